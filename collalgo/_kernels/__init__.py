@@ -1,0 +1,1 @@
+"""The compiled code: reductions, the transports' C parts and the plan engine."""

@@ -1,0 +1,34 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+from collalgo._kernels.reduce import Reduction
+from collalgo._kernels.transport import Transport
+from collalgo.plan import Plan
+
+RUN_DONE: int
+RUN_FAILED: int
+RUN_CLOSED: int
+RUN_FORKED: int
+RUN_BUSY: int
+RUN_NEEDS_PACKING: int
+RUN_NEEDS_SCRATCH: int
+
+class Program:
+    plan: Plan
+    def __init__(
+        self,
+        plan: Plan,
+        reduction: Reduction | None,
+        divisor: int,
+        record: tuple[int, int, int, int, int, int, str],
+    ) -> None: ...
+    def run(
+        self,
+        transport: Transport,
+        source: NDArray[Any] | None,
+        target: NDArray[Any] | None,
+        scratch: NDArray[Any],
+        timeout: float,
+    ) -> int: ...
+    def repeat(self, transport: Transport, times: int) -> None: ...

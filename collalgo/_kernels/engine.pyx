@@ -1,0 +1,340 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Run plans: the rows of :mod:`collalgo.plan`, without the GIL.
+
+All transfers of a step progress side by side, segment by segment, in the order of the
+buffer. A segment is received only once the posts of the same step have read what it
+overwrites. Every message goes through the buffer in ascending order, so that a chain
+of ranks waiting for each other's segments descends in the buffer: it cannot close.
+"""
+
+cimport numpy as cnp
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, strncpy
+
+import numpy as np
+
+from collalgo._kernels.reduce cimport Reduction
+from collalgo._kernels.transport cimport (
+    CLOSED, FORKED, GO_ON, NAME_BYTES, SIGNALS, STOP, Transport, call_record
+)
+
+cnp.import_array()
+
+#: What became of a run: done, or failed for every rank, or not even begun.
+RUN_DONE, RUN_FAILED, RUN_CLOSED, RUN_FORKED = GO_ON, STOP, CLOSED, FORKED
+RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = -1, -2, -3
+
+# The columns of the plan's arrays, in the order in which plan.py writes them.
+cdef struct step_row:
+    int64_t first_post, first_receive, end
+
+cdef struct message_row:
+    int64_t first_piece, end_piece, first_channel, end_channel
+    int64_t own_place, first_hazard, end_hazard
+
+cdef struct piece_row:
+    int64_t offset, nbytes, source, target, action
+
+cdef enum:
+    COPY = 0
+    REDUCE = 1
+    REDUCE_AND_DIVIDE = 2
+
+cdef struct message_state:
+    int64_t piece, done
+
+cdef struct segment_state:
+    const char *data
+    int64_t left
+
+
+cdef void *address(cnp.ndarray array) except? NULL:
+    if array.dtype != np.int64 or not cnp.PyArray_IS_C_CONTIGUOUS(array):
+        raise TypeError("the arrays of a plan are contiguous and of int64")
+    return cnp.PyArray_DATA(array)
+
+
+cdef class Program:
+    """A plan of one rank, bound to a reduction and to what the ranks compare.
+
+    Parameters
+    ----------
+    plan : collalgo.plan.Plan
+        The rows.
+    reduction : Reduction or None
+        The kernel, for collectives that reduce.
+    divisor : int
+        What complete sums are divided by; 0 for not at all.
+    record : tuple
+        Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
+    """
+    cdef readonly object plan
+    cdef Reduction reduction
+    cdef int64_t divisor, source_shift, target_shift, scratch_bytes
+    cdef int64_t steps_end, copies_end, divisions_end
+    cdef const step_row *steps
+    cdef const message_row *messages
+    cdef const piece_row *pieces
+    cdef const piece_row *copies
+    cdef const piece_row *divisions
+    cdef const int64_t *channels
+    cdef const int64_t *hazards
+    cdef message_state *progress
+    cdef segment_state *segments
+    cdef const void **inputs
+    cdef object states
+    cdef call_record record
+    cdef char *base[3]
+
+    def __init__(self, plan, Reduction reduction, int64_t divisor, tuple record):
+        self.plan = plan
+        self.reduction = reduction
+        self.divisor = divisor
+        self.source_shift = plan.source_shift
+        self.target_shift = plan.target_shift
+        self.scratch_bytes = plan.scratch_bytes
+        self.steps_end = len(plan.steps)
+        self.copies_end = len(plan.copies)
+        self.divisions_end = len(plan.divisions)
+        self.steps = <const step_row *>address(plan.steps)
+        self.messages = <const message_row *>address(plan.messages)
+        self.pieces = <const piece_row *>address(plan.pieces)
+        self.copies = <const piece_row *>address(plan.copies)
+        self.divisions = <const piece_row *>address(plan.divisions)
+        self.channels = <const int64_t *>address(plan.channels)
+        self.hazards = <const int64_t *>address(plan.hazards)
+        self.states = (
+            np.zeros((len(plan.messages), 2), np.int64),
+            np.zeros((len(plan.channels), 2), np.int64),
+            np.zeros(len(plan.channels) + 1, np.int64),
+        )
+        self.progress = <message_state *>address(self.states[0])
+        self.segments = <segment_state *>address(self.states[1])
+        self.inputs = <const void **>address(self.states[2])
+        (
+            self.record.fingerprint, self.record.collective, self.record.dtype,
+            self.record.op, self.record.root, self.record.count, name
+        ) = record
+        strncpy(self.record.algorithm, <bytes>name.encode(), NAME_BYTES - 1)
+
+    def run(
+        self, Transport transport, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch, double timeout
+    ):
+        """Run the plan once; a negative timeout means to wait for ever.
+
+        Returns
+        -------
+        int
+            One of the RUN_ values.
+        """
+        cdef int status
+        if transport.busy:
+            return RUN_BUSY
+        if cnp.PyArray_NBYTES(scratch) < self.scratch_bytes:
+            return RUN_NEEDS_SCRATCH
+        self.base[2] = cnp.PyArray_BYTES(scratch)
+        if source is not None:
+            if not cnp.PyArray_CHKFLAGS(source, cnp.NPY_ARRAY_CARRAY_RO):
+                return RUN_NEEDS_PACKING
+            self.base[0] = cnp.PyArray_BYTES(source) - self.source_shift
+        if target is not None:
+            if not cnp.PyArray_CHKFLAGS(target, cnp.NPY_ARRAY_CARRAY):
+                return RUN_NEEDS_PACKING
+            self.base[1] = cnp.PyArray_BYTES(target) - self.target_shift
+        if self.steps_end == 0 and transport.size == 1:
+            status = transport.enter(&self.record, timeout)
+            if status == GO_ON:
+                self.finish()
+            return status
+        transport.busy = True
+        try:
+            with nogil:
+                status = self.execute(transport, timeout)
+        finally:
+            transport.busy = False
+        return status
+
+    def repeat(self, Transport transport, int64_t times):
+        """Run a plan without buffers many times, as for measuring the transport."""
+        cdef int64_t _i
+        for piece in self.plan.pieces:
+            if piece[1]:
+                raise ValueError("only a plan that moves no bytes can be repeated")
+        with nogil:
+            for _i in range(times):
+                if self.execute(transport, -1) != GO_ON:
+                    break
+
+    cdef int execute(self, Transport transport, double timeout) except -1 nogil:
+        cdef int64_t step
+        cdef int status = transport.enter(&self.record, timeout)
+        for step in range(self.steps_end):
+            if status != GO_ON:
+                return status
+            status = self.run_step(transport, &self.steps[step])
+        if status == GO_ON:
+            self.finish()
+            transport.leave()
+        return status
+
+    cdef int run_step(self, Transport transport, const step_row *step) except -1 nogil:
+        cdef int64_t unfinished = step.end - step.first_post, moved, idle = 0, m
+        cdef int status
+        self.begin(transport, step)
+        while True:
+            moved = 0
+            for m in range(step.first_post, step.first_receive):
+                if self.progress[m].piece < self.messages[m].end_piece:
+                    moved += self.push(transport, m, m - step.first_post, &unfinished)
+            for m in range(step.first_receive, step.end):
+                if self.progress[m].piece < self.messages[m].end_piece:
+                    moved += self.pull(transport, m, &unfinished)
+            if moved:
+                if idle:
+                    transport.resume(idle)
+                    idle = 0
+                if unfinished == 0:
+                    return GO_ON
+                continue
+            status = transport.pause(&idle)
+            if status == SIGNALS:
+                with gil:
+                    PyErr_CheckSignals()
+            elif status != GO_ON:
+                return status
+
+    cdef void begin(self, Transport transport, const step_row *step) noexcept nogil:
+        cdef int64_t m, c
+        transport.begin_step(step.first_receive - step.first_post)
+        for m in range(step.first_post, step.end):
+            self.progress[m].piece = self.messages[m].first_piece
+            self.progress[m].done = 0
+            for c in range(
+                self.messages[m].first_channel, self.messages[m].end_channel
+            ):
+                self.segments[c].data = NULL
+
+    cdef int64_t push(
+        self, Transport transport, int64_t m, int64_t post, int64_t *unfinished
+    ) noexcept nogil:
+        """Send the next segment of a post; whether that was possible."""
+        cdef const message_row *message = &self.messages[m]
+        cdef message_state *state = &self.progress[m]
+        cdef const piece_row *piece = &self.pieces[state.piece]
+        cdef int64_t sent = transport.push(
+            post,
+            &self.channels[message.first_channel],
+            message.end_channel - message.first_channel,
+            self.base[piece.source] + piece.offset + state.done,
+            piece.nbytes - state.done,
+        )
+        if sent < 0:
+            return 0
+        self.advance(m, sent, unfinished)
+        return 1
+
+    cdef int64_t pull(
+        self, Transport transport, int64_t m, int64_t *unfinished
+    ) noexcept nogil:
+        """Receive what has come from all peers of a receive; whether anything has."""
+        cdef const message_row *message = &self.messages[m]
+        cdef message_state *state = &self.progress[m]
+        cdef const piece_row *piece = &self.pieces[state.piece]
+        cdef int64_t nbytes = piece.nbytes - state.done, c
+        cdef segment_state *segment
+        for c in range(message.first_channel, message.end_channel):
+            segment = &self.segments[c]
+            if segment.data == NULL:
+                segment.data = transport.peek(self.channels[c], &segment.left)
+                if segment.data == NULL:
+                    return 0
+            nbytes = min(nbytes, segment.left)
+        if not self.may_overwrite(message, piece.offset + state.done + nbytes):
+            return 0
+        if piece.action != COPY:
+            self.combine(message, piece, state.done, nbytes)
+        else:
+            memcpy(
+                self.base[piece.target] + piece.offset + state.done,
+                self.segments[message.first_channel].data, nbytes,
+            )
+        for c in range(message.first_channel, message.end_channel):
+            segment = &self.segments[c]
+            segment.data += nbytes
+            segment.left -= nbytes
+            if segment.left == 0:
+                segment.data = NULL
+                transport.release(self.channels[c])
+        self.advance(m, nbytes, unfinished)
+        return 1
+
+    cdef void advance(
+        self, int64_t m, int64_t nbytes, int64_t *unfinished
+    ) noexcept nogil:
+        cdef message_state *state = &self.progress[m]
+        state.done += nbytes
+        if state.done == self.pieces[state.piece].nbytes:
+            state.done = 0
+            state.piece += 1
+            if state.piece == self.messages[m].end_piece:
+                unfinished[0] -= 1
+
+    cdef bint may_overwrite(
+        self, const message_row *message, int64_t end
+    ) noexcept nogil:
+        """Whether all posts that read from where I write have read up to ``end``."""
+        cdef int64_t h, post
+        cdef message_state *state
+        for h in range(message.first_hazard, message.end_hazard):
+            post = self.hazards[h]
+            state = &self.progress[post]
+            if state.piece < self.messages[post].end_piece:
+                if self.pieces[state.piece].offset + state.done < end:
+                    return False
+        return True
+
+    cdef void combine(
+        self, const message_row *message, const piece_row *piece, int64_t done,
+        int64_t nbytes
+    ) noexcept nogil:
+        """Reduce all inputs in the order of the ranks, my own value in its place."""
+        cdef int64_t offset = piece.offset + done, n = 0, c
+        for c in range(message.first_channel, message.end_channel):
+            if n == message.own_place:
+                self.inputs[n] = self.base[piece.source] + offset
+                n += 1
+            self.inputs[n] = self.segments[c].data
+            n += 1
+        if n == message.own_place:
+            self.inputs[n] = self.base[piece.source] + offset
+            n += 1
+        self.reduce(self.base[piece.target] + offset, n, nbytes, piece.action)
+
+    cdef void reduce(
+        self, void *target, int64_t n, int64_t nbytes, int64_t action
+    ) noexcept nogil:
+        self.reduction.function(
+            target, self.inputs, n, nbytes // self.reduction.itemsize,
+            self.divisor if action == REDUCE_AND_DIVIDE else 0, self.reduction.tables,
+        )
+
+    cdef void finish(self) noexcept nogil:
+        """Copy what no message brought, and divide what came undivided."""
+        cdef int64_t i
+        cdef const piece_row *piece
+        cdef char *source
+        cdef char *target
+        for i in range(self.copies_end):
+            piece = &self.copies[i]
+            source = self.base[piece.source] + piece.offset
+            target = self.base[piece.target] + piece.offset
+            if source != target:
+                memcpy(target, source, piece.nbytes)
+        for i in range(self.divisions_end):
+            piece = &self.divisions[i]
+            target = self.base[piece.target] + piece.offset
+            self.inputs[0] = target
+            self.reduce(target, 1, piece.nbytes, REDUCE_AND_DIVIDE)

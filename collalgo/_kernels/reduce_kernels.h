@@ -1,0 +1,132 @@
+/* Element-wise reductions of n inputs for every dtype and op, in several
+ * instruction sets in one binary: reduce_variant.h is compiled once for each. */
+#ifndef COLLALGO_REDUCE_KERNELS_H
+#define COLLALGO_REDUCE_KERNELS_H
+
+#include <stddef.h>
+#include <string.h>
+
+#include "reduce.h"
+
+static inline uint32_t float_bits(float f) { uint32_t x; memcpy(&x, &f, 4); return x; }
+static inline float bits_float(uint32_t x) { float f; memcpy(&f, &x, 4); return f; }
+
+static inline float bfloat16_to_float(uint16_t h) { return bits_float((uint32_t)h << 16); }
+
+static inline uint16_t bfloat16_from_float(float f) {
+    uint32_t x = float_bits(f), even = x >> 16 & 1;
+    uint32_t rounded = (x + 0x7fff + even) >> 16;
+    return (uint16_t)((x & 0x7fffffff) > 0x7f800000 ? x >> 16 | 0x40 : rounded);
+}
+
+static inline float float16_to_float(uint16_t h) {
+    uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
+    /* The exponent is rebased by a multiplication, which normalises subnormals. */
+    uint32_t finite = float_bits(bits_float(magnitude) * 0x1p112f);
+    uint32_t x = magnitude >= 0x0f800000 ? magnitude | 0x7f800000 : finite;
+    return bits_float(x | (uint32_t)(h & 0x8000) << 16);
+}
+
+static inline uint16_t float16_from_float(float f) {
+    uint32_t x = float_bits(f), magnitude = x & 0x7fffffff, even = magnitude >> 13 & 1;
+    uint32_t normal = (magnitude - (112u << 23) + 0xfff + even) >> 13;
+    /* The last bit of 0.5f is that of a subnormal float16: the addition rounds. */
+    uint32_t subnormal = float_bits(bits_float(magnitude) + 0.5f) - float_bits(0.5f);
+    uint32_t h = magnitude < 113u << 23 ? subnormal : normal;
+    h = magnitude >= 143u << 23 ? 0x7c00 : h;
+    h = magnitude > 0x7f800000 ? 0x7e00 : h;
+    return (uint16_t)(h | (x >> 16 & 0x8000));
+}
+
+static inline uint8_t float8_from_float(float f, const float8_tables *tables) {
+    uint32_t x = float_bits(f);
+    return tables->encode[x >> 16 | ((x & 0xffff) != 0)];
+}
+
+/* As Python's //, so that a mean of integers does not depend on their sign. */
+static inline int64_t floor_divide(int64_t a, int64_t b) {
+    int64_t quotient = a / b;
+    return quotient - (quotient * b != a && (a < 0) != (b < 0));
+}
+
+#define ADD(a, b) ((a) + (b))
+#define MULTIPLY(a, b) ((a) * (b))
+/* A NaN wins, whichever side it is on. */
+#define MINIMUM(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+#define MAXIMUM(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+#define BITWISE_AND(a, b) ((a) & (b))
+#define BITWISE_OR(a, b) ((a) | (b))
+#define BITWISE_XOR(a, b) ((a) ^ (b))
+#define LOGICAL_AND(a, b) (((a) != 0) & ((b) != 0))
+#define LOGICAL_OR(a, b) (((a) != 0) | ((b) != 0))
+#define LOGICAL_XOR(a, b) (((a) != 0) ^ ((b) != 0))
+
+#define VALUE(x) (x)
+#define FLOAT_DIVIDE(a, n) ((a) / (n))
+#define SIGNED_DIVIDE(a, n) floor_divide((a), (n))
+#define UNSIGNED_DIVIDE(a, n) ((a) / (uint64_t)(n))
+
+#if defined(__clang__)
+#define ANY_ORDER _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define ANY_ORDER _Pragma("GCC ivdep")
+#endif
+
+/* Elements summed at once: small enough for the accumulators to stay in L1. */
+#define BLOCK 512
+
+#define GLUE_(a, b) a##_##b
+#define GLUE(a, b) GLUE_(a, b)
+#define IN_VARIANT(name) GLUE(name, VARIANT)
+
+#define VARIANT baseline
+#include "reduce_variant.h"
+#undef VARIANT
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define COLLALGO_X86 1
+#define VARIANT avx2
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#include "reduce_variant.h"
+#pragma clang attribute pop
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#include "reduce_variant.h"
+#pragma GCC pop_options
+#endif
+#undef VARIANT
+
+#define VARIANT avx512
+#if defined(__clang__)
+#pragma clang attribute push( \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
+#include "reduce_variant.h"
+#pragma clang attribute pop
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+#include "reduce_variant.h"
+#pragma GCC pop_options
+#endif
+#undef VARIANT
+#endif
+
+typedef const reduce_fn (*reduce_table)[OPS];
+
+/* The kernels of one instruction set, or NULL if this machine does not have it. */
+static reduce_table reduce_variant(const char *name) {
+    if (!strcmp(name, "baseline")) return table_baseline;
+#ifdef COLLALGO_X86
+    __builtin_cpu_init();
+    if (!strcmp(name, "avx2") && __builtin_cpu_supports("avx2")) return table_avx2;
+    if (!strcmp(name, "avx512") && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return table_avx512;
+#endif
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,150 @@
+/* All kernels for one instruction set; included by reduce_kernels.h once for each. */
+
+#define KERNEL(name, type, wide, LOAD, STORE, COMBINE, DIVIDE)                        \
+    static void IN_VARIANT(name)(void *dst_, const void *const *inputs, int64_t n,    \
+                                 int64_t count, int64_t divisor,                      \
+                                 const float8_tables *tables) {                       \
+        type *dst = (type *)dst_;                                                     \
+        wide total[BLOCK];                                                            \
+        (void)tables;                                                                 \
+        if (n == 2 && !divisor) {                                                     \
+            const type *a = (const type *)inputs[0], *b = (const type *)inputs[1];    \
+            ANY_ORDER                                                                 \
+            for (int64_t i = 0; i < count; i++) {                                     \
+                wide x = LOAD(a[i]), y = LOAD(b[i]);                                  \
+                dst[i] = (type)STORE((wide)COMBINE(x, y));                            \
+            }                                                                         \
+            return;                                                                   \
+        }                                                                             \
+        for (int64_t start = 0; start < count; start += BLOCK) {                      \
+            int64_t length = count - start < BLOCK ? count - start : BLOCK;           \
+            const type *a = (const type *)inputs[0] + start;                          \
+            ANY_ORDER                                                                 \
+            for (int64_t i = 0; i < length; i++) total[i] = LOAD(a[i]);               \
+            for (int64_t k = 1; k < n; k++) {                                         \
+                const type *b = (const type *)inputs[k] + start;                      \
+                ANY_ORDER                                                             \
+                for (int64_t i = 0; i < length; i++) {                                \
+                    wide y = LOAD(b[i]);                                              \
+                    total[i] = (wide)COMBINE(total[i], y);                            \
+                }                                                                     \
+            }                                                                         \
+            if (divisor)                                                              \
+                for (int64_t i = 0; i < length; i++)                                  \
+                    total[i] = (wide)DIVIDE(total[i], divisor);                       \
+            ANY_ORDER                                                                 \
+            for (int64_t i = 0; i < length; i++)                                      \
+                dst[start + i] = (type)STORE(total[i]);                               \
+        }                                                                             \
+    }
+
+#define LOGICAL(name, type, wide, LOAD, STORE, DIVIDE)                                \
+    KERNEL(name##_land, type, wide, LOAD, STORE, LOGICAL_AND, DIVIDE)                 \
+    KERNEL(name##_lor, type, wide, LOAD, STORE, LOGICAL_OR, DIVIDE)                   \
+    KERNEL(name##_lxor, type, wide, LOAD, STORE, LOGICAL_XOR, DIVIDE)
+
+#define ARITHMETIC(name, type, wide, LOAD, STORE, DIVIDE)                             \
+    LOGICAL(name, type, wide, LOAD, STORE, DIVIDE)                                    \
+    KERNEL(name##_sum, type, wide, LOAD, STORE, ADD, DIVIDE)                          \
+    KERNEL(name##_prod, type, wide, LOAD, STORE, MULTIPLY, DIVIDE)                    \
+    KERNEL(name##_min, type, wide, LOAD, STORE, MINIMUM, DIVIDE)                      \
+    KERNEL(name##_max, type, wide, LOAD, STORE, MAXIMUM, DIVIDE)
+
+#define INTEGER(name, type, DIVIDE)                                                   \
+    ARITHMETIC(name, type, type, VALUE, VALUE, DIVIDE)                                \
+    KERNEL(name##_band, type, type, VALUE, VALUE, BITWISE_AND, DIVIDE)                \
+    KERNEL(name##_bor, type, type, VALUE, VALUE, BITWISE_OR, DIVIDE)                  \
+    KERNEL(name##_bxor, type, type, VALUE, VALUE, BITWISE_XOR, DIVIDE)
+
+#define DECODE_FLOAT8(x) (tables->decode[x])
+#define ENCODE_FLOAT8(x) float8_from_float((x), tables)
+
+#define COMPLEX(name, part, type)                                                          \
+    static void IN_VARIANT(name##_sum)(void *dst, const void *const *inputs,          \
+                                       int64_t n, int64_t count, int64_t divisor,     \
+                                       const float8_tables *tables) {                 \
+        IN_VARIANT(part##_sum)(dst, inputs, n, 2 * count, divisor, tables);           \
+    }                                                                                 \
+    static void IN_VARIANT(name##_prod)(void *dst_, const void *const *inputs,        \
+                                        int64_t n, int64_t count, int64_t divisor,    \
+                                        const float8_tables *tables) {                \
+        type *dst = (type *)dst_;                                                     \
+        (void)divisor, (void)tables;                                                  \
+        for (int64_t i = 0; i < 2 * count; i += 2) {                                  \
+            type real = ((const type *)inputs[0])[i];                                 \
+            type imag = ((const type *)inputs[0])[i + 1];                             \
+            for (int64_t k = 1; k < n; k++) {                                         \
+                type re = ((const type *)inputs[k])[i];                               \
+                type im = ((const type *)inputs[k])[i + 1];                           \
+                type product = real * re - imag * im;                                 \
+                imag = real * im + imag * re;                                         \
+                real = product;                                                       \
+            }                                                                         \
+            dst[i] = real;                                                            \
+            dst[i + 1] = imag;                                                        \
+        }                                                                             \
+    }
+
+LOGICAL(boolean, uint8_t, uint8_t, VALUE, VALUE, UNSIGNED_DIVIDE)
+INTEGER(int8, int8_t, SIGNED_DIVIDE)
+INTEGER(int16, int16_t, SIGNED_DIVIDE)
+INTEGER(int32, int32_t, SIGNED_DIVIDE)
+INTEGER(int64, int64_t, SIGNED_DIVIDE)
+INTEGER(uint8, uint8_t, UNSIGNED_DIVIDE)
+INTEGER(uint16, uint16_t, UNSIGNED_DIVIDE)
+INTEGER(uint32, uint32_t, UNSIGNED_DIVIDE)
+INTEGER(uint64, uint64_t, UNSIGNED_DIVIDE)
+ARITHMETIC(float16, uint16_t, float, float16_to_float, float16_from_float, FLOAT_DIVIDE)
+ARITHMETIC(bfloat16, uint16_t, float, bfloat16_to_float, bfloat16_from_float,
+           FLOAT_DIVIDE)
+ARITHMETIC(float8, uint8_t, float, DECODE_FLOAT8, ENCODE_FLOAT8, FLOAT_DIVIDE)
+ARITHMETIC(float32, float, float, VALUE, VALUE, FLOAT_DIVIDE)
+ARITHMETIC(float64, double, double, VALUE, VALUE, FLOAT_DIVIDE)
+COMPLEX(complex64, float32, float)
+COMPLEX(complex128, float64, double)
+
+#define ARITHMETIC_ROW(name)                                                          \
+    [OP_SUM] = IN_VARIANT(name##_sum), [OP_PROD] = IN_VARIANT(name##_prod),           \
+    [OP_MIN] = IN_VARIANT(name##_min), [OP_MAX] = IN_VARIANT(name##_max),             \
+    [OP_LAND] = IN_VARIANT(name##_land), [OP_LOR] = IN_VARIANT(name##_lor),           \
+    [OP_LXOR] = IN_VARIANT(name##_lxor)
+#define INTEGER_ROW(name)                                                             \
+    ARITHMETIC_ROW(name), [OP_BAND] = IN_VARIANT(name##_band),                        \
+    [OP_BOR] = IN_VARIANT(name##_bor), [OP_BXOR] = IN_VARIANT(name##_bxor)
+#define COMPLEX_ROW(name)                                                             \
+    [OP_SUM] = IN_VARIANT(name##_sum), [OP_PROD] = IN_VARIANT(name##_prod)
+
+/* For booleans a sum is "or" and a product is "and", as in NumPy. */
+static const reduce_fn IN_VARIANT(table)[DTYPE_FAMILIES][OPS] = {
+    [DTYPE_BOOL] = {IN_VARIANT(boolean_lor), IN_VARIANT(boolean_land),
+                    IN_VARIANT(boolean_land), IN_VARIANT(boolean_lor),
+                    IN_VARIANT(boolean_land), IN_VARIANT(boolean_lor),
+                    IN_VARIANT(boolean_lxor), IN_VARIANT(boolean_land),
+                    IN_VARIANT(boolean_lor), IN_VARIANT(boolean_lxor)},
+    [DTYPE_INT8] = {INTEGER_ROW(int8)},
+    [DTYPE_INT16] = {INTEGER_ROW(int16)},
+    [DTYPE_INT32] = {INTEGER_ROW(int32)},
+    [DTYPE_INT64] = {INTEGER_ROW(int64)},
+    [DTYPE_UINT8] = {INTEGER_ROW(uint8)},
+    [DTYPE_UINT16] = {INTEGER_ROW(uint16)},
+    [DTYPE_UINT32] = {INTEGER_ROW(uint32)},
+    [DTYPE_UINT64] = {INTEGER_ROW(uint64)},
+    [DTYPE_FLOAT16] = {ARITHMETIC_ROW(float16)},
+    [DTYPE_BFLOAT16] = {ARITHMETIC_ROW(bfloat16)},
+    [DTYPE_FLOAT32] = {ARITHMETIC_ROW(float32)},
+    [DTYPE_FLOAT64] = {ARITHMETIC_ROW(float64)},
+    [DTYPE_COMPLEX64] = {COMPLEX_ROW(complex64)},
+    [DTYPE_COMPLEX128] = {COMPLEX_ROW(complex128)},
+    [DTYPE_FLOAT8] = {ARITHMETIC_ROW(float8)},
+};
+
+#undef KERNEL
+#undef ARITHMETIC
+#undef LOGICAL
+#undef INTEGER
+#undef COMPLEX
+#undef ARITHMETIC_ROW
+#undef INTEGER_ROW
+#undef COMPLEX_ROW
+#undef DECODE_FLOAT8
+#undef ENCODE_FLOAT8

@@ -1,0 +1,266 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Transport between the ranks of one host: processes or threads, by the same code.
+
+The mechanism is C (``shared_memory.h``); this module owns the memory and tells Python
+what happened.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from collalgo._kernels.transport cimport (
+    CLOSED, FORKED, Transport, call_record
+)
+
+
+cdef extern from "<pthread.h>" nogil:
+    int pthread_atfork(void (*prepare)(), void (*parent)(), void (*child)())
+
+
+cdef extern from "<sys/mman.h>" nogil:
+    enum: PROT_READ
+    enum: PROT_WRITE
+    enum: MAP_SHARED
+    enum: MAP_ANONYMOUS
+    enum: MAP_NORESERVE
+    enum: MADV_DONTFORK
+    void *MAP_FAILED
+    void *mmap(void *address, size_t length, int prot, int flags, int fd, long offset)
+    int munmap(void *address, size_t length)
+    int madvise(void *address, size_t length, int advice)
+
+
+cdef extern from "shared_memory.h" nogil:
+    enum: MISSING
+    enum: FAILURE_NONE
+    enum: FAILURE_MISMATCH
+    enum: FAILURE_PEER
+    enum: FAILURE_TIMEOUT
+    enum: RANK_CLOSED
+    enum: RANK_FAILED
+    enum: CALLS
+    ctypedef struct world_failure:
+        uint32_t kind
+        int64_t rank, culprit, sequence, missing_ranks
+        double waited
+        call_record mine, theirs
+        int32_t missing[MISSING]
+    ctypedef struct world_header:
+        world_failure failure
+        double settings[16]
+    ctypedef struct rank_header:
+        uint32_t status
+        int32_t process
+        uint64_t entered, completed
+        call_record calls[CALLS]
+        char farewell[1]
+    ctypedef struct pollfd:
+        int fd
+    ctypedef struct endpoint:
+        pollfd *processes
+        int32_t generation
+        int64_t sequence
+    int32_t fork_generation
+    void count_fork()
+    int64_t segment_bytes(int64_t size)
+    world_header *world(const endpoint *e)
+    rank_header *header(const endpoint *e, int64_t rank)
+    endpoint *endpoint_new(
+        char *base, int64_t rank, int64_t size, int64_t spins, int64_t yields
+    )
+    void endpoint_free(endpoint *e)
+    void endpoint_leave(endpoint *e, uint32_t status, const char *farewell)
+    int endpoint_enter(endpoint *e, const call_record *call, double timeout)
+    void endpoint_exit(endpoint *e)
+    void endpoint_begin_step(endpoint *e, int64_t posts)
+    int64_t endpoint_push(
+        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
+        const char *data, int64_t nbytes
+    )
+    const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes)
+    void endpoint_release(endpoint *e, int64_t channel)
+    int endpoint_pause(endpoint *e, int64_t *idle)
+    void endpoint_resume(endpoint *e, int64_t idle)
+
+
+pthread_atfork(NULL, NULL, count_fork)
+
+FAILURES = {
+    FAILURE_MISMATCH: "mismatch", FAILURE_PEER: "peer", FAILURE_TIMEOUT: "timeout"
+}
+
+
+def segment_size(int64_t size):
+    """Bytes of the segment of a world; most of them are never touched."""
+    return segment_bytes(size)
+
+
+cdef class Segment:
+    """The mapped memory of a world: of a file descriptor, or private without one."""
+    cdef char *base
+    cdef int64_t nbytes
+    cdef int32_t generation
+
+    def __init__(self, int64_t size, int fd=-1):
+        cdef int flags = MAP_SHARED | MAP_NORESERVE
+        self.nbytes = segment_bytes(size)
+        self.generation = fork_generation
+        cdef void *base = mmap(
+            NULL, self.nbytes, PROT_READ | PROT_WRITE,
+            flags | (MAP_ANONYMOUS if fd < 0 else 0), fd, 0,
+        )
+        if base == MAP_FAILED:
+            raise OSError(f"cannot map {self.nbytes} bytes for {size} ranks")
+        self.base = <char *>base
+        madvise(base, self.nbytes, MADV_DONTFORK)
+
+    def __dealloc__(self):
+        # A forked child does not have the mapping: the address may be another's.
+        if self.base != NULL and self.generation == fork_generation:
+            munmap(self.base, self.nbytes)
+
+
+def write_settings(Segment segment, numbers):
+    """Set the numbers that all ranks can read."""
+    for i, number in enumerate(numbers[:16]):
+        (<world_header *>segment.base).settings[i] = number
+
+
+cdef class SharedMemory(Transport):
+    """One rank's end of a segment.
+
+    Parameters
+    ----------
+    segment : Segment
+        The memory of the world.
+    rank, size : int
+        Which of how many ranks this is.
+    spins, yields : int
+        How often to look again, and then to yield, before going to sleep.
+    """
+    cdef Segment segment
+    cdef endpoint *end
+    cdef int32_t generation
+
+    def __init__(
+        self, Segment segment, int64_t rank, int64_t size, int64_t spins, int64_t yields
+    ):
+        self.rank = rank
+        self.size = size
+        self.generation = segment.generation
+        self.segment = segment
+        self.end = endpoint_new(segment.base, rank, size, spins, yields)
+        if self.end == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        endpoint_free(self.end)
+
+    cdef endpoint *open(self) except NULL:
+        if self.end == NULL:
+            raise ValueError("the transport is closed")
+        if self.forked:
+            raise ValueError("the transport belongs to the parent process")
+        return self.end
+
+    @property
+    def closed(self):
+        return self.end == NULL
+
+    @property
+    def forked(self):
+        """Whether this is the child of a process that was forked after opening."""
+        return self.generation != fork_generation
+
+    def watch(self, int64_t rank, int descriptor):
+        """Take the rank for dead once a descriptor, as of a pidfd, becomes readable."""
+        self.open().processes[rank].fd = descriptor
+
+    def close(self, str farewell="its communicator was closed", bint failed=False):
+        """Leave the world and tell the others why; closing twice does nothing."""
+        if self.end == NULL:
+            return
+        if self.busy:
+            raise RuntimeError("cannot close a transport in the middle of a call")
+        cdef bytes text = farewell.encode()[:250].decode(errors="ignore").encode()
+        if not self.forked:
+            endpoint_leave(self.end, RANK_FAILED if failed else RANK_CLOSED, text)
+        endpoint_free(self.end)
+        self.end = NULL
+        self.segment = None
+
+    @property
+    def sequence(self):
+        """How many calls this rank has made."""
+        return self.open().sequence
+
+    def settings(self):
+        """The numbers that rank 0 has set for all ranks."""
+        return [world(self.open()).settings[i] for i in range(16)]
+
+    def last_call(self, int64_t rank):
+        """What a rank called last, or None."""
+        cdef rank_header *peer = header(self.open(), rank)
+        if peer.entered == 0:
+            return None
+        return as_dict(&peer.calls[peer.entered % CALLS])
+
+    def farewell(self, int64_t rank):
+        """Why a rank has left, as it said itself, or an empty string."""
+        return (<bytes><char *>header(self.open(), rank).farewell).decode(errors="replace")
+
+    def failure(self):
+        """What has broken this world: a dict, or None."""
+        cdef world_failure *failure = &world(self.open()).failure
+        if failure.kind == FAILURE_NONE:
+            return None
+        named = min(failure.missing_ranks, MISSING)
+        return {
+            "kind": FAILURES[failure.kind],
+            "rank": failure.rank,
+            "culprit": failure.culprit,
+            "sequence": failure.sequence,
+            "waited": failure.waited,
+            "mine": as_dict(&failure.mine),
+            "theirs": as_dict(&failure.theirs),
+            "missing": tuple(failure.missing[i] for i in range(named)),
+        }
+
+    cdef int enter(self, const call_record *call, double timeout) noexcept nogil:
+        if self.end == NULL:
+            return CLOSED
+        if self.end.generation != fork_generation:
+            return FORKED
+        return endpoint_enter(self.end, call, timeout)
+
+    cdef void leave(self) noexcept nogil:
+        endpoint_exit(self.end)
+
+    cdef void begin_step(self, int64_t posts) noexcept nogil:
+        endpoint_begin_step(self.end, posts)
+
+    cdef int64_t push(
+        self, int64_t post, const int64_t *channels, int64_t readers,
+        const char *data, int64_t nbytes
+    ) noexcept nogil:
+        return endpoint_push(self.end, post, channels, readers, data, nbytes)
+
+    cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil:
+        return endpoint_peek(self.end, channel, nbytes)
+
+    cdef void release(self, int64_t channel) noexcept nogil:
+        endpoint_release(self.end, channel)
+
+    cdef int pause(self, int64_t *idle) noexcept nogil:
+        return endpoint_pause(self.end, idle)
+
+    cdef void resume(self, int64_t idle) noexcept nogil:
+        endpoint_resume(self.end, idle)
+
+
+cdef dict as_dict(const call_record *call):
+    return {
+        "sequence": call.sequence, "collective": call.collective, "dtype": call.dtype,
+        "op": call.op, "root": call.root, "count": call.count,
+        "algorithm": (<bytes><const char *>call.algorithm).decode(errors="replace"),
+    }

@@ -1,0 +1,19 @@
+/* What the engine and every transport have in common. */
+#ifndef COLLALGO_TRANSPORT_H
+#define COLLALGO_TRANSPORT_H
+
+#include <stdint.h>
+
+#define LANES 8 /* channels between two ranks */
+#define NAME_BYTES 40
+
+/* What a transport asks of the engine. */
+enum { GO_ON, STOP, SIGNALS, CLOSED, FORKED };
+
+/* What a rank called: the ranks of a communicator compare these. */
+typedef struct {
+    int64_t sequence, fingerprint, collective, dtype, op, root, count;
+    char algorithm[NAME_BYTES];
+} call_record;
+
+#endif

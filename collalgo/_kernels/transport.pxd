@@ -1,0 +1,31 @@
+from libc.stdint cimport int64_t
+
+
+cdef extern from "transport.h":
+    enum: LANE_LIMIT "LANES"
+    enum: NAME_BYTES
+    enum: GO_ON
+    enum: STOP
+    enum: SIGNALS
+    enum: CLOSED
+    enum: FORKED
+    ctypedef struct call_record:
+        int64_t sequence, fingerprint, collective, dtype, op, root, count
+        char algorithm[NAME_BYTES]
+
+
+cdef class Transport:
+    cdef readonly int64_t rank, size
+    cdef bint busy
+
+    cdef int enter(self, const call_record *call, double timeout) noexcept nogil
+    cdef void leave(self) noexcept nogil
+    cdef void begin_step(self, int64_t posts) noexcept nogil
+    cdef int64_t push(
+        self, int64_t post, const int64_t *channels, int64_t readers,
+        const char *data, int64_t nbytes
+    ) noexcept nogil
+    cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil
+    cdef void release(self, int64_t channel) noexcept nogil
+    cdef int pause(self, int64_t *idle) noexcept nogil
+    cdef void resume(self, int64_t idle) noexcept nogil

@@ -1,0 +1,5 @@
+LANES: int
+
+class Transport:
+    rank: int
+    size: int

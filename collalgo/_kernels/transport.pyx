@@ -1,0 +1,49 @@
+# cython: language_level=3, freethreading_compatible=True
+"""The abstract transport: what the engine needs to run a plan, no more.
+
+A channel is a pair of ranks and a lane; seen from one rank it has the number
+``lane * size + peer``. Messages on a channel arrive in order, cut into segments of any
+length. Nothing here blocks: what cannot be done now is tried again after a pause.
+"""
+
+
+#: How many channels there are between two ranks, one for each schedule run together.
+LANES = LANE_LIMIT
+
+
+cdef class Transport:
+    """One rank's end of the channels to all the others."""
+
+    cdef int enter(self, const call_record *call, double timeout) noexcept nogil:
+        """Begin a call: GO_ON, or why it cannot be made."""
+        return CLOSED
+
+    cdef void leave(self) noexcept nogil:
+        """The call has ended well."""
+
+    cdef void begin_step(self, int64_t posts) noexcept nogil:
+        """Begin a step that sends so many posts."""
+
+    cdef int64_t push(
+        self, int64_t post, const int64_t *channels, int64_t readers,
+        const char *data, int64_t nbytes
+    ) noexcept nogil:
+        """Send the beginning of the data to all the readers of a post of this step.
+
+        The data may change once this returns. Gives the bytes sent, -1 if none can be.
+        """
+        return -1
+
+    cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil:
+        """The next segment that has come on a channel, valid until released, or NULL."""
+        return NULL
+
+    cdef void release(self, int64_t channel) noexcept nogil:
+        """The segment last peeked at has been consumed."""
+
+    cdef int pause(self, int64_t *idle) noexcept nogil:
+        """Wait politely; ``idle`` counts the pauses since something could be done."""
+        return STOP
+
+    cdef void resume(self, int64_t idle) noexcept nogil:
+        """Something could be done again."""

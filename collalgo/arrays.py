@@ -1,0 +1,90 @@
+"""Arrays of any library as NumPy arrays on the same memory."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+#: How hard NumPy may try to tell whether strided arrays overlap.
+WORK = 100_000
+
+
+def as_array(buf: Any, caller: str) -> Array:
+    """A NumPy array on the memory of ``buf``, for the call named ``caller``.
+
+    Raises
+    ------
+    TypeError
+        If ``buf`` is no array in this machine's memory.
+    """
+    if isinstance(buf, np.ndarray):
+        return np.asarray(buf)
+    if hasattr(buf, "__cuda_array_interface__"):
+        raise TypeError(
+            f"{caller}: {type(buf).__name__} is on a CUDA device, which this version "
+            "cannot reduce; copy it to the host, for instance by buf.get()"
+        )
+    try:
+        return np.asarray(memoryview(buf))
+    except (TypeError, ValueError, BufferError):
+        pass
+    if hasattr(buf, "__array_interface__"):
+        return np.asarray(buf)
+    if hasattr(buf, "__dlpack__"):
+        return np.from_dlpack(buf)
+    raise TypeError(
+        f"{caller}: needs an array (NumPy, buffer protocol or DLPack) but got "
+        f"a {type(buf).__name__}; wrap it with numpy.array(...)"
+    )
+
+
+def check_output(out: Array, like: Array, shape: tuple[int, ...], caller: str) -> None:
+    """See that ``out`` can take a result of ``shape`` and the dtype of ``like``."""
+    if out.dtype != like.dtype:
+        raise TypeError(
+            f"{caller}: out has dtype {out.dtype} but buf has {like.dtype}; "
+            "they must be the same"
+        )
+    if out.shape != shape:
+        raise ValueError(
+            f"{caller}: out has shape {out.shape} but the result has {shape}; "
+            "pass an array of that shape"
+        )
+    check_writeable(out, "out", caller)
+
+
+def check_writeable(array: Array, name: str, caller: str) -> None:
+    """See that a result can be written into ``array``."""
+    if not array.flags.writeable:
+        raise ValueError(
+            f"{caller}: {name} is read-only, and the result goes into it; pass a "
+            "writeable array" + (" or out=" if name == "buf" else "")
+        )
+
+
+def check_overlap(
+    buf: Array, out: Array, twins: tuple[Array, Array], caller: str
+) -> None:
+    """See that ``out`` has memory of its own, unless the ``twins`` are the same memory.
+
+    The twins are the parts of ``buf`` and ``out`` that hold this rank's own elements.
+    """
+    mine, result = twins
+    place = "data", "strides", "shape"
+    if all(_interface(mine)[key] == _interface(result)[key] for key in place):
+        return
+    try:
+        overlap = np.shares_memory(buf, out, max_work=WORK)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        overlap = True
+    if overlap:
+        raise ValueError(
+            f"{caller}: out overlaps buf; pass the same memory for this rank's own "
+            "elements, or an array with memory of its own"
+        )
+
+
+def _interface(array: Array) -> dict[str, Any]:
+    return {**array.__array_interface__, "strides": array.strides}

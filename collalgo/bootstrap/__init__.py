@@ -1,0 +1,1 @@
+"""How ranks find out who they are, and find each other."""

@@ -1,0 +1,74 @@
+"""Who am I: which rank of how many, as the launcher tells it in the environment."""
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from collalgo.errors import BootstrapError
+
+
+class Identity(NamedTuple):
+    """A rank as its launcher knows it.
+
+    ``job`` is what only the ranks of this job share; empty if they meet over MPI.
+    """
+
+    rank: int
+    size: int
+    job: str
+    launcher: str
+
+
+def identity(environment: Mapping[str, str] | None = None) -> Identity:
+    """Ask the environment; a process without launcher is a world of one.
+
+    Raises
+    ------
+    BootstrapError
+        If the launcher has started ranks on several hosts, or speaks nonsense.
+    """
+    env = os.environ if environment is None else environment
+    if "COLLALGO_JOB" in env:
+        return _by_variables(env, env["COLLALGO_JOB"], "collalgo run")
+    if "RANK" in env and "WORLD_SIZE" in env:
+        names = (
+            "MASTER_ADDR",
+            "MASTER_PORT",
+            "TORCHELASTIC_RUN_ID",
+            "TORCHELASTIC_RESTART_COUNT",
+        )
+        job = "torchrun/" + "/".join(env.get(name, "") for name in names)
+        return _by_variables(env, job, "torchrun")
+    for rank, size, launcher in (
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpiexec of Open MPI"),
+        ("PMI_RANK", "PMI_SIZE", "mpiexec of MPICH"),
+    ):
+        if rank in env and size in env:
+            return Identity(_number(env, rank), _number(env, size), "", launcher)
+    return Identity(0, 1, "", "none")
+
+
+def _by_variables(env: Mapping[str, str], job: str, launcher: str) -> Identity:
+    rank, size = _number(env, "RANK"), _number(env, "WORLD_SIZE")
+    here = _number(env, "LOCAL_WORLD_SIZE") if "LOCAL_WORLD_SIZE" in env else size
+    if not 0 <= rank < size:
+        raise BootstrapError(
+            f"{launcher} says RANK={rank} and WORLD_SIZE={size}; need 0 <= rank < size"
+        )
+    if here != size:
+        raise BootstrapError(
+            f"{launcher} runs {size} ranks but only {here} on this host; this version "
+            "connects the ranks of one host",
+            rank=rank,
+        )
+    return Identity(rank, size, job, launcher)
+
+
+def _number(env: Mapping[str, str], name: str) -> int:
+    try:
+        return int(env[name])
+    except (KeyError, ValueError):
+        raise BootstrapError(
+            f"the environment variable {name} is {env.get(name)!r}, not a number; "
+            "the launcher must set it"
+        ) from None

@@ -1,0 +1,36 @@
+"""The rendezvous of the threads of one process."""
+
+from threading import Lock
+
+from collalgo._kernels.shared_memory import SharedMemory
+from collalgo.communicator import Connection
+from collalgo.transport import thread
+
+
+class ThreadOrigin:
+    """Threads that share a hall, where each picks up its end of a world."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: dict[str, list[SharedMemory | None]] = {}
+
+    def meet(self, name: str, rank: int, size: int) -> Connection:
+        """My end of the world that all who call with the same name share."""
+        with self._lock:
+            ends = self._waiting.setdefault(name, list(thread.world(size)))
+            transport, ends[rank] = ends[rank], None
+            if not any(ends):
+                del self._waiting[name]
+        assert transport is not None
+        return Connection(transport, _Nested(self, name))
+
+
+class _Nested:
+    """The hall as seen from one of its worlds: names are within that world."""
+
+    def __init__(self, hall: ThreadOrigin, name: str):
+        self._hall = hall
+        self._name = name
+
+    def meet(self, name: str, rank: int, size: int) -> Connection:
+        return self._hall.meet(f"{self._name}/{name}", rank, size)

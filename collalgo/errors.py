@@ -1,0 +1,71 @@
+"""The errors of the library, one tree."""
+
+
+class CollalgoError(Exception):
+    """The root of the tree.
+
+    Attributes
+    ----------
+    rank : int or None
+        The rank on which the error was raised.
+    sequence : int or None
+        The number of the call on its communicator, from 1.
+    collective : str or None
+        The collective that was called.
+    missing : tuple of int
+        The ranks that the error is about: dead, gone or not there in time.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rank: int | None = None,
+        sequence: int | None = None,
+        collective: str | None = None,
+        missing: tuple[int, ...] = (),
+    ):
+        super().__init__(message)
+        self.rank = rank
+        self.sequence = sequence
+        self.collective = collective
+        self.missing = missing
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), str(self), self.__dict__)
+
+
+def _rebuild(
+    kind: type[CollalgoError], message: str, attributes: dict[str, object]
+) -> CollalgoError:
+    error = kind.__new__(kind, message)
+    error.__dict__.update(attributes)
+    return error
+
+
+class ScheduleError(CollalgoError):
+    """A schedule is wrong; the message names the step, the rank and the chunk."""
+
+
+class AlgorithmNotApplicable(CollalgoError, ValueError):
+    """The algorithm that was asked for cannot do this call, and none replaces it."""
+
+
+class MismatchError(CollalgoError):
+    """The ranks of a communicator did not make the same call."""
+
+
+class CollectiveTimeout(CollalgoError, TimeoutError):
+    """Some rank was not there in time; ``missing`` names it."""
+
+
+class PeerFailed(CollalgoError):
+    """A rank died or left before it had done its part; ``missing`` names it."""
+
+
+class CommunicatorClosed(CollalgoError):
+    """The communicator was closed, or belongs to the parent of a forked process."""
+
+
+class BootstrapError(CollalgoError):
+    """The ranks could not find each other."""

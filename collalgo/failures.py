@@ -1,0 +1,112 @@
+"""Turn what a transport knows of a failure into an error that says who and what."""
+
+from typing import Any
+
+from collalgo._kernels.shared_memory import SharedMemory
+from collalgo.collective import COLLECTIVES
+from collalgo.errors import (
+    CollalgoError,
+    CollectiveTimeout,
+    MismatchError,
+    PeerFailed,
+)
+from collalgo.reduction import DTYPES, OPS
+
+#: What the ranks of a communicator compare, and how to speak of it.
+COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
+
+
+def error_of(transport: SharedMemory) -> CollalgoError:
+    """The error for the failure that has broken the world of a transport."""
+    failure = transport.failure()
+    assert failure is not None
+    about: dict[str, Any] = {
+        "rank": transport.rank,
+        "sequence": failure["sequence"],
+        "collective": _collective(failure["mine"]),
+    }
+    if failure["kind"] == "mismatch":
+        return MismatchError(_mismatch(failure), **about, missing=(failure["culprit"],))
+    if failure["kind"] == "peer":
+        return PeerFailed(
+            _peer(transport, failure), **about, missing=(failure["culprit"],)
+        )
+    return CollectiveTimeout(
+        _timeout(transport, failure), **about, missing=failure["missing"]
+    )
+
+
+def _collective(call: dict[str, Any]) -> str:
+    return tuple(COLLECTIVES)[int(call["collective"])]
+
+
+def _call(call: dict[str, Any]) -> str:
+    """A call in words: ``allreduce #3 (1024 float32, sum, ring)``."""
+    details = [f"{call['count']} {DTYPES[call['dtype']]}", call["algorithm"]]
+    if call["op"] >= 0:
+        details.insert(1, OPS[call["op"]])
+    if _collective(call) == "barrier":
+        details = details[1:]
+    return f"{_collective(call)} #{call['sequence']} ({', '.join(details)})"
+
+
+def _mismatch(failure: dict[str, Any]) -> str:
+    mine, theirs = failure["mine"], failure["theirs"]
+    rank, other = failure["rank"], failure["culprit"]
+    collective = _collective(mine)
+    for what in COMPARED:
+        if mine[what] == theirs[what]:
+            continue
+        if what == "collective":
+            return (
+                f"call #{failure['sequence']}: rank {rank} called {collective} but "
+                f"rank {other} called {_collective(theirs)}; every rank must make the "
+                "same calls in the same order"
+            )
+        ours, its = (_value(what, call[what]) for call in (mine, theirs))
+        return (
+            f"{collective}: rank {rank} passed {ours} but rank {other} passed {its}; "
+            f"every rank must pass the same {what}"
+        )
+    return (
+        f"{collective} #{failure['sequence']}: ranks {rank} and {other} passed "
+        "different counts for some rank; every rank must pass the same counts"
+    )
+
+
+def _value(what: str, value: Any) -> str:
+    if what == "dtype":
+        return str(DTYPES[value])
+    if what == "op":
+        return f"op {OPS[value]!r}"
+    return f"{value} elements" if what == "count" else f"{what} {value!r}"
+
+
+def _peer(transport: SharedMemory, failure: dict[str, Any]) -> str:
+    culprit = failure["culprit"]
+    why = transport.farewell(culprit) or "its process ended"
+    return (
+        f"{_collective(failure['mine'])} #{failure['sequence']}: rank {culprit} is "
+        f"gone: {why}; its last call was {_last_call(transport, culprit)}"
+    )
+
+
+def _timeout(transport: SharedMemory, failure: dict[str, Any]) -> str:
+    missing = failure["missing"]
+    gave_up = (
+        f"{_call(failure['mine'])}: rank {failure['rank']} waited "
+        f"{failure['waited']:g} s for "
+    )
+    if not missing:
+        return gave_up + "the others, which are all in the call; pass a longer timeout"
+    ranks = ", ".join(
+        f"rank {rank}, whose last call was {_last_call(transport, rank)}"
+        for rank in missing[:4]
+    )
+    more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
+    return f"{gave_up}{ranks}{more}; make the call there too, or pass a longer timeout"
+
+
+def _last_call(transport: SharedMemory, rank: int) -> str:
+    call = transport.last_call(rank)
+    return "none at all" if call is None else _call(call)

@@ -1,0 +1,1 @@
+"""Starting ranks: as threads, as processes of a function, as processes of a script."""

@@ -1,0 +1,254 @@
+"""``collalgo run``: start a command on every rank and see them through to the end."""
+
+import math
+import os
+import secrets
+import select
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import IO
+
+from collalgo.launch.process import die_with, exit_reason
+
+#: Seconds to wait for others that fail at the same time, to find the first cause.
+FAILURES_SETTLE = 0.3
+
+#: Seconds that a rank has to obey a signal before the next, harder one.
+PATIENCE = 5.0
+
+#: Lines of standard error kept of each rank, to show the traceback again at the end.
+KEPT_LINES = 60
+
+
+class _Signal(BaseException):
+    """The launcher itself has been asked to stop."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+
+class _Stream:
+    """One output of a rank, passed on line by line with the rank in front."""
+
+    def __init__(self, pipe: IO[bytes], sink: IO[bytes], prefix: bytes):
+        self.pipe = pipe
+        self.last_lines: deque[bytes] = deque(maxlen=KEPT_LINES)
+        self._sink = sink
+        self._prefix = prefix
+        self._rest = b""
+        os.set_blocking(pipe.fileno(), False)
+
+    def has_more(self) -> bool:
+        return bool(select.select([self.pipe], [], [], 0)[0])
+
+    def forward(self) -> bool:
+        """Pass on what has come; False at the end."""
+        try:
+            data = os.read(self.pipe.fileno(), 65536)
+        except BlockingIOError:
+            return True
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if not data and self._rest:
+            lines.append(self._rest)
+            self._rest = b""
+        if lines:
+            self.last_lines.extend(lines)
+            self._sink.write(b"".join(self._prefix + line + b"\n" for line in lines))
+            self._sink.flush()
+        return bool(data)
+
+
+class Rank:
+    """One rank of a job: its process group and its outputs."""
+
+    def __init__(self, rank: int, command: Sequence[str], environment: dict[str, str]):
+        launcher = os.getpid()
+        self.rank = rank
+        self.process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=None if rank == 0 else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=lambda: die_with(launcher),  # noqa: PLW1509 (no threads here)
+        )
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        prefix = f"[{rank}] ".encode()
+        self.streams = [
+            _Stream(self.process.stdout, sys.stdout.buffer, prefix),
+            _Stream(self.process.stderr, sys.stderr.buffer, prefix),
+        ]
+        self.descriptor = os.pidfd_open(self.process.pid)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process and to all it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def drain(self) -> None:
+        """Pass on what the ended process has still written; its children may go on."""
+        for stream in self.streams:
+            while stream.has_more() and stream.forward():
+                pass
+
+    def close(self) -> None:
+        """End what the rank has left behind and release the descriptors."""
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+        for stream in self.streams:
+            stream.pipe.close()
+        os.close(self.descriptor)
+
+    def traceback(self) -> list[str]:
+        """The last traceback on standard error, or else the last lines of it."""
+        lines = [line.decode(errors="replace") for line in self.streams[1].last_lines]
+        starts = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
+        return lines[starts[-1] :] if starts else lines[-10:]
+
+    def is_victim(self) -> bool:
+        """Whether the rank failed only because another one had."""
+        lines = self.traceback()
+        return bool(lines) and lines[-1].startswith("collalgo.errors.PeerFailed")
+
+
+def run(command: Sequence[str], size: int) -> int:
+    """Run a command on ``size`` ranks of this host: the exit code of the job.
+
+    Each rank finds itself in ``RANK``, ``WORLD_SIZE``, ``LOCAL_RANK``,
+    ``LOCAL_WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``, as under torchrun. When
+    one fails, the others are stopped and its traceback is shown again.
+    """
+    common = {
+        **os.environ,
+        "COLLALGO_JOB": secrets.token_hex(16),
+        "WORLD_SIZE": str(size),
+        "LOCAL_WORLD_SIZE": str(size),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(_free_port()),
+        "PYTHONUNBUFFERED": "1",
+    }
+    ranks: list[Rank] = []
+    with _signals_raise():
+        try:
+            for rank in range(size):
+                own = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+                ranks.append(Rank(rank, command, {**common, **own}))
+            return _supervise(ranks)
+        except _Signal as asked:
+            _stop(ranks, asked.number)
+            return 128 + asked.number
+        except BrokenPipeError:  # nobody reads our output any more
+            return 128 + signal.SIGPIPE
+        finally:
+            for one in ranks:
+                one.close()
+
+
+def _supervise(ranks: list[Rank]) -> int:
+    """Pass on the output until all ranks have ended, or one has failed."""
+    failed: list[Rank] = []
+    deadline = Deadline()
+    for ended in _ends(ranks, deadline):
+        if ended.process.returncode:
+            deadline.at_most(FAILURES_SETTLE)
+            failed.append(ended)
+    if not failed:
+        return 0
+    _stop(ranks, signal.SIGTERM)
+    first = next((rank for rank in failed if not rank.is_victim()), failed[0])
+    return _report(first, len(ranks))
+
+
+class Deadline:
+    """A time by which to be done; never, until something is said."""
+
+    def __init__(self, seconds: float = math.inf):
+        self._time = time.monotonic() + seconds
+
+    def at_most(self, seconds: float) -> None:
+        """Bring the time forward, unless it is nearer already."""
+        self._time = min(self._time, time.monotonic() + seconds)
+
+    def left(self) -> float | None:
+        """Seconds to go, not below 0; None for ever."""
+        left = self._time - time.monotonic()
+        return None if math.isinf(left) else max(left, 0.0)
+
+
+def _ends(ranks: list[Rank], deadline: Deadline) -> Iterator[Rank]:
+    """Forward the output and yield each rank when it ends, until the deadline."""
+    with selectors.DefaultSelector() as selector:
+        running = [rank for rank in ranks if rank.process.poll() is None]
+        for rank in running:
+            selector.register(rank.descriptor, selectors.EVENT_READ, rank)
+            for stream in rank.streams:
+                selector.register(stream.pipe, selectors.EVENT_READ, stream)
+        left = len(running)
+        while left and deadline.left() != 0:
+            for key, _ in selector.select(deadline.left()):
+                if isinstance(key.data, Rank):
+                    selector.unregister(key.fileobj)
+                    key.data.process.wait()
+                    key.data.drain()
+                    left -= 1
+                    yield key.data
+                elif not key.data.forward():
+                    selector.unregister(key.fileobj)
+
+
+def _stop(ranks: list[Rank], number: int) -> None:
+    """Ask the ranks to end, then make them; their output is passed on meanwhile."""
+    for harder in (number, signal.SIGTERM, signal.SIGKILL):
+        for rank in ranks:
+            if rank.process.poll() is None:
+                rank.signal(harder)
+        for _ in _ends(ranks, Deadline(PATIENCE)):
+            pass
+        if all(rank.process.poll() is not None for rank in ranks):
+            return
+
+
+def _report(rank: Rank, size: int) -> int:
+    """Say on standard error which rank failed and how; its exit code."""
+    code = rank.process.returncode
+    others = " (the others were stopped)" if size > 1 else ""
+    lines = [f"collalgo run: rank {rank.rank} {exit_reason(code)}{others}"]
+    lines += [f"  {line}" for line in rank.traceback()]
+    sys.stderr.write("\n".join(lines) + "\n")
+    return code if code > 0 else 128 - code
+
+
+def _free_port() -> int:
+    """A port for other libraries that want one; collalgo itself uses none."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """Turn Ctrl-C and a polite kill into an exception, once each."""
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        raise _Signal(number)
+
+    before = {
+        number: signal.signal(number, handle)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

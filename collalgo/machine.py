@@ -1,0 +1,154 @@
+"""What this machine can do: how many cores we have, and what a step costs on them.
+
+The figures are measured once per machine and kept in the user's cache directory.
+"""
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from threading import Thread
+from time import perf_counter
+
+import numpy as np
+
+from collalgo._kernels.engine import Program
+from collalgo.algorithms import dissemination
+from collalgo.plan import Averaging, Layout, Span, Walk
+from collalgo.reduction import reduction
+from collalgo.schedule import Group, Steps, together, trace
+from collalgo.transport import thread
+from collalgo.transport.waiting import SHARING, cores
+
+#: Part of the name of the file, to be raised when the figures change their meaning.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The price list of a machine.
+
+    Attributes
+    ----------
+    latency : float
+        From the send of a message to its receipt on another core, in seconds.
+    switch : float
+        The same where sender and receiver take turns on one core.
+    message : float
+        Work of a core for each message, sent or received, in seconds.
+    copy, reduce : float
+        Work of a core for each byte copied, or combined with another, in seconds.
+    cores : int
+        How many cores the ranks may use.
+    """
+
+    latency: float
+    switch: float
+    message: float
+    copy: float
+    reduce: float
+    cores: int
+
+    def settings(self) -> list[float]:
+        """The figures as numbers, for the other ranks of a world."""
+        return [float(value) for value in asdict(self).values()]
+
+    @classmethod
+    def of_settings(cls, numbers: Sequence[float]) -> "Machine":
+        """The inverse of :meth:`settings`; numbers beyond it are ignored."""
+        latency, switch, message, copy, reduce, count = numbers[:6]
+        return cls(latency, switch, message, copy, reduce, int(count))
+
+
+@cache
+def this_machine() -> Machine:
+    """The figures of this machine, from the cache or measured now (in about 50 ms)."""
+    path = _cache_file()
+    with suppress(OSError, ValueError, TypeError):
+        return Machine(**json.loads(path.read_text()))
+    machine = measure()
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps(asdict(machine)))
+        temporary.replace(path)
+    return machine
+
+
+def _cache_file() -> Path:
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    what = f"{VERSION} {platform.node()} {platform.machine()} {cores()} {_processor()}"
+    return root / "collalgo" / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line
+    return platform.processor()
+
+
+def measure() -> Machine:
+    """Measure the figures of this machine."""
+    latency = _round_trips(1, 2000)
+    crowded = _round_trips(LANES, 500)
+    nbytes = 1 << 20
+    source = np.ones(nbytes // 4, np.float32)
+    target = np.ones_like(source)
+    add = reduction(source.dtype, "sum")
+    return Machine(
+        latency=latency,
+        switch=_round_trips(1, 200, same_core=True),
+        message=max(crowded - latency, 0.0) / (2 * (LANES - 1)),
+        copy=_fastest(lambda: np.copyto(target, source)) / nbytes,
+        reduce=_fastest(lambda: add(target, [source, target])) / nbytes,
+        cores=cores(),
+    )
+
+
+#: How many tokens at once show what a message more costs.
+LANES = 5
+
+
+def _fastest(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(7):
+        start = perf_counter()
+        work()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def _round_trips(lanes: int, rounds: int, *, same_core: bool = False) -> float:
+    """Seconds per step in which two threads exchange a token on each lane."""
+
+    def tokens(group: Group) -> Steps:
+        return together(*(dissemination.barrier(group) for _ in range(lanes)))
+
+    nothing = Layout(0, 1, 2)
+    transports = thread.world(2, SHARING if same_core else None)
+    times = [[0.0, 0.0] for _ in range(3)]
+
+    def run(rank: int) -> None:
+        if same_core:
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        walk = Walk(nothing, rank, Span(0, 0), Span(0, 0))
+        plan = walk.lower(trace(tokens, rank, 2), Averaging.NO)
+        program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
+        for trial in times:
+            start = perf_counter()
+            program.repeat(transports[rank], rounds)
+            trial[rank] = (perf_counter() - start) / rounds
+
+    threads = [Thread(target=run, args=(rank,), daemon=True) for rank in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    return min(max(trial) for trial in times)

@@ -1,0 +1,175 @@
+"""From a call to the program that runs it: choose, prove, lower, remember."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from collalgo._kernels.engine import Program
+from collalgo.algorithms import find
+from collalgo.collective import COLLECTIVES
+from collalgo.errors import AlgorithmNotApplicable
+from collalgo.machine import Machine
+from collalgo.plan import Averaging, Layout, Span, Walk
+from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
+from collalgo.schedule import ScheduleFunction, trace
+from collalgo.select import select
+from collalgo.verify import verify
+
+#: Plans that a communicator remembers; the oldest make room.
+REMEMBERED = 512
+
+#: The largest world for which a user's schedule is proved before it runs.
+PROVED = 64
+
+#: An algorithm as users name it: None for the cheapest, a name, names in the order
+#: of preference, or a schedule function.
+AlgorithmChoice = str | Sequence[str] | ScheduleFunction | None
+
+
+class Call(NamedTuple):  # "count" hides a method of tuples that nobody needs
+    """All that a program depends on, as the user said it.
+
+    ``count`` is the number of elements that a rank passes; ``counts`` those of each
+    rank's block, where blocks may differ.
+    """
+
+    collective: str
+    dtype: np.dtype[Any]
+    count: int  # type: ignore[assignment]
+    op: Any = None
+    root: int = 0
+    algorithm: AlgorithmChoice = None
+    counts: tuple[int, ...] | None = None
+
+
+class Chosen(NamedTuple):
+    """An algorithm by its name and its function."""
+
+    name: str
+    schedule: ScheduleFunction
+
+
+class Programs:
+    """The programs of one rank of a communicator, each made at its first call."""
+
+    def __init__(self, rank: int, size: int, machine: Machine | None):
+        self.rank = rank
+        self.size = size
+        self.machine = machine
+        self._remembered: dict[Call, Program] = {}
+
+    def get(self, *call: Any) -> Program:
+        """The program for a :class:`Call` with these fields."""
+        try:
+            return self._remembered[call]  # type: ignore[index]
+        except (KeyError, TypeError):  # new, or a list of algorithms
+            return self._make(Call(*call))
+
+    def _make(self, call: Call) -> Program:
+        if isinstance(call.algorithm, list):
+            call = call._replace(algorithm=tuple(call.algorithm))
+            if call in self._remembered:
+                return self._remembered[call]
+        program = self._lower(call)
+        if len(self._remembered) >= REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        self._remembered[call] = program
+        return program
+
+    def _lower(self, call: Call) -> Program:
+        collective = COLLECTIVES[call.collective]
+        self._check_root(call)
+        dtype = DTYPES.index(dtype_name(call.dtype))
+        op = op_name(call.op) if collective.reduces else None
+        kernel = reduction(call.dtype, op) if op else None
+        layout = self._layout(call)
+        chosen = self._choose(call, layout.whole.stop)
+        steps = trace(chosen.schedule, self.rank, self.size, call.root)
+        walk = Walk(layout, self.rank, *self._ends(call, layout))
+        plan = walk.lower(steps, _averaging(call.collective, op))
+        compared = (
+            list(COLLECTIVES).index(call.collective),
+            dtype,
+            OPS.index(op) if op else -1,
+            call.root,
+            call.count if call.counts is None else sum(call.counts),
+        )
+        fingerprint = _fingerprint(*compared, call.counts, chosen.name)
+        divisor = self.size if op == "avg" else 0
+        return Program(plan, kernel, divisor, (fingerprint, *compared, chosen.name))
+
+    def _check_root(self, call: Call) -> None:
+        if not 0 <= call.root < self.size:
+            raise ValueError(
+                f"{call.collective}: root {call.root} is out of range; this "
+                f"communicator has {self.size} ranks, 0 to {self.size - 1}"
+            )
+
+    def _layout(self, call: Call) -> Layout:
+        counts = call.counts
+        if call.collective == "allgather" and counts is None:
+            counts = (call.count,) * self.size
+        count = call.count if counts is None else sum(counts)
+        return Layout(count, call.dtype.itemsize, self.size, counts)
+
+    def _ends(self, call: Call, layout: Layout) -> tuple[Span, Span]:
+        """The parts of the whole buffer that this rank's input and output cover."""
+        whole, nothing = layout.whole, Span(0, 0)
+        mine = layout.block(self.rank)
+        at_root = self.rank == call.root
+        return {
+            "allreduce": (whole, whole),
+            "broadcast": (whole, nothing if at_root else whole),
+            "reduce": (whole, whole if at_root else nothing),
+            "allgather": (mine, whole),
+            "reduce_scatter": (whole, mine),
+            "barrier": (nothing, nothing),
+        }[call.collective]
+
+    def _choose(self, call: Call, nbytes: int) -> Chosen:
+        algorithm = call.algorithm
+        if algorithm is None:
+            algorithm = select(
+                call.collective, nbytes, size=self.size, machine=self.machine
+            ).algorithm
+        if callable(algorithm):
+            if self.size <= PROVED:
+                _prove(algorithm, self.size, call.collective, call.root)
+            return Chosen(
+                getattr(algorithm, "__qualname__", repr(algorithm)), algorithm
+            )
+        names = (algorithm,) if isinstance(algorithm, str) else algorithm
+        obstacles = []
+        for name in names:
+            try:
+                return Chosen(name, find(call.collective, name, self.size).schedule)
+            except AlgorithmNotApplicable as obstacle:
+                obstacles.append(obstacle)
+        if len(obstacles) == 1:
+            raise obstacles[0]
+        raise AlgorithmNotApplicable(
+            "; ".join(map(str, obstacles))
+            or f"{call.collective}: no algorithm is named",
+            collective=call.collective,
+        )
+
+
+@lru_cache(maxsize=256)
+def _prove(algorithm: ScheduleFunction, size: int, collective: str, root: int) -> None:
+    """Prove a user's schedule once, before it moves a byte."""
+    verify(algorithm, size=size, collective=collective, root=root)
+
+
+def _averaging(collective: str, op: str | None) -> Averaging:
+    if op != "avg":
+        return Averaging.NO
+    shared = collective == "allreduce"
+    return Averaging.BEFORE_SHARING if shared else Averaging.AT_THE_END
+
+
+def _fingerprint(*compared: object) -> int:
+    digest = blake2b(repr(compared).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)

@@ -1,0 +1,136 @@
+"""Choose an algorithm: the cheapest by the price of its own schedule."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from collalgo.algorithms import Algorithm, candidates
+from collalgo.collective import COLLECTIVES
+from collalgo.cost import Seconds, price
+from collalgo.errors import AlgorithmNotApplicable
+from collalgo.machine import Machine, this_machine
+from collalgo.schedule import trace
+
+#: Sizes for which prices are computed; between two of them a price is a straight line.
+GRID = np.concatenate([[0.0], 2.0 ** np.arange(0, 41)])
+
+
+class Candidate(NamedTuple):
+    """An algorithm that was considered: its price, or why it cannot run."""
+
+    algorithm: str
+    seconds: float
+    obstacle: str | None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which algorithm to use, and what speaks for it.
+
+    Attributes
+    ----------
+    algorithm : str
+        The name of the cheapest.
+    seconds : float
+        Its predicted time.
+    candidates : tuple of Candidate
+        All that were considered, the cheapest first, those that cannot run last.
+    """
+
+    collective: str
+    size: int
+    nbytes: int
+    machine: Machine
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def algorithm(self) -> str:
+        return self.candidates[0].algorithm
+
+    @property
+    def seconds(self) -> float:
+        return self.candidates[0].seconds
+
+    @property
+    def reason(self) -> str:
+        """In a few words, why the choice is what it is."""
+        able = [c for c in self.candidates if c.obstacle is None]
+        if len(able) == 1:
+            return "the only one that can run"
+        second = able[1]
+        if second.seconds == self.seconds:
+            return f"as cheap as {second.algorithm}"
+        ratio = second.seconds / self.seconds if self.seconds else float("inf")
+        return f"{ratio:.2f}x cheaper than {second.algorithm}"
+
+    def explain(self) -> str:
+        """The choice with all the prices, as text of several lines."""
+        m = self.machine
+        choice = (
+            f"{self.collective} of {self.nbytes} bytes on {self.size} ranks: "
+            f"{self.algorithm}, {self.reason}"
+        )
+        prices = (
+            f"prices by {m.latency * 1e6:.2f} us a hand-over between cores, "
+            f"{m.switch * 1e6:.2f} us on one core, {m.message * 1e6:.2f} us a "
+            f"message, copies of {1e-9 / m.copy:.1f} GB/s, reductions of "
+            f"{1e-9 / m.reduce:.1f} GB/s, {m.cores} cores"
+        )
+        lines = [choice, prices]
+        for name, seconds, obstacle in self.candidates:
+            lines.append(f"  {name:20} {obstacle or f'{seconds * 1e6:12.2f} us'}")
+        return "\n".join(lines)
+
+
+def select(
+    collective: str, nbytes: int, *, size: int, machine: Machine | None = None
+) -> Selection:
+    """The cheapest algorithm for a collective.
+
+    Parameters
+    ----------
+    collective
+        ``"allreduce"``, ``"broadcast"``, ...
+    nbytes
+        Bytes of the larger of input and output of a rank.
+    size
+        The number of ranks.
+    machine
+        The price list; by default that of this machine, measured once.
+
+    Examples
+    --------
+    >>> machine = Machine(1e-6, 3e-6, 1e-7, 1e-10, 1e-10, cores=64)
+    >>> select("allreduce", 8, size=16, machine=machine).algorithm
+    'one_shot'
+    >>> select("allreduce", 1 << 24, size=16, machine=machine).algorithm
+    'two_shot'
+    """
+    if collective not in COLLECTIVES:
+        raise ValueError(
+            f"unknown collective {collective!r}; choose one of {', '.join(COLLECTIVES)}"
+        )
+    machine = machine or this_machine()
+    able, unable = [], []
+    for row in candidates(collective):
+        if obstacle := row.obstacle(size):
+            unable.append(Candidate(row.name, float("inf"), obstacle))
+        else:
+            seconds = float(np.interp(nbytes, GRID, curve(row, size, machine)))
+            able.append(Candidate(row.name, seconds, None))
+    if not able:
+        raise AlgorithmNotApplicable(
+            f"{collective}: no algorithm can run with {size} ranks",
+            collective=collective,
+        )
+    able.sort(key=lambda candidate: candidate.seconds)
+    return Selection(collective, size, nbytes, machine, (*able, *unable))
+
+
+@cache
+def curve(row: Algorithm, size: int, machine: Machine) -> Seconds:
+    """The prices of an algorithm for the sizes of :data:`GRID`."""
+    schedules = [trace(row.schedule, rank, size) for rank in range(size)]
+    return price(schedules, machine, GRID)

@@ -1,0 +1,48 @@
+"""Ranks as processes of one host, through a memory file that has no name.
+
+Nothing appears in /dev/shm, no limit of it applies, and nothing is left when the last
+rank ends, however it ends.
+"""
+
+import os
+from contextlib import suppress
+
+from collalgo._kernels.shared_memory import (
+    Segment,
+    SharedMemory,
+    segment_size,
+    write_settings,
+)
+from collalgo.transport.waiting import patience
+
+
+def create(size: int) -> int:
+    """The descriptor of the memory of a new world of ``size`` ranks."""
+    descriptor = os.memfd_create("collalgo", os.MFD_CLOEXEC)
+    os.ftruncate(descriptor, segment_size(size))
+    return descriptor
+
+
+def attach(descriptor: int, rank: int, size: int) -> SharedMemory:
+    """One rank's end of the world in a memory file; the descriptor is not kept."""
+    return SharedMemory(Segment(size, descriptor), rank, size, *patience(size))
+
+
+def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:
+    """Write numbers for all ranks into a memory file, before any of them attaches."""
+    write_settings(Segment(size, descriptor), numbers)
+
+
+def watch(transport: SharedMemory, processes: list[int]) -> list[int]:
+    """Let a rank notice the death of the others: the descriptors to close at the end.
+
+    A process that is unknown (0), as in another namespace, or that has ended already
+    is left out; the timeout finds the latter missing.
+    """
+    descriptors = []
+    for rank, process in enumerate(processes):
+        if rank != transport.rank and process:
+            with suppress(ProcessLookupError):
+                descriptors.append(os.pidfd_open(process))
+                transport.watch(rank, descriptors[-1])
+    return descriptors

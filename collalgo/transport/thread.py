@@ -1,0 +1,19 @@
+"""Ranks as threads of one process: for tests, teaching and notebooks."""
+
+from collalgo._kernels.shared_memory import Segment, SharedMemory
+from collalgo.transport.waiting import patience
+
+
+def world(size: int, waiting: tuple[int, int] | None = None) -> list[SharedMemory]:
+    """The ends of a new world, one for each of ``size`` threads.
+
+    Parameters
+    ----------
+    size
+        The number of threads.
+    waiting
+        How often to spin and to yield; by default what suits the cores.
+    """
+    segment = Segment(size)
+    spins, yields = waiting or patience(size)
+    return [SharedMemory(segment, rank, size, spins, yields) for rank in range(size)]

@@ -1,0 +1,99 @@
+"""The world that this process belongs to, and the worlds that it starts itself."""
+
+import os
+import sys
+from threading import Lock
+from types import TracebackType
+from typing import Any
+
+from collalgo.communicator import JOIN_TIMEOUT, Communicator
+
+_lock = Lock()
+_world: Communicator | None = None
+
+
+def init(
+    *, timeout: float | None = None, join_timeout: float = JOIN_TIMEOUT
+) -> Communicator:
+    """Come up as the launcher says; a process alone is a world of one.
+
+    Calling it again gives the same communicator, until that is closed.
+
+    Parameters
+    ----------
+    timeout
+        Seconds that calls wait for other ranks; by default the environment variable
+        ``COLLALGO_TIMEOUT``, or 300.
+    join_timeout
+        Seconds to wait for all ranks to come up.
+
+    Returns
+    -------
+    Communicator
+        All the ranks of the job.
+
+    Raises
+    ------
+    BootstrapError
+        If the ranks do not find each other.
+    """
+    global _world  # noqa: PLW0603
+    with _lock:
+        if _world is None or _world.closed or _world.forked:
+            _world = _come_up(join_timeout)
+        if timeout is not None:
+            _world.timeout = timeout
+        return _world
+
+
+def _come_up(join_timeout: float) -> Communicator:
+    from collalgo.bootstrap.identity import identity
+    from collalgo.bootstrap.rendezvous import HostOrigin
+
+    if sys.excepthook is not _tell_the_others:
+        _previous_hooks.append(sys.excepthook)
+        sys.excepthook = _tell_the_others
+    me = identity()
+    if me.size > 1 and not me.job:
+        from collalgo.integrations.mpi4py import world_communicator
+
+        return world_communicator(me.launcher)
+    job = me.job or f"alone/{os.getpid()}"
+    connection = HostOrigin(job).meet("", me.rank, me.size, join_timeout)
+    return Communicator(connection)
+
+
+_previous_hooks: list[Any] = []
+
+
+def _tell_the_others(
+    kind: type[BaseException], error: BaseException, place: TracebackType | None
+) -> None:
+    """Let an uncaught exception end this rank's part in the world, with its reason."""
+    if _world is not None and not _world.forked:
+        _world.abort(f"{kind.__name__}: {error}")
+    _previous_hooks[-1](kind, error, place)
+
+
+def resolve(comm: Any) -> Communicator:
+    """The communicator that a function was given; None stands for the world.
+
+    Raises
+    ------
+    TypeError
+        If it is neither one of collalgo nor one of mpi4py.
+    """
+    if isinstance(comm, Communicator):
+        return comm
+    if comm is None:
+        if _world is not None:
+            return _world
+        return init()
+    if type(comm).__module__.partition(".")[0] == "mpi4py":
+        from collalgo.integrations.mpi4py import communicator
+
+        return communicator(comm)
+    raise TypeError(
+        f"comm is a {type(comm).__name__}; pass a Communicator of collalgo or of "
+        "mpi4py, or nothing for the world of collalgo.init()"
+    )

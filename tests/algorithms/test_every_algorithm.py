@@ -1,0 +1,134 @@
+"""Every row of the table: proved for many sizes and every root, then run."""
+
+import numpy as np
+import pytest
+
+from collalgo import ALGORITHMS, Group, threads, verify
+from collalgo.algorithms import ring
+from collalgo.collective import COLLECTIVES
+from collalgo.schedule import divide, together
+from tests.oracle import check, reduced, same, vectors
+
+SIZES = [*range(1, 18), 24, 32, 33]
+
+
+def rows_of(size):
+    return [row for row in ALGORITHMS if row.obstacle(size) is None]
+
+
+def roots_of(row, size):
+    return range(size if COLLECTIVES[row.collective].rooted else 1)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_it_is_proved_for_every_root(size):
+    for row in rows_of(size):
+        for root in roots_of(row, size):
+            proof = verify(
+                row.schedule, size=size, collective=row.collective, root=root
+            )
+            assert proof.consistent, f"{row.name} gives other bits on other ranks"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_it_runs_for_awkward_counts_and_every_root(size):
+    counts = sorted({0, 1, max(size - 1, 0), size, size + 1, 1000})
+
+    def on_each_rank(comm):
+        for count in counts:
+            inputs = vectors(size, count, np.float32, seed=count)
+            for row in rows_of(size):
+                for root in roots_of(row, size):
+                    check(comm, row, inputs, root=root)
+
+    threads(on_each_rank, size, timeout=120)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 7])
+def test_it_runs_for_data_of_many_segments(size):
+    def on_each_rank(comm):
+        inputs = vectors(size, 700_001, np.float64)
+        for row in rows_of(size):
+            check(comm, row, inputs, op="max", root=size - 1)
+
+    threads(on_each_rank, size, timeout=120)
+
+
+@pytest.mark.parametrize("size", [*range(1, 10), 12, 16, 17])
+def test_an_average_is_divided_once_whoever_completes_the_sum(size):
+    def on_each_rank(comm):
+        for dtype in (np.float32, np.int16):
+            inputs = vectors(size, 1000, dtype)
+            for row in rows_of(size):
+                if COLLECTIVES[row.collective].reduces:
+                    for root in roots_of(row, size):
+                        check(comm, row, inputs, op="avg", root=root)
+
+    threads(on_each_rank, size, timeout=120)
+
+
+@pytest.mark.parametrize("size", [3, 8, 13])
+def test_an_allreduce_gives_the_same_bits_on_every_rank(size):
+    """With numbers whose sum depends on the order, which whole numbers do not show."""
+    rng = np.random.default_rng(1)
+    data = [
+        (rng.standard_normal(999) * 10.0 ** rng.integers(-9, 9, 999)).astype(np.float32)
+        for _ in range(size)
+    ]
+
+    def on_each_rank(comm):
+        return [
+            comm.allreduce(data[comm.rank].copy(), algorithm=row.name).tobytes()
+            for row in rows_of(size)
+            if row.collective == "allreduce"
+        ]
+
+    first, *others = threads(on_each_rank, size, timeout=120)
+    for other in others:
+        assert other == first
+
+
+@pytest.mark.parametrize("size", range(2, 18))
+def test_a_ring_talks_to_two_neighbours(size):
+    for collective in ("allreduce", "allgather", "reduce_scatter"):
+        assert verify("ring", size=size, collective=collective).links == size
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 7])
+def test_a_schedule_of_the_user_runs_on_lanes_in_both_directions(size):
+    def both_ways(group):
+        there, back = (divide(half, size) for half in divide(group.whole, 2))
+        order = list(range(size))
+        yield from together(
+            ring.allreduce(Group(group.rank, order, there)),
+            ring.allreduce(Group(size - 1 - group.rank, order[::-1], back)),
+        )
+
+    both_ways.__name__ = "allreduce"
+
+    def on_each_rank(comm):
+        for count in (1, size, 1000, 300_001):
+            inputs = vectors(size, count, np.float32)
+            result = comm.allreduce(inputs[comm.rank].copy(), algorithm=both_ways)
+            same(result, reduced(inputs, "sum"))
+
+    threads(on_each_rank, size, timeout=120)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 2), (3, 4)])
+def test_a_torus_of_the_user_runs(shape):
+    rows, cols = shape
+
+    def torus(group):
+        row, column = group.grid(rows, cols)
+        yield from ring.reduce_scatter(row)
+        yield from ring.allreduce(column)
+        yield from ring.allgather(row)
+
+    def on_each_rank(comm):
+        for count in (1, 1000, 300_001):
+            inputs = vectors(comm.size, count, np.float32)
+            result = comm.allreduce(inputs[comm.rank].copy(), "avg", algorithm=torus)
+            same(result, reduced(inputs, "avg"))
+
+    threads(on_each_rank, rows * cols, timeout=120)

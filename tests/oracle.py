@@ -1,0 +1,108 @@
+"""What every collective has to give, by NumPy, and how to call it on a rank."""
+
+import numpy as np
+
+UFUNCS = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "band": np.bitwise_and,
+    "bor": np.bitwise_or,
+    "bxor": np.bitwise_xor,
+    "land": np.logical_and,
+    "lor": np.logical_or,
+    "lxor": np.logical_xor,
+}
+
+#: What an array holds before the library writes into it.
+JUNK = 77
+
+
+def vectors(size, count, dtype, seed=0):
+    """The input of each rank: small whole numbers, so that sums are exact."""
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, 3, count).astype(dtype) for _ in range(size)]
+
+
+def reduced(inputs, op):
+    """The reduction of the inputs of all ranks."""
+    dtype = inputs[0].dtype
+    small = dtype.kind not in "biuc" and dtype.itemsize < 4
+    wide = np.dtype(np.float32) if small else dtype
+    total = inputs[0].astype(wide)
+    for other in inputs[1:]:
+        name = "sum" if op == "avg" else op
+        total = UFUNCS[name](total, other.astype(wide), dtype=None).astype(wide)
+    if op == "avg":
+        size = len(inputs)
+        total = total // size if dtype.kind in "iu" else total / wide.type(size)
+    return total.astype(dtype)
+
+
+def check(comm, row, inputs, op="sum", root=0):
+    """Call a collective by one algorithm and compare with the oracle."""
+    mine = inputs[comm.rank].copy()
+    getattr(Checks, row.collective)(comm, row.name, inputs, mine, op, root)
+
+
+def same(found, expected):
+    np.testing.assert_array_equal(found, expected, strict=True)
+
+
+class Checks:
+    """One function for each collective, in place and with ``out=``."""
+
+    @staticmethod
+    def allreduce(comm, name, inputs, mine, op, _):
+        out = np.full_like(mine, JUNK)
+        assert comm.allreduce(mine, op, out=out, algorithm=name) is out
+        same(mine, inputs[comm.rank])
+        same(out, reduced(inputs, op))
+        assert comm.allreduce(mine, op, algorithm=name) is mine
+        same(mine, out)
+
+    @staticmethod
+    def broadcast(comm, name, inputs, mine, _, root):
+        assert comm.broadcast(mine, root, algorithm=name) is mine
+        same(mine, inputs[root])
+
+    @staticmethod
+    def reduce(comm, name, inputs, mine, op, root):
+        out = np.full_like(mine, JUNK)
+        result = comm.reduce(mine, op, root, out=out, algorithm=name)
+        same(mine, inputs[comm.rank])
+        assert result is (out if comm.rank == root else None)
+        result = comm.reduce(mine, op, root, algorithm=name)
+        if comm.rank == root:
+            same(out, reduced(inputs, op))
+            same(mine, out)
+        else:
+            assert result is None
+            same(mine, inputs[comm.rank])
+            same(out, np.full_like(mine, JUNK))
+
+    @staticmethod
+    def allgather(comm, name, inputs, mine, *_):
+        same(comm.allgather(mine, algorithm=name), np.stack(inputs))
+        out = np.full((comm.size, *mine.shape), JUNK, mine.dtype)
+        out[comm.rank] = mine
+        assert comm.allgather(out[comm.rank], out=out, algorithm=name) is out
+        same(out, np.stack(inputs))
+        pieces = [one[: (rank * 7) % (len(one) + 1)] for rank, one in enumerate(inputs)]
+        joined = comm.allgatherv(pieces[comm.rank].copy(), algorithm=name)
+        same(joined, np.concatenate(pieces))
+
+    @staticmethod
+    def reduce_scatter(comm, name, inputs, mine, op, _):
+        blocks = np.array_split(reduced(inputs, op), comm.size)
+        same(comm.reduce_scatter(mine, op, algorithm=name), blocks[comm.rank])
+        same(mine, inputs[comm.rank])
+        counts = [0] * comm.size
+        counts[comm.size // 2] = len(mine)  # one rank gets everything
+        result = comm.reduce_scatter(mine, op, counts, algorithm=name)
+        same(result, reduced(inputs, op)[: counts[comm.rank]])
+
+    @staticmethod
+    def barrier(comm, name, *_):
+        comm.barrier(algorithm=name)

@@ -1,0 +1,1 @@
+"""Machines as data; nothing is here yet but the place."""
