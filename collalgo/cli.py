@@ -25,7 +25,9 @@ def main() -> None:
     """Collective communication: run it, prove it, choose it, measure it."""
 
 
-@main.command(context_settings={"ignore_unknown_options": True})
+@main.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
 @click.option("-n", "size", type=click.IntRange(1), required=True, help="Ranks.")
 @click.option("-m", "module", is_flag=True, help="COMMAND is a Python module.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)

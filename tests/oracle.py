@@ -16,13 +16,13 @@ UFUNCS = {
 }
 
 #: What an array holds before the library writes into it.
-JUNK = 77
+JUNK = 7
 
 
-def vectors(size, count, dtype, seed=0):
+def vectors(size, count, dtype, seed=0, below=3):
     """The input of each rank: small whole numbers, so that sums are exact."""
     rng = np.random.default_rng(seed)
-    return [rng.integers(0, 3, count).astype(dtype) for _ in range(size)]
+    return [rng.integers(0, below, count).astype(dtype) for _ in range(size)]
 
 
 def reduced(inputs, op):
@@ -36,7 +36,11 @@ def reduced(inputs, op):
         total = UFUNCS[name](total, other.astype(wide), dtype=None).astype(wide)
     if op == "avg":
         size = len(inputs)
-        total = total // size if dtype.kind in "iu" else total / wide.type(size)
+        if dtype.kind in "iu":
+            total = total // size
+        else:  # part by part: NumPy divides complex numbers in another way
+            part = np.dtype(f"f{wide.itemsize // 2}") if dtype.kind == "c" else wide
+            total = (total.view(part) / part.type(size)).view(wide)
     return total.astype(dtype)
 
 

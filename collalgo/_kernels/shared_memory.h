@@ -77,7 +77,8 @@ typedef struct {
 
 typedef struct {
     uint64_t number; /* from 1; written last */
-    int64_t fingerprint, offset, nbytes;
+    int64_t fingerprint, sequence;
+    int32_t offset, nbytes;
     char data[INLINE_BYTES];
 } mail_line;
 
@@ -211,16 +212,16 @@ static void endpoint_leave(endpoint *e, uint32_t status, const char *farewell) {
 
 /* ---- failures: the first one is the world's, for every rank to report */
 
-static int fail(endpoint *e, uint32_t kind, int64_t culprit) {
+static int fail(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence) {
     world_failure *f = &world(e)->failure;
     uint32_t unclaimed = 0;
     if (!__atomic_compare_exchange_n(&f->claimed, &unclaimed, 1, 0, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
         return STOP;
-    f->rank = e->rank, f->culprit = culprit, f->sequence = e->sequence;
+    f->rank = e->rank, f->culprit = culprit, f->sequence = sequence;
     f->waited = e->timeout;
-    f->mine = e->me->calls[e->sequence % CALLS];
-    f->theirs = header(e, culprit)->calls[e->sequence % CALLS];
+    f->mine = e->me->calls[sequence % CALLS];
+    f->theirs = header(e, culprit)->calls[sequence % CALLS];
     f->missing_ranks = 0;
     for (int64_t r = 0; r < e->size; r++)
         if (kind == FAILURE_TIMEOUT && LOAD(&header(e, r)->entered) < (uint64_t)e->sequence)
@@ -247,20 +248,20 @@ static int check(endpoint *e) {
     if (!e->waiting_since) e->waiting_since = e->checked = time;
     if (time - e->checked < CHECK_SECONDS) return GO_ON;
     e->checked = time;
-    uint64_t sequence = e->sequence;
+    int64_t sequence = e->sequence;
     poll(e->processes, e->size, 0);
     for (int64_t r = 0; r < e->size; r++) {
         rank_header *peer = header(e, r);
         call_record *call = &peer->calls[sequence % CALLS];
         if (r == e->rank) continue;
-        if (LOAD(&peer->entered) >= sequence && call->fingerprint != e->fingerprint &&
-            LOAD(&call->sequence) == (int64_t)sequence)
-            return fail(e, FAILURE_MISMATCH, r);
-        if (has_left(e, r) && LOAD(&peer->completed) < sequence)
-            return fail(e, FAILURE_PEER, r);
+        if (LOAD(&peer->entered) >= (uint64_t)sequence && call->fingerprint != e->fingerprint &&
+            LOAD(&call->sequence) == sequence)
+            return fail(e, FAILURE_MISMATCH, r, sequence);
+        if (has_left(e, r) && LOAD(&peer->completed) < (uint64_t)sequence)
+            return fail(e, FAILURE_PEER, r, sequence);
     }
     if (e->timeout >= 0 && time - e->waiting_since > e->timeout)
-        return fail(e, FAILURE_TIMEOUT, e->rank);
+        return fail(e, FAILURE_TIMEOUT, e->rank, sequence);
     return SIGNALS;
 }
 
@@ -375,6 +376,7 @@ static int64_t endpoint_push(endpoint *e, int64_t index, const int64_t *channels
         mail_line *l = line(e, e->rank, channels[i] / e->size, channels[i] % e->size,
                             c->sent);
         l->fingerprint = e->fingerprint;
+        l->sequence = e->sequence;
         l->offset = offset;
         l->nbytes = nbytes;
         if (offset == INLINE_DATA) memcpy(l->data, data, nbytes);
@@ -398,7 +400,9 @@ static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes) 
     mail_line *l = line(e, sender, lane, e->rank, consumed);
     if (LOAD(&l->number) != consumed + 1) return NULL;
     if (l->fingerprint != e->fingerprint) {
-        fail(e, FAILURE_MISMATCH, sender);
+        /* The calls part where the line comes from, or where I am if that is earlier. */
+        int64_t parted = l->sequence < e->sequence ? l->sequence : e->sequence;
+        fail(e, FAILURE_MISMATCH, sender, parted);
         return NULL;
     }
     *nbytes = l->nbytes;

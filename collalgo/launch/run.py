@@ -72,6 +72,7 @@ class Rank:
     def __init__(self, rank: int, command: Sequence[str], environment: dict[str, str]):
         launcher = os.getpid()
         self.rank = rank
+        self.ended = False
         self.process = subprocess.Popen(
             command,
             env=environment,
@@ -188,7 +189,7 @@ class Deadline:
 def _ends(ranks: list[Rank], deadline: Deadline) -> Iterator[Rank]:
     """Forward the output and yield each rank when it ends, until the deadline."""
     with selectors.DefaultSelector() as selector:
-        running = [rank for rank in ranks if rank.process.poll() is None]
+        running = [rank for rank in ranks if not rank.ended]
         for rank in running:
             selector.register(rank.descriptor, selectors.EVENT_READ, rank)
             for stream in rank.streams:
@@ -200,6 +201,7 @@ def _ends(ranks: list[Rank], deadline: Deadline) -> Iterator[Rank]:
                     selector.unregister(key.fileobj)
                     key.data.process.wait()
                     key.data.drain()
+                    key.data.ended = True
                     left -= 1
                     yield key.data
                 elif not key.data.forward():
@@ -210,11 +212,11 @@ def _stop(ranks: list[Rank], number: int) -> None:
     """Ask the ranks to end, then make them; their output is passed on meanwhile."""
     for harder in (number, signal.SIGTERM, signal.SIGKILL):
         for rank in ranks:
-            if rank.process.poll() is None:
+            if not rank.ended:
                 rank.signal(harder)
         for _ in _ends(ranks, Deadline(PATIENCE)):
             pass
-        if all(rank.process.poll() is not None for rank in ranks):
+        if all(rank.ended for rank in ranks):
             return
 
 

@@ -1,0 +1,268 @@
+"""``collalgo run`` as a user types it: output, failures, signals, nothing left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COLLALGO = [sys.executable, "-c", "from collalgo.cli import main; main()"]
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Write a script and give its path."""
+
+    def write(text):
+        path = tmp_path / "script.py"
+        path.write_text(
+            "import os, sys, time\nimport numpy as np\nimport collalgo\n" + text
+        )
+        return str(path)
+
+    return write
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [*COLLALGO, "run", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+def alive(process):
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def gone(processes, within):
+    """Whether all processes end in time."""
+    end = time.monotonic() + within
+    while any(map(alive, processes)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not any(map(alive, processes))
+
+
+def test_every_rank_runs_and_its_lines_carry_its_number(script):
+    done = run(
+        "-n", "3", script("x = collalgo.allreduce(np.ones(2))\nprint(x, 'a\\nb')")
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(
+        f"[{rank}] {line}" for rank in range(3) for line in ("[3. 3.] a", "b")
+    )
+
+
+def test_ranks_find_themselves_in_the_variables_of_torchrun(script):
+    names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"]
+    done = run("-n", "2", script(f"print(*(os.environ[n] for n in {names}))"))
+    assert sorted(done.stdout.splitlines()) == [
+        "[0] 0 0 2 2 127.0.0.1",
+        "[1] 1 1 2 2 127.0.0.1",
+    ]
+
+
+def test_a_module_and_any_program_can_be_run():
+    assert run("-n", "1", "-m", "this").stdout.startswith("[0] The Zen of Python")
+    assert run("-n", "1", "echo", "-n", "--x").stdout == "[0] --x\n"
+    missing = run("-n", "1", "no-such-program")
+    assert missing.returncode == 2
+    assert "there is no program 'no-such-program'" in missing.stderr
+
+
+def test_the_first_failure_ends_the_job_and_its_traceback_is_shown_last(script):
+    started = time.monotonic()
+    done = run(
+        "-n",
+        "3",
+        script(
+            "comm = collalgo.init()\n"
+            "if comm.rank == 1:\n    raise LookupError('planted')\n"
+            "time.sleep(comm.rank * 15)\n"
+            "comm.barrier()\n"
+        ),
+    )
+    assert done.returncode == 1
+    assert time.monotonic() - started < 12
+    report = done.stderr.split("collalgo run: ")[1]
+    assert report.startswith("rank 1 ended with exit code 1 (the others were stopped)")
+    assert report.endswith("LookupError: planted\n")
+    assert "PeerFailed: barrier #1: rank 1 is gone: LookupError: planted" in done.stderr
+
+
+def test_a_rank_that_is_killed_is_named(script):
+    done = run(
+        "-n",
+        "2",
+        script(
+            "comm = collalgo.init()\n"
+            "if comm.rank == 1:\n    os.kill(os.getpid(), 9)\n"
+            "comm.barrier()\n"
+        ),
+    )
+    assert done.returncode == 128 + 9
+    assert "rank 1 was killed by SIGKILL" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)],
+)
+def test_no_rank_survives_the_launcher(script, number, code):
+    """Ctrl-C, a polite and a rude kill: ranks and their children end with it."""
+    path = script(
+        "import subprocess\n"
+        "comm = collalgo.init()\n"
+        "child = subprocess.Popen(['sleep', '100'])\n"
+        "print(os.getpid(), child.pid, flush=True)\n"
+        "collalgo.barrier()\n"
+        "if comm.rank:\n    comm.barrier()\n"
+        "time.sleep(100)\n"
+    )
+    launcher = subprocess.Popen(
+        [*COLLALGO, "run", "-n", "3", path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    lines = [launcher.stdout.readline().split() for _ in range(3)]
+    ranks = [int(line[1]) for line in lines]
+    children = [int(line[2]) for line in lines]
+    time.sleep(0.3)
+    launcher.send_signal(number)
+    try:
+        assert launcher.wait(timeout=20) == code
+        assert gone(ranks, within=5)
+        if number != signal.SIGKILL:  # then only the kernel is left to clean up
+            assert gone(children, within=5)
+    finally:
+        launcher.stdout.close()
+        for process in (*ranks, *children):
+            if alive(process):
+                os.kill(process, signal.SIGKILL)
+
+
+def test_ctrl_c_is_a_keyboard_interrupt_in_the_middle_of_a_collective(script):
+    path = script(
+        "comm = collalgo.init()\n"
+        "print('ready', flush=True)\n"
+        "try:\n"
+        "    while True:\n"
+        "        if comm.rank: comm.barrier()\n"
+        "        else: time.sleep(0.01)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', comm.closed or comm.rank == 0, flush=True)\n"
+    )
+    launcher = subprocess.Popen(
+        [*COLLALGO, "run", "-n", "2", path], stdout=subprocess.PIPE, text=True
+    )
+    assert {launcher.stdout.readline() for _ in range(2)} == {
+        "[0] ready\n",
+        "[1] ready\n",
+    }
+    time.sleep(0.3)
+    launcher.send_signal(signal.SIGINT)
+    rest = launcher.stdout.read()
+    launcher.stdout.close()
+    assert launcher.wait(timeout=20) == 130
+    assert sorted(rest.splitlines()) == ["[0] interrupted True", "[1] interrupted True"]
+
+
+def test_output_that_nobody_reads_ends_the_job(script):
+    path = script("while True:\n    print('x' * 100)\n")
+    reader = subprocess.run(
+        f"{sys.executable} -c 'from collalgo.cli import main; main()' run -n 2 {path} "
+        "| head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert reader.stdout.startswith("[")
+    assert "Traceback" not in reader.stderr
+
+
+def test_two_jobs_at_once_do_not_meet(script):
+    path = script(
+        "x = collalgo.allreduce(np.array([int(os.environ['VALUE'])]))\nprint(x[0])"
+    )
+    jobs = [
+        subprocess.Popen(
+            [*COLLALGO, "run", "-n", "2", path],
+            env={**os.environ, "VALUE": str(value)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for value in (1, 10)
+    ]
+    outputs = [sorted(job.communicate(timeout=60)[0].splitlines()) for job in jobs]
+    assert outputs == [["[0] 2", "[1] 2"], ["[0] 20", "[1] 20"]]
+
+
+def test_without_a_launcher_a_process_is_a_world_of_one(script):
+    done = subprocess.run(
+        [
+            sys.executable,
+            script("print(collalgo.init(), collalgo.allreduce(np.ones(1)))"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "<Communicator rank 0 of 1> [1.]\n"
+
+
+def command(*arguments):
+    return subprocess.run(
+        [*COLLALGO, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
+    path = tmp_path / "mine.py"
+    text = (
+        "from collalgo import recv, send\n"
+        "def allgather(group):\n"
+        "    for step in range(group.size - 1):\n"
+        "        yield (send(group.right, group.chunk(group.rank - step)),\n"
+        "               recv(group.left, group.chunk(group.rank - step)))\n"
+    )
+    path.write_text(text)
+    done = command("verify", f"{path}:allgather", "--size", "4")
+    assert done.returncode == 1
+    assert "step 0 of rank 1 expects chunks 1/4 from rank 0" in done.stderr
+    path.write_text(text.replace("step)))", "step - 1)))"))
+    done = command("verify", f"{path}:allgather", "--size", "4")
+    assert done.stdout.startswith("allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["verify", "ring", "-c", "allreduce", "-n", "3"], "4 steps, 4/3 n bytes"),
+        (["verify", "binomial", "-c", "reduce"], "reduce of 17 ranks: 5 steps"),
+        (["verify", "nothing", "-c", "reduce"], "there is no algorithm 'nothing'"),
+        (["verify", "nowhere.py:f"], "there is no file 'nowhere.py'"),
+        (["select", "allreduce", "8", "-n", "4"], "allreduce of 8 bytes on 4 ranks: "),
+        (
+            ["algorithms"],
+            "ring                 Each chunk travels around the ring twice",
+        ),
+        (["--version"], "version 0."),
+    ],
+)
+def test_the_other_commands(arguments, found):
+    done = command(*arguments)
+    assert found in done.stdout + done.stderr

@@ -1,0 +1,151 @@
+"""Ranks as processes: the grid of dtypes and ops, groups, and what is left behind."""
+
+import gc
+import os
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo import ALGORITHMS, spawn
+from collalgo.collective import COLLECTIVES
+from collalgo.reduction import DTYPES, FLOAT8, OPS, reduction
+from tests.oracle import check, vectors
+
+
+def dtype_of(name):
+    return np.dtype(getattr(ml_dtypes, name, None) or name)
+
+
+def has(dtype, op):
+    try:
+        reduction(dtype, op)
+    except TypeError:
+        return False
+    return True
+
+
+def every_dtype_and_op(comm):
+    for name in DTYPES:
+        dtype = dtype_of(name)
+        for op in OPS:
+            if not has(dtype, op):
+                continue
+            for count in (5, 3001):
+                # What float8 holds exactly: sums of 7 ones, and no 2**7.
+                below = 2 if name in FLOAT8 else 3
+                inputs = vectors(comm.size, count, dtype, seed=count, below=below)
+                for row in ALGORITHMS:
+                    if COLLECTIVES[row.collective].reduces and not row.obstacle(
+                        comm.size
+                    ):
+                        check(comm, row, inputs, op, root=comm.size - 1)
+
+
+def every_algorithm_with_large_data(comm):
+    inputs = vectors(comm.size, 1_000_003, np.float32)
+    for row in ALGORITHMS:
+        if row.obstacle(comm.size) is None:
+            check(comm, row, inputs, root=comm.size // 2)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 7])
+def test_every_dtype_and_op_between_processes(size):
+    spawn(every_dtype_and_op, size, timeout=120)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_large_data_between_processes(size):
+    spawn(every_algorithm_with_large_data, size, timeout=120)
+
+
+def groups_in_groups(comm):
+    part = comm.split(comm.rank % 2)
+    pair = part.group(range(part.size))
+    total = pair.allreduce(np.array([comm.rank]))[0]
+    pair.close()
+    return int(part.allreduce(np.array([comm.rank]))[0]), int(total)
+
+
+def test_groups_come_up_between_processes():
+    assert spawn(groups_in_groups, 4) == [(2, 2), (4, 4), (2, 2), (4, 4)]
+
+
+def raise_on_rank_1(comm):
+    if comm.rank == 1:
+        raise KeyError("planted")
+    comm.barrier()
+
+
+def test_the_first_exception_is_raised_with_its_rank_and_place():
+    with pytest.raises(KeyError, match="planted") as caught:
+        spawn(raise_on_rank_1, 3)
+    assert "raised on rank 1" in str(caught.value.__cause__)
+    assert 'raise KeyError("planted")' in str(caught.value.__cause__)
+
+
+class Unpicklable(Exception):
+    def __init__(self, one, two):
+        super().__init__(f"{one} {two}")
+
+
+def raise_what_cannot_travel(comm):
+    raise Unpicklable("two", "arguments")
+
+
+def test_an_exception_that_cannot_be_pickled_arrives_as_text():
+    with pytest.raises(collalgo.CollalgoError, match="two arguments"):
+        spawn(raise_what_cannot_travel, 1)
+
+
+def exit_early(comm):
+    if comm.rank == 1:
+        os._exit(3)
+    comm.barrier()
+
+
+def test_a_process_that_ends_without_a_word_is_named():
+    with pytest.raises(collalgo.CollalgoError, match="rank 1 ended with exit code 3"):
+        spawn(exit_early, 2)
+
+
+def footprint():
+    gc.collect()
+    status = Path("/proc/self/status").read_text()
+    threads = next(line for line in status.splitlines() if line.startswith("Threads"))
+    mappings = Path("/proc/self/maps").read_text().count("collalgo (deleted)")
+    return len(os.listdir("/proc/self/fd")), threads, mappings
+
+
+def open_and_close_many(comm):
+    part = comm.dup()
+    part.allreduce(np.ones(100_000))
+    part.close()
+    before = footprint()
+    shared = set(os.listdir("/dev/shm"))
+    for round_ in range(30):
+        part = comm.dup()
+        part.allreduce(np.ones(1000))
+        if round_ % 2:
+            part.close()
+        del part
+    assert footprint() == before
+    assert set(os.listdir("/dev/shm")) <= shared
+
+
+def test_closing_or_forgetting_a_communicator_leaves_nothing():
+    spawn(open_and_close_many, 2)
+
+
+def memory_of_the_world(comm):
+    comm.allreduce(np.ones(5_000_000, np.float32))
+    maps = Path("/proc/self/smaps").read_text().split("\n")
+    start = next(i for i, line in enumerate(maps) if "memfd:collalgo" in line)
+    pss = next(line for line in maps[start:] if line.startswith("Rss"))
+    return int(pss.split()[1]) * 1024
+
+
+def test_shared_memory_stays_small_whatever_the_message():
+    assert max(spawn(memory_of_the_world, 4)) < 4 * 8 * 2**20
