@@ -123,9 +123,11 @@ def allreduce(
 
     Examples
     --------
-    >>> def ranks_so_far(comm):
+    >>> import collalgo
+    >>> import numpy as np
+    >>> def last_rank(comm):
     ...     return collalgo.allreduce(np.array([comm.rank]), comm, "max")
-    >>> collalgo.threads(ranks_so_far, size=3)
+    >>> collalgo.threads(last_rank, size=3)
     [array([2]), array([2]), array([2])]
     """
     return resolve(comm).allreduce(

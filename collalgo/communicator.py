@@ -163,7 +163,7 @@ class Communicator:
         timeout: float | None = None,
     ) -> Any:
         """Reduce the arrays of all ranks, element by element; see the function."""
-        source = buf if type(buf) is np.ndarray else as_array(buf, "allreduce")
+        source = as_array(buf, "allreduce")
         if out is None:
             target = source
         else:
@@ -185,7 +185,7 @@ class Communicator:
         timeout: float | None = None,
     ) -> Any:
         """Give every rank the array of the root, in place; see the function."""
-        source = buf if type(buf) is np.ndarray else as_array(buf, "broadcast")
+        source = as_array(buf, "broadcast")
         program = self._get(
             "broadcast", source.dtype, source.size, None, root, algorithm, None
         )
@@ -204,7 +204,7 @@ class Communicator:
         timeout: float | None = None,
     ) -> Any:
         """Reduce the arrays of all ranks at the root; see the function."""
-        source = buf if type(buf) is np.ndarray else as_array(buf, "reduce")
+        source = as_array(buf, "reduce")
         target: Array | None = source
         if self.rank != root:
             target = None
@@ -229,7 +229,7 @@ class Communicator:
         timeout: float | None = None,
     ) -> Any:
         """Stack the arrays of all ranks, at every rank; see the function."""
-        source = buf if type(buf) is np.ndarray else as_array(buf, "allgather")
+        source = as_array(buf, "allgather")
         shape = (self.size, *source.shape)
         result, target = self._result(out, source, shape, "allgather")
         if out is not None:

@@ -65,25 +65,29 @@ class Programs:
         """The program for a :class:`Call` with these fields."""
         try:
             return self._remembered[call]  # type: ignore[index]
-        except (KeyError, TypeError):  # new, or a list of algorithms
-            return self._make(Call(*call))
+        except KeyError:
+            program = self._remembered[Call(*call)] = self._find(Call(*call))
+        except TypeError:  # an op of mpi4py or a list of algorithms: not hashable
+            program = self._find(Call(*call))
+        while len(self._remembered) > REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        return program
 
-    def _make(self, call: Call) -> Program:
+    def _find(self, call: Call) -> Program:
+        """The program under the plain name of the call, made if need be."""
+        if COLLECTIVES[call.collective].reduces:
+            call = call._replace(op=op_name(call.op))
         if isinstance(call.algorithm, list):
             call = call._replace(algorithm=tuple(call.algorithm))
-            if call in self._remembered:
-                return self._remembered[call]
-        program = self._lower(call)
-        if len(self._remembered) >= REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
-        self._remembered[call] = program
-        return program
+        if call not in self._remembered:
+            self._remembered[call] = self._lower(call)
+        return self._remembered[call]
 
     def _lower(self, call: Call) -> Program:
         collective = COLLECTIVES[call.collective]
         self._check_root(call)
         dtype = DTYPES.index(dtype_name(call.dtype))
-        op = op_name(call.op) if collective.reduces else None
+        op: str | None = call.op if collective.reduces else None
         kernel = reduction(call.dtype, op) if op else None
         layout = self._layout(call)
         chosen = self._choose(call, layout.whole.stop)

@@ -1,0 +1,131 @@
+"""The choice follows from the prices of the schedules, and says so."""
+
+import numpy as np
+import pytest
+
+from collalgo import ALGORITHMS, select, threads
+from collalgo.cost import price
+from collalgo.machine import Machine, measure, this_machine
+from collalgo.schedule import trace
+
+ONE_CORE_EACH = Machine(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=64)
+
+
+def prices(collective, nbytes, size, machine=ONE_CORE_EACH):
+    chosen = select(collective, nbytes, size=size, machine=machine)
+    return {c.algorithm: c.seconds for c in chosen.candidates}
+
+
+def by_hand(steps, messages, copied, reduced):
+    m = ONE_CORE_EACH
+    return (
+        steps * m.latency + messages * m.message + copied * m.copy + reduced * m.reduce
+    )
+
+
+@pytest.mark.parametrize("nbytes", [0, 1 << 12, 1 << 20])
+def test_the_price_of_the_textbook_is_found(nbytes):
+    """Alpha, beta and gamma of ring and recursive doubling on 8 ranks, by hand."""
+    found = prices("allreduce", nbytes, 8)
+    moved, combined = 14 / 8 * nbytes, 7 / 8 * nbytes
+    assert found["ring"] == pytest.approx(
+        by_hand(14, 28, moved + combined, combined), rel=1e-6
+    )
+    assert found["recursive_doubling"] == pytest.approx(
+        by_hand(3, 6, 3 * nbytes, 3 * nbytes), rel=1e-6
+    )
+
+
+def test_a_tree_costs_its_longest_path():
+    found = prices("broadcast", 0, 8)
+    assert found["binomial"] == pytest.approx(by_hand(3, 3 + 1, 0, 0), rel=0.05)
+
+
+def test_short_messages_want_few_steps_and_long_ones_few_bytes():
+    assert (
+        select("allreduce", 8, size=16, machine=ONE_CORE_EACH).algorithm == "one_shot"
+    )
+    long = prices("allreduce", 1 << 26, 16)
+    assert long["one_shot"] > 2 * long["ring"]
+    assert long["two_shot"] <= long["ring"]
+
+
+def test_shared_cores_make_every_message_a_switch():
+    shared = Machine(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=2)
+    crowded = prices("barrier", 0, 8, shared)["dissemination"]
+    assert crowded == pytest.approx(8 * 3 * (3e-6 + 2e-8) / 2, rel=1e-6)
+    assert crowded > prices("barrier", 0, 8)["dissemination"]
+
+
+def test_between_two_sizes_of_the_grid_a_price_is_a_straight_line():
+    low, middle, high = (
+        prices("allreduce", n, 5)["ring"] for n in (1 << 20, 3 << 19, 1 << 21)
+    )
+    assert middle == pytest.approx((low + high) / 2)
+
+
+def test_what_cannot_run_is_listed_with_its_reason():
+    chosen = select("allgather", 100, size=6, machine=ONE_CORE_EACH)
+    last = chosen.candidates[-1]
+    assert last.algorithm == "recursive_doubling"
+    assert "power of two" in last.obstacle
+    assert last.obstacle in chosen.explain()
+    assert chosen.algorithm in chosen.explain()
+
+
+def test_every_algorithm_has_a_price_at_every_size():
+    nbytes = np.array([0.0, 1.0, 1e6])
+    for row in ALGORITHMS:
+        for size in (1, 2, 3, 8, 9):
+            if row.obstacle(size) is None:
+                schedules = [trace(row.schedule, rank, size) for rank in range(size)]
+                seconds = price(schedules, ONE_CORE_EACH, nbytes)
+                assert (np.diff(seconds) >= 0).all()
+                assert (seconds > 0).all() or size == 1
+
+
+def test_an_unknown_collective_lists_the_choices():
+    with pytest.raises(ValueError, match="choose one of allreduce, broadcast"):
+        select("all_reduce", 8, size=2)
+
+
+def test_the_machine_is_measured_once():
+    first = this_machine()
+    this_machine.cache_clear()
+    assert this_machine() == first
+    assert first.cores >= 1
+    assert all(value >= 0 for value in first.settings())
+    assert Machine.of_settings([*first.settings(), 0.0]) == first
+
+
+def test_a_damaged_file_of_figures_is_measured_anew(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    this_machine.cache_clear()
+    this_machine()
+    (path,) = (tmp_path / "collalgo").iterdir()
+    path.write_text('{"latency": 1')
+    this_machine.cache_clear()
+    assert this_machine().latency > 0
+    path.chmod(0o600)
+    this_machine.cache_clear()
+
+
+def test_measuring_gives_plausible_figures():
+    machine = measure()
+    assert 1e-9 < machine.latency < 1e-2
+    assert 1e-12 < machine.copy < 1e-7
+    assert 1e-12 < machine.reduce < 1e-7
+
+
+def test_a_communicator_chooses_what_selection_says():
+    def on_each_rank(comm):
+        comm.allreduce(np.ones(100, np.float32))
+        chosen = comm.select("allreduce", 400).algorithm
+        assert f"{chosen})" in comm_last_call(comm)
+
+    def comm_last_call(comm):
+        from collalgo.failures import _call
+
+        return _call(comm._transport.last_call(comm.rank))
+
+    threads(on_each_rank, 3)
