@@ -1,91 +1,19 @@
 """The communicator: ranks that make the same calls in the same order."""
 
 import math
-import os
 import weakref
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from collalgo._kernels.engine import (
-    RUN_BUSY,
-    RUN_CLOSED,
-    RUN_DONE,
-    RUN_FAILED,
-    RUN_FORKED,
-    RUN_NEEDS_PACKING,
-    RUN_NEEDS_SCRATCH,
-    Program,
-)
-from collalgo._kernels.shared_memory import SharedMemory
-from collalgo.arrays import (
-    Array,
-    as_array,
-    check_output,
-    check_overlap,
-    check_writeable,
-)
-from collalgo.errors import CollalgoError, CommunicatorClosed
-from collalgo.failures import error_of
-from collalgo.machine import Machine
+from collalgo.arrays import Array, as_array, check_output, check_overlap
+from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.programs import AlgorithmChoice, Programs
+from collalgo.runner import Runner
 from collalgo.select import Selection, select
 
-#: Seconds that a call waits for the other ranks, unless told otherwise.
-TIMEOUT = 300.0
-
-#: Seconds that a rank waits for the others to come up.
-JOIN_TIMEOUT = 60.0
-
-_NO_SCRATCH = np.empty(0, np.uint8)
 _NO_DTYPE = np.dtype(np.uint8)
-
-
-class Origin(Protocol):
-    """How a communicator came up, and how its groups can."""
-
-    def meet(self, name: str, rank: int, size: int) -> "Connection": ...
-
-
-class Connection:
-    """An end of a world with all that is to be released with it."""
-
-    def __init__(
-        self,
-        transport: SharedMemory,
-        origin: Origin,
-        machine: Machine | None = None,
-        descriptors: Sequence[int] = (),
-    ):
-        self.transport = transport
-        self.origin = origin
-        self.machine = machine
-        self.descriptors = list(descriptors)
-
-    def release(
-        self, farewell: str = "its communicator was closed", *, failed: bool = False
-    ) -> None:
-        """Tell the others, unmap the memory and close the descriptors."""
-        self.transport.close(farewell, failed)
-        while self.descriptors:
-            os.close(self.descriptors.pop())
-
-
-def seconds(timeout: float) -> float:
-    """A timeout as the engine takes it: negative to wait for ever."""
-    if not timeout > 0:
-        raise ValueError(f"timeout {timeout!r}: need seconds above 0, or math.inf")
-    return -1.0 if math.isinf(timeout) else float(timeout)
-
-
-def default_timeout() -> float:
-    """The timeout of new communicators: ``COLLALGO_TIMEOUT`` or :data:`TIMEOUT`."""
-    text = os.environ.get("COLLALGO_TIMEOUT") or str(TIMEOUT)
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"COLLALGO_TIMEOUT={text!r} is no number of seconds") from None
 
 
 class Communicator:
@@ -106,14 +34,14 @@ class Communicator:
         transport = connection.transport
         self.rank: int = transport.rank
         self.size: int = transport.size
-        self._transport = transport
         self._connection = connection
         self._programs = Programs(self.rank, self.size, connection.machine)
         self._get = self._programs.get
-        self._scratch = _NO_SCRATCH
         self._groups: dict[tuple[int, ...], int] = {}
-        self._at_end = weakref.finalize(self, connection.release)
-        self.timeout = default_timeout() if timeout is None else timeout
+        weakref.finalize(self, connection.release)
+        waiting = default_timeout() if timeout is None else timeout
+        self._runner = Runner(connection, seconds(waiting))
+        self._run = self._runner.run
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
@@ -122,30 +50,28 @@ class Communicator:
     @property
     def timeout(self) -> float:
         """Seconds that a call waits for the other ranks before it raises."""
-        return math.inf if self._seconds < 0 else self._seconds
+        return math.inf if self._runner.seconds < 0 else self._runner.seconds
 
     @timeout.setter
     def timeout(self, timeout: float) -> None:
-        self._seconds = seconds(timeout)
+        self._runner.seconds = seconds(timeout)
 
     @property
     def closed(self) -> bool:
-        return self._transport.closed
+        return self._connection.transport.closed
 
     @property
     def forked(self) -> bool:
         """Whether this process is a child forked after the communicator was made."""
-        return self._transport.forked
+        return self._connection.transport.forked
 
     def close(self) -> None:
         """Leave the communicator and release its memory; closing twice is allowed."""
-        if self._at_end.detach():
-            self._connection.release()
+        self._connection.release()
 
     def abort(self, reason: str) -> None:
         """Close because of an error: calls of the others raise PeerFailed with it."""
-        if self._at_end.detach():
-            self._connection.release(reason, failed=True)
+        self._connection.abort(reason)
 
     def __enter__(self) -> "Communicator":
         return self
@@ -343,7 +269,7 @@ class Communicator:
                 f"group: rank {self.rank} is not in the group {list(members)}; "
                 "only its members may call"
             )
-        self._check_open("group")
+        self._runner.check_open("group")
         number = self._groups[members] = self._groups.get(members, 0) + 1
         name = f"{'-'.join(map(str, members))}#{number}"
         connection = self._connection.origin.meet(
@@ -395,90 +321,6 @@ class Communicator:
                 "for each rank, none negative"
             )
         return checked
-
-    def _run(
-        self,
-        program: Program,
-        source: Array | None,
-        target: Array | None,
-        timeout: float | None,
-        caller: str,
-    ) -> None:
-        waiting = self._seconds if timeout is None else seconds(timeout)
-        try:
-            status = program.run(
-                self._transport, source, target, self._scratch, waiting
-            )
-        except BaseException as error:
-            self.abort(f"it was interrupted in {caller} by {type(error).__name__}")
-            raise
-        if status != RUN_DONE:
-            self._cope(status, program, source, target, timeout, caller)
-
-    def _cope(
-        self,
-        status: int,
-        program: Program,
-        source: Array | None,
-        target: Array | None,
-        timeout: float | None,
-        caller: str,
-    ) -> None:
-        """Give the program what it lacks and run it, or say why it cannot run."""
-        if status == RUN_NEEDS_SCRATCH:
-            self._scratch = np.empty(program.plan.scratch_bytes, np.uint8)
-            self._run(program, source, target, timeout, caller)
-        elif status == RUN_NEEDS_PACKING:
-            if target is not None:
-                check_writeable(target, "buf" if target is source else "out", caller)
-            self._run_packed(program, source, target, timeout, caller)
-        elif status == RUN_FAILED:
-            raise error_of(self._transport)
-        elif status == RUN_BUSY:
-            raise CollalgoError(
-                f"{caller}: rank {self.rank} is in another call on this communicator, "
-                "in another thread; use one communicator per thread (comm.dup())",
-                rank=self.rank,
-                collective=caller,
-            )
-        else:
-            assert status in (RUN_CLOSED, RUN_FORKED)
-            self._check_open(caller)
-
-    def _run_packed(
-        self,
-        program: Program,
-        source: Array | None,
-        target: Array | None,
-        timeout: float | None,
-        caller: str,
-    ) -> None:
-        """Run on contiguous copies of arrays that are not contiguous or aligned."""
-        assert source is not None
-        packed_source = np.array(source, order="C", copy=True)
-        if target is None:
-            self._run(program, packed_source, None, timeout, caller)
-            return
-        packed_target = packed_source
-        if target is not source:
-            packed_target = np.empty(target.shape, target.dtype)
-        self._run(program, packed_source, packed_target, timeout, caller)
-        target[...] = packed_target
-
-    def _check_open(self, caller: str) -> None:
-        if self._transport.forked:
-            raise CommunicatorClosed(
-                f"{caller}: this communicator was made before the process forked, and "
-                "only the parent can use it; call collalgo.init() in the child",
-                rank=self.rank,
-                collective=caller,
-            )
-        if self.closed:
-            raise CommunicatorClosed(
-                f"{caller}: this communicator is closed; make a new one",
-                rank=self.rank,
-                collective=caller,
-            )
 
 
 def _length(array: Array, caller: str) -> int:

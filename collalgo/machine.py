@@ -19,7 +19,8 @@ import numpy as np
 
 from collalgo._kernels.engine import Program
 from collalgo.algorithms import dissemination
-from collalgo.plan import Averaging, Layout, Span, Walk
+from collalgo.layout import Layout, Span
+from collalgo.plan import Averaging, Walk
 from collalgo.reduction import reduction
 from collalgo.schedule import Group, Steps, together, trace
 from collalgo.transport import thread

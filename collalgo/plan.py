@@ -8,8 +8,7 @@ has written it elsewhere, so the input is never copied first and never changed.
 import enum
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,23 +16,13 @@ from numpy.typing import NDArray
 
 from collalgo._kernels.transport import LANES
 from collalgo.errors import ScheduleError
-from collalgo.schedule import Chunk, Kind, Step, Transfer, merge
+from collalgo.layout import Layout, Marks, Span
+from collalgo.schedule import Kind, Step, Transfer, merge
 
 INPUT, OUTPUT, SCRATCH = range(3)
 UNWRITTEN = -1
 
-#: Chunks of long vectors begin at cache lines, so that no two ranks share one.
-CACHE_LINE = 64
-LONG_CHUNK = 4096
-
 Rows: TypeAlias = NDArray[np.int64]
-
-
-class Span(NamedTuple):
-    """A run of bytes of the whole buffer."""
-
-    start: int
-    stop: int
 
 
 class Action(enum.IntEnum):
@@ -55,86 +44,6 @@ class Piece(NamedTuple):
     def row(self) -> tuple[int, ...]:
         start, stop = self.span
         return start, stop - start, self.source, self.target, self.action
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How many elements the block of each rank has, and how they map to bytes.
-
-    ``counts`` is None if nobody cares where one block ends and the next begins.
-    """
-
-    count: int
-    itemsize: int
-    size: int
-    counts: tuple[int, ...] | None = None
-    starts: tuple[int, ...] = field(init=False, default=())
-
-    def __post_init__(self) -> None:
-        if self.counts is not None:
-            object.__setattr__(self, "starts", (0, *accumulate(self.counts)))
-
-    def span(self, chunk: Chunk) -> Span:
-        """The bytes of a chunk."""
-        return Span(
-            self._element(chunk.start, chunk.parts) * self.itemsize,
-            self._element(chunk.stop, chunk.parts) * self.itemsize,
-        )
-
-    def block(self, rank: int) -> Span:
-        """The bytes of the block of a rank."""
-        return self.span(Chunk(rank, rank + 1, self.size))
-
-    @property
-    def whole(self) -> Span:
-        return Span(0, self.count * self.itemsize)
-
-    def _element(self, part: int, parts: int) -> int:
-        """The first element of a part: monotone, so that neighbours always touch."""
-        if self.counts is not None:
-            block, rest = divmod(part * self.size, parts)
-            within = rest * self.counts[block] // parts if rest else 0
-            return self.starts[block] + within
-        element = part * self.count // parts
-        if part == parts or self.count * self.itemsize < LONG_CHUNK * self.size:
-            return element
-        line = CACHE_LINE // self.itemsize
-        return element // line * line
-
-
-class Marks:
-    """Labels on parts of the buffer; what has none is labelled with the blank."""
-
-    def __init__(self, blank: int):
-        self.blank = blank
-        self._marks: list[tuple[Span, int]] = []
-
-    def mark(self, span: Span, label: int) -> None:
-        """Give a span a label, whatever it had before."""
-        marks = [(span, label)]
-        for old, kept in self._marks:
-            marks.append((Span(old.start, min(old.stop, span.start)), kept))
-            marks.append((Span(max(old.start, span.stop), old.stop), kept))
-        self._marks = []
-        for (start, stop), kept in sorted(m for m in marks if m[0].start < m[0].stop):
-            last, label = self._marks[-1] if self._marks else (Span(0, -1), kept)
-            if last.stop == start and label == kept:
-                self._marks[-1] = Span(last.start, stop), kept
-            else:
-                self._marks.append((Span(start, stop), kept))
-
-    def cut(self, span: Span) -> Iterator[tuple[Span, int]]:
-        """Cut a span where the label changes, in ascending order."""
-        start = span.start
-        for old, label in self._marks:
-            if old.stop <= start or old.start >= span.stop or start == span.stop:
-                continue
-            if start < old.start:
-                yield Span(start, old.start), self.blank
-            yield Span(max(start, old.start), min(old.stop, span.stop)), label
-            start = min(old.stop, span.stop)
-        if start < span.stop:
-            yield Span(start, span.stop), self.blank
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from collalgo._kernels.engine import Program
 from collalgo.algorithms import find
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
+from collalgo.layout import Layout, Span
 from collalgo.machine import Machine
-from collalgo.plan import Averaging, Layout, Span, Walk
+from collalgo.plan import Averaging, Walk
 from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.select import select

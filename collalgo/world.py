@@ -6,7 +6,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
-from collalgo.communicator import JOIN_TIMEOUT, Communicator
+from collalgo.communicator import Communicator
+from collalgo.connection import JOIN_TIMEOUT
 
 _lock = Lock()
 _world: Communicator | None = None

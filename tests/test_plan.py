@@ -9,17 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from collalgo import ALGORITHMS, Group, ScheduleError
 from collalgo.algorithms import ring
-from collalgo.plan import (
-    CACHE_LINE,
-    LONG_CHUNK,
-    OUTPUT,
-    SCRATCH,
-    Averaging,
-    Layout,
-    Marks,
-    Span,
-    Walk,
-)
+from collalgo.layout import CACHE_LINE, LONG_CHUNK, Layout, Marks, Span
+from collalgo.plan import OUTPUT, SCRATCH, Averaging, Walk
 from collalgo.schedule import Chunk, divide, send, together, trace
 
 BIG = 3 * 2**31 + 5

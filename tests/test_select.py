@@ -126,6 +126,6 @@ def test_a_communicator_chooses_what_selection_says():
     def comm_last_call(comm):
         from collalgo.failures import _call
 
-        return _call(comm._transport.last_call(comm.rank))
+        return _call(comm._connection.transport.last_call(comm.rank))
 
     threads(on_each_rank, 3)

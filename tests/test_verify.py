@@ -20,7 +20,7 @@ from collalgo.schedule import divide
 
 def test_a_correct_schedule_gets_its_figures():
     proof = verify("ring", size=5, collective="allreduce")
-    assert (proof.steps, proof.sent, proof.links) == (8, Fraction(8, 5), 5)
+    assert (proof.steps, proof.volume, proof.links) == (8, Fraction(8, 5), 5)
     assert proof.consistent
 
 
@@ -191,7 +191,7 @@ def test_lanes_match_on_their_own():
     for size in (2, 3, 5, 8):
         proof = verify(allreduce, size=size)
         assert proof.links == (2 if size == 2 else 2 * size)
-        assert proof.sent == Fraction(2 * (size - 1), size)
+        assert proof.volume == Fraction(2 * (size - 1), size)
 
 
 def test_an_unknown_name_lists_the_choices():
@@ -212,4 +212,4 @@ def test_parameters_reach_the_schedule():
         yield from ring.allgather(row)
 
     proof = verify(allreduce, size=12, rows=3, cols=4)
-    assert (proof.steps, proof.sent) == (10, Fraction(11, 6))
+    assert (proof.steps, proof.volume) == (10, Fraction(11, 6))

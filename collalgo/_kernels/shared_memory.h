@@ -1,16 +1,9 @@
-/* Messages between the ranks of one host through a segment of memory that all map.
+/* Messages between the ranks of one host, through the memory of segment.h.
  *
- * The segment holds a world header and one region per rank. A region holds
- *   - a header: who is waiting, how far the rank is, what it called last;
- *   - acks: how many messages from each peer, on each lane, the rank has consumed;
- *   - mailboxes: for each peer and lane a ring of lines that the rank writes;
- *   - a window: where the rank stages what does not fit into a line.
- * Everything but the bell is written by one rank only. Data is pulled: a line either
- * carries it or says where in the sender's window it lies until the ack.
- *
- * The window has two halves, used by steps in turn, so that a rank may be one step
- * ahead of its readers. Each post of a step has its own share of the half: readers of
- * one post can never be starved by those of another. */
+ * Data is pulled: a line of a mailbox either carries it or says where in the sender's
+ * window it lies until the ack. The window has two halves, used by steps in turn, so
+ * that a rank may be one step ahead of its readers. Each post of a step has its own
+ * share of the half: readers of one post can never be starved by those of another. */
 #ifndef COLLALGO_SHARED_MEMORY_H
 #define COLLALGO_SHARED_MEMORY_H
 
@@ -28,59 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "transport.h"
-
-#define CACHE_LINE 64
-#define LINES 8           /* messages under way on one channel */
-#define INLINE_BYTES 96   /* what a line carries itself */
-#define INLINE_DATA (-1)
-#define SEGMENT_BYTES 65536 /* so that a staged segment is still in L2 when read */
-#define HALF_BYTES 524288
-#define CALLS 16          /* how many calls of each rank are remembered */
-#define FAREWELL_BYTES 256
-#define MISSING 64        /* how many missing ranks are named */
+#include "segment.h"
 
 #define NAP_NANOSECONDS 10000000 /* nobody rings for a death or a timeout */
 #define CHECK_SECONDS 0.02
-
-enum { RANK_ABSENT, RANK_ACTIVE, RANK_CLOSED, RANK_FAILED };
-enum { FAILURE_NONE, FAILURE_MISMATCH, FAILURE_PEER, FAILURE_TIMEOUT };
-typedef struct {
-    uint32_t claimed, kind;
-    int64_t rank, culprit, sequence, missing_ranks;
-    double waited;
-    call_record mine, theirs;
-    int32_t missing[MISSING];
-} world_failure;
-
-typedef struct {
-    world_failure failure;
-    double settings[16]; /* written by rank 0 before the others come */
-} world_header;
-
-typedef struct {
-    uint32_t bell, asleep;
-    char pad0[CACHE_LINE - 8];
-    uint32_t status;
-    int32_t process;
-    char pad1[CACHE_LINE - 8];
-    uint64_t entered, completed;
-    char pad2[CACHE_LINE - 16];
-    call_record calls[CALLS];
-    char farewell[FAREWELL_BYTES];
-} rank_header;
-
-typedef struct {
-    uint64_t count;
-    char pad[CACHE_LINE - 8];
-} ack_line;
-
-typedef struct {
-    uint64_t number; /* from 1; written last */
-    int64_t fingerprint, sequence;
-    int32_t offset, nbytes;
-    char data[INLINE_BYTES];
-} mail_line;
 
 /* One channel as its owner sees it. */
 typedef struct {
@@ -267,8 +211,10 @@ static int check(endpoint *e) {
 
 /* ---- calls */
 
-/* The sequence number is part of the fingerprint: calls in another order differ. */
+/* The sequence number is part of the fingerprint: calls in another order differ. What
+ * is called after a failure is not recorded, so that all ranks tell the same story. */
 static int endpoint_enter(endpoint *e, const call_record *call, double timeout) {
+    if (failure_kind(e)) return STOP;
     call_record *record = &e->me->calls[++e->sequence % CALLS];
     *record = *call;
     record->sequence = e->sequence;
@@ -277,7 +223,7 @@ static int endpoint_enter(endpoint *e, const call_record *call, double timeout) 
     e->timeout = timeout;
     e->waiting_since = 0;
     STORE(&e->me->entered, (uint64_t)e->sequence);
-    return failure_kind(e) ? STOP : GO_ON;
+    return GO_ON;
 }
 
 static void endpoint_exit(endpoint *e) {

@@ -2,7 +2,7 @@
 
 >>> from collalgo import verify
 >>> print(verify("van_de_geijn", size=8, collective="broadcast"))
-broadcast of 8 ranks: 10 steps, 7/4 n bytes, 15 links, same bits on every rank
+broadcast of 8 ranks: 10 steps, 7/4 n bytes, 11 links, same bits on every rank
 """
 
 from collalgo.algorithms import binomial, ring

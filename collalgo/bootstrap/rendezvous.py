@@ -15,7 +15,7 @@ import struct
 import time
 from contextlib import suppress
 
-from collalgo.communicator import JOIN_TIMEOUT, Connection
+from collalgo.connection import JOIN_TIMEOUT, Connection
 from collalgo.errors import BootstrapError
 from collalgo.machine import Machine, this_machine
 from collalgo.transport import shm

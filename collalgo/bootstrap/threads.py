@@ -3,7 +3,7 @@
 from threading import Lock
 
 from collalgo._kernels.shared_memory import SharedMemory
-from collalgo.communicator import Connection
+from collalgo.connection import Connection
 from collalgo.transport import thread
 
 

@@ -8,7 +8,8 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from collalgo.bootstrap.threads import ThreadOrigin
-from collalgo.communicator import Communicator, Origin
+from collalgo.communicator import Communicator
+from collalgo.connection import Origin
 from collalgo.errors import CollalgoError, PeerFailed
 
 if TYPE_CHECKING:  # what only processes need is imported where it is used

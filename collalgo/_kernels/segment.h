@@ -1,0 +1,66 @@
+/* The memory that the ranks of one host share.
+ *
+ * It holds a world header and one region per rank. A region holds
+ *   - a header: who is waiting, how far the rank is, what it called last;
+ *   - acks: how many messages from each peer, on each lane, the rank has consumed;
+ *   - mailboxes: for each peer and lane a ring of lines that the rank writes;
+ *   - a window: where the rank stages what does not fit into a line.
+ * Everything but the bells and the failure is written by one rank only. */
+#ifndef COLLALGO_SEGMENT_H
+#define COLLALGO_SEGMENT_H
+
+#include <stdint.h>
+
+#include "transport.h"
+
+#define CACHE_LINE 64
+#define LINES 8           /* messages under way on one channel */
+#define INLINE_BYTES 96   /* what a line carries itself */
+#define INLINE_DATA (-1)
+#define SEGMENT_BYTES 65536 /* so that a staged segment is still in L2 when read */
+#define HALF_BYTES 524288
+#define CALLS 16          /* how many calls of each rank are remembered */
+#define FAREWELL_BYTES 256
+#define MISSING 64        /* how many missing ranks are named */
+
+
+enum { RANK_ABSENT, RANK_ACTIVE, RANK_CLOSED, RANK_FAILED };
+enum { FAILURE_NONE, FAILURE_MISMATCH, FAILURE_PEER, FAILURE_TIMEOUT };
+typedef struct {
+    uint32_t claimed, kind;
+    int64_t rank, culprit, sequence, missing_ranks;
+    double waited;
+    call_record mine, theirs;
+    int32_t missing[MISSING];
+} world_failure;
+
+typedef struct {
+    world_failure failure;
+    double settings[16]; /* written by rank 0 before the others come */
+} world_header;
+
+typedef struct {
+    uint32_t bell, asleep;
+    char pad0[CACHE_LINE - 8];
+    uint32_t status;
+    int32_t process;
+    char pad1[CACHE_LINE - 8];
+    uint64_t entered, completed;
+    char pad2[CACHE_LINE - 16];
+    call_record calls[CALLS];
+    char farewell[FAREWELL_BYTES];
+} rank_header;
+
+typedef struct {
+    uint64_t count;
+    char pad[CACHE_LINE - 8];
+} ack_line;
+
+typedef struct {
+    uint64_t number; /* from 1; written last */
+    int64_t fingerprint, sequence;
+    int32_t offset, nbytes;
+    char data[INLINE_BYTES];
+} mail_line;
+
+#endif
