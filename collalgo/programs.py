@@ -1,7 +1,7 @@
 """From a call to the program that runs it: choose, prove, lower, remember."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -143,9 +143,7 @@ class Programs:
         if callable(algorithm):
             if self.size <= PROVED:
                 _prove(algorithm, self.size, call.collective, call.root)
-            return Chosen(
-                getattr(algorithm, "__qualname__", repr(algorithm)), algorithm
-            )
+            return Chosen(_name(algorithm), algorithm)
         names = (algorithm,) if isinstance(algorithm, str) else algorithm
         obstacles = []
         for name in names:
@@ -160,6 +158,15 @@ class Programs:
             or f"{call.collective}: no algorithm is named",
             collective=call.collective,
         )
+
+
+def _name(schedule: ScheduleFunction) -> str:
+    """What all ranks call a schedule function, wherever it lies in their memory."""
+    if isinstance(schedule, partial):
+        parameters = [*map(repr, schedule.args)]
+        parameters += [f"{key}={value!r}" for key, value in schedule.keywords.items()]
+        return f"{_name(schedule.func)}({', '.join(parameters)})"
+    return getattr(schedule, "__qualname__", type(schedule).__qualname__)
 
 
 @lru_cache(maxsize=256)

@@ -1,6 +1,7 @@
 """The public calls: arrays of all kinds, and bad input refused with a reason."""
 
 import array
+import functools
 import os
 from threading import Thread
 from time import sleep
@@ -11,6 +12,7 @@ import pytest
 
 import collalgo
 from collalgo import AlgorithmNotApplicable, CollalgoError, CommunicatorClosed, threads
+from collalgo._kernels.shared_memory import Segment
 from collalgo.algorithms import ring
 
 
@@ -356,3 +358,22 @@ def test_a_repeated_call_makes_no_new_plan():
         assert len(comm._programs._remembered) <= 512
 
     threads(on_each_rank, 2)
+
+
+def test_a_schedule_with_parameters_has_the_same_name_on_every_rank():
+    def on_each_rank(comm):
+        def grid(group, rows, cols):  # another function on each rank
+            row, column = group.grid(rows, cols)
+            yield from ring.reduce_scatter(row)
+            yield from ring.allreduce(column)
+            yield from ring.allgather(row)
+
+        schedule = functools.partial(grid, rows=2, cols=2)
+        return comm.allreduce(np.ones(8), algorithm=schedule).tolist()
+
+    assert threads(on_each_rank, 4) == [[4] * 8] * 4
+
+
+def test_a_world_has_a_limit():
+    with pytest.raises(ValueError, match="one host can hold 1 to 4096"):
+        Segment(5000)

@@ -251,3 +251,74 @@ def test_all_others_notice_a_killed_rank_within_a_second(tmp_path, monkeypatch):
             assert not Path("/proc", survivor.name).exists()
     assert set(os.listdir("/dev/shm")) <= shared
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
+
+
+def small_calls(comm):
+    """Rank 1 is killed while many short calls of all kinds go on."""
+    x = np.ones(10)
+    if comm.rank == 1:
+        Timer(random.uniform(0.05, 0.1), os.kill, (os.getpid(), signal.SIGKILL)).start()
+    with pytest.raises(PeerFailed, match="rank 1 is gone") as caught:
+        while True:
+            comm.broadcast(x, 0)
+            comm.reduce(x, "max", 2)
+            comm.barrier()
+            comm.allreduce(x, "max")
+    assert caught.value.missing == (1,)
+
+
+def only_sends(comm):
+    """The root of a broadcast, which waits for nobody, notices a death as well."""
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    began = time.monotonic()
+    with pytest.raises(PeerFailed, match="rank 1 is gone"):
+        while True:
+            comm.broadcast(np.ones(1000), 0)
+    assert time.monotonic() - began < 1.5
+
+
+def dies_before_anything(comm):
+    if comm.rank == 1:
+        os._exit(0)
+    with pytest.raises(PeerFailed, match=r"rank 1 is gone.*last call was none at all"):
+        comm.barrier()
+
+
+@pytest.mark.parametrize("phase", [small_calls, only_sends, dies_before_anything])
+def test_a_death_is_noticed_in_every_phase(phase):
+    for _ in range(3):
+        with pytest.raises(CollalgoError, match=r"rank 1 (was killed|ended)"):
+            spawn(phase, 3, timeout=60)
+
+
+def test_a_communicator_closed_by_another_thread_fails_the_call():
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            Timer(0.1, comm.close).start()
+        else:
+            time.sleep(0.5)
+        with pytest.raises(PeerFailed, match="rank 0 is gone: its communicator was"):
+            comm.barrier()
+
+    threads(on_each_rank, 2)
+
+
+def test_ctrl_c_ends_threads_that_wait():
+    outcomes = []
+
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            time.sleep(1)
+        try:
+            comm.barrier(timeout=30)
+        except PeerFailed as error:
+            outcomes.append(str(error))
+
+    with pytest.raises(KeyboardInterrupt):
+        threads(on_each_rank, 3)
+    end = time.monotonic() + 5
+    while len(outcomes) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert any("interrupted by KeyboardInterrupt" in outcome for outcome in outcomes)

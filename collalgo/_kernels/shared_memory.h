@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,11 +195,13 @@ static int check(endpoint *e) {
     e->checked = time;
     int64_t sequence = e->sequence;
     poll(e->processes, e->size, 0);
+    if (LOAD(&e->me->status) != RANK_ACTIVE) /* closed by another thread */
+        return fail(e, FAILURE_PEER, e->rank, sequence);
     for (int64_t r = 0; r < e->size; r++) {
         rank_header *peer = header(e, r);
         call_record *call = &peer->calls[sequence % CALLS];
         if (r == e->rank) continue;
-        if (LOAD(&peer->entered) >= (uint64_t)sequence && call->fingerprint != e->fingerprint &&
+        if (LOAD(&call->sequence) == sequence && call->fingerprint != e->fingerprint &&
             LOAD(&call->sequence) == sequence)
             return fail(e, FAILURE_MISMATCH, r, sequence);
         if (has_left(e, r) && LOAD(&peer->completed) < (uint64_t)sequence)
@@ -216,10 +219,14 @@ static int check(endpoint *e) {
 static int endpoint_enter(endpoint *e, const call_record *call, double timeout) {
     if (failure_kind(e)) return STOP;
     call_record *record = &e->me->calls[++e->sequence % CALLS];
-    *record = *call;
-    record->sequence = e->sequence;
-    record->fingerprint ^= e->sequence * INT64_C(0x2545f4914f6cdd1d);
-    e->fingerprint = record->fingerprint;
+    STORE(&record->sequence, 0); /* a reader must not take old and new for one call */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    e->fingerprint = call->fingerprint ^ e->sequence * INT64_C(0x2545f4914f6cdd1d);
+    int64_t sequence = e->sequence;
+    memcpy(&record->fingerprint, &call->fingerprint,
+           sizeof *call - offsetof(call_record, fingerprint));
+    record->fingerprint = e->fingerprint;
+    STORE(&record->sequence, sequence);
     e->timeout = timeout;
     e->waiting_since = 0;
     STORE(&e->me->entered, (uint64_t)e->sequence);

@@ -90,6 +90,10 @@ FAILURES = {
 }
 
 
+#: The largest world on one host.
+RANKS = 4096
+
+
 def segment_size(int64_t size):
     """Bytes of the segment of a world; most of them are never touched."""
     return segment_bytes(size)
@@ -103,6 +107,8 @@ cdef class Segment:
 
     def __init__(self, int64_t size, int fd=-1):
         cdef int flags = MAP_SHARED | MAP_NORESERVE
+        if not 1 <= size <= RANKS:
+            raise ValueError(f"{size} ranks: one host can hold 1 to {RANKS}")
         self.nbytes = segment_bytes(size)
         self.generation = fork_generation
         cdef void *base = mmap(
@@ -138,6 +144,7 @@ cdef class SharedMemory(Transport):
     spins, yields : int
         How often to look again, and then to yield, before going to sleep.
     """
+    cdef object __weakref__
     cdef Segment segment
     cdef endpoint *end
     cdef int32_t generation
@@ -177,14 +184,18 @@ cdef class SharedMemory(Transport):
         self.open().processes[rank].fd = descriptor
 
     def close(self, str farewell="its communicator was closed", bint failed=False):
-        """Leave the world and tell the others why; closing twice does nothing."""
+        """Leave the world and tell the others why; closing twice does nothing.
+
+        In the middle of a call by another thread, that call fails, and the memory is
+        released with the object.
+        """
         if self.end == NULL:
             return
-        if self.busy:
-            raise RuntimeError("cannot close a transport in the middle of a call")
         cdef bytes text = farewell.encode()[:250].decode(errors="ignore").encode()
         if not self.forked:
             endpoint_leave(self.end, RANK_FAILED if failed else RANK_CLOSED, text)
+        if self.busy:
+            return
         endpoint_free(self.end)
         self.end = NULL
         self.segment = None

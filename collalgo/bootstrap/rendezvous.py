@@ -195,10 +195,11 @@ def _join(address: str, rank: int, size: int, deadline: float) -> tuple[int, lis
 def _connect(address: str, rank: int, deadline: float) -> socket.socket:
     """Connect to rank 0, which may not have come yet."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.settimeout(_RETRY_SECONDS)  # not to wait for a full queue
     while True:
         try:
             connection.connect(address)
-        except (ConnectionRefusedError, BlockingIOError):
+        except (ConnectionRefusedError, BlockingIOError, TimeoutError):
             if time.monotonic() > deadline:
                 connection.close()
                 raise BootstrapError(

@@ -1,6 +1,7 @@
 """The rendezvous of the threads of one process."""
 
 from threading import Lock
+from weakref import WeakSet
 
 from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.connection import Connection
@@ -13,6 +14,7 @@ class ThreadOrigin:
     def __init__(self) -> None:
         self._lock = Lock()
         self._waiting: dict[str, list[SharedMemory | None]] = {}
+        self._handed_out: WeakSet[SharedMemory] = WeakSet()
 
     def meet(self, name: str, rank: int, size: int) -> Connection:
         """My end of the world that all who call with the same name share."""
@@ -21,8 +23,15 @@ class ThreadOrigin:
             transport, ends[rank] = ends[rank], None
             if not any(ends):
                 del self._waiting[name]
-        assert transport is not None
+            assert transport is not None
+            self._handed_out.add(transport)
         return Connection(transport, _Nested(self, name))
+
+    def abort(self, reason: str) -> None:
+        """Let all calls on all worlds of this hall fail."""
+        with self._lock:
+            for transport in self._handed_out:
+                transport.close(reason, failed=True)
 
 
 class _Nested:

@@ -73,10 +73,14 @@ def threads(
             failures.append(_Failure(rank, error, traceback.format_exc()))
 
     ranks = [Thread(target=run, args=(rank,), daemon=True) for rank in range(size)]
-    for rank in ranks:
-        rank.start()
-    for rank in ranks:
-        rank.join()
+    try:
+        for rank in ranks:
+            rank.start()
+        for rank in ranks:
+            rank.join()
+    except BaseException as error:  # Ctrl-C: do not leave the others waiting
+        hall.abort(f"interrupted by {type(error).__name__}")
+        raise
     _raise_first(failures)
     return results
 
@@ -122,13 +126,15 @@ def spawn(
                 target=_child,
                 args=(fn, job, rank, size, timeout, theirs),
                 name=f"rank {rank}",
-                daemon=True,
             )
             process.start()
             theirs.close()
             processes.append(process)
             pipes[ours] = rank
-        return _collect(processes, pipes)
+        results = _collect(processes, pipes)
+        for process in processes:
+            process.join(GRACE)
+        return results
     finally:
         for pipe in pipes:
             pipe.close()
