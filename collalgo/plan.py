@@ -9,6 +9,7 @@ import enum
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -155,12 +156,25 @@ class Walk:
             if message and all(piece.action is Action.REDUCE for piece in message):
                 reduced[message].append((peer, channel))
             elif message:
-                single.append(Message(message, (channel,)))
+                single.append(Message(message, (channel,), int(peer < self.rank)))
         for pieces_, sources in reduced.items():
             own_place = sum(peer < self.rank for peer, _ in sources)
             channels = tuple(channel for _, channel in sorted(sources))
             single.append(Message(pieces_, channels, own_place))
+        self._check_disjoint(single)
         return single
+
+    def _check_disjoint(self, receives: list[Message]) -> None:
+        """Only what is equal can be combined in one step, else the order would vary."""
+        spans = sorted(piece.span for message in receives for piece in message.pieces)
+        for before, after in pairwise(spans):
+            if after.start < before.stop:
+                raise ScheduleError(
+                    f"rank {self.rank} receives bytes {before.start} to {before.stop} "
+                    f"and {after.start} to {after.stop} in one step; what it reduces "
+                    "at once must be equal from every peer, so use two steps",
+                    rank=self.rank,
+                )
 
     def _incoming(self, transfer: Transfer) -> Iterator[Piece]:
         for chunk in merge(transfer.chunks):
@@ -253,11 +267,11 @@ class Walk:
         hazards: list[int] = []
         for posts, receives in lowered:
             first = len(messages)
-            for message in (*posts, *receives):
+            for number, message in enumerate((*posts, *receives)):
                 overwritten = [
                     first + i
                     for i, post in enumerate(posts)
-                    if message not in posts and message.overlaps(post)
+                    if number >= len(posts) and message.overlaps(post)
                 ]
                 bounds = [
                     (len(x), len(x) + len(y))

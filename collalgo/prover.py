@@ -5,6 +5,7 @@ were combined. Equal terms are equal to the last bit.
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from collalgo.collective import NOTHING, Collective, Place
 from collalgo.errors import ScheduleError
 from collalgo.replay import Channel, Played, replay
-from collalgo.schedule import Chunk, Kind, Step, Transfer
+from collalgo.schedule import Chunk, Chunks, Kind, Step, Transfer, merge
 
 
 @dataclass(frozen=True)
@@ -139,23 +140,17 @@ class Prover:
         """Put what leaves on its way, as it is before anything of the step comes."""
         rank = played.rank
         self.entered[rank, played.number] = self.clock[rank]
+        leaving: dict[Channel, dict[int, Value | None]] = defaultdict(dict)
+        for transfer in played.step:
+            if transfer.kind is Kind.SEND:
+                channel = Channel(rank, transfer.peer, transfer.lane)
+                for cell in self._cells(transfer.chunks):
+                    leaving[channel][cell] = self.state[rank][cell]
+                    if self.state[rank][cell] is None:
+                        fault = f"sends what rank {rank} does not have"
+                        raise self._error(played, transfer, cell, fault)
         for message in played.sends:
-            cells: dict[int, Value | None] = {}
-            for transfer in played.step:
-                if transfer.kind is Kind.SEND and message.channel == (
-                    rank,
-                    transfer.peer,
-                    transfer.lane,
-                ):
-                    for cell in self._cells(transfer.chunks):
-                        if self.state[rank][cell] is None:
-                            raise self._error(
-                                played,
-                                transfer,
-                                cell,
-                                f"sends what rank {rank} does not have",
-                            )
-                        cells[cell] = self.state[rank][cell]
+            cells = leaving[message.channel]
             self.flying[message.channel, message.sent_in] = self.heard[rank], cells
 
     def _receive(self, played: Played) -> None:
@@ -184,8 +179,13 @@ class Prover:
         first = arrivals[0][0]
         if len(arrivals) > 1 and any(t.kind is Kind.RECV for t, _ in arrivals):
             raise self._error(played, first, cell, "is one of two that overwrite it")
-        if any(sorted(t.chunks) != sorted(first.chunks) for t, _ in arrivals):
-            raise self._error(played, first, cell, "overlaps another but is not equal")
+        if len({_from(played, transfer) for transfer, _ in arrivals}) > 1:
+            raise self._error(
+                played,
+                first,
+                cell,
+                "meets what comes from another rank, which is not all equal to it",
+            )
         if first.kind is Kind.RECV:
             return arrivals[0][1]
         own = self.state[played.rank][cell]
@@ -270,6 +270,17 @@ class Prover:
             if len(terms) > 1:
                 return False
         return True
+
+
+def _from(played: Played, transfer: Transfer) -> Chunks:
+    """All that comes in a step on the channel of one of its transfers."""
+    channel = transfer.peer, transfer.lane
+    return merge(
+        chunk
+        for other in played.step
+        if other.kind is not Kind.SEND and (other.peer, other.lane) == channel
+        for chunk in other.chunks
+    )
 
 
 def _ranks(mask: int) -> list[int]:

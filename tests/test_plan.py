@@ -11,7 +11,15 @@ from collalgo import ALGORITHMS, Group, ScheduleError
 from collalgo.algorithms import ring
 from collalgo.layout import CACHE_LINE, LONG_CHUNK, Layout, Marks, Span
 from collalgo.plan import OUTPUT, SCRATCH, Averaging, Walk
-from collalgo.schedule import Chunk, divide, send, together, trace
+from collalgo.schedule import (
+    Chunk,
+    divide,
+    recv,
+    recv_reduce,
+    send,
+    together,
+    trace,
+)
 
 BIG = 3 * 2**31 + 5
 
@@ -162,3 +170,31 @@ def test_too_many_lanes_are_refused():
 
     with pytest.raises(ScheduleError, match="uses lane 8 but there are only 8 lanes"):
         plans(wide, Layout(1000, 4, 2))
+
+
+def test_what_is_reduced_at_once_must_be_equal_from_every_peer():
+    def partly_equal(group):
+        if group.rank == 2:
+            yield (
+                recv_reduce(0, group.chunk(0)),
+                recv_reduce(1, group.chunks(0, 2)),
+            )
+
+    with pytest.raises(ScheduleError, match=r"rank 2 receives bytes 0 to .*two steps"):
+        plans(partly_equal, Layout(30, 4, 3))
+
+
+def test_a_swap_of_partial_sums_reads_before_it_overwrites():
+    """What leaves scratch may look like what comes into it: same bytes, same peer."""
+
+    def swap(group):
+        peer = 1 - group.rank
+        for _ in range(2):
+            yield send(peer, group.whole), recv(peer, group.whole)
+
+    layout = Layout(1000, 4, 2)
+    walk = Walk(layout, 0, layout.whole, Span(0, 0))
+    plan = walk.lower(trace(swap, 0, 2), Averaging.NO)
+    for _, receive, _ in plan.steps:
+        first_hazard, end_hazard = plan.messages[receive, 5:7]
+        assert end_hazard - first_hazard == 1

@@ -213,3 +213,22 @@ def test_parameters_reach_the_schedule():
 
     proof = verify(allreduce, size=12, rows=3, cols=4)
     assert (proof.steps, proof.volume) == (10, Fraction(11, 6))
+
+
+def partly_equal(group):
+    """Rank 2 reduces one chunk of rank 0 and two of rank 1 at once."""
+    if group.rank == 0:
+        yield send(2, group.chunk(0))
+    elif group.rank == 1:
+        yield send(2, group.chunks(0, 2))
+    else:
+        yield (
+            recv_reduce(0, group.chunk(0)),
+            recv_reduce(1, group.chunk(0)),
+            recv_reduce(1, group.chunk(1)),
+        )
+
+
+def test_what_is_reduced_at_once_must_be_equal_from_every_peer():
+    with pytest.raises(ScheduleError, match=r"step 0 of rank 2.*not all equal"):
+        verify(partly_equal, size=3, collective="allreduce")
