@@ -2,7 +2,9 @@
 
 import os
 import sys
-from threading import Lock
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock, local
 from types import TracebackType
 from typing import Any
 
@@ -12,13 +14,17 @@ from collalgo.connection import JOIN_TIMEOUT
 _lock = Lock()
 _world: Communicator | None = None
 
+#: The world of a thread that is a rank itself.
+_of_thread = local()
+
 
 def init(
     *, timeout: float | None = None, join_timeout: float = JOIN_TIMEOUT
 ) -> Communicator:
     """Come up as the launcher says; a process alone is a world of one.
 
-    Calling it again gives the same communicator, until that is closed.
+    Calling it again gives the same communicator, until that is closed. In a function
+    run by :func:`collalgo.threads` or :func:`collalgo.spawn` it gives that rank's.
 
     Parameters
     ----------
@@ -39,12 +45,25 @@ def init(
         If the ranks do not find each other.
     """
     global _world  # noqa: PLW0603
+    own: Communicator | None = getattr(_of_thread, "world", None)
+    if own is not None:
+        return own
     with _lock:
         if _world is None or _world.closed or _world.forked:
             _world = _come_up(join_timeout)
         if timeout is not None:
             _world.timeout = timeout
         return _world
+
+
+@contextmanager
+def belonging(comm: Communicator) -> Iterator[None]:
+    """Let ``comm`` be the world of this thread, as for a rank that was started here."""
+    _of_thread.world = comm
+    try:
+        yield
+    finally:
+        del _of_thread.world
 
 
 def _come_up(join_timeout: float) -> Communicator:
@@ -87,9 +106,7 @@ def resolve(comm: Any) -> Communicator:
     if isinstance(comm, Communicator):
         return comm
     if comm is None:
-        if _world is not None:
-            return _world
-        return init()
+        return getattr(_of_thread, "world", None) or _world or init()
     if type(comm).__module__.partition(".")[0] == "mpi4py":
         from collalgo.integrations.mpi4py import communicator
 

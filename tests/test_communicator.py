@@ -377,3 +377,12 @@ def test_a_schedule_with_parameters_has_the_same_name_on_every_rank():
 def test_a_world_has_a_limit():
     with pytest.raises(ValueError, match="one host can hold 1 to 4096"):
         Segment(5000)
+
+
+def test_the_world_of_a_rank_is_the_one_it_was_started_in():
+    def on_each_rank(comm):
+        assert collalgo.init() is comm
+        return collalgo.allreduce(np.array([1])).item()
+
+    assert threads(on_each_rank, 3) == [3, 3, 3]
+    assert collalgo.init().size == 1

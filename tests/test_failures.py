@@ -304,10 +304,20 @@ def test_a_communicator_closed_by_another_thread_fails_the_call():
     threads(on_each_rank, 2)
 
 
+@pytest.fixture
+def _interruptible():
+    """Heed Ctrl-C, which processes in the background are started to ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_ctrl_c_ends_threads_that_wait():
     outcomes = []
 
     def on_each_rank(comm):
+        comm.barrier()
         if comm.rank == 0:
             Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
             time.sleep(1)

@@ -73,6 +73,15 @@ def test_groups_come_up_between_processes():
     assert spawn(groups_in_groups, 4) == [(2, 2), (4, 4), (2, 2), (4, 4)]
 
 
+def use_the_world(comm):
+    assert collalgo.init() is comm
+    return collalgo.allreduce(np.array([1])).item()
+
+
+def test_the_world_of_a_spawned_rank_is_the_one_it_was_started_in():
+    assert spawn(use_the_world, 2) == [2, 2]
+
+
 def raise_on_rank_1(comm):
     if comm.rank == 1:
         raise KeyError("planted")

@@ -157,12 +157,18 @@ static void endpoint_leave(endpoint *e, uint32_t status, const char *farewell) {
 
 /* ---- failures: the first one is the world's, for every rank to report */
 
+static int64_t failure_kind(const endpoint *e) { return LOAD(&world(e)->failure.kind); }
+
 static int fail(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence) {
     world_failure *f = &world(e)->failure;
     uint32_t unclaimed = 0;
     if (!__atomic_compare_exchange_n(&f->claimed, &unclaimed, 1, 0, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE))
-        return STOP;
+                                     __ATOMIC_ACQUIRE)) {
+        struct timespec moment = {0, 1000000};
+        for (int i = 0; i < 1000 && !failure_kind(e); i++) nanosleep(&moment, NULL);
+        if (failure_kind(e)) return STOP;
+        /* Who claimed it has died before it could say why. */
+    }
     f->rank = e->rank, f->culprit = culprit, f->sequence = sequence;
     f->waited = e->timeout;
     f->mine = e->me->calls[sequence % CALLS];
@@ -175,8 +181,6 @@ static int fail(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence) {
     ring_all(e);
     return STOP;
 }
-
-static int64_t failure_kind(const endpoint *e) { return LOAD(&world(e)->failure.kind); }
 
 static int has_left(const endpoint *e, int64_t rank) {
     uint32_t status = LOAD(&header(e, rank)->status);

@@ -67,8 +67,15 @@ def _host(address: str, size: int, deadline: float) -> tuple[int, list[int]]:
         with _listen(address, size) as listener:
             _welcome(listener, guests, processes, size, deadline)
         answer = _ANSWER.pack(_MAGIC, size) + struct.pack(f"={size}I", *processes)
-        for guest in guests.values():
-            socket.send_fds(guest, [answer], [descriptor])
+        for rank, guest in guests.items():
+            try:
+                socket.send_fds(guest, [answer], [descriptor])
+            except OSError as error:
+                raise BootstrapError(
+                    f"rank {rank} has left while the ranks were joining ({error})",
+                    rank=0,
+                    missing=(rank,),
+                ) from None
     except BaseException:
         os.close(descriptor)
         raise

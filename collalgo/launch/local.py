@@ -11,6 +11,7 @@ from collalgo.bootstrap.threads import ThreadOrigin
 from collalgo.communicator import Communicator
 from collalgo.connection import Origin
 from collalgo.errors import CollalgoError, PeerFailed
+from collalgo.world import belonging
 
 if TYPE_CHECKING:  # what only processes need is imported where it is used
     from multiprocessing.process import BaseProcess
@@ -156,7 +157,7 @@ def _run_rank(
     size: int,
     timeout: float | None,
 ) -> Result:
-    with Communicator(origin.meet("", rank, size), timeout) as comm:
+    with Communicator(origin.meet("", rank, size), timeout) as comm, belonging(comm):
         try:
             return fn(comm)
         except BaseException as error:

@@ -24,6 +24,10 @@ FAILURES_SETTLE = 0.3
 #: Seconds that a rank has to obey a signal before the next, harder one.
 PATIENCE = 5.0
 
+#: Reads, of 64 KiB at most, from the output of a rank that has ended: more than a pipe
+#: holds, but no end where a child of the rank goes on writing.
+DRAINED = 64
+
 #: Lines of standard error kept of each rank, to show the traceback again at the end.
 KEPT_LINES = 60
 
@@ -47,7 +51,10 @@ class _Stream:
         os.set_blocking(pipe.fileno(), False)
 
     def has_more(self) -> bool:
-        return bool(select.select([self.pipe], [], [], 0)[0])
+        """Whether anything, be it the end, can be read at once."""
+        poll = select.poll()
+        poll.register(self.pipe, select.POLLIN)
+        return bool(poll.poll(0))
 
     def forward(self) -> bool:
         """Pass on what has come; False at the end."""
@@ -99,8 +106,9 @@ class Rank:
     def drain(self) -> None:
         """Pass on what the ended process has still written; its children may go on."""
         for stream in self.streams:
-            while stream.has_more() and stream.forward():
-                pass
+            for _ in range(DRAINED):
+                if not stream.has_more() or not stream.forward():
+                    break
 
     def close(self) -> None:
         """End what the rank has left behind and release the descriptors."""
@@ -146,7 +154,8 @@ def run(command: Sequence[str], size: int) -> int:
                 ranks.append(Rank(rank, command, {**common, **own}))
             return _supervise(ranks)
         except _Signal as asked:
-            _stop(ranks, asked.number)
+            with suppress(_Signal):  # asked again: kill them at once
+                _stop(ranks, asked.number)
             return 128 + asked.number
         except BrokenPipeError:  # nobody reads our output any more
             return 128 + signal.SIGPIPE
