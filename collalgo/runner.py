@@ -1,5 +1,7 @@
 """Run programs on a connection, and turn what becomes of them into errors."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from collalgo._kernels.engine import (
@@ -16,6 +18,16 @@ from collalgo.arrays import Array, check_writeable
 from collalgo.connection import Connection, seconds
 from collalgo.errors import CollalgoError, CommunicatorClosed
 from collalgo.failures import error_of
+
+
+class Attempt(NamedTuple):
+    """The arguments of a run that has not worked at once."""
+
+    program: Program
+    source: Array | None
+    target: Array | None
+    timeout: float | None
+    caller: str
 
 
 class Runner:
@@ -56,57 +68,44 @@ class Runner:
             self.connection.abort(f"it was interrupted in {caller} by {what}")
             raise
         if status != RUN_DONE:
-            self._cope(status, program, source, target, timeout, caller)
+            self._cope(status, Attempt(program, source, target, timeout, caller))
 
-    def _cope(
-        self,
-        status: int,
-        program: Program,
-        source: Array | None,
-        target: Array | None,
-        timeout: float | None,
-        caller: str,
-    ) -> None:
+    def _cope(self, status: int, attempt: Attempt) -> None:
         """Give the program what it lacks and run it, or say why it cannot run."""
+        caller, target, rank = attempt.caller, attempt.target, self.transport.rank
         if status == RUN_NEEDS_SCRATCH:
-            self._scratch = np.empty(program.plan.scratch_bytes, np.uint8)
-            self.run(program, source, target, timeout, caller)
+            self._scratch = np.empty(attempt.program.plan.scratch_bytes, np.uint8)
+            self.run(*attempt)
         elif status == RUN_NEEDS_PACKING:
             if target is not None:
-                check_writeable(target, "buf" if target is source else "out", caller)
-            self._run_packed(program, source, target, timeout, caller)
+                name = "buf" if target is attempt.source else "out"
+                check_writeable(target, name, caller)
+            self._run_packed(attempt)
         elif status == RUN_FAILED:
             raise error_of(self.transport)
         elif status == RUN_BUSY:
             raise CollalgoError(
-                f"{caller}: rank {self.transport.rank} is in another call on this "
-                "communicator, in another thread; use one communicator for each "
-                "thread (comm.dup())",
-                rank=self.transport.rank,
+                f"{caller}: rank {rank} is in another call on this communicator, in "
+                "another thread; use one communicator for each thread (comm.dup())",
+                rank=rank,
                 collective=caller,
             )
         else:
             assert status in (RUN_CLOSED, RUN_FORKED)
             self.check_open(caller)
 
-    def _run_packed(
-        self,
-        program: Program,
-        source: Array | None,
-        target: Array | None,
-        timeout: float | None,
-        caller: str,
-    ) -> None:
+    def _run_packed(self, attempt: Attempt) -> None:
         """Run on contiguous copies of arrays that are not contiguous or aligned."""
+        source, target = attempt.source, attempt.target
         assert source is not None
         packed_source = np.array(source, order="C", copy=True)
         if target is None:
-            self.run(program, packed_source, None, timeout, caller)
+            self.run(*attempt._replace(source=packed_source))
             return
         packed_target = packed_source
         if target is not source:
             packed_target = np.empty(target.shape, target.dtype)
-        self.run(program, packed_source, packed_target, timeout, caller)
+        self.run(*attempt._replace(source=packed_source, target=packed_target))
         target[...] = packed_target
 
     def check_open(self, caller: str) -> None:
