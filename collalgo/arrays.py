@@ -1,5 +1,7 @@
 """Arrays of any library as NumPy arrays on the same memory."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -91,3 +93,38 @@ def check_overlap(
 
 def _interface(array: Array) -> dict[str, Any]:
     return {**array.__array_interface__, "strides": array.strides}
+
+
+def result_array(
+    out: Any, like: Array, shape: tuple[int, ...], caller: str
+) -> tuple[Any, Array]:
+    """What a call returns, ``out`` or a new array, and the array that it writes to."""
+    if out is None:
+        target = np.empty(shape, like.dtype)
+        return target, target
+    target = as_array(out, caller)
+    check_output(target, like, shape, caller)
+    return out, target
+
+
+def check_counts(counts: Sequence[int], size: int, caller: str) -> list[int]:
+    """The numbers of rows of all ranks as a list."""
+    checked = [int(count) for count in counts]
+    if len(checked) != size or min(checked) < 0:
+        raise ValueError(
+            f"{caller}: counts {checked} must be {size} numbers of rows, one for each "
+            "rank, none negative"
+        )
+    return checked
+
+
+def length(array: Array, caller: str) -> int:
+    """The length of axis 0."""
+    if array.ndim == 0:
+        raise ValueError(f"{caller}: needs an array with an axis 0, not a 0-d array")
+    return len(array)
+
+
+def row_size(array: Array) -> int:
+    """Elements of one row, that is of one place on axis 0."""
+    return math.prod(array.shape[1:])

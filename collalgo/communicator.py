@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from collalgo.arrays import Array, as_array, check_output, check_overlap
+from collalgo.arrays import (
+    Array,
+    as_array,
+    check_counts,
+    check_output,
+    check_overlap,
+    length,
+    result_array,
+    row_size,
+)
 from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.programs import AlgorithmChoice, Programs
 from collalgo.runner import Runner
@@ -157,7 +166,7 @@ class Communicator:
         """Stack the arrays of all ranks, at every rank; see the function."""
         source = as_array(buf, "allgather")
         shape = (self.size, *source.shape)
-        result, target = self._result(out, source, shape, "allgather")
+        result, target = result_array(out, source, shape, "allgather")
         if out is not None:
             twins = (source, target[self.rank, ...])
             check_overlap(source, target, twins, "allgather")
@@ -178,23 +187,23 @@ class Communicator:
     ) -> Any:
         """Join the arrays of all ranks on axis 0, at every rank; see the function."""
         source = as_array(buf, "allgatherv")
-        length = _length(source, "allgatherv")
+        rows = length(source, "allgatherv")
         if counts is None:
-            lengths = np.array([length], np.int64)
+            lengths = np.array([rows], np.int64)
             counts = self.allgather(lengths, timeout=timeout).ravel().tolist()
-        counts = self._checked_counts(counts, "allgatherv")
-        if counts[self.rank] != length:
+        counts = check_counts(counts, self.size, "allgatherv")
+        if counts[self.rank] != rows:
             raise ValueError(
-                f"allgatherv: rank {self.rank} passed {length} rows but counts give it "
+                f"allgatherv: rank {self.rank} passed {rows} rows but counts give it "
                 f"{counts[self.rank]}; pass the same counts on every rank"
             )
         shape = (sum(counts), *source.shape[1:])
-        result, target = self._result(out, source, shape, "allgatherv")
+        result, target = result_array(out, source, shape, "allgatherv")
         if out is not None:
             start = sum(counts[: self.rank])
-            twins = (source, target[start : start + length])
+            twins = (source, target[start : start + rows])
             check_overlap(source, target, twins, "allgatherv")
-        elements = tuple(count * _row_size(source) for count in counts)
+        elements = tuple(count * row_size(source) for count in counts)
         program = self._get(
             "allgather", source.dtype, source.size, None, 0, algorithm, elements
         )
@@ -213,23 +222,23 @@ class Communicator:
     ) -> Any:
         """Reduce the arrays of all ranks, a block at each rank; see the function."""
         source = as_array(buf, "reduce_scatter")
-        length = _length(source, "reduce_scatter")
+        rows = length(source, "reduce_scatter")
         if counts is None:
-            share, more = divmod(length, self.size)
+            share, more = divmod(rows, self.size)
             counts = [share + (rank < more) for rank in range(self.size)]
-        counts = self._checked_counts(counts, "reduce_scatter")
-        if sum(counts) != length:
+        counts = check_counts(counts, self.size, "reduce_scatter")
+        if sum(counts) != rows:
             raise ValueError(
                 f"reduce_scatter: counts add up to {sum(counts)} rows but buf has "
-                f"{length}; they must be equal"
+                f"{rows}; they must be equal"
             )
         shape = (counts[self.rank], *source.shape[1:])
-        result, target = self._result(out, source, shape, "reduce_scatter")
+        result, target = result_array(out, source, shape, "reduce_scatter")
         if out is not None:
             start = sum(counts[: self.rank])
             twins = (source[start : start + counts[self.rank]], target)
             check_overlap(source, target, twins, "reduce_scatter")
-        elements = tuple(count * _row_size(source) for count in counts)
+        elements = tuple(count * row_size(source) for count in counts)
         program = self._get(
             "reduce_scatter", source.dtype, source.size, op, 0, algorithm, elements
         )
@@ -301,33 +310,3 @@ class Communicator:
     def dup(self) -> "Communicator":
         """A communicator of the same ranks, with calls of its own."""
         return self.group(range(self.size))
-
-    def _result(
-        self, out: Any, like: Array, shape: tuple[int, ...], caller: str
-    ) -> tuple[Any, Array]:
-        """What the call returns, and the array that it writes to."""
-        if out is None:
-            target = np.empty(shape, like.dtype)
-            return target, target
-        target = as_array(out, caller)
-        check_output(target, like, shape, caller)
-        return out, target
-
-    def _checked_counts(self, counts: Sequence[int], caller: str) -> list[int]:
-        checked = [int(count) for count in counts]
-        if len(checked) != self.size or min(checked) < 0:
-            raise ValueError(
-                f"{caller}: counts {checked} must be {self.size} numbers of rows, one "
-                "for each rank, none negative"
-            )
-        return checked
-
-
-def _length(array: Array, caller: str) -> int:
-    if array.ndim == 0:
-        raise ValueError(f"{caller}: needs an array with an axis 0, not a 0-d array")
-    return len(array)
-
-
-def _row_size(array: Array) -> int:
-    return math.prod(array.shape[1:])

@@ -26,30 +26,6 @@ cnp.import_array()
 RUN_DONE, RUN_FAILED, RUN_CLOSED, RUN_FORKED = GO_ON, STOP, CLOSED, FORKED
 RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = -1, -2, -3
 
-# The columns of the plan's arrays, in the order in which plan.py writes them.
-cdef struct step_row:
-    int64_t first_post, first_receive, end
-
-cdef struct message_row:
-    int64_t first_piece, end_piece, first_channel, end_channel
-    int64_t own_place, first_hazard, end_hazard
-
-cdef struct piece_row:
-    int64_t offset, nbytes, source, target, action
-
-cdef enum:
-    COPY = 0
-    REDUCE = 1
-    REDUCE_AND_DIVIDE = 2
-
-cdef struct message_state:
-    int64_t piece, done
-
-cdef struct segment_state:
-    const char *data
-    int64_t left
-
-
 cdef void *address(cnp.ndarray array) except? NULL:
     if array.dtype != np.int64 or not cnp.PyArray_IS_C_CONTIGUOUS(array):
         raise TypeError("the arrays of a plan are contiguous and of int64")
@@ -70,24 +46,6 @@ cdef class Program:
     record : tuple
         Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
     """
-    cdef readonly object plan
-    cdef Reduction reduction
-    cdef int64_t divisor, source_shift, target_shift, scratch_bytes
-    cdef int64_t steps_end, copies_end, divisions_end
-    cdef const step_row *steps
-    cdef const message_row *messages
-    cdef const piece_row *pieces
-    cdef const piece_row *copies
-    cdef const piece_row *divisions
-    cdef const int64_t *channels
-    cdef const int64_t *hazards
-    cdef message_state *progress
-    cdef segment_state *segments
-    cdef const void **inputs
-    cdef object states
-    cdef call_record record
-    cdef char *base[3]
-
     def __init__(self, plan, Reduction reduction, int64_t divisor, tuple record):
         self.plan = plan
         self.reduction = reduction

@@ -1,0 +1,236 @@
+/* One rank's end of a segment: what it knows for itself, its calls, and failures. */
+#ifndef COLLALGO_ENDPOINT_H
+#define COLLALGO_ENDPOINT_H
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "segment.h"
+
+#define CHECK_SECONDS 0.02
+
+/* One channel as its owner sees it. */
+typedef struct {
+    uint64_t sent, acked, consumed;
+} channel_state;
+
+/* One post of the current step: its share of the window, and after how many pushes
+ * each of its slots was used last. */
+typedef struct {
+    int64_t offset, slot_bytes, slots, slot, pushes, awaited;
+    int64_t used[LINES];
+    uint64_t *before; /* for each reader, the lines sent to it before this post */
+} post_state;
+
+typedef struct {
+    int64_t channel;
+    uint64_t number;
+} awaited_ack;
+
+typedef struct {
+    char *base;
+    int64_t rank, size;
+    rank_header *me;
+    channel_state *channels; /* [lane][peer] */
+    post_state *posts;
+    uint64_t *before, *before_free;
+    awaited_ack *awaited[2]; /* what each half waits for before it is used again */
+    int64_t awaiting[2], half, half_ready, share;
+    int64_t spins, yields;
+    uint32_t bell_seen;
+    int32_t generation;
+    struct pollfd *processes; /* readable when the process of a rank has ended */
+    int64_t sequence, fingerprint;
+    double timeout, waiting_since, checked;
+} endpoint;
+
+static int32_t fork_generation;
+static void count_fork(void) { fork_generation++; }
+
+#define LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define STORE(p, value) __atomic_store_n((p), (value), __ATOMIC_RELEASE)
+
+/* ---- layout */
+
+static int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+static int64_t acks_offset(void) { return round_up(sizeof(rank_header), CACHE_LINE); }
+static int64_t mail_offset(int64_t size) {
+    return round_up(acks_offset() + LANES * size * (int64_t)sizeof(ack_line), 128);
+}
+static int64_t window_offset(int64_t size) {
+    int64_t lines = LANES * size * LINES * (int64_t)sizeof(mail_line);
+    return round_up(mail_offset(size) + lines, 4096);
+}
+static int64_t region_bytes(int64_t size) { return window_offset(size) + 2 * HALF_BYTES; }
+static int64_t regions_offset(void) { return round_up(sizeof(world_header), 4096); }
+static int64_t segment_bytes(int64_t size) {
+    return regions_offset() + size * region_bytes(size);
+}
+
+static char *region(const endpoint *e, int64_t rank) {
+    return e->base + regions_offset() + rank * region_bytes(e->size);
+}
+static world_header *world(const endpoint *e) { return (world_header *)e->base; }
+static rank_header *header(const endpoint *e, int64_t rank) {
+    return (rank_header *)region(e, rank);
+}
+static ack_line *ack(const endpoint *e, int64_t reader, int64_t lane, int64_t sender) {
+    return (ack_line *)(region(e, reader) + acks_offset()) + lane * e->size + sender;
+}
+static mail_line *line(const endpoint *e, int64_t sender, int64_t lane, int64_t reader,
+                       uint64_t number) {
+    mail_line *lines = (mail_line *)(region(e, sender) + mail_offset(e->size));
+    return lines + (lane * e->size + reader) * LINES + number % LINES;
+}
+
+/* ---- life of an endpoint */
+
+static void endpoint_free(endpoint *e) {
+    if (!e) return;
+    free(e->channels), free(e->posts), free(e->before);
+    free(e->awaited[0]), free(e->awaited[1]), free(e->processes), free(e);
+}
+
+static endpoint *endpoint_new(char *base, int64_t rank, int64_t size, int64_t spins,
+                              int64_t yields) {
+    endpoint *e = calloc(1, sizeof(endpoint));
+    size_t channels = LANES * size;
+    if (!e) return NULL;
+    e->base = base, e->rank = rank, e->size = size, e->spins = spins, e->yields = yields;
+    e->channels = calloc(channels, sizeof(channel_state));
+    e->posts = calloc(channels, sizeof(post_state));
+    e->before = calloc(channels, sizeof(uint64_t));
+    e->awaited[0] = calloc(channels, sizeof(awaited_ack));
+    e->awaited[1] = calloc(channels, sizeof(awaited_ack));
+    e->processes = calloc(size, sizeof(struct pollfd));
+    if (!e->channels || !e->posts || !e->before || !e->awaited[0] || !e->awaited[1] ||
+        !e->processes) {
+        endpoint_free(e);
+        return NULL;
+    }
+    for (int64_t r = 0; r < size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
+    e->generation = fork_generation;
+    e->me = header(e, rank);
+    STORE(&e->me->status, RANK_ACTIVE);
+    return e;
+}
+
+static void futex_wake(uint32_t *word) {
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void ring(rank_header *peer) {
+    __atomic_add_fetch(&peer->bell, 1, __ATOMIC_SEQ_CST);
+    futex_wake(&peer->bell);
+}
+
+static void ring_all(const endpoint *e) {
+    for (int64_t r = 0; r < e->size; r++) ring(header(e, r));
+}
+
+/* Tell the others that this rank will not take part any more, and why. */
+static void endpoint_leave(endpoint *e, uint32_t status, const char *farewell) {
+    if (LOAD(&e->me->status) != RANK_ACTIVE) return;
+    strncpy(e->me->farewell, farewell, FAREWELL_BYTES - 1);
+    STORE(&e->me->status, status);
+    ring_all(e);
+}
+
+/* ---- failures: the first one is the world's, for every rank to report */
+
+static int64_t failure_kind(const endpoint *e) { return LOAD(&world(e)->failure.kind); }
+
+static int fail(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence) {
+    world_failure *f = &world(e)->failure;
+    uint32_t unclaimed = 0;
+    if (!__atomic_compare_exchange_n(&f->claimed, &unclaimed, 1, 0, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        struct timespec moment = {0, 1000000};
+        for (int i = 0; i < 1000 && !failure_kind(e); i++) nanosleep(&moment, NULL);
+        if (failure_kind(e)) return STOP;
+        /* Who claimed it has died before it could say why. */
+    }
+    f->rank = e->rank, f->culprit = culprit, f->sequence = sequence;
+    f->waited = e->timeout;
+    f->mine = e->me->calls[sequence % CALLS];
+    f->theirs = header(e, culprit)->calls[sequence % CALLS];
+    f->missing_ranks = 0;
+    for (int64_t r = 0; r < e->size; r++)
+        if (kind == FAILURE_TIMEOUT && LOAD(&header(e, r)->entered) < (uint64_t)e->sequence)
+            if (f->missing_ranks++ < MISSING) f->missing[f->missing_ranks - 1] = r;
+    STORE(&f->kind, kind);
+    ring_all(e);
+    return STOP;
+}
+
+static int has_left(const endpoint *e, int64_t rank) {
+    uint32_t status = LOAD(&header(e, rank)->status);
+    return status == RANK_CLOSED || status == RANK_FAILED ||
+           (e->processes[rank].revents & (POLLIN | POLLHUP));
+}
+
+/* Is there still hope for this call? Asked now and then by a rank that waits. */
+static int check(endpoint *e) {
+    struct timespec t;
+    if (failure_kind(e)) return STOP;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    double time = t.tv_sec + 1e-9 * t.tv_nsec;
+    if (!e->waiting_since) e->waiting_since = e->checked = time;
+    if (time - e->checked < CHECK_SECONDS) return GO_ON;
+    e->checked = time;
+    int64_t sequence = e->sequence;
+    poll(e->processes, e->size, 0);
+    if (LOAD(&e->me->status) != RANK_ACTIVE) /* closed by another thread */
+        return fail(e, FAILURE_PEER, e->rank, sequence);
+    for (int64_t r = 0; r < e->size; r++) {
+        rank_header *peer = header(e, r);
+        call_record *call = &peer->calls[sequence % CALLS];
+        if (r == e->rank) continue;
+        if (LOAD(&call->sequence) == sequence && call->fingerprint != e->fingerprint &&
+            LOAD(&call->sequence) == sequence)
+            return fail(e, FAILURE_MISMATCH, r, sequence);
+        if (has_left(e, r) && LOAD(&peer->completed) < (uint64_t)sequence)
+            return fail(e, FAILURE_PEER, r, sequence);
+    }
+    if (e->timeout >= 0 && time - e->waiting_since > e->timeout)
+        return fail(e, FAILURE_TIMEOUT, e->rank, sequence);
+    return SIGNALS;
+}
+
+/* ---- calls */
+
+/* The sequence number is part of the fingerprint: calls in another order differ. What
+ * is called after a failure is not recorded, so that all ranks tell the same story. */
+static int endpoint_enter(endpoint *e, const call_record *call, double timeout) {
+    if (failure_kind(e)) return STOP;
+    call_record *record = &e->me->calls[++e->sequence % CALLS];
+    STORE(&record->sequence, 0); /* a reader must not take old and new for one call */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    e->fingerprint = call->fingerprint ^ e->sequence * INT64_C(0x2545f4914f6cdd1d);
+    int64_t sequence = e->sequence;
+    memcpy(&record->fingerprint, &call->fingerprint,
+           sizeof *call - offsetof(call_record, fingerprint));
+    record->fingerprint = e->fingerprint;
+    STORE(&record->sequence, sequence);
+    e->timeout = timeout;
+    e->waiting_since = 0;
+    STORE(&e->me->entered, (uint64_t)e->sequence);
+    return GO_ON;
+}
+
+static void endpoint_exit(endpoint *e) {
+    STORE(&e->me->completed, (uint64_t)e->sequence);
+}
+
+#endif

@@ -1,0 +1,71 @@
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.reduce cimport Reduction
+from collalgo._kernels.transport cimport Transport, call_record
+
+# The columns of the plan's arrays, in the order in which plan.py writes them.
+cdef struct step_row:
+    int64_t first_post, first_receive, end
+
+cdef struct message_row:
+    int64_t first_piece, end_piece, first_channel, end_channel
+    int64_t own_place, first_hazard, end_hazard
+
+cdef struct piece_row:
+    int64_t offset, nbytes, source, target, action
+
+cdef enum:
+    COPY = 0
+    REDUCE = 1
+    REDUCE_AND_DIVIDE = 2
+
+cdef struct message_state:
+    int64_t piece, done
+
+cdef struct segment_state:
+    const char *data
+    int64_t left
+
+
+cdef class Program:
+    cdef readonly object plan
+    cdef Reduction reduction
+    cdef int64_t divisor, source_shift, target_shift, scratch_bytes
+    cdef int64_t steps_end, copies_end, divisions_end
+    cdef const step_row *steps
+    cdef const message_row *messages
+    cdef const piece_row *pieces
+    cdef const piece_row *copies
+    cdef const piece_row *divisions
+    cdef const int64_t *channels
+    cdef const int64_t *hazards
+    cdef message_state *progress
+    cdef segment_state *segments
+    cdef const void **inputs
+    cdef object states
+    cdef call_record record
+    cdef char *base[3]
+
+    cdef int execute(self, Transport transport, double timeout) except -1 nogil
+    cdef int run_step(self, Transport transport, const step_row *step) except -1 nogil
+    cdef void begin(self, Transport transport, const step_row *step) noexcept nogil
+    cdef int64_t push(
+        self, Transport transport, int64_t m, int64_t post, int64_t *unfinished
+    ) noexcept nogil
+    cdef int64_t pull(
+        self, Transport transport, int64_t m, int64_t *unfinished
+    ) noexcept nogil
+    cdef void advance(
+        self, int64_t m, int64_t nbytes, int64_t *unfinished
+    ) noexcept nogil
+    cdef bint may_overwrite(
+        self, const message_row *message, int64_t end
+    ) noexcept nogil
+    cdef void combine(
+        self, const message_row *message, const piece_row *piece, int64_t done,
+        int64_t nbytes
+    ) noexcept nogil
+    cdef void reduce(
+        self, void *target, int64_t n, int64_t nbytes, int64_t action
+    ) noexcept nogil
+    cdef void finish(self) noexcept nogil
