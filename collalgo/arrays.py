@@ -37,7 +37,13 @@ def as_array(buf: Any, caller: str) -> Array:
     if hasattr(buf, "__array_interface__"):
         return np.asarray(buf)
     if hasattr(buf, "__dlpack__"):
-        return np.from_dlpack(buf)
+        try:
+            return np.from_dlpack(buf)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise TypeError(
+                f"{caller}: NumPy cannot share the memory of this "
+                f"{type(buf).__name__} ({error}); pass a contiguous NumPy array"
+            ) from None
     raise TypeError(
         f"{caller}: needs an array (NumPy, buffer protocol or DLPack) but got "
         f"a {type(buf).__name__}; wrap it with numpy.array(...)"

@@ -37,6 +37,16 @@ class FromDLPack:
         return self.wrapped.__dlpack_device__()
 
 
+class WithoutNumPy:
+    """An array whose dtype NumPy does not have, as a bfloat16 tensor of torch."""
+
+    def __dlpack__(self, **how):
+        raise RuntimeError("unsupported dtype")
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
 class OnDevice:
     __cuda_array_interface__ = {"shape": (1,)}  # noqa: RUF012
 
@@ -138,6 +148,7 @@ def test_big_counts_do_not_overflow(alone):
         (3.0, TypeError, "got a float"),
         (None, TypeError, "got a NoneType"),
         (OnDevice(), TypeError, "on a CUDA device"),
+        (WithoutNumPy(), TypeError, r"cannot share the memory .*unsupported dtype"),
         (np.array([None]), TypeError, "dtype object is not supported; use one of bool"),
         (np.array(["a"]), TypeError, "not supported"),
         (np.arange(3, dtype=">i4"), TypeError, "not in this machine's byte order"),
@@ -386,3 +397,18 @@ def test_the_world_of_a_rank_is_the_one_it_was_started_in():
 
     assert threads(on_each_rank, 3) == [3, 3, 3]
     assert collalgo.init().size == 1
+
+
+@pytest.mark.parametrize("offset", [0, 1, 8, 16, 31, 32, 63])
+def test_copies_are_right_wherever_an_array_lies_in_its_page(offset):
+    def on_each_rank(comm):
+        for count in (2047, 2048, 2049, 2304, 70_000):
+            page = np.zeros(count + 8192, np.uint8)
+            start = -page.ctypes.data % 4096 + offset
+            x = page[start : start + count]
+            x[:] = np.arange(count) % 251 if comm.rank == 0 else 7
+            comm.broadcast(x)
+            assert (x == np.arange(count) % 251).all()
+            assert page[:start].sum() == page[start + count :].sum() == 0
+
+    threads(on_each_rank, 2)

@@ -3,6 +3,9 @@ from libc.stdint cimport int64_t
 from collalgo._kernels.reduce cimport Reduction
 from collalgo._kernels.transport cimport Transport, call_record
 
+cdef extern from "copy.h" nogil:
+    void copy_bytes(void *target, const void *source, int64_t nbytes)
+
 # The columns of the plan's arrays, in the order in which plan.py writes them.
 cdef struct step_row:
     int64_t first_post, first_receive, end

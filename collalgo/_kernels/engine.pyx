@@ -11,13 +11,13 @@ of ranks waiting for each other's segments descends in the buffer: it cannot clo
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, strncpy
+from libc.string cimport strncpy
 
 import numpy as np
 
 from collalgo._kernels.reduce cimport Reduction
 from collalgo._kernels.transport cimport (
-    CLOSED, FORKED, GO_ON, NAME_BYTES, SIGNALS, STOP, Transport, call_record
+    CLOSED, FORKED, GO_ON, NAME_BYTES, SIGNALS, STOP, Transport
 )
 
 cnp.import_array()
@@ -215,7 +215,7 @@ cdef class Program:
         if piece.action != COPY:
             self.combine(message, piece, state.done, nbytes)
         else:
-            memcpy(
+            copy_bytes(
                 self.base[piece.target] + piece.offset + state.done,
                 self.segments[message.first_channel].data, nbytes,
             )
@@ -290,7 +290,7 @@ cdef class Program:
             source = self.base[piece.source] + piece.offset
             target = self.base[piece.target] + piece.offset
             if source != target:
-                memcpy(target, source, piece.nbytes)
+                copy_bytes(target, source, piece.nbytes)
         for i in range(self.divisions_end):
             piece = &self.divisions[i]
             target = self.base[piece.target] + piece.offset

@@ -7,6 +7,7 @@
 #ifndef COLLALGO_SHARED_MEMORY_H
 #define COLLALGO_SHARED_MEMORY_H
 
+#include "copy.h"
 #include "endpoint.h"
 
 #define NAP_NANOSECONDS 10000000 /* nobody rings for a death or a timeout */
@@ -70,7 +71,7 @@ static int64_t stage(endpoint *e, post_state *post, const int64_t *channels,
     if (!slot_is_free(e, post, channels, readers)) return -2;
     int64_t offset = post->offset + post->slot * post->slot_bytes;
     if (*nbytes > post->slot_bytes) *nbytes = post->slot_bytes;
-    memcpy(region(e, e->rank) + window_offset(e->size) + offset, data, *nbytes);
+    copy_bytes(region(e, e->rank) + window_offset(e->size) + offset, data, *nbytes);
     post->used[post->slot] = post->pushes + 1;
     post->slot = (post->slot + 1) % post->slots;
     for (int64_t i = 0; i < readers; i++)
