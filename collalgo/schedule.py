@@ -4,9 +4,9 @@ An algorithm is a generator function of a :class:`Group`. Seen from one rank, it
 yields *steps*; a step is what that rank does at once: one transfer or a tuple of
 them. All sends of a step carry the values from before the step, whatever the step
 receives, and everything that one step sends to one peer is one message. Receives
-of one step that reduce into the same chunk are combined in the order of the ranks,
-the rank's own value included, so that the result is the same to the last bit
-wherever the same contributions meet.
+of one step that reduce into the same chunk must be equal from every peer; they are
+combined in the order of the ranks, the rank's own value included, so that the result
+is the same to the last bit wherever the same contributions meet.
 
 >>> def allgather(group):
 ...     for step in range(group.size - 1):
