@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from time import perf_counter
 
 import numpy as np
@@ -66,9 +66,21 @@ class Machine:
         return cls(latency, switch, message, copy, reduce, int(count))
 
 
-@cache
 def this_machine() -> Machine:
-    """The figures of this machine, from the cache or measured now (in about 50 ms)."""
+    """The figures of this machine, from the cache or measured now (in about 50 ms).
+
+    All threads get the same: ranks with different figures would choose differently.
+    """
+    with _one_at_a_time:
+        return known_figures()
+
+
+_one_at_a_time = Lock()
+
+
+@cache
+def known_figures() -> Machine:
+    """Look the figures up, or measure and keep them; once in a process."""
     path = _cache_file()
     with suppress(OSError, ValueError, TypeError):
         return Machine(**json.loads(path.read_text()))

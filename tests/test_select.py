@@ -5,7 +5,7 @@ import pytest
 
 from collalgo import ALGORITHMS, select, threads
 from collalgo.cost import price
-from collalgo.machine import Machine, measure, this_machine
+from collalgo.machine import Machine, known_figures, measure, this_machine
 from collalgo.schedule import trace
 
 ONE_CORE_EACH = Machine(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=64)
@@ -91,7 +91,7 @@ def test_an_unknown_collective_lists_the_choices():
 
 def test_the_machine_is_measured_once():
     first = this_machine()
-    this_machine.cache_clear()
+    known_figures.cache_clear()
     assert this_machine() == first
     assert first.cores >= 1
     assert all(value >= 0 for value in first.settings())
@@ -100,14 +100,14 @@ def test_the_machine_is_measured_once():
 
 def test_a_damaged_file_of_figures_is_measured_anew(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    this_machine.cache_clear()
+    known_figures.cache_clear()
     this_machine()
     (path,) = (tmp_path / "collalgo").iterdir()
     path.write_text('{"latency": 1')
-    this_machine.cache_clear()
+    known_figures.cache_clear()
     assert this_machine().latency > 0
     path.chmod(0o600)
-    this_machine.cache_clear()
+    known_figures.cache_clear()
 
 
 def test_measuring_gives_plausible_figures():
@@ -129,3 +129,15 @@ def test_a_communicator_chooses_what_selection_says():
         return _call(comm._connection.transport.last_call(comm.rank))
 
     threads(on_each_rank, 3)
+
+
+def test_ranks_that_measure_at_the_same_time_agree(monkeypatch, tmp_path):
+    """With figures of its own, each rank would choose an algorithm of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for _ in range(5):
+        for path in tmp_path.rglob("*.json"):
+            path.unlink()
+        known_figures.cache_clear()
+        figures = threads(lambda comm: this_machine(), 4)
+        assert all(one is figures[0] for one in figures)
+    known_figures.cache_clear()
