@@ -29,6 +29,9 @@ from collalgo.transport.waiting import SHARING, cores
 #: Part of the name of the file, to be raised when the figures change their meaning.
 VERSION = 1
 
+#: How many tokens at once show what one message more costs.
+TOKENS = 5
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -110,7 +113,7 @@ def _processor() -> str:
 def measure() -> Machine:
     """Measure the figures of this machine."""
     latency = _round_trips(1, 2000)
-    crowded = _round_trips(LANES, 500)
+    crowded = _round_trips(TOKENS, 500)
     nbytes = 1 << 20
     source = np.ones(nbytes // 4, np.float32)
     target = np.ones_like(source)
@@ -118,15 +121,11 @@ def measure() -> Machine:
     return Machine(
         latency=latency,
         switch=_round_trips(1, 200, same_core=True),
-        message=max(crowded - latency, 0.0) / (2 * (LANES - 1)),
+        message=max(crowded - latency, 0.0) / (2 * (TOKENS - 1)),
         copy=_fastest(lambda: np.copyto(target, source)) / nbytes,
         reduce=_fastest(lambda: add(target, [source, target])) / nbytes,
         cores=cores(),
     )
-
-
-#: How many tokens at once show what a message more costs.
-LANES = 5
 
 
 def _fastest(work: Callable[[], object]) -> float:
