@@ -1,34 +1,18 @@
 """The alpha-beta-gamma price of a schedule, from its own steps and bytes."""
 
-from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.machine import Machine
-from collalgo.replay import Played, replay
-from collalgo.schedule import Chunks, Kind, Step
-
-Seconds = NDArray[np.float64]
-
-
-class Work(NamedTuple):
-    """What a core has to do for a part of a step."""
-
-    messages: int
-    copied: float
-    reduced: float
-
-    def seconds(self, machine: Machine, nbytes: Seconds) -> Seconds:
-        per_byte = self.copied * machine.copy + self.reduced * machine.reduce
-        return self.messages * machine.message + per_byte * nbytes
+from collalgo.replay import Reals, Replay
+from collalgo.schedule import Step
 
 
 def price(
-    schedules: Sequence[Sequence[Step]], machine: Machine, nbytes: Seconds
-) -> Seconds:
+    schedules: Sequence[Sequence[Step]], machine: Machine, nbytes: Reals
+) -> Reals:
     """The predicted time of a schedule for each of the sizes ``nbytes``.
 
     A step first sends (one message for each peer, one copy for each chunk) and then
@@ -37,52 +21,31 @@ def price(
     together is spread over the cores: neither that nor the longest chain of messages
     can be beaten.
     """
+    replay = Replay(schedules)
+    sends, takes, reduces = replay.kind == 0, replay.kind == 1, replay.kind == 2
+    share = replay.share[replay.place] / replay.grid
+    copied = machine.copy * replay.total(posted(replay), share)
+    taken = machine.copy * replay.total(takes, share)
+    taken += machine.reduce * replay.total(reduces, share)
+    sending = np.outer(copied, nbytes)
+    receiving = np.outer(taken, nbytes)
+    sending += machine.message * replay.total(sends)[:, None]
+    receiving += machine.message * replay.total(~sends)[:, None]
     crowded = len(schedules) > machine.cores
     latency = machine.switch if crowded else machine.latency
-    zero = np.zeros_like(nbytes)
-    ended = [zero] * len(schedules)
-    sent: dict[tuple[int, int], Seconds] = {}
-    total = zero
-    for is_end, played in replay(schedules):
-        rank, index = played.rank, played.number
-        if not is_end:
-            work = sending(played.step).seconds(machine, nbytes)
-            sent[rank, index] = ended[rank] + work
-        else:
-            work = receiving(played.step).seconds(machine, nbytes)
-            ended[rank] = _arrival(played, sent, latency) + work
-            total = total + (machine.switch if crowded and played.receives else 0)
-        total = total + work
-    longest: Seconds = np.max(ended, axis=0)
-    return np.maximum(longest, total / machine.cores)
+    total = (sending + receiving).sum(axis=0)
+    if crowded:
+        total += machine.switch * np.count_nonzero(replay.total(~sends))
+    longest = replay.longest(sending, receiving, latency)
+    priced: Reals = np.maximum(longest, total / machine.cores)
+    return priced
 
 
-def _arrival(
-    played: Played, sent: dict[tuple[int, int], Seconds], latency: float
-) -> Seconds:
-    """When the rank has sent its own and the last message of the step has come."""
-    arrived = sent[played.rank, played.number]
-    for message in played.receives:
-        there = sent[message.channel.sender, message.sent_in] + latency
-        arrived = np.maximum(arrived, there)
-    return arrived
-
-
-def sending(step: Step) -> Work:
-    """The work of a step's sends; the same chunks for several peers are copied once."""
-    sends = [t for t in step if t.kind is Kind.SEND]
-    distinct = {(t.lane, t.chunks) for t in sends}
-    return Work(len(sends), sum(_share(chunks) for _, chunks in distinct), 0.0)
-
-
-def receiving(step: Step) -> Work:
-    """The work of a step's receives."""
-    shares: dict[Kind, float] = defaultdict(float)
-    for transfer in step:
-        shares[transfer.kind] += _share(transfer.chunks)
-    count = sum(t.kind is not Kind.SEND for t in step)
-    return Work(count, shares[Kind.RECV], shares[Kind.RECV_REDUCE])
-
-
-def _share(chunks: Chunks) -> float:
-    return sum((chunk.stop - chunk.start) / chunk.parts for chunk in chunks)
+def posted(replay: Replay) -> NDArray[np.bool_]:
+    """The sends that are copied: of the same chunks for several peers only one."""
+    sends = np.flatnonzero(replay.kind == 0)
+    keys = np.stack([replay.step, replay.lane, replay.place])[:, sends]
+    _, distinct = np.unique(keys, axis=1, return_index=True)
+    chosen = np.zeros(len(replay.kind), bool)
+    chosen[sends[distinct]] = True
+    return chosen

@@ -1,11 +1,12 @@
 """Where the chunks of a schedule lie in a buffer, in bytes."""
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from collalgo.schedule import Chunk
+from collalgo.chunk import Chunk
 
 #: Chunks of long vectors begin at cache lines, so that no two ranks share one.
 CACHE_LINE = 64
@@ -21,14 +22,15 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """How many elements the block of each rank has, and how they map to bytes.
+    """How many elements each block of the buffer has, and how chunks map to bytes.
 
-    ``counts`` is None if nobody cares where one block ends and the next begins.
+    ``counts`` is None if nobody cares where one block ends and the next begins. The
+    spare buffers follow the buffer of the call, each as long as it.
     """
 
     count: int
     itemsize: int
-    size: int
+    blocks: int
     counts: tuple[int, ...] | None = None
     starts: tuple[int, ...] = field(init=False, default=())
 
@@ -38,14 +40,15 @@ class Layout:
 
     def span(self, chunk: Chunk) -> Span:
         """The bytes of a chunk."""
+        spare = chunk.spare * self.count
         return Span(
-            self._element(chunk.start, chunk.parts) * self.itemsize,
-            self._element(chunk.stop, chunk.parts) * self.itemsize,
+            (spare + self._element(chunk.start, chunk.parts)) * self.itemsize,
+            (spare + self._element(chunk.stop, chunk.parts)) * self.itemsize,
         )
 
-    def block(self, rank: int) -> Span:
-        """The bytes of the block of a rank."""
-        return self.span(Chunk(rank, rank + 1, self.size))
+    def block(self, number: int) -> Span:
+        """The bytes of a block."""
+        return self.span(Chunk(number, number + 1, self.blocks))
 
     @property
     def whole(self) -> Span:
@@ -54,14 +57,50 @@ class Layout:
     def _element(self, part: int, parts: int) -> int:
         """The first element of a part: monotone, so that neighbours always touch."""
         if self.counts is not None:
-            block, rest = divmod(part * self.size, parts)
+            block, rest = divmod(part * self.blocks, parts)
             within = rest * self.counts[block] // parts if rest else 0
             return self.starts[block] + within
         element = part * self.count // parts
-        if part == parts or self.count * self.itemsize < LONG_CHUNK * self.size:
+        if part == parts or self.count * self.itemsize < LONG_CHUNK * self.blocks:
             return element
         line = CACHE_LINE // self.itemsize
         return element // line * line
+
+
+class Region:
+    """The spans of the whole buffer that an array holds, one after the other."""
+
+    def __init__(self, spans: Iterable[Span]):
+        self.spans: list[Span] = []
+        for span in sorted(spans):
+            if self.spans and span.start <= self.spans[-1].stop:
+                start, stop = self.spans.pop()
+                self.spans.append(Span(start, max(stop, span.stop)))
+            elif span.start < span.stop:
+                self.spans.append(span)
+        lengths = (span.stop - span.start for span in self.spans)
+        self.offsets = [0, *accumulate(lengths)]
+
+    @property
+    def nbytes(self) -> int:
+        return self.offsets[-1]
+
+    def cut(self, span: Span) -> Iterator[tuple[Span, int | None]]:
+        """Cut a span into runs, each with its place in the array, None if not there."""
+        start, stop = span
+        number = max(bisect_right(self.spans, (start, start)) - 1, 0)
+        while start < stop:
+            mine = self.spans[number] if number < len(self.spans) else Span(stop, stop)
+            if start < mine.start:
+                end = min(mine.start, stop)
+                yield Span(start, end), None
+                start = end
+            elif start < mine.stop:
+                end = min(mine.stop, stop)
+                yield Span(start, end), self.offsets[number] + start - mine.start
+                start = end
+            else:
+                number += 1
 
 
 class Marks:

@@ -19,7 +19,7 @@ import numpy as np
 
 from collalgo._kernels.engine import Program
 from collalgo.algorithms import dissemination
-from collalgo.layout import Layout, Span
+from collalgo.layout import Layout, Region
 from collalgo.plan import Averaging, Walk
 from collalgo.reduction import reduction
 from collalgo.schedule import Group, Steps, together, trace
@@ -150,7 +150,7 @@ def _round_trips(lanes: int, rounds: int, *, same_core: bool = False) -> float:
     def run(rank: int) -> None:
         if same_core:
             os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-        walk = Walk(nothing, rank, Span(0, 0), Span(0, 0))
+        walk = Walk(nothing, rank, 2, Region([]), Region([]))
         plan = walk.lower(trace(tokens, rank, 2), Averaging.NO)
         program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
         for trial in times:

@@ -8,67 +8,25 @@ has written it elsewhere, so the input is never copied first and never changed.
 import enum
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
 
 from collalgo._kernels.transport import LANES
 from collalgo.errors import ScheduleError
-from collalgo.layout import Layout, Marks, Span
+from collalgo.layout import Layout, Marks, Region, Span
+from collalgo.rows import (
+    INPUT,
+    OUTPUT,
+    SCRATCH,
+    Action,
+    Lowered,
+    Message,
+    Piece,
+    Plan,
+    RowWriter,
+)
 from collalgo.schedule import Kind, Step, Transfer, merge
 
-INPUT, OUTPUT, SCRATCH = range(3)
 UNWRITTEN = -1
-
-Rows: TypeAlias = NDArray[np.int64]
-
-
-class Action(enum.IntEnum):
-    """What a rank does with the bytes of a piece that it receives."""
-
-    COPY = 0
-    REDUCE = 1
-    REDUCE_AND_DIVIDE = 2
-
-
-class Piece(NamedTuple):
-    """A span, where its bytes are read and written, and what is done with them."""
-
-    span: Span
-    source: int
-    target: int
-    action: Action = Action.COPY
-
-    def row(self) -> tuple[int, ...]:
-        start, stop = self.span
-        return start, stop - start, self.source, self.target, self.action
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The rows of one rank; ``engine.pyx`` gives the meaning of the columns.
-
-    Attributes
-    ----------
-    source_shift, target_shift : int
-        Where the caller's input and output begin in the whole buffer, in bytes.
-    scratch_bytes : int
-        How much scratch the rank needs.
-    """
-
-    steps: Rows
-    messages: Rows
-    pieces: Rows
-    channels: Rows
-    hazards: Rows
-    copies: Rows
-    divisions: Rows
-    source_shift: int
-    target_shift: int
-    scratch_bytes: int
 
 
 class Averaging(enum.Enum):
@@ -83,21 +41,6 @@ class Averaging(enum.Enum):
     AT_THE_END = enum.auto()
 
 
-class Message(NamedTuple):
-    """Pieces in ascending order, sent to all or received from all of the channels."""
-
-    pieces: tuple[Piece, ...]
-    channels: tuple[int, ...]
-    own_place: int = 0
-
-    def overlaps(self, other: "Message") -> bool:
-        return any(
-            a.span.start < b.span.stop and b.span.start < a.span.stop
-            for a in self.pieces
-            for b in other.pieces
-        )
-
-
 class Walk:
     """One walk through the steps of a rank.
 
@@ -107,13 +50,18 @@ class Walk:
         How chunks map to bytes.
     rank
         The rank.
+    size
+        The number of ranks.
     source, target
-        The parts of the whole buffer that the caller's input and output cover.
+        What of the whole buffer the caller's input and output hold.
     """
 
-    def __init__(self, layout: Layout, rank: int, source: Span, target: Span):
+    def __init__(
+        self, layout: Layout, rank: int, size: int, source: Region, target: Region
+    ):
         self.layout = layout
         self.rank = rank
+        self.size = size
         self.source = source
         self.target = target
         self.written = Marks(INPUT)
@@ -130,14 +78,22 @@ class Walk:
         divisions: list[Piece] = []
         if averaging is not Averaging.NO:
             lowered, divisions = self._divide(lowered, averaging)
-        return self._rows(lowered, divisions)
+        copies = [
+            Piece(span, buffer, OUTPUT)
+            for whole in self.target.spans
+            for span, buffer in self.written.cut(whole)
+            if buffer != OUTPUT
+        ]
+        return RowWriter(self.rank, self.source, self.target).plan(
+            lowered, copies, divisions
+        )
 
     def _posts(self, step: Step) -> list[Message]:
         """What leaves in a step; the same bytes for several peers are posted once."""
         readers: dict[tuple[int, tuple[Piece, ...]], list[int]] = defaultdict(list)
         for (peer, lane), transfers in self._by_channel(step, sending=True):
             pieces = [
-                Piece(part, buffer, SCRATCH)
+                Piece(part, buffer, buffer)
                 for chunk in merge(c for t in transfers for c in t.chunks)
                 for part, buffer in self.written.cut(self.layout.span(chunk))
             ]
@@ -187,14 +143,8 @@ class Walk:
 
     def _targets(self, span: Span) -> Iterator[tuple[Span, int]]:
         """Cut a span into what belongs into the output and what does not."""
-        start, stop = (min(max(x, span.start), span.stop) for x in self.target)
-        for part, buffer in (
-            (Span(span.start, start), SCRATCH),
-            (Span(start, stop), OUTPUT),
-            (Span(stop, span.stop), SCRATCH),
-        ):
-            if part.start < part.stop:
-                yield part, buffer
+        for part, offset in self.target.cut(span):
+            yield part, SCRATCH if offset is None else OUTPUT
 
     @staticmethod
     def _by_channel(
@@ -220,11 +170,11 @@ class Walk:
                 "run fewer schedules together",
                 rank=self.rank,
             )
-        return lane * self.layout.size + peer
+        return lane * self.size + peer
 
     def _divide(
-        self, lowered: list[tuple[list[Message], list[Message]]], averaging: Averaging
-    ) -> tuple[list[tuple[list[Message], list[Message]]], list[Piece]]:
+        self, lowered: list[Lowered], averaging: Averaging
+    ) -> tuple[list[Lowered], list[Piece]]:
         """Divide each byte of the target with the last reduction that writes it."""
         later = Marks(UNWRITTEN)
         divided = []
@@ -236,7 +186,8 @@ class Walk:
                         later.mark(span, piece.action)
         divisions = [
             Piece(span, OUTPUT, OUTPUT)
-            for span, last in later.cut(self.target)
+            for whole in self.target.spans
+            for span, last in later.cut(whole)
             if last == Action.COPY and averaging is Averaging.AT_THE_END
         ]
         return divided[::-1], divisions
@@ -254,58 +205,3 @@ class Walk:
                 action = Action.REDUCE_AND_DIVIDE if divides else Action.REDUCE
                 pieces.append(piece._replace(span=span, action=action))
         return message._replace(pieces=tuple(pieces))
-
-    def _rows(
-        self,
-        lowered: Sequence[tuple[list[Message], list[Message]]],
-        divisions: Sequence[Piece],
-    ) -> Plan:
-        steps: list[tuple[int, ...]] = []
-        messages: list[tuple[int, ...]] = []
-        pieces: list[tuple[int, ...]] = []
-        channels: list[int] = []
-        hazards: list[int] = []
-        for posts, receives in lowered:
-            first = len(messages)
-            for number, message in enumerate((*posts, *receives)):
-                overwritten = [
-                    first + i
-                    for i, post in enumerate(posts)
-                    if number >= len(posts) and message.overlaps(post)
-                ]
-                bounds = [
-                    (len(x), len(x) + len(y))
-                    for x, y in (
-                        (pieces, message.pieces),
-                        (channels, message.channels),
-                        (hazards, overwritten),
-                    )
-                ]
-                messages.append((*bounds[0], *bounds[1], message.own_place, *bounds[2]))
-                pieces += [piece.row() for piece in message.pieces]
-                channels += message.channels
-                hazards += overwritten
-            steps.append((first, first + len(posts), len(messages)))
-        copies = [
-            Piece(span, buffer, OUTPUT).row()
-            for span, buffer in self.written.cut(self.target)
-            if buffer != OUTPUT
-        ]
-        return Plan(
-            steps=_table(steps, 3),
-            messages=_table(messages, 7),
-            pieces=_table(pieces, 5),
-            channels=np.array(channels, np.int64),
-            hazards=np.array(hazards, np.int64),
-            copies=_table(copies, 5),
-            divisions=_table([piece.row() for piece in divisions], 5),
-            source_shift=self.source.start,
-            target_shift=self.target.start,
-            scratch_bytes=max(
-                (p[0] + p[1] for p in pieces if SCRATCH in p[2:4]), default=0
-            ),
-        )
-
-
-def _table(rows: Sequence[Sequence[int]], columns: int) -> Rows:
-    return np.array(rows, np.int64).reshape(-1, columns)

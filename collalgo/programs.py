@@ -11,7 +11,7 @@ from collalgo._kernels.engine import Program
 from collalgo.algorithms import find
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
-from collalgo.layout import Layout, Span
+from collalgo.layout import Layout, Region
 from collalgo.machine import Machine
 from collalgo.plan import Averaging, Walk
 from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
@@ -24,6 +24,9 @@ REMEMBERED = 512
 
 #: The largest world for which a user's schedule is proved before it runs.
 PROVED = 64
+
+#: Collectives whose blocks are those of the ranks, all equal unless counts are given.
+EQUAL_BLOCKS = ("allgather", "alltoall", "gather", "scatter")
 
 #: An algorithm as users name it: None for the cheapest, a name, names in the order
 #: of preference, or a schedule function.
@@ -93,7 +96,7 @@ class Programs:
         layout = self._layout(call)
         chosen = self._choose(call, layout.whole.stop)
         steps = trace(chosen.schedule, self.rank, self.size, call.root)
-        walk = Walk(layout, self.rank, *self._ends(call, layout))
+        walk = Walk(layout, self.rank, self.size, *self._ends(call, layout))
         plan = walk.lower(steps, _averaging(call.collective, op))
         compared = (
             list(COLLECTIVES).index(call.collective),
@@ -114,23 +117,34 @@ class Programs:
             )
 
     def _layout(self, call: Call) -> Layout:
+        """The whole buffer that the schedules speak of."""
+        blocks = self.size ** COLLECTIVES[call.collective].blocks
         counts = call.counts
-        if call.collective == "allgather" and counts is None:
-            counts = (call.count,) * self.size
+        if counts is None and call.collective in EQUAL_BLOCKS:
+            share = self.size if call.collective == "alltoall" else 1
+            counts = (call.count // share,) * blocks
         count = call.count if counts is None else sum(counts)
-        return Layout(count, call.dtype.itemsize, self.size, counts)
+        return Layout(count, call.dtype.itemsize, max(blocks, self.size), counts)
 
-    def _ends(self, call: Call, layout: Layout) -> tuple[Span, Span]:
-        """The parts of the whole buffer that this rank's input and output cover."""
-        whole, nothing = layout.whole, Span(0, 0)
-        mine = layout.block(self.rank)
-        at_root = self.rank == call.root
+    def _ends(self, call: Call, layout: Layout) -> tuple[Region, Region]:
+        """What of the whole buffer this rank's input and output hold."""
+        rank, size = self.rank, self.size
+        if call.collective == "alltoall":
+            row = [layout.block(rank * size + i) for i in range(size)]
+            column = [layout.block(i * size + rank) for i in range(size)]
+            return Region(row), Region(column)
+        whole, mine, nothing = Region([layout.whole]), layout.block(rank), Region([])
+        at_root = whole if rank == call.root else nothing
         return {
             "allreduce": (whole, whole),
-            "broadcast": (whole, nothing if at_root else whole),
-            "reduce": (whole, whole if at_root else nothing),
-            "allgather": (mine, whole),
-            "reduce_scatter": (whole, mine),
+            "broadcast": (whole, nothing if rank == call.root else whole),
+            "reduce": (whole, at_root),
+            "allgather": (Region([mine]), whole),
+            "reduce_scatter": (whole, Region([mine])),
+            "gather": (Region([mine]), at_root),
+            "scatter": (at_root, Region([mine])),
+            "scan": (whole, whole),
+            "exscan": (whole, whole if rank else nothing),
             "barrier": (nothing, nothing),
         }[call.collective]
 

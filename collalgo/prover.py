@@ -1,22 +1,22 @@
-"""The proof itself: run a schedule on symbols instead of numbers.
+"""The proof itself: run a schedule on symbols instead of numbers."""
 
-A value is the set of ranks that contributed to it, and a term: the order in which they
-were combined. Equal terms are equal to the last bit.
-"""
-
-from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from math import lcm
-from typing import NamedTuple
 
-from collalgo.collective import NOTHING, Collective, Place
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo._kernels.replay import Carrier, Fault
+from collalgo.collective import NOTHING, Collective, Place, Promise
 from collalgo.errors import ScheduleError
-from collalgo.replay import Channel, Played, replay
-from collalgo.schedule import Chunk, Chunks, Kind, Step, Transfer, merge
+from collalgo.replay import Ints, Replay, Tables, chunk_bounds
+from collalgo.schedule import Step
+from collalgo.terms import Terms, members
+
+#: Values that are carried at once; with more cells than fit, some after the others.
+AT_ONCE = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -27,23 +27,41 @@ class Proof:
     ----------
     steps
         The largest number of steps of a rank.
+    rounds
+        Messages that pass one after the other, where a rank sends and receives at once
+        but does either with one peer at a time.
     volume
-        Bytes that pass one after the other, in buffers, where a rank sends and receives
-        at once but does either with one peer at a time.
+        Bytes that pass one after the other under the same rule, in buffers.
+    sent, reduced
+        Bytes that the busiest rank sends and combines, in buffers.
     links
         The number of ordered pairs of ranks between which messages travel.
+    roundings
+        How often the contribution is rounded that is rounded most.
+    order
+        ``serial`` if every result is the sum in the order of the ranks; ``ranks`` if
+        only neighbours in that order are ever combined, so that the op need not
+        commute; ``any`` otherwise.
     consistent
         Whether the same block has the same bits wherever it ends, because the same
         contributions were combined in the same order.
+    spare
+        How many buffers of memory a rank needs beside the caller's.
     """
 
     collective: str
     size: int
     root: int
     steps: int
+    rounds: int
     volume: Fraction
+    sent: Fraction
+    reduced: Fraction
     links: int
+    roundings: int
+    order: str
     consistent: bool
+    spare: int
 
     def __str__(self) -> str:
         same = "same bits on every rank" if self.consistent else "bits may differ"
@@ -54,13 +72,6 @@ class Proof:
         )
 
 
-class Value(NamedTuple):
-    """Contributions as a bit mask, and the number of the term that combined them."""
-
-    ranks: int
-    term: int
-
-
 class Prover:
     """The symbolic state of all ranks."""
 
@@ -68,220 +79,191 @@ class Prover:
         self, promise: Collective, schedules: Sequence[Sequence[Step]], root: int
     ):
         self.promise = promise
-        self.schedules = schedules
-        self.size = size = len(schedules)
         self.root = root
-        chunks = [c for steps in schedules for s in steps for t in s for c in t.chunks]
-        self.grid = reduce(lcm, {c.parts for c in chunks}, size)
-        bounds = {i * self.grid // size for i in range(size + 1)}
-        bounds.update(self._place(c)[0] for c in chunks)
-        bounds.update(self._place(c)[1] for c in chunks)
-        self.bounds = sorted(bounds)
-        self.terms: dict[tuple[int, ...], int] = {}
-        self.state = [
-            [self._initial(rank, cell) for cell in range(len(self.bounds) - 1)]
-            for rank in range(size)
-        ]
-        self.clock = [0] * size
-        self.entered: dict[tuple[int, int], int] = {}
-        self.heard = [1 << rank for rank in range(size)]
-        self.flying: dict[tuple[Channel, int], tuple[int, dict[int, Value | None]]] = {}
-
-    def _place(self, chunk: Chunk) -> tuple[int, int]:
-        unit = self.grid // chunk.parts
-        return chunk.start * unit, chunk.stop * unit
-
-    def _block(self, cell: int) -> int:
-        return self.bounds[cell] * self.size // self.grid
-
-    def _cells(self, chunks: Sequence[Chunk]) -> list[int]:
-        spans = (self._place(chunk) for chunk in chunks)
-        return [
-            cell
-            for start, stop in spans
-            for cell in range(
-                bisect_left(self.bounds, start), bisect_left(self.bounds, stop)
-            )
-        ]
-
-    def _initial(self, rank: int, cell: int) -> Value | None:
-        ranks = self.promise.before(
-            Place(rank, self._block(cell), self.size, self.root)
+        self.size = size = len(schedules)
+        self.replay = Replay(schedules)
+        self.terms = Terms(size)
+        self.blocks = size**promise.blocks
+        self.grid = lcm(self.replay.grid, self.blocks)
+        bounds = chunk_bounds(self.replay.places, self.grid) | {0, self.grid}
+        bounds.update(i * self.grid // self.blocks for i in range(self.blocks))
+        self.bounds = np.array(sorted(bounds), object)
+        self.block_of = np.array(
+            [bound * self.blocks // self.grid for bound in self.bounds[:-1]], np.int64
         )
-        return Value(ranks, self._term(-1, rank)) if ranks else None
-
-    def _term(self, *operands: int) -> int:
-        return self.terms.setdefault(operands, len(self.terms))
+        self.spare = max((c.spare for p in self.replay.places for c in p), default=0)
 
     def prove(self) -> Proof:
-        for ended, played in replay(self.schedules):
-            if ended:
-                self._receive(played)
-                self._pass(played)
-            else:
-                self._send(played)
-        self._check_promise()
+        used, consistent = self._carry()
+        if not self.promise.carries_data:
+            self._check_all_heard()
+        r = self.replay
+        sends = r.remote & (r.kind == 0)
+        takes = r.remote & (r.kind != 0)
+        reduces = r.kind == 2
+        scale = Fraction(self.promise.buffers(self.size), r.grid)
+        nbytes = np.maximum(
+            r.total(sends, r.share[r.place]), r.total(takes, r.share[r.place])
+        )
+        messages = np.maximum(self._messages(sends), self._messages(takes))
+        both = np.stack([nbytes, messages], axis=1)
+        volume, rounds = r.longest(np.zeros_like(both), both)
+        links = np.unique(r.rank_of[r.step[sends]] * self.size + r.peer[sends])
         return Proof(
             self.promise.name,
             self.size,
             self.root,
-            max(map(len, self.schedules)),
-            Fraction(max(self.clock), self.grid),
-            len({(r, t.peer) for r, t in self._transfers() if t.kind is Kind.SEND}),
-            self._consistent(),
+            int(np.diff(r.first_step).max()),
+            int(rounds),
+            int(volume) * scale,
+            self._busiest(sends) * scale,
+            self._busiest(reduces) * scale,
+            len(links),
+            max((self.terms.roundings[term] for term in used), default=0),
+            self.terms.order(used),
+            consistent,
+            self.spare,
         )
 
-    def _transfers(self) -> list[tuple[int, Transfer]]:
-        return [
-            (r, t) for r, steps in enumerate(self.schedules) for s in steps for t in s
-        ]
+    def _messages(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """For each step how many messages the chosen transfers make."""
+        r = self.replay
+        pairs = np.unique(np.stack([r.step[chosen], r.message_of[chosen]]), axis=1)
+        return np.bincount(pairs[0], minlength=len(r.rank_of)).astype(np.float64)
 
-    def _send(self, played: Played) -> None:
-        """Put what leaves on its way, as it is before anything of the step comes."""
-        rank = played.rank
-        self.entered[rank, played.number] = self.clock[rank]
-        leaving: dict[Channel, dict[int, Value | None]] = defaultdict(dict)
-        for transfer in played.step:
-            if transfer.kind is Kind.SEND:
-                channel = Channel(rank, transfer.peer, transfer.lane)
-                for cell in self._cells(transfer.chunks):
-                    leaving[channel][cell] = self.state[rank][cell]
-                    if self.state[rank][cell] is None:
-                        fault = f"sends what rank {rank} does not have"
-                        raise self._error(played, transfer, cell, fault)
-        for message in played.sends:
-            cells = leaving[message.channel]
-            self.flying[message.channel, message.sent_in] = self.heard[rank], cells
+    def _busiest(self, chosen: NDArray[np.bool_]) -> int:
+        """The most that a rank has in its chosen transfers, on the grid."""
+        r = self.replay
+        ranks = r.rank_of[r.step[chosen]]
+        return int(np.bincount(ranks, r.share[r.place[chosen]], self.size).max())
 
-    def _receive(self, played: Played) -> None:
-        rank = played.rank
-        messages = {
-            (m.channel.sender, m.channel.lane): self.flying.pop((m.channel, m.sent_in))
-            for m in played.receives
-        }
-        for heard, _ in messages.values():
-            self.heard[rank] |= heard
-        coming: dict[int, list[tuple[Transfer, Value]]] = {}
-        for transfer in played.step:
-            if transfer.kind is not Kind.SEND:
-                _, cells = messages[transfer.peer, transfer.lane]
-                for cell in self._cells(transfer.chunks):
-                    value = cells[cell]
-                    assert value is not None
-                    coming.setdefault(cell, []).append((transfer, value))
-        for cell, arrivals in coming.items():
-            self.state[rank][cell] = self._combined(played, cell, arrivals)
+    def _carry(self) -> tuple[list[int], bool]:
+        """Prove the promise; the terms that end, and whether they are the same."""
+        cells = len(self.block_of)
+        used: set[int] = set()
+        consistent = True
+        cell_of = {int(bound): i for i, bound in enumerate(self.bounds)}
+        tables = self.replay.tables(cell_of, self.grid)
+        width = max(1, AT_ONCE // (self.size * (self.spare + 1)))
+        for first in range(0, cells, width):
+            last = min(first + width, cells)
+            found = self._carry_cells(tables, first, last)
+            consistent &= self._check_promise(found, first, used)
+        return sorted(used), consistent
 
-    def _combined(
-        self, played: Played, cell: int, arrivals: list[tuple[Transfer, Value]]
-    ) -> Value:
-        """Reduce what arrives in the order of the ranks, my own value in its place."""
-        first = arrivals[0][0]
-        if len(arrivals) > 1 and any(t.kind is Kind.RECV for t, _ in arrivals):
-            raise self._error(played, first, cell, "is one of two that overwrite it")
-        if len({_from(played, transfer) for transfer, _ in arrivals}) > 1:
-            raise self._error(
-                played,
-                first,
-                cell,
-                "meets what comes from another rank, which is not all equal to it",
-            )
-        if first.kind is Kind.RECV:
-            return arrivals[0][1]
-        own = self.state[played.rank][cell]
-        if own is None:
-            raise self._error(played, first, cell, "reduces into an undefined chunk")
-        operands = sorted([(t.peer, v) for t, v in arrivals] + [(played.rank, own)])
-        total = operands[0][1]
-        for peer, value in operands[1:]:
-            if twice := total.ranks & value.ranks:
-                raise self._error(
-                    played,
-                    next((t for t, _ in arrivals if t.peer == peer), first),
-                    cell,
-                    f"counts the contribution of rank {_ranks(twice)[0]} twice",
-                )
-            term = self._term(*sorted((total.term, value.term)))
-            total = Value(total.ranks | value.ranks, term)
-        return total
+    def _carry_cells(self, tables: Tables, first: int, last: int) -> NDArray[np.int32]:
+        cells = last - first
+        if (first, last) != (0, len(self.block_of)):
+            tables = clipped(tables, first, last)
+        values = np.zeros((self.size, cells * (self.spare + 1)), np.int32)
+        for rank in range(self.size):
+            codes = self._codes(self.promise.before, rank, first, last)
+            values[rank, :cells] = codes + 1
+        try:
+            Carrier(tables, values, cells, self.terms).carry(self.replay.events)
+        except Fault as fault:
+            what, number, cell = fault.args
+            raise self._error(what, number, first + cell) from None
+        return values[:, :cells]
 
-    def _error(
-        self, played: Played, transfer: Transfer, cell: int, fault: str
-    ) -> ScheduleError:
+    def _codes(self, promise: Promise, rank: int, first: int, last: int) -> Ints:
+        place = Place(rank, self.block_of[first:last], self.size, self.root)
+        return np.broadcast_to(promise(place), (last - first,))
+
+    def _error(self, fault: str, number: int, cell: int) -> ScheduleError:
+        r = self.replay
+        if fault == "undefined":  # the number is that of a message
+            number = int(np.flatnonzero((r.message_of == number) & (r.kind == 0))[0])
+        rank, index = r.where(r.step[number])
+        twice = min(members(self.terms.twice), default=rank)
+        what = {
+            "undefined": f"sends what rank {rank} does not have",
+            "nothing": "reduces into an undefined chunk",
+            "overwritten": "is one of two that overwrite it",
+            "unequal": "meets what comes from another rank, which is not all equal "
+            "to it",
+            "twice": f"counts the contribution of rank {twice} twice",
+        }[fault]
+        block = int(self.block_of[cell])
         return ScheduleError(
-            f"{self.promise.name} of {self.size} ranks: step {played.number} of rank "
-            f"{played.rank}: {transfer!r} {fault} (in block {self._block(cell)})",
-            rank=played.rank,
+            f"{self.promise.name} of {self.size} ranks: step {index} of rank {rank}: "
+            f"{r.transfers[number]!r} {what} (in block {block})",
+            rank=rank,
             collective=self.promise.name,
         )
 
-    def _check_promise(self) -> None:
+    def _check_promise(
+        self, values: NDArray[np.int32], first: int, used: set[int]
+    ) -> bool:
+        """See that all ranks have what they want; whether that has the same bits."""
+        last = first + values.shape[1]
+        alike = np.full((2, values.shape[1]), NOTHING, np.int64)
+        consistent = True
+        for rank, found in enumerate(values):
+            codes = self._codes(self.promise.after, rank, first, last)
+            wanted = codes != NOTHING
+            keys = found * np.int64(2 * self.size) + codes
+            for key in np.unique(keys[wanted]).tolist():
+                term, code = divmod(key, 2 * self.size)
+                used.add(term)
+                if self.terms.ranks[term] != self._ranks(code):
+                    cell = np.flatnonzero(wanted & (keys == key))[0]
+                    raise self._broken(rank, first + int(cell), term, code)
+            known = wanted & (alike[0] == codes)
+            consistent &= bool((alike[1][known] == found[known]).all())
+            alike[:, wanted] = codes[wanted], found[wanted]
+        return consistent
+
+    def _ranks(self, code: int) -> int:
+        """A set of ranks as a bit mask."""
+        return 1 << code if code < self.size else (2 << (code - self.size)) - 1
+
+    def _broken(self, rank: int, cell: int, term: int, code: int) -> ScheduleError:
+        found, wanted = self.terms.ranks[term], self._ranks(code)
+        steps = int(np.diff(self.replay.first_step)[rank])
+        return ScheduleError(
+            f"{self.promise.name} of {self.size} ranks: rank {rank} ends, after "
+            f"{steps} steps, with chunk {self._name(cell)} made of the contributions "
+            f"of ranks {members(found)} instead of ranks {members(wanted)}",
+            rank=rank,
+            collective=self.promise.name,
+        )
+
+    def _name(self, cell: int) -> str:
+        """A cell as users speak of it: the block, or its part of the buffer."""
+        if self.promise.blocks:
+            return str(self.block_of[cell])
+        start, stop = (
+            Fraction(int(b), self.grid) for b in self.bounds[cell : cell + 2]
+        )
+        return f"{start} to {stop}"
+
+    def _check_all_heard(self) -> None:
+        """A barrier moves nothing, but every rank hears of every other."""
+        r = self.replay
         everyone = (1 << self.size) - 1
-        for rank, cells in enumerate(self.state):
-            for cell, value in enumerate(cells):
-                place = Place(rank, self._block(cell), self.size, self.root)
-                if wanted := self.promise.after(place):
-                    self._check_value(place, value.ranks if value else NOTHING, wanted)
-            if not self.promise.carries_data and self.heard[rank] != everyone:
-                silent = _ranks(everyone & ~self.heard[rank])
+        heard = [1 << rank for rank in range(self.size)]
+        told: dict[int, int] = {}
+        first, incoming = r.incoming
+        for event in r.events.tolist():
+            step, ended = divmod(event, 2)
+            rank = int(r.rank_of[step])
+            if not ended:
+                told[step] = heard[rank]
+                continue
+            for message in incoming[first[step] : first[step + 1]]:
+                heard[rank] |= told[int(r.out[message])]
+        for rank, ranks in enumerate(heard):
+            if ranks != everyone:
                 raise ScheduleError(
                     f"{self.promise.name} of {self.size} ranks: rank {rank} ends "
-                    f"without having heard from ranks {silent}",
+                    f"without having heard from ranks {members(everyone & ~ranks)}",
                     rank=rank,
                 )
 
-    def _check_value(self, place: Place, found: int, wanted: int) -> None:
-        if found == wanted:
-            return
-        steps = len(self.schedules[place.rank])
-        raise ScheduleError(
-            f"{self.promise.name} of {self.size} ranks: rank {place.rank} ends, after "
-            f"{steps} steps, with chunk {place.block} made of the contributions of "
-            f"ranks {_ranks(found)} instead of ranks {_ranks(wanted)}",
-            rank=place.rank,
-            collective=self.promise.name,
-        )
 
-    def _pass(self, played: Played) -> None:
-        """Let the time go by that a step takes if only bytes take time."""
-        began = max(
-            self.clock[played.rank],
-            *(self.entered[m.channel.sender, m.sent_in] for m in played.receives),
-            0,
-        )
-        out, into = 0, 0
-        for transfer in played.step:
-            spans = [self._place(chunk) for chunk in transfer.chunks]
-            nbytes = sum(stop - start for start, stop in spans)
-            if transfer.kind is Kind.SEND:
-                out += nbytes
-            else:
-                into += nbytes
-        self.clock[played.rank] = began + max(out, into)
-
-    def _consistent(self) -> bool:
-        after = self.promise.after
-        for cell in range(len(self.bounds) - 1):
-            places = (
-                Place(rank, self._block(cell), self.size, self.root)
-                for rank in range(self.size)
-            )
-            terms = {self.state[p.rank][cell] for p in places if after(p)}
-            if len(terms) > 1:
-                return False
-        return True
-
-
-def _from(played: Played, transfer: Transfer) -> Chunks:
-    """All that comes in a step on the channel of one of its transfers."""
-    channel = transfer.peer, transfer.lane
-    return merge(
-        chunk
-        for other in played.step
-        if other.kind is not Kind.SEND and (other.peer, other.lane) == channel
-        for chunk in other.chunks
-    )
-
-
-def _ranks(mask: int) -> list[int]:
-    return [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
+def clipped(tables: Tables, first: int, last: int) -> Tables:
+    """The tables with only the cells from ``first`` up to ``last``, counted from 0."""
+    start = np.clip(tables["start"], first, last) - first
+    stop = np.clip(tables["stop"], first, last) - first
+    return {**tables, "start": start, "stop": stop}

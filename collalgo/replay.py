@@ -5,13 +5,24 @@ peer of its transfers has come to the matching step, as if no message had a buff
 What runs here cannot deadlock with bounded buffers, however small.
 """
 
-from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property, reduce
+from itertools import chain, pairwise
+from math import lcm
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo._kernels.replay import critical_path, in_order
+from collalgo.chunk import Chunks, merge
 from collalgo.errors import ScheduleError
-from collalgo.schedule import Kind, Step, merge
+from collalgo.schedule import Kind, Step
+
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+Tables = dict[str, Any]
 
 
 class Channel(NamedTuple):
@@ -22,105 +33,180 @@ class Channel(NamedTuple):
     lane: int
 
 
-class Message(NamedTuple):
-    """What one step sends to one peer, and the step that receives it."""
+class Replay:
+    """The schedules of all ranks as tables, matched and put in order.
 
-    channel: Channel
-    sent_in: int
-    received_in: int
+    Steps, transfers and places are numbered through all ranks; a place is a set of
+    chunks. A message is what one step sends to one peer on one lane.
 
-
-class Played(NamedTuple):
-    """One step of one rank: the messages that leave with it and come to it."""
-
-    rank: int
-    number: int
-    step: Step
-    sends: list[Message]
-    receives: list[Message]
-
-
-def match(schedules: Sequence[Sequence[Step]]) -> list[list[Played]]:
-    """Pair every send with the receive that takes it.
+    Attributes
+    ----------
+    rank_of : ndarray
+        The rank of each step.
+    step, peer, lane, kind, place : ndarray
+        The columns of the table of transfers.
+    places : list of Chunks
+        Each place in lowest terms.
+    out, into : ndarray
+        The step that sends each message and the one that receives it.
+    sent, taken : ndarray
+        The places of each message at both of its ends.
+    events : ndarray
+        Twice the number of a step when its rank enters it, one more when it ends.
 
     Raises
     ------
     ScheduleError
-        For a transfer without partner, to oneself, or to a rank that does not exist.
+        For a transfer without partner or with a rank that does not exist, for ends of
+        a message that differ, or if ranks wait for each other in a circle.
     """
-    sent: dict[Channel, list[int]] = defaultdict(list)
-    received: dict[Channel, list[int]] = defaultdict(list)
-    for rank, steps in enumerate(schedules):
-        for index, step in enumerate(steps):
-            for transfer in step:
-                if not 0 <= transfer.peer < len(schedules) or transfer.peer == rank:
-                    raise ScheduleError(
-                        f"step {index} of rank {rank}: {transfer!r}: the peer must be "
-                        f"another of the {len(schedules)} ranks",
-                        rank=rank,
-                    )
-                side, channel = sent, Channel(rank, transfer.peer, transfer.lane)
-                if transfer.kind is not Kind.SEND:
-                    side = received
-                    channel = Channel(transfer.peer, rank, transfer.lane)
-                if not side[channel] or side[channel][-1] != index:
-                    side[channel].append(index)
-    played = [
-        [Played(rank, index, step, [], []) for index, step in enumerate(steps)]
-        for rank, steps in enumerate(schedules)
-    ]
-    for channel in sorted({*sent, *received}):
-        _check_matched(channel, sent[channel], received[channel], schedules)
-        for out, into in zip(sent[channel], received[channel], strict=True):
-            message = Message(channel, out, into)
-            played[channel.sender][out].sends.append(message)
-            played[channel.receiver][into].receives.append(message)
-            _check_same_chunks(message, schedules)
-    return played
 
+    def __init__(self, schedules: Sequence[Sequence[Step]]):
+        self.schedules = schedules
+        self.size = len(schedules)
+        self.first_step = np.cumsum([0, *map(len, schedules)])
+        self.rank_of = np.repeat(np.arange(self.size), np.diff(self.first_step))
+        self.places: list[Chunks] = []
+        self._place_of: dict[Chunks, int] = {}
+        self._tabulate()
+        self._check_peers()
+        self._match()
+        self._order()
 
-def _check_matched(
-    channel: Channel,
-    sent: list[int],
-    received: list[int],
-    schedules: Sequence[Sequence[Step]],
-) -> None:
-    if len(sent) > len(received):
-        rank, index, verb, lack = channel.sender, sent[len(received)], "sends", "take"
-        other = channel.receiver
-    elif len(received) > len(sent):
-        rank, index, verb, lack = (
-            channel.receiver,
-            received[len(sent)],
-            "awaits",
-            "send",
+    def _tabulate(self) -> None:
+        """Write all transfers into columns."""
+        steps = list(chain.from_iterable(self.schedules))
+        transfers = list(chain.from_iterable(steps))
+        self.transfers = transfers
+        self.step = np.repeat(np.arange(len(steps)), [len(step) for step in steps])
+        number = {Kind.SEND: 0, Kind.RECV: 1, Kind.RECV_REDUCE: 2}
+        seen: dict[Chunks, int] = {}
+        columns = np.empty((4, len(transfers)), np.int64)
+        columns[0] = [t[1] for t in transfers]
+        columns[1] = [t[3] for t in transfers]
+        columns[2] = [number[t[0]] for t in transfers]
+        columns[3] = [
+            seen[t[2]] if t[2] in seen else seen.setdefault(t[2], self._place(t[2]))
+            for t in transfers
+        ]
+        self.peer, self.lane, self.kind, self.place = columns
+
+    def _place(self, chunks: Chunks) -> int:
+        """The number of a place."""
+        chunks = merge(chunks) if chunks else ()
+        if len({chunk.spare for chunk in chunks}) > 1:
+            raise ScheduleError(
+                f"chunks {', '.join(map(str, chunks))} lie in several buffers; one "
+                "message comes from one buffer and goes into one"
+            )
+        number = self._place_of.setdefault(chunks, len(self.places))
+        if number == len(self.places):
+            self.places.append(chunks)
+        return number
+
+    def where(self, step: int) -> tuple[int, int]:
+        """The rank of a step, and which of its steps it is."""
+        rank = int(self.rank_of[step])
+        return rank, int(step - self.first_step[rank])
+
+    def _check_peers(self) -> None:
+        wrong = np.flatnonzero((self.peer < 0) | (self.peer >= self.size))
+        if len(wrong):
+            rank, index = self.where(self.step[wrong[0]])
+            raise ScheduleError(
+                f"step {index} of rank {rank}: {self.transfers[wrong[0]]!r}: the peer "
+                f"must be one of the {self.size} ranks",
+                rank=rank,
+            )
+
+    def _match(self) -> None:
+        """Pair every send with the receive that takes it."""
+        rank = self.rank_of[self.step]
+        sending = self.kind == 0
+        sender = np.where(sending, rank, self.peer)
+        receiver = np.where(sending, self.peer, rank)
+        ends = []
+        for side in (sending, ~sending):
+            chosen = np.flatnonzero(side)
+            keys = (sender, receiver, self.lane, self.step)
+            order = chosen[np.lexsort([key[chosen] for key in reversed(keys)])]
+            table = np.stack([key[order] for key in keys])
+            fresh = np.ones(len(order), bool)
+            fresh[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
+            ends.append((table[:, fresh], order, np.cumsum(fresh) - 1))
+        (out, sends, out_of), (into, takes, into_of) = ends
+        if out.shape != into.shape or (out[:3] != into[:3]).any():
+            raise self._unmatched(out, into)
+        self.out, self.into = (
+            np.ascontiguousarray(out[3]),
+            np.ascontiguousarray(into[3]),
         )
-        other = channel.sender
-    else:
-        return
-    transfer = next(t for t in schedules[rank][index] if t.peer == other)
-    raise ScheduleError(
-        f"step {index} of rank {rank} {verb} what rank {other} never "
-        f"{lack}s: {transfer!r}",
-        rank=rank,
-    )
+        self.channels = out[:3]
+        self.message_of = np.empty(len(self.transfers), np.int64)
+        self.message_of[sends], self.message_of[takes] = out_of, into_of
+        self.sent = self._whole_places(sends, out_of)
+        self.taken = self._whole_places(takes, into_of)
+        self._check_same_chunks()
 
+    def _whole_places(self, transfers: Ints, message_of: Ints) -> Ints:
+        """The place of each message: what its transfers have together."""
+        places = self.place[transfers]
+        first = np.flatnonzero(np.diff(message_of, prepend=-1))
+        counts = np.diff(first, append=len(transfers))
+        whole = places[first]
+        for message in np.flatnonzero(counts > 1):
+            start = first[message]
+            parts = places[start : start + counts[message]]
+            chunks = chain.from_iterable(self.places[p] for p in parts)
+            whole[message] = self._place(tuple(chunks))
+        return whole
 
-def _check_same_chunks(message: Message, schedules: Sequence[Sequence[Step]]) -> None:
-    (sender, receiver, lane), out, into = message
-    leaving = merge(
-        chunk
-        for t in schedules[sender][out]
-        if t.kind is Kind.SEND and (t.peer, t.lane) == (receiver, lane)
-        for chunk in t.chunks
-    )
-    coming = merge(
-        chunk
-        for t in schedules[receiver][into]
-        if t.kind is not Kind.SEND and (t.peer, t.lane) == (sender, lane)
-        for chunk in t.chunks
-    )
-    if leaving != coming:
+    def _unmatched(self, out: Ints, into: Ints) -> ScheduleError:
+        sent: dict[Channel, list[int]] = defaultdict(list)
+        received: dict[Channel, list[int]] = defaultdict(list)
+        for side, table in ((sent, out), (received, into)):
+            for *channel, step in table.T.tolist():
+                side[Channel(*channel)].append(step)
+        channel = min(c for c in {*sent, *received} if len(sent[c]) != len(received[c]))
+        count = min(len(sent[channel]), len(received[channel]))
+        if len(sent[channel]) > count:
+            step, verb, lack = sent[channel][count], "sends", "take"
+            other, kinds = channel.receiver, {0}
+        else:
+            step, verb, lack = received[channel][count], "awaits", "send"
+            other, kinds = channel.sender, {1, 2}
+        transfer = next(
+            self.transfers[i]
+            for i in np.flatnonzero(self.step == step)
+            if self.peer[i] == other and self.kind[i] in kinds
+        )
+        rank, index = self.where(step)
+        return ScheduleError(
+            f"step {index} of rank {rank} {verb} what rank {other} never {lack}s: "
+            f"{transfer!r}",
+            rank=rank,
+        )
+
+    def _check_same_chunks(self) -> None:
+        """The chunks of both ends are the same, whichever buffers they lie in."""
+        plain: dict[Chunks, int] = {}
+        same = np.array(
+            [
+                plain.setdefault(tuple(c._replace(spare=0) for c in chunks), number)
+                for number, chunks in enumerate(self.places)
+            ],
+            np.int64,
+        )
+        wrong = np.flatnonzero(same[self.sent] != same[self.taken])
+        if not len(wrong):
+            return
+        message = min(wrong, key=lambda m: self.into[m])
+        sender, out = self.where(self.out[message])
+        receiver, into = self.where(self.into[message])
+        leaving, coming = (
+            self.places[self.sent[message]],
+            self.places[self.taken[message]],
+        )
         raise ScheduleError(
             f"step {into} of rank {receiver} expects chunks "
             f"{', '.join(map(str, coming)) or 'none'} from rank {sender}, whose step "
@@ -128,56 +214,139 @@ def _check_same_chunks(message: Message, schedules: Sequence[Sequence[Step]]) ->
             rank=receiver,
         )
 
+    def by_step(self, steps: Ints) -> tuple[Ints, Ints]:
+        """Where in the second array what belongs to each step begins, by its step."""
+        counts = np.bincount(steps, minlength=len(self.rank_of))
+        return np.cumsum([0, *counts]), np.argsort(steps, kind="stable")
 
-def replay(schedules: Sequence[Sequence[Step]]) -> Iterator[tuple[bool, Played]]:
-    """Yield ``(False, step)`` when a rank enters a step, ``(True, step)`` at its end.
+    @cached_property
+    def incoming(self) -> tuple[Ints, Ints]:
+        """The messages that each step receives."""
+        return self.by_step(self.into)
 
-    Raises
-    ------
-    ScheduleError
-        If transfers do not match, or if ranks wait for each other in a circle.
-    """
-    played = match(schedules)
-    at = [0] * len(schedules)
-    for steps in played:
-        if steps:
-            yield False, steps[0]
-    queue = deque(range(len(schedules)))
-    while queue:
-        rank = queue.popleft()
-        if at[rank] == len(played[rank]) or _awaited(played[rank][at[rank]], at):
-            continue
-        yield True, played[rank][at[rank]]
-        at[rank] += 1
-        if at[rank] < len(played[rank]):
-            step = played[rank][at[rank]]
-            yield False, step
-            queue.append(rank)
-            queue.extend(m.channel.receiver for m in step.sends)
-            queue.extend(m.channel.sender for m in step.receives)
-    _check_finished(played, at)
+    def _order(self) -> None:
+        first, order = self.by_step(np.concatenate([self.out, self.into]))
+        messages = order % len(self.out) if len(self.out) else order
+        self.events, at = in_order(
+            self.first_step, first, messages, self.out, self.into
+        )
+        stuck = np.flatnonzero(at < self.first_step[1:])
+        if len(stuck):
+            raise self._circle(at, int(stuck[0]))
+
+    def _circle(self, at: Ints, rank: int) -> ScheduleError:
+        circle: list[int] = []
+        while rank not in circle:
+            circle.append(rank)
+            rank = self._awaited(at, rank)
+        circle = [*circle[circle.index(rank) :], rank]
+        waits = "; ".join(
+            f"step {self.where(at[a])[1]} of rank {a} "
+            f"({self._step(at[a])!r}) waits for rank {b}"
+            for a, b in pairwise(circle)
+        )
+        return ScheduleError(
+            f"the ranks wait for each other in a circle: {waits}", rank=rank
+        )
+
+    def _step(self, step: int) -> Step:
+        rank, index = self.where(step)
+        return self.schedules[rank][index]
+
+    def _awaited(self, at: Ints, rank: int) -> int:
+        """A rank that has not come to the step that matches the one of ``rank``."""
+        for here, there in ((self.out, self.into), (self.into, self.out)):
+            for step in there[here == at[rank]].tolist():
+                other, _ = self.where(step)
+                if at[other] < step or other == rank:
+                    return other
+        raise AssertionError(f"rank {rank} waits for nobody")
+
+    @cached_property
+    def grid(self) -> int:
+        """The parts of the buffer of which every chunk has a whole number."""
+        return reduce(lcm, {c.parts for place in self.places for c in place}, 1)
+
+    @cached_property
+    def share(self) -> Reals:
+        """The part of the buffer that each place covers, in units of the grid."""
+        return np.array(
+            [
+                sum((c.stop - c.start) * (self.grid // c.parts) for c in place)
+                for place in self.places
+            ],
+            np.float64,
+        )
+
+    @cached_property
+    def remote(self) -> NDArray[np.bool_]:
+        """Which transfers are with another rank, not into another buffer."""
+        remote: NDArray[np.bool_] = self.rank_of[self.step] != self.peer
+        return remote
+
+    def total(self, chosen: NDArray[np.bool_], weights: Reals | None = None) -> Reals:
+        """For each step the sum of the weights of its chosen transfers."""
+        of_chosen = None if weights is None else weights[chosen]
+        return np.bincount(
+            self.step[chosen], of_chosen, minlength=len(self.rank_of)
+        ).astype(np.float64)
+
+    def longest(self, sending: Reals, receiving: Reals, latency: float = 0.0) -> Reals:
+        """The longest path through all ranks, for each column of the weights."""
+        ended = critical_path(
+            self.events,
+            self.rank_of,
+            *self.incoming,
+            self.out,
+            np.ascontiguousarray(sending),
+            np.ascontiguousarray(receiving),
+            latency,
+            self.size,
+        )
+        longest: Reals = ended.max(axis=0)
+        return longest
+
+    def tables(self, cell_of: dict[int, int], grid: int) -> Tables:
+        """What the carrier of :mod:`collalgo._kernels.replay` reads.
+
+        Parameters
+        ----------
+        cell_of
+            The number of the cell that begins at a place of the grid.
+        grid
+            The parts of the buffer of which the keys are multiples.
+        """
+        taking = np.flatnonzero(self.kind != 0)
+        taking = taking[np.argsort(self.peer[taking], kind="stable")]
+        first_taking, order = self.by_step(self.step[taking])
+        runs = [
+            (cell_of[c.start * (grid // c.parts)], cell_of[c.stop * (grid // c.parts)])
+            for place in self.places
+            for c in place
+        ]
+        bounds = np.array(runs, np.int64).reshape(-1, 2).T.copy()
+        return {
+            "rank_of": self.rank_of,
+            "outgoing": self.by_step(self.out),
+            "incoming": self.incoming,
+            "taking": (first_taking, taking[order]),
+            "sent_place": self.sent,
+            "message_of": self.message_of,
+            "peer": self.peer,
+            "place": self.place,
+            "reduces": (self.kind == 2).astype(np.int64),
+            "first_run": np.cumsum([0, *map(len, self.places)]),
+            "bank": np.array([p[0].spare if p else 0 for p in self.places], np.int64),
+            "start": bounds[0],
+            "stop": bounds[1],
+        }
 
 
-def _awaited(step: Played, at: Sequence[int]) -> list[int]:
-    """The ranks that have not come to the step that matches ``step``."""
-    return [
-        m.channel.receiver for m in step.sends if at[m.channel.receiver] < m.received_in
-    ] + [m.channel.sender for m in step.receives if at[m.channel.sender] < m.sent_in]
-
-
-def _check_finished(played: Sequence[Sequence[Played]], at: Sequence[int]) -> None:
-    rank = next((r for r, steps in enumerate(played) if at[r] < len(steps)), None)
-    if rank is None:
-        return
-    circle: list[int] = []
-    while rank not in circle:
-        circle.append(rank)
-        rank = _awaited(played[rank][at[rank]], at)[0]
-    circle = [*circle[circle.index(rank) :], rank]
-    waits = "; ".join(
-        f"step {at[a]} of rank {a} ({played[a][at[a]].step!r}) waits for rank {b}"
-        for a, b in pairwise(circle)
-    )
-    raise ScheduleError(
-        f"the ranks wait for each other in a circle: {waits}", rank=rank
-    )
+def chunk_bounds(places: Sequence[Chunks], grid: int) -> set[int]:
+    """Where the chunks of places begin and end, on a grid of equal parts."""
+    return {
+        bound * (grid // chunk.parts)
+        for place in places
+        for chunk in place
+        for bound in (chunk.start, chunk.stop)
+    }

@@ -8,9 +8,10 @@ import numpy as np
 
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.collective import COLLECTIVES
-from collalgo.cost import Seconds, price
+from collalgo.cost import price
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.machine import Machine, this_machine
+from collalgo.replay import Reals
 from collalgo.schedule import trace
 
 #: Sizes for which prices are computed; between two of them a price is a straight line.
@@ -130,7 +131,7 @@ def select(
 
 
 @cache
-def curve(row: Algorithm, size: int, machine: Machine) -> Seconds:
+def curve(row: Algorithm, size: int, machine: Machine) -> Reals:
     """The prices of an algorithm for the sizes of :data:`GRID`."""
     schedules = [trace(row.schedule, rank, size) for rank in range(size)]
     return price(schedules, machine, GRID)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from collalgo import ALGORITHMS, Group, ScheduleError
+from collalgo import ALGORITHMS, ScheduleError
 from collalgo.algorithms import ring
-from collalgo.layout import CACHE_LINE, LONG_CHUNK, Layout, Marks, Span
-from collalgo.plan import OUTPUT, SCRATCH, Averaging, Walk
+from collalgo.layout import CACHE_LINE, LONG_CHUNK, Layout, Marks, Region, Span
+from collalgo.plan import Averaging, Walk
+from collalgo.rows import OUTPUT, SCRATCH
 from collalgo.schedule import (
     Chunk,
-    divide,
     recv,
     recv_reduce,
     send,
@@ -24,10 +24,11 @@ from collalgo.schedule import (
 BIG = 3 * 2**31 + 5
 
 
-def plans(schedule, layout):
-    size = layout.size
+def plans(schedule, layout, size=None):
+    size = size or layout.blocks
+    whole = Region([layout.whole])
     return [
-        Walk(layout, rank, layout.whole, layout.whole).lower(
+        Walk(layout, rank, size, whole, whole).lower(
             trace(schedule, rank, size), Averaging.NO
         )
         for rank in range(size)
@@ -65,12 +66,8 @@ def joined(pieces):
 
 
 def both_ways(group):
-    size, order = group.size, list(range(group.size))
-    there, back = (divide(half, size) for half in divide(group.whole, 2))
-    yield from together(
-        ring.allreduce(Group(group.rank, order, there)),
-        ring.allreduce(Group(size - 1 - group.rank, order[::-1], back)),
-    )
+    there, back = group.shares(2)
+    yield from together(ring.allreduce(there), ring.allreduce(back.reversed))
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
@@ -146,12 +143,12 @@ def test_marks_are_an_array_of_labels(marks, cut):
 
 def test_partial_sums_that_belong_to_others_go_to_scratch():
     layout = Layout(300, 4, 3, (100, 100, 100))
-    walk = Walk(layout, 1, layout.whole, layout.block(1))
+    walk = Walk(layout, 1, 3, Region([layout.whole]), Region([layout.block(1)]))
     plan = walk.lower(trace(ring.reduce_scatter, 1, 3), Averaging.NO)
     received = plan.pieces[plan.messages[plan.steps[:, 1], 0]]
-    assert received[:, 3].tolist() == [SCRATCH, OUTPUT]
-    assert plan.target_shift == 400
-    assert plan.scratch_bytes <= 1200
+    assert received[:, 4].tolist() == [SCRATCH, OUTPUT]
+    assert received[:, 5].tolist() == [0, 0]
+    assert plan.scratch_bytes == 400
 
 
 def test_one_chunk_for_many_peers_is_posted_once():
@@ -193,7 +190,7 @@ def test_a_swap_of_partial_sums_reads_before_it_overwrites():
             yield send(peer, group.whole), recv(peer, group.whole)
 
     layout = Layout(1000, 4, 2)
-    walk = Walk(layout, 0, layout.whole, Span(0, 0))
+    walk = Walk(layout, 0, 2, Region([layout.whole]), Region([]))
     plan = walk.lower(trace(swap, 0, 2), Averaging.NO)
     for _, receive, _ in plan.steps:
         first_hazard, end_hazard = plan.messages[receive, 5:7]

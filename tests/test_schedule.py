@@ -54,7 +54,7 @@ def test_a_grid_gives_a_row_over_everything_and_a_column_over_my_chunk_of_it():
 
 
 def test_a_grid_that_does_not_fit_is_refused():
-    with pytest.raises(ScheduleError, match="2 x 4 needs 8 ranks but the group has 6"):
+    with pytest.raises(ScheduleError, match="4 x 2 has 8 places but the group has 6"):
         flat(0, 6).grid(2, 4)
 
 

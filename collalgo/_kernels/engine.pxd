@@ -6,7 +6,9 @@ from collalgo._kernels.transport cimport Transport, call_record
 cdef extern from "copy.h" nogil:
     void copy_bytes(void *target, const void *source, int64_t nbytes)
 
-# The columns of the plan's arrays, in the order in which plan.py writes them.
+# The columns of the plan's arrays, in the order in which rows.py writes them. The
+# offset of a piece is its place in the whole buffer; those of its source and target are
+# places in their arrays.
 cdef struct step_row:
     int64_t first_post, first_receive, end
 
@@ -15,7 +17,7 @@ cdef struct message_row:
     int64_t own_place, first_hazard, end_hazard
 
 cdef struct piece_row:
-    int64_t offset, nbytes, source, target, action
+    int64_t offset, nbytes, source, source_offset, target, target_offset, action
 
 cdef enum:
     COPY = 0
@@ -33,7 +35,7 @@ cdef struct segment_state:
 cdef class Program:
     cdef readonly object plan
     cdef Reduction reduction
-    cdef int64_t divisor, source_shift, target_shift, scratch_bytes
+    cdef int64_t divisor, scratch_bytes
     cdef int64_t steps_end, copies_end, divisions_end
     cdef const step_row *steps
     cdef const message_row *messages

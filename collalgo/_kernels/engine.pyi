@@ -4,7 +4,7 @@ from numpy.typing import NDArray
 
 from collalgo._kernels.reduce import Reduction
 from collalgo._kernels.transport import Transport
-from collalgo.plan import Plan
+from collalgo.rows import Plan
 
 RUN_DONE: int
 RUN_FAILED: int

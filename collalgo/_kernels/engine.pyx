@@ -50,8 +50,6 @@ cdef class Program:
         self.plan = plan
         self.reduction = reduction
         self.divisor = divisor
-        self.source_shift = plan.source_shift
-        self.target_shift = plan.target_shift
         self.scratch_bytes = plan.scratch_bytes
         self.steps_end = len(plan.steps)
         self.copies_end = len(plan.copies)
@@ -97,11 +95,11 @@ cdef class Program:
         if source is not None:
             if not cnp.PyArray_CHKFLAGS(source, cnp.NPY_ARRAY_CARRAY_RO):
                 return RUN_NEEDS_PACKING
-            self.base[0] = cnp.PyArray_BYTES(source) - self.source_shift
+            self.base[0] = cnp.PyArray_BYTES(source)
         if target is not None:
             if not cnp.PyArray_CHKFLAGS(target, cnp.NPY_ARRAY_CARRAY):
                 return RUN_NEEDS_PACKING
-            self.base[1] = cnp.PyArray_BYTES(target) - self.target_shift
+            self.base[1] = cnp.PyArray_BYTES(target)
         if self.steps_end == 0 and transport.size == 1:
             status = transport.enter(&self.record, timeout)
             if status == GO_ON:
@@ -119,7 +117,7 @@ cdef class Program:
         """Run a plan without buffers many times, as for measuring the transport."""
         cdef int64_t _i
         for piece in self.plan.pieces:
-            if piece[1]:
+            if piece[1]:  # its bytes
                 raise ValueError("only a plan that moves no bytes can be repeated")
         with nogil:
             for _i in range(times):
@@ -186,7 +184,7 @@ cdef class Program:
             post,
             &self.channels[message.first_channel],
             message.end_channel - message.first_channel,
-            self.base[piece.source] + piece.offset + state.done,
+            self.base[piece.source] + piece.source_offset + state.done,
             piece.nbytes - state.done,
         )
         if sent < 0:
@@ -216,7 +214,7 @@ cdef class Program:
             self.combine(message, piece, state.done, nbytes)
         else:
             copy_bytes(
-                self.base[piece.target] + piece.offset + state.done,
+                self.base[piece.target] + piece.target_offset + state.done,
                 self.segments[message.first_channel].data, nbytes,
             )
         for c in range(message.first_channel, message.end_channel):
@@ -259,17 +257,20 @@ cdef class Program:
         int64_t nbytes
     ) noexcept nogil:
         """Reduce all inputs in the order of the ranks, my own value in its place."""
-        cdef int64_t offset = piece.offset + done, n = 0, c
+        cdef char *own = self.base[piece.source] + piece.source_offset + done
+        cdef int64_t n = 0, c
         for c in range(message.first_channel, message.end_channel):
             if n == message.own_place:
-                self.inputs[n] = self.base[piece.source] + offset
+                self.inputs[n] = own
                 n += 1
             self.inputs[n] = self.segments[c].data
             n += 1
         if n == message.own_place:
-            self.inputs[n] = self.base[piece.source] + offset
+            self.inputs[n] = own
             n += 1
-        self.reduce(self.base[piece.target] + offset, n, nbytes, piece.action)
+        self.reduce(
+            self.base[piece.target] + piece.target_offset + done, n, nbytes, piece.action
+        )
 
     cdef void reduce(
         self, void *target, int64_t n, int64_t nbytes, int64_t action
@@ -287,12 +288,12 @@ cdef class Program:
         cdef char *target
         for i in range(self.copies_end):
             piece = &self.copies[i]
-            source = self.base[piece.source] + piece.offset
-            target = self.base[piece.target] + piece.offset
+            source = self.base[piece.source] + piece.source_offset
+            target = self.base[piece.target] + piece.target_offset
             if source != target:
                 copy_bytes(target, source, piece.nbytes)
         for i in range(self.divisions_end):
             piece = &self.divisions[i]
-            target = self.base[piece.target] + piece.offset
+            target = self.base[piece.target] + piece.target_offset
             self.inputs[0] = target
             self.reduce(target, 1, piece.nbytes, REDUCE_AND_DIVIDE)

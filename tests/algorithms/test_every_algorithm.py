@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from collalgo import ALGORITHMS, Group, threads, verify
+from collalgo import ALGORITHMS, threads, verify
 from collalgo.algorithms import ring
 from collalgo.collective import COLLECTIVES
-from collalgo.schedule import divide, together
+from collalgo.schedule import together
 from tests.oracle import check, reduced, same, vectors
 
 SIZES = [*range(1, 18), 24, 32, 33]
@@ -97,12 +97,8 @@ def test_a_ring_talks_to_two_neighbours(size):
 @pytest.mark.parametrize("size", [2, 3, 4, 7])
 def test_a_schedule_of_the_user_runs_on_lanes_in_both_directions(size):
     def both_ways(group):
-        there, back = (divide(half, size) for half in divide(group.whole, 2))
-        order = list(range(size))
-        yield from together(
-            ring.allreduce(Group(group.rank, order, there)),
-            ring.allreduce(Group(size - 1 - group.rank, order[::-1], back)),
-        )
+        there, back = group.shares(2)
+        yield from together(ring.allreduce(there), ring.allreduce(back.reversed))
 
     both_ways.__name__ = "allreduce"
 

@@ -1,0 +1,66 @@
+"""Chunks: pieces of the buffer, named by fractions of it, whatever its length."""
+
+from collections.abc import Iterable
+from math import gcd, lcm
+from typing import NamedTuple, TypeAlias
+
+
+class Chunk(NamedTuple):
+    """The piece from ``start / parts`` to ``stop / parts`` of the buffer.
+
+    ``spare`` is 0 for the buffer of the call, and k for the k-th spare buffer of the
+    same length that an algorithm asks for by naming it.
+    """
+
+    start: int
+    stop: int
+    parts: int
+    spare: int = 0
+
+    def piece(self, index: int, pieces: int) -> "Chunk":
+        """Piece number ``index`` when this chunk is cut into equal ``pieces``."""
+        width = self.stop - self.start
+        start = self.start * pieces + width * index
+        return Chunk(start, start + width, self.parts * pieces, self.spare)
+
+    def __str__(self) -> str:
+        last = "" if self.stop == self.start + 1 else f"-{self.stop - 1}"
+        where = f" of spare {self.spare}" if self.spare else ""
+        return f"{self.start}{last}/{self.parts}{where}"
+
+
+Chunks: TypeAlias = tuple[Chunk, ...]
+
+
+def spare(chunks: Chunks, number: int = 1) -> Chunks:
+    """The same chunks of a spare buffer: memory of the rank beside the caller's."""
+    return tuple(chunk._replace(spare=number) for chunk in chunks)
+
+
+def divide(chunks: Chunks, pieces: int) -> list[Chunks]:
+    """Cut ``chunks`` into equal pieces, each with its share of every chunk."""
+    chunks = merge(chunks)
+    return [tuple(c.piece(i, pieces) for c in chunks) for i in range(pieces)]
+
+
+def merge(chunks: Iterable[Chunk]) -> Chunks:
+    """Sort chunks by their place in the buffer, join those that touch, cancel."""
+    chunks = tuple(chunks)
+    if len(chunks) == 1:
+        return (cancelled(*chunks[0]),)
+    grid = lcm(*{chunk.parts for chunk in chunks})
+    joined: list[tuple[int, int, int]] = []
+    for number, start, stop in sorted(
+        (c.spare, c.start * grid // c.parts, c.stop * grid // c.parts) for c in chunks
+    ):
+        if joined and joined[-1][::2] == (number, start):
+            joined[-1] = number, joined[-1][1], stop
+        else:
+            joined.append((number, start, stop))
+    return tuple(cancelled(start, stop, grid, number) for number, start, stop in joined)
+
+
+def cancelled(start: int, stop: int, parts: int, number: int) -> Chunk:
+    """The chunk in lowest terms, so that equal pieces are equal chunks."""
+    factor = gcd(start, stop, parts)
+    return Chunk(start // factor, stop // factor, parts // factor, number)

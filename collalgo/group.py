@@ -1,0 +1,295 @@
+"""Groups: ranks in an order of their own, with the chunks that belong to each."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property, lru_cache, partial
+from itertools import chain
+
+from collalgo.chunk import Chunk, Chunks, divide
+from collalgo.errors import ScheduleError
+
+
+class Roster:
+    """What all members of a group have in common, made once for all of them.
+
+    Parameters
+    ----------
+    ranks
+        The rank in the whole world of each position.
+    parts
+        The chunks of each position.
+    block_piece
+        Which piece, of how many, this roster takes of every block of an alltoall.
+    """
+
+    def __init__(
+        self,
+        ranks: Sequence[int],
+        parts: Sequence[Chunks],
+        block_piece: tuple[int, int] = (0, 1),
+    ):
+        self.ranks = ranks
+        self.parts = parts
+        self.block_piece = block_piece
+        self.size = len(ranks)
+        self._views: dict[Hashable, Roster] = {}
+
+    def view(self, key: Hashable, make: Callable[[], "Roster"]) -> "Roster":
+        """What ``make`` gives, made once for every ``key``."""
+        if key not in self._views:
+            self._views[key] = make()
+        return self._views[key]
+
+    @cached_property
+    def positions(self) -> dict[int, int]:
+        return {rank: position for position, rank in enumerate(self.ranks)}
+
+    @cached_property
+    def whole(self) -> Chunks:
+        return self.chunks(0, self.size)
+
+    @cached_property
+    def _reach(self) -> list[int] | None:
+        """For each position, the end of the run of touching chunks from there on.
+
+        None if some position has not just one chunk.
+        """
+        if any(len(part) != 1 for part in self.parts):
+            return None
+        reach = [self.size] * self.size
+        for i in range(self.size - 2, -1, -1):
+            (this,), (following,) = self.parts[i], self.parts[i + 1]
+            touches = this[1:] == (following.start, *following[2:])
+            reach[i] = reach[i + 1] if touches else i + 1
+        return reach
+
+    def chunks(self, start: int, stop: int) -> Chunks:
+        found: list[Chunk] = []
+        while start < stop:
+            first = start % self.size
+            if self._reach is None:
+                found += self.parts[first]
+                start += 1
+                continue
+            count = min(stop - start, self._reach[first] - first)
+            (begin,), (end,) = self.parts[first], self.parts[first + count - 1]
+            found.append(begin._replace(stop=end.stop))
+            start += count
+        return tuple(found)
+
+    def anew(self, positions: Sequence[int], chunks: Chunks) -> "Roster":
+        """Share ``chunks`` among ``positions``, whoever they belonged to."""
+        ranks = [self.ranks[i] for i in positions]
+        return Roster(ranks, divide(chunks, len(positions)), self.block_piece)
+
+
+@lru_cache(maxsize=8)
+def _flat(size: int) -> Roster:
+    return Roster(range(size), [(Chunk(i, i + 1, size),) for i in range(size)])
+
+
+class Group:
+    """Some ranks in an order of their own, seen from one of them.
+
+    Positions and chunk numbers wrap around, so no ``% size`` appears in an
+    algorithm. Chunk ``i`` belongs to position ``i``.
+
+    Attributes
+    ----------
+    rank : int
+        My position, from 0.
+    size : int
+        The number of positions.
+    """
+
+    __slots__ = ("_roster", "rank", "size")
+
+    def __init__(self, rank: int, roster: Roster):
+        self.rank = rank
+        self.size = roster.size
+        self._roster = roster
+
+    @classmethod
+    def flat(cls, rank: int, size: int) -> "Group":
+        """All ranks of a world in their order, the buffer cut into one chunk each."""
+        return cls(rank, _flat(size))
+
+    def peer(self, position: int) -> int:
+        """The rank in the whole world at ``position``."""
+        return self._roster.ranks[position % self.size]
+
+    def position(self, rank: int) -> int:
+        """The position of a rank of the whole world."""
+        return self._roster.positions[rank]
+
+    @property
+    def right(self) -> int:
+        return self.peer(self.rank + 1)
+
+    @property
+    def left(self) -> int:
+        return self.peer(self.rank - 1)
+
+    @property
+    def me(self) -> int:
+        """My rank in the whole world, to move something into a spare buffer."""
+        return self.peer(self.rank)
+
+    def chunk(self, position: int) -> Chunks:
+        """The chunk that belongs to ``position``."""
+        return self._roster.parts[position % self.size]
+
+    def chunks(self, start: int, stop: int) -> Chunks:
+        """The chunks of the positions from ``start`` up to but not ``stop``."""
+        return self._roster.chunks(start, stop)
+
+    def chunks_of(self, positions: Iterable[int]) -> Chunks:
+        """The chunks of any positions."""
+        return tuple(chain.from_iterable(map(self.chunk, positions)))
+
+    @property
+    def whole(self) -> Chunks:
+        """All that the group shares."""
+        return self._roster.whole
+
+    def block(self, source: int, target: int) -> Chunk:
+        """What position ``source`` has for position ``target`` in an alltoall."""
+        number = self.peer(source) * self.size + self.peer(target)
+        block = Chunk(number, number + 1, self.size * self.size)
+        return block.piece(*self._roster.block_piece)
+
+    def reordered(self, positions: Sequence[int]) -> "Group":
+        """The same group with ``positions[i]`` at position i; chunks keep owners."""
+        order = tuple(positions)
+        roster = self._roster
+
+        def make() -> Roster:
+            return Roster(
+                [roster.ranks[i] for i in order],
+                [roster.parts[i] for i in order],
+                roster.block_piece,
+            )
+
+        view = roster.view(order, make)
+        return Group(view.positions[self.me], view)
+
+    def rotated(self, root: int) -> "Group":
+        """The same group counted from ``root`` on."""
+        return self.reordered((*range(root, self.size), *range(root)))
+
+    @property
+    def reversed(self) -> "Group":
+        """The same group counted backwards from position 0."""
+        return self.reordered((0, *range(self.size - 1, 0, -1)))
+
+    @property
+    def natural(self) -> "Group":
+        """The same group in the order of the ranks of the whole world."""
+        return self.reordered(sorted(range(self.size), key=self.peer))
+
+    @property
+    def tokens(self) -> "Group":
+        """The same group with nothing to share: all that it sends is tokens."""
+        roster = self._roster
+        empty: list[Chunks] = [()] * self.size
+        view = roster.view("tokens", lambda: Roster(roster.ranks, empty))
+        return Group(self.rank, view)
+
+    def subset(self, positions: Sequence[int]) -> "Group | None":
+        """Share everything anew among ``positions``; None for a rank not in them."""
+        members = tuple(positions)
+        if self.rank not in members:
+            return None
+        roster = self._roster
+        view = roster.view(
+            ("subset", members), lambda: roster.anew(members, roster.whole)
+        )
+        return Group(members.index(self.rank), view)
+
+    def merged(self, teams: Iterable[Sequence[int]]) -> "Group | None":
+        """Let the first of each team act for it and own its chunks; None for others."""
+        teams = tuple(map(tuple, teams))
+        leaders = [team[0] for team in teams]
+        if self.rank not in leaders:
+            return None
+
+        def make() -> Roster:
+            return Roster(
+                [self.peer(i) for i in leaders], [self.chunks_of(t) for t in teams]
+            )
+
+        return Group(leaders.index(self.rank), self._roster.view(teams, make))
+
+    def shares(self, count: int) -> "list[Group]":
+        """The same group ``count`` times, each sharing one part of everything anew."""
+        roster = self._roster
+        parts = divide(self.whole, count)
+
+        def make(index: int) -> Roster:
+            return roster.anew(range(self.size), parts[index])
+
+        return self._copies("share", count, make)
+
+    def segments(self, count: int) -> "list[Group]":
+        """The same group ``count`` times, each with a segment of every chunk."""
+        roster = self._roster
+        first, pieces = roster.block_piece
+
+        def make(index: int) -> Roster:
+            parts = [tuple(c.piece(index, count) for c in p) for p in roster.parts]
+            return Roster(roster.ranks, parts, (first * count + index, pieces * count))
+
+        return self._copies("segment", count, make)
+
+    def _copies(
+        self, name: str, count: int, make: Callable[[int], Roster]
+    ) -> "list[Group]":
+        return [
+            Group(self.rank, self._roster.view((name, i, count), partial(make, i)))
+            for i in range(count)
+        ]
+
+    def lines(self, dims: Sequence[int], *, owned: bool = False) -> "list[Group]":
+        """My lines through the positions as a grid: one for each dimension.
+
+        Positions run along the first dimension first. The first line shares
+        everything, each further one the chunk that I have in the line before. That
+        is a part of everything, cut anew, or, if ``owned``, the chunks of all the
+        positions that a member stands for.
+        """
+        self._check_dims(dims)
+        lines: list[Group] = []
+        shared, stride = self.whole, 1
+        for dim in dims:
+            mine = self.rank // stride % dim
+            first = self.rank - mine * stride
+            members = [first + i * stride for i in range(dim)]
+            if owned:
+                low = self.rank % stride
+                parts = [
+                    self.chunks_of(range(low + i * stride, self.size, dim * stride))
+                    for i in range(dim)
+                ]
+            else:
+                parts = divide(shared, dim)
+            lines.append(Group(mine, Roster([self.peer(i) for i in members], parts)))
+            shared, stride = parts[mine], stride * dim
+        return lines
+
+    def _check_dims(self, dims: Sequence[int]) -> None:
+        product = 1
+        for dim in dims:
+            product *= dim
+        if product != self.size or min(dims, default=1) < 1:
+            shape = " x ".join(map(str, dims))
+            raise ScheduleError(
+                f"a grid of {shape} has {product} places but the group has "
+                f"{self.size} ranks; choose dimensions whose product is the size"
+            )
+
+    def grid(self, rows: int, cols: int) -> "tuple[Group, Group]":
+        """My row and my column when the positions fill a grid row by row.
+
+        The row shares everything; the column shares the chunk that I have in my row.
+        """
+        row, column = self.lines((cols, rows))
+        return row, column
