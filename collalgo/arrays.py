@@ -74,17 +74,18 @@ def check_writeable(array: Array, name: str, caller: str) -> None:
 
 
 def check_overlap(
-    buf: Array, out: Array, twins: tuple[Array, Array], caller: str
+    buf: Array, out: Array, twins: tuple[Array, Array] | None, caller: str
 ) -> None:
     """See that ``out`` has memory of its own, unless the ``twins`` are the same memory.
 
-    The twins are the parts of ``buf`` and ``out`` that hold this rank's own elements.
+    The twins are the parts of ``buf`` and ``out`` that hold this rank's own elements;
+    None where even these may not be the same memory.
     """
     if not np.may_share_memory(buf, out):
         return
-    mine, result = twins
+    mine, result = twins or (buf, out)
     place = "data", "strides", "shape"
-    if all(_interface(mine)[key] == _interface(result)[key] for key in place):
+    if twins and all(_interface(mine)[key] == _interface(result)[key] for key in place):
         return
     try:
         overlap = np.shares_memory(buf, out, max_work=WORK)  # type: ignore[arg-type]
@@ -92,8 +93,9 @@ def check_overlap(
         overlap = True
     if overlap:
         raise ValueError(
-            f"{caller}: out overlaps buf; pass the same memory for this rank's own "
-            "elements, or an array with memory of its own"
+            f"{caller}: out overlaps buf; pass "
+            + ("the same memory for this rank's own elements, or " if twins else "")
+            + "an array with memory of its own"
         )
 
 

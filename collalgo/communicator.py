@@ -3,29 +3,18 @@
 import math
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from collalgo.arrays import (
-    Array,
-    as_array,
-    check_counts,
-    check_output,
-    check_overlap,
-    length,
-    result_array,
-    row_size,
-)
+from collalgo.calls.moving import Moving
+from collalgo.calls.reducing import Reducing
 from collalgo.connection import Connection, default_timeout, seconds
-from collalgo.programs import AlgorithmChoice, Programs
+from collalgo.programs import Programs
 from collalgo.runner import Runner
 from collalgo.select import Selection, select
 
-_NO_DTYPE = np.dtype(np.uint8)
 
-
-class Communicator:
+class Communicator(Reducing, Moving):
     """Some ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,
@@ -87,170 +76,6 @@ class Communicator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def allreduce(
-        self,
-        buf: Any,
-        op: Any = "sum",
-        *,
-        out: Any = None,
-        algorithm: AlgorithmChoice = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """Reduce the arrays of all ranks, element by element; see the function."""
-        source = as_array(buf, "allreduce")
-        if out is None:
-            target = source
-        else:
-            target = as_array(out, "allreduce")
-            check_output(target, source, source.shape, "allreduce")
-            check_overlap(source, target, (source, target), "allreduce")
-        program = self._get(
-            "allreduce", source.dtype, source.size, op, 0, algorithm, None
-        )
-        self._run(program, source, target, timeout, "allreduce")
-        return buf if out is None else out
-
-    def broadcast(
-        self,
-        buf: Any,
-        root: int = 0,
-        *,
-        algorithm: AlgorithmChoice = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """Give every rank the array of the root, in place; see the function."""
-        source = as_array(buf, "broadcast")
-        program = self._get(
-            "broadcast", source.dtype, source.size, None, root, algorithm, None
-        )
-        target = None if self.rank == root else source
-        self._run(program, source, target, timeout, "broadcast")
-        return buf
-
-    def reduce(
-        self,
-        buf: Any,
-        op: Any = "sum",
-        root: int = 0,
-        *,
-        out: Any = None,
-        algorithm: AlgorithmChoice = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """Reduce the arrays of all ranks at the root; see the function."""
-        source = as_array(buf, "reduce")
-        target: Array | None = source
-        if self.rank != root:
-            target = None
-        elif out is not None:
-            target = as_array(out, "reduce")
-            check_output(target, source, source.shape, "reduce")
-            check_overlap(source, target, (source, target), "reduce")
-        program = self._get(
-            "reduce", source.dtype, source.size, op, root, algorithm, None
-        )
-        self._run(program, source, target, timeout, "reduce")
-        if self.rank != root:
-            return None
-        return buf if out is None else out
-
-    def allgather(
-        self,
-        buf: Any,
-        *,
-        out: Any = None,
-        algorithm: AlgorithmChoice = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """Stack the arrays of all ranks, at every rank; see the function."""
-        source = as_array(buf, "allgather")
-        shape = (self.size, *source.shape)
-        result, target = result_array(out, source, shape, "allgather")
-        if out is not None:
-            twins = (source, target[self.rank, ...])
-            check_overlap(source, target, twins, "allgather")
-        program = self._get(
-            "allgather", source.dtype, source.size, None, 0, algorithm, None
-        )
-        self._run(program, source, target, timeout, "allgather")
-        return result
-
-    def allgatherv(
-        self,
-        buf: Any,
-        counts: Sequence[int] | None = None,
-        *,
-        out: Any = None,
-        algorithm: AlgorithmChoice = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """Join the arrays of all ranks on axis 0, at every rank; see the function."""
-        source = as_array(buf, "allgatherv")
-        rows = length(source, "allgatherv")
-        if counts is None:
-            lengths = np.array([rows], np.int64)
-            counts = self.allgather(lengths, timeout=timeout).ravel().tolist()
-        counts = check_counts(counts, self.size, "allgatherv")
-        if counts[self.rank] != rows:
-            raise ValueError(
-                f"allgatherv: rank {self.rank} passed {rows} rows but counts give it "
-                f"{counts[self.rank]}; pass the same counts on every rank"
-            )
-        shape = (sum(counts), *source.shape[1:])
-        result, target = result_array(out, source, shape, "allgatherv")
-        if out is not None:
-            start = sum(counts[: self.rank])
-            twins = (source, target[start : start + rows])
-            check_overlap(source, target, twins, "allgatherv")
-        elements = tuple(count * row_size(source) for count in counts)
-        program = self._get(
-            "allgather", source.dtype, source.size, None, 0, algorithm, elements
-        )
-        self._run(program, source, target, timeout, "allgatherv")
-        return result
-
-    def reduce_scatter(
-        self,
-        buf: Any,
-        op: Any = "sum",
-        counts: Sequence[int] | None = None,
-        *,
-        out: Any = None,
-        algorithm: AlgorithmChoice = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """Reduce the arrays of all ranks, a block at each rank; see the function."""
-        source = as_array(buf, "reduce_scatter")
-        rows = length(source, "reduce_scatter")
-        if counts is None:
-            share, more = divmod(rows, self.size)
-            counts = [share + (rank < more) for rank in range(self.size)]
-        counts = check_counts(counts, self.size, "reduce_scatter")
-        if sum(counts) != rows:
-            raise ValueError(
-                f"reduce_scatter: counts add up to {sum(counts)} rows but buf has "
-                f"{rows}; they must be equal"
-            )
-        shape = (counts[self.rank], *source.shape[1:])
-        result, target = result_array(out, source, shape, "reduce_scatter")
-        if out is not None:
-            start = sum(counts[: self.rank])
-            twins = (source[start : start + counts[self.rank]], target)
-            check_overlap(source, target, twins, "reduce_scatter")
-        elements = tuple(count * row_size(source) for count in counts)
-        program = self._get(
-            "reduce_scatter", source.dtype, source.size, op, 0, algorithm, elements
-        )
-        self._run(program, source, target, timeout, "reduce_scatter")
-        return result
-
-    def barrier(
-        self, *, algorithm: AlgorithmChoice = None, timeout: float | None = None
-    ) -> None:
-        """Wait until every rank has come here; see the function."""
-        program = self._get("barrier", _NO_DTYPE, 0, None, 0, algorithm, None)
-        self._run(program, None, None, timeout, "barrier")
 
     def select(self, collective: str, nbytes: int) -> Selection:
         """What this communicator would choose, and why; see the function."""

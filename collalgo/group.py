@@ -157,6 +157,10 @@ class Group:
         block = Chunk(number, number + 1, self.size * self.size)
         return block.piece(*self._roster.block_piece)
 
+    def seen_from(self, position: int) -> "Group":
+        """The same group as another of its members sees it."""
+        return Group(position, self._roster)
+
     def reordered(self, positions: Sequence[int]) -> "Group":
         """The same group with ``positions[i]`` at position i; chunks keep owners."""
         order = tuple(positions)
@@ -219,15 +223,15 @@ class Group:
 
         return Group(leaders.index(self.rank), self._roster.view(teams, make))
 
+    def sharing(self, chunks: Chunks) -> "Group":
+        """The same group sharing ``chunks`` anew."""
+        roster = self._roster
+        view = roster.view(chunks, lambda: roster.anew(range(self.size), chunks))
+        return Group(self.rank, view)
+
     def shares(self, count: int) -> "list[Group]":
         """The same group ``count`` times, each sharing one part of everything anew."""
-        roster = self._roster
-        parts = divide(self.whole, count)
-
-        def make(index: int) -> Roster:
-            return roster.anew(range(self.size), parts[index])
-
-        return self._copies("share", count, make)
+        return [self.sharing(part) for part in divide(self.whole, count)]
 
     def segments(self, count: int) -> "list[Group]":
         """The same group ``count`` times, each with a segment of every chunk."""
@@ -238,13 +242,8 @@ class Group:
             parts = [tuple(c.piece(index, count) for c in p) for p in roster.parts]
             return Roster(roster.ranks, parts, (first * count + index, pieces * count))
 
-        return self._copies("segment", count, make)
-
-    def _copies(
-        self, name: str, count: int, make: Callable[[int], Roster]
-    ) -> "list[Group]":
         return [
-            Group(self.rank, self._roster.view((name, i, count), partial(make, i)))
+            Group(self.rank, roster.view(("segment", i, count), partial(make, i)))
             for i in range(count)
         ]
 

@@ -1,14 +1,14 @@
 """From a call to the program that runs it: choose, prove, lower, remember."""
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from collalgo._kernels.engine import Program
-from collalgo.algorithms import find
+from collalgo.algorithms import Algorithm, find
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.layout import Layout, Region
@@ -16,14 +16,11 @@ from collalgo.machine import Machine
 from collalgo.plan import Averaging, Walk
 from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
 from collalgo.schedule import ScheduleFunction, trace
-from collalgo.select import select
-from collalgo.verify import verify
+from collalgo.select import NOT_SERIAL, select
+from collalgo.verify import prove_once
 
 #: Plans that a communicator remembers; the oldest make room.
 REMEMBERED = 512
-
-#: The largest world for which a user's schedule is proved before it runs.
-PROVED = 64
 
 #: Collectives whose blocks are those of the ranks, all equal unless counts are given.
 EQUAL_BLOCKS = ("allgather", "alltoall", "gather", "scatter")
@@ -47,6 +44,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that nobody needs
     root: int = 0
     algorithm: AlgorithmChoice = None
     counts: tuple[int, ...] | None = None
+    reproducible: bool = False
 
 
 class Chosen(NamedTuple):
@@ -90,11 +88,13 @@ class Programs:
     def _lower(self, call: Call) -> Program:
         collective = COLLECTIVES[call.collective]
         self._check_root(call)
+        if call.op == "avg" and call.collective in ("scan", "exscan"):
+            raise ValueError(f"{call.collective} has no op 'avg'; use 'sum'")
         dtype = DTYPES.index(dtype_name(call.dtype))
         op: str | None = call.op if collective.reduces else None
         kernel = reduction(call.dtype, op) if op else None
         layout = self._layout(call)
-        chosen = self._choose(call, layout.whole.stop)
+        chosen = self._choose(call, layout.whole.stop // collective.buffers(self.size))
         steps = trace(chosen.schedule, self.rank, self.size, call.root)
         walk = Walk(layout, self.rank, self.size, *self._ends(call, layout))
         plan = walk.lower(steps, _averaging(call.collective, op))
@@ -142,34 +142,56 @@ class Programs:
             "allgather": (Region([mine]), whole),
             "reduce_scatter": (whole, Region([mine])),
             "gather": (Region([mine]), at_root),
-            "scatter": (at_root, Region([mine])),
+            "scatter": (at_root, nothing if rank == call.root else Region([mine])),
             "scan": (whole, whole),
             "exscan": (whole, whole if rank else nothing),
             "barrier": (nothing, nothing),
         }[call.collective]
 
     def _choose(self, call: Call, nbytes: int) -> Chosen:
-        algorithm = call.algorithm
-        if algorithm is None:
-            algorithm = select(
-                call.collective, nbytes, size=self.size, machine=self.machine
-            ).algorithm
-        if callable(algorithm):
-            if self.size <= PROVED:
-                _prove(algorithm, self.size, call.collective, call.root)
-            return Chosen(_name(algorithm), algorithm)
-        names = (algorithm,) if isinstance(algorithm, str) else algorithm
+        if callable(call.algorithm):
+            return self._of_user(call, call.algorithm)
+        if call.algorithm is None:
+            row = select(
+                call.collective,
+                nbytes,
+                size=self.size,
+                machine=self.machine,
+                reproducible=call.reproducible,
+            ).row
+        else:
+            row = self._named(call, call.algorithm)
+        if row.unproved:
+            prove_once(row.schedule, self.size, call.collective, call.root)
+        if row.sized and call.counts is not None:
+            nbytes_of = [count * call.dtype.itemsize for count in call.counts]
+            return Chosen(row.name, partial(row.schedule, **row.sized(nbytes_of)))
+        return Chosen(row.name, row.schedule)
+
+    def _of_user(self, call: Call, schedule: ScheduleFunction) -> Chosen:
+        """A schedule function that is not in the table."""
+        if call.reproducible:
+            raise AlgorithmNotApplicable(
+                f"{call.collective}: nothing says in which order {_name(schedule)} "
+                "sums; name an algorithm of the table, or leave out reproducible",
+                collective=call.collective,
+            )
+        prove_once(schedule, self.size, call.collective, call.root)
+        return Chosen(_name(schedule), schedule)
+
+    def _named(self, call: Call, names: str | Sequence[str]) -> Algorithm:
+        """The first of the names that can run."""
         obstacles = []
-        for name in names:
+        for name in (names,) if isinstance(names, str) else names:
             try:
-                return Chosen(name, find(call.collective, name, self.size).schedule)
+                row = find(call.collective, name, self.size)
+                if not call.reproducible or row.serial:
+                    return row
+                obstacles.append(f"{call.collective}: {name} {NOT_SERIAL}")
             except AlgorithmNotApplicable as obstacle:
-                obstacles.append(obstacle)
-        if len(obstacles) == 1:
-            raise obstacles[0]
+                obstacles.append(str(obstacle))
         raise AlgorithmNotApplicable(
-            "; ".join(map(str, obstacles))
-            or f"{call.collective}: no algorithm is named",
+            "; ".join(obstacles) or f"{call.collective}: no algorithm is named",
             collective=call.collective,
         )
 
@@ -181,12 +203,6 @@ def _name(schedule: ScheduleFunction) -> str:
         parameters += [f"{key}={value!r}" for key, value in schedule.keywords.items()]
         return f"{_name(schedule.func)}({', '.join(parameters)})"
     return getattr(schedule, "__qualname__", type(schedule).__qualname__)
-
-
-@lru_cache(maxsize=256)
-def _prove(algorithm: ScheduleFunction, size: int, collective: str, root: int) -> None:
-    """Prove a user's schedule once, before it moves a byte."""
-    verify(algorithm, size=size, collective=collective, root=root)
 
 
 def _averaging(collective: str, op: str | None) -> Averaging:

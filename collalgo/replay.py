@@ -154,11 +154,13 @@ class Replay:
         first = np.flatnonzero(np.diff(message_of, prepend=-1))
         counts = np.diff(first, append=len(transfers))
         whole = places[first]
-        for message in np.flatnonzero(counts > 1):
-            start = first[message]
-            parts = places[start : start + counts[message]]
-            chunks = chain.from_iterable(self.places[p] for p in parts)
-            whole[message] = self._place(tuple(chunks))
+        joined: dict[tuple[int, ...], int] = {}
+        for message in np.flatnonzero(counts > 1).tolist():
+            parts = tuple(places[first[message] : first[message] + counts[message]])
+            if parts not in joined:
+                chunks = chain.from_iterable(self.places[part] for part in parts)
+                joined[parts] = self._place(tuple(chunks))
+            whole[message] = joined[parts]
         return whole
 
     def _unmatched(self, out: Ints, into: Ints) -> ScheduleError:

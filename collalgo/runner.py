@@ -97,16 +97,13 @@ class Runner:
     def _run_packed(self, attempt: Attempt) -> None:
         """Run on contiguous copies of arrays that are not contiguous or aligned."""
         source, target = attempt.source, attempt.target
-        assert source is not None
-        packed_source = np.array(source, order="C", copy=True)
-        if target is None:
-            self.run(*attempt._replace(source=packed_source))
-            return
+        packed_source = None if source is None else np.array(source, order="C")
         packed_target = packed_source
         if target is not source:
-            packed_target = np.empty(target.shape, target.dtype)
+            packed_target = None if target is None else np.empty_like(target, order="C")
         self.run(*attempt._replace(source=packed_source, target=packed_target))
-        target[...] = packed_target
+        if target is not None:
+            target[...] = packed_target
 
     def check_open(self, caller: str) -> None:
         if self.transport.forked:

@@ -32,6 +32,7 @@ __all__ = [
     "Chunks",
     "Group",
     "Kind",
+    "ScheduleError",
     "ScheduleFunction",
     "Step",
     "Steps",
@@ -40,6 +41,7 @@ __all__ = [
     "backwards",
     "divide",
     "doublings",
+    "lasting",
     "merge",
     "recv",
     "recv_reduce",
@@ -103,17 +105,31 @@ def together(*schedules: Steps) -> Iterator[Step]:
     lanes = len(schedules)
     for steps in zip_longest(*schedules, fillvalue=()):
         yield tuple(
-            transfer._replace(lane=transfer.lane * lanes + lane)
+            Transfer(*transfer[:3], transfer.lane * lanes + lane)
             for lane, step in enumerate(steps)
             for transfer in as_step(step)
         )
 
 
 def staggered(*schedules: Steps) -> Iterator[Step]:
-    """Begin each schedule one step after the one before: a pipeline."""
+    """Begin each schedule one step after the one before: a pipeline.
+
+    Two lanes serve them by turns, so that what is near each other is not one message.
+    """
     delayed = (chain(repeat((), i), steps) for i, steps in enumerate(schedules))
     for steps in zip_longest(*delayed, fillvalue=()):
-        yield tuple(transfer for step in steps for transfer in as_step(step))
+        yield tuple(
+            Transfer(*transfer[:3], transfer.lane * 2 + turn % 2)
+            for turn, step in enumerate(steps)
+            for transfer in as_step(step)
+        )
+
+
+def lasting(rounds: int, steps: Steps | None = None) -> Steps:
+    """Make a schedule last so many steps, by doing nothing in those at its end."""
+    done = list(steps or ())
+    yield from done
+    yield from [()] * (rounds - len(done))
 
 
 def backwards(steps: Steps, *, combine: bool = True) -> Iterator[Step]:
@@ -153,7 +169,7 @@ def trace(
     group = Group.flat(rank, size)
     if root:
         group = group.rotated(root)
-    return [step for step in map(as_step, algorithm(group, **parameters)) if step]
+    return [as_step(step) for step in algorithm(group, **parameters)]
 
 
 def doublings(size: int) -> list[int]:

@@ -9,21 +9,30 @@ import numpy as np
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.collective import COLLECTIVES
 from collalgo.cost import price
-from collalgo.errors import AlgorithmNotApplicable
+from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.machine import Machine, this_machine
 from collalgo.replay import Reals
 from collalgo.schedule import trace
+from collalgo.verify import prove_once
 
 #: Sizes for which prices are computed; between two of them a price is a straight line.
 GRID = np.concatenate([[0.0], 2.0 ** np.arange(0, 41)])
 
 
+#: Why an algorithm cannot be asked for the same bits everywhere.
+NOT_SERIAL = "does not combine in the order of the ranks"
+
+
 class Candidate(NamedTuple):
     """An algorithm that was considered: its price, or why it cannot run."""
 
-    algorithm: str
+    row: Algorithm
     seconds: float
     obstacle: str | None
+
+    @property
+    def algorithm(self) -> str:
+        return self.row.name
 
 
 @dataclass(frozen=True)
@@ -47,8 +56,12 @@ class Selection:
     candidates: tuple[Candidate, ...]
 
     @property
+    def row(self) -> Algorithm:
+        return self.candidates[0].row
+
+    @property
     def algorithm(self) -> str:
-        return self.candidates[0].algorithm
+        return self.row.name
 
     @property
     def seconds(self) -> float:
@@ -80,13 +93,18 @@ class Selection:
             f"{1e-9 / m.reduce:.1f} GB/s, {m.cores} cores"
         )
         lines = [choice, prices]
-        for name, seconds, obstacle in self.candidates:
-            lines.append(f"  {name:20} {obstacle or f'{seconds * 1e6:12.2f} us'}")
+        for row, seconds, obstacle in self.candidates:
+            lines.append(f"  {row.name:24} {obstacle or f'{seconds * 1e6:12.2f} us'}")
         return "\n".join(lines)
 
 
 def select(
-    collective: str, nbytes: int, *, size: int, machine: Machine | None = None
+    collective: str,
+    nbytes: int,
+    *,
+    size: int,
+    machine: Machine | None = None,
+    reproducible: bool = False,
 ) -> Selection:
     """The cheapest algorithm for a collective.
 
@@ -100,12 +118,14 @@ def select(
         The number of ranks.
     machine
         The price list; by default that of this machine, measured once.
+    reproducible
+        Only algorithms that combine in the order of the ranks.
 
     Examples
     --------
     >>> machine = Machine(1e-6, 3e-6, 1e-7, 1e-10, 1e-10, cores=64)
     >>> select("allreduce", 8, size=16, machine=machine).algorithm
-    'one_shot'
+    'recursive_multiplying'
     >>> select("allreduce", 1 << 24, size=16, machine=machine).algorithm
     'two_shot'
     """
@@ -116,11 +136,11 @@ def select(
     machine = machine or this_machine()
     able, unable = [], []
     for row in candidates(collective):
-        if obstacle := row.obstacle(size):
-            unable.append(Candidate(row.name, float("inf"), obstacle))
+        if obstacle := _obstacle(row, size, reproducible):
+            unable.append(Candidate(row, float("inf"), obstacle))
         else:
             seconds = float(np.interp(nbytes, GRID, curve(row, size, machine)))
-            able.append(Candidate(row.name, seconds, None))
+            able.append(Candidate(row, seconds, None))
     if not able:
         raise AlgorithmNotApplicable(
             f"{collective}: no algorithm can run with {size} ranks",
@@ -130,8 +150,22 @@ def select(
     return Selection(collective, size, nbytes, machine, (*able, *unable))
 
 
+def _obstacle(row: Algorithm, size: int, reproducible: bool) -> str | None:
+    """Why an algorithm is not to be chosen, or None."""
+    if reproducible and not row.serial:
+        return NOT_SERIAL
+    if row.levels:
+        return "is for several hosts, and the ranks are on one"
+    if row.unproved:
+        try:
+            prove_once(row.schedule, size, row.collective)
+        except CollalgoError as error:
+            return f"is wrong: {error}"
+    return row.obstacle(size)
+
+
 @cache
 def curve(row: Algorithm, size: int, machine: Machine) -> Reals:
     """The prices of an algorithm for the sizes of :data:`GRID`."""
     schedules = [trace(row.schedule, rank, size) for rank in range(size)]
-    return price(schedules, machine, GRID)
+    return price(schedules, machine, GRID * COLLECTIVES[row.collective].buffers(size))

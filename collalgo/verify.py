@@ -1,11 +1,16 @@
 """Prove a schedule: every rank ends with what the collective promises, and no less."""
 
+from functools import lru_cache
+
 from collalgo.algorithms import ALGORITHMS, find
 from collalgo.collective import COLLECTIVES, Collective
 from collalgo.prover import Proof, Prover
 from collalgo.schedule import ScheduleFunction, trace
 
-__all__ = ["Proof", "verify"]
+#: The largest world for which a user's schedule is proved before it runs.
+PROVED = 64
+
+__all__ = ["PROVED", "Proof", "prove_once", "verify"]
 
 
 def verify(
@@ -55,6 +60,15 @@ def verify(
         trace(algorithm, rank, size, root, **parameters) for rank in range(size)
     ]
     return Prover(promise, schedules, root).prove()
+
+
+@lru_cache(maxsize=256)
+def prove_once(
+    algorithm: ScheduleFunction, size: int, collective: str, root: int = 0
+) -> None:
+    """Prove a schedule that no test has proved, if the ranks are not too many."""
+    if size <= PROVED:
+        verify(algorithm, size=size, collective=collective, root=root)
 
 
 def _promise(algorithm: str | ScheduleFunction, collective: str | None) -> Collective:

@@ -108,5 +108,77 @@ class Checks:
         same(result, reduced(inputs, op)[: counts[comm.rank]])
 
     @staticmethod
+    def alltoall(comm, name, inputs, mine, *_):
+        size, rank = comm.size, comm.rank
+        blocks = [np.stack([one + target for target in range(size)]) for one in inputs]
+        expected = np.stack([row[rank] for row in blocks])
+        same(comm.alltoall(blocks[rank], algorithm=name), expected)
+        out = np.full_like(expected, JUNK)
+        assert comm.alltoall(blocks[rank], out=out, algorithm=name) is out
+        same(out, expected)
+        counts = [
+            [(3 * i + 5 * j) % (len(mine) + 1) for j in range(size)]
+            for i in range(size)
+        ]
+        pieces = [
+            [one[: counts[i][j]] + j for j in range(size)]
+            for i, one in enumerate(inputs)
+        ]
+        joined = np.concatenate(pieces[rank])
+        expected = np.concatenate([row[rank] for row in pieces])
+        same(comm.alltoallv(joined, counts[rank], algorithm=name), expected)
+        same(comm.alltoallv(joined, counts, algorithm=name), expected)
+
+    @staticmethod
+    def gather(comm, name, inputs, mine, _, root):
+        expected = np.stack(inputs)
+        result = comm.gather(mine, root, algorithm=name)
+        pieces = [one[: (rank * 7) % (len(one) + 1)] for rank, one in enumerate(inputs)]
+        joined = comm.gatherv(pieces[comm.rank].copy(), root=root, algorithm=name)
+        out = np.full_like(expected, JUNK)
+        out[comm.rank] = mine
+        comm.gather(out[comm.rank], root, out=out, algorithm=name)
+        if comm.rank == root:
+            same(result, expected)
+            same(out, expected)
+            same(joined, np.concatenate(pieces))
+        else:
+            assert result is None
+            assert joined is None
+            same(mine, inputs[comm.rank])
+
+    @staticmethod
+    def scatter(comm, name, inputs, mine, _, root):
+        at_root, rank = comm.rank == root, comm.rank
+        source = np.stack(inputs) if at_root else np.full_like(mine, JUNK)
+        same(comm.scatter(source, root, algorithm=name), inputs[rank])
+        same(source, np.stack(inputs) if at_root else inputs[rank])
+        out = np.full_like(mine, JUNK)
+        assert comm.scatter(source, root, out=out, algorithm=name) is out
+        same(out, inputs[rank])
+        pieces = [one[: (i * 7) % (len(one) + 1)] for i, one in enumerate(inputs)]
+        source = np.concatenate(pieces) if at_root else np.full_like(pieces[rank], JUNK)
+        same(comm.scatterv(source, root=root, algorithm=name), pieces[rank])
+
+    @staticmethod
+    def scan(comm, name, inputs, mine, op, _):
+        out = np.full_like(mine, JUNK)
+        assert comm.scan(mine, op, out=out, algorithm=name) is out
+        same(mine, inputs[comm.rank])
+        same(out, reduced(inputs[: comm.rank + 1], op))
+        assert comm.scan(mine, op, algorithm=name) is mine
+        same(mine, out)
+
+    @staticmethod
+    def exscan(comm, name, inputs, mine, op, _):
+        out = np.full_like(mine, JUNK)
+        assert comm.exscan(mine, op, out=out, algorithm=name) is out
+        same(mine, inputs[comm.rank])
+        before = inputs[: comm.rank]
+        same(out, reduced(before, op) if before else np.full_like(mine, JUNK))
+        assert comm.exscan(mine, op, algorithm=name) is mine
+        same(mine, out if before else inputs[0])
+
+    @staticmethod
     def barrier(comm, name, *_):
         comm.barrier(algorithm=name)

@@ -216,13 +216,13 @@ def test_an_algorithm_that_cannot_run_is_never_replaced():
         x = np.ones(2)
         with pytest.raises(
             AlgorithmNotApplicable,
-            match="needs a power of two of ranks but there are 3; choose one of ring",
+            match="needs an even number of ranks but there are 3; choose one of direct",
         ):
-            comm.allgather(x, algorithm="recursive_doubling")
-        with pytest.raises(AlgorithmNotApplicable, match=r"of two.*no algorithm"):
-            comm.allgather(x, algorithm=["recursive_doubling", "bruk"])
-        comm.allgather(x, algorithm=["recursive_doubling", "bruck"])
-        comm.allgather(x, algorithm=["recursive_doubling", "bruck"])
+            comm.allgather(x, algorithm="neighbor_exchange")
+        with pytest.raises(AlgorithmNotApplicable, match=r"even.*no algorithm"):
+            comm.allgather(x, algorithm=["neighbor_exchange", "bruk"])
+        comm.allgather(x, algorithm=["neighbor_exchange", "bruck"])
+        comm.allgather(x, algorithm=["neighbor_exchange", "bruck"])
 
     threads(on_each_rank, 3)
 

@@ -242,7 +242,7 @@ def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
     path.write_text(text)
     done = command("verify", f"{path}:allgather", "--size", "4")
     assert done.returncode == 1
-    assert "step 0 of rank 1 expects chunks 1/4 from rank 0" in done.stderr
+    assert "step 0 of rank 0 expects chunks 0/4 from rank 3" in done.stderr
     path.write_text(text.replace("step)))", "step - 1)))"))
     done = command("verify", f"{path}:allgather", "--size", "4")
     assert done.stdout.startswith("allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links")
@@ -258,7 +258,7 @@ def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
         (["select", "allreduce", "8", "-n", "4"], "allreduce of 8 bytes on 4 ranks: "),
         (
             ["algorithms"],
-            "ring                 Each chunk travels around the ring twice",
+            "Each chunk travels around the ring twice: to be summed",
         ),
         (["--version"], "version 0."),
     ],

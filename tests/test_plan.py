@@ -35,7 +35,7 @@ def plans(schedule, layout, size=None):
     ]
 
 
-def messages(plans_):
+def messages(plans_, nbytes=BIG * 8):
     """The pieces of each message by channel, as sent and as received."""
     size = len(plans_)
     sent, received = defaultdict(list), defaultdict(list)
@@ -43,7 +43,13 @@ def messages(plans_):
         for first, first_receive, end in plan.steps:
             for number in range(first, end):
                 piece, end_piece, channel, end_channel = plan.messages[number][:4]
-                pieces = [tuple(row[:2]) for row in plan.pieces[piece:end_piece]]
+                pieces = [
+                    (
+                        row[0] % nbytes if nbytes else 0,
+                        row[1],
+                    )  # spares are copies of it
+                    for row in plan.pieces[piece:end_piece]
+                ]
                 for lane, peer in (
                     divmod(int(c), size) for c in plan.channels[channel:end_channel]
                 ):
@@ -73,9 +79,13 @@ def both_ways(group):
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 10, 1000, 100_000, BIG])
 def test_what_is_sent_is_what_is_received(size, count):
-    schedules = [row.schedule for row in ALGORITHMS if row.obstacle(size) is None]
+    schedules = [
+        row.schedule
+        for row in ALGORITHMS
+        if row.obstacle(size) is None and row.collective != "alltoall"
+    ]
     for schedule in (*schedules, both_ways):
-        sent, received = messages(plans(schedule, Layout(count, 4, size)))
+        sent, received = messages(plans(schedule, Layout(count, 4, size)), count * 4)
         assert sent == received
 
 

@@ -185,7 +185,7 @@ def test_lanes_match_on_their_own():
 
 
 def test_an_unknown_name_lists_the_choices():
-    with pytest.raises(AlgorithmNotApplicable, match="choose one of ring, halving"):
+    with pytest.raises(AlgorithmNotApplicable, match="choose one of ring, segmented"):
         verify("rings", size=2, collective="allreduce")
 
 

@@ -51,6 +51,9 @@ def in_order(ints first_step, ints first_message, ints messages, ints out, ints 
         if step >= 0:
             events[n] = 2 * step
             n += 1
+            if pending[step] == 0:  # nothing to wait for
+                queue[queued] = -1 - step
+                queued += 1
             for i in range(first_message[step], first_message[step + 1]):
                 message = messages[i]
                 ends[message] += 1

@@ -1,83 +1,166 @@
-"""The one table of algorithms: tests, selection, bench, docs and the CLI iterate it."""
-
-from collections.abc import Callable
-from typing import NamedTuple
+"""The catalogue: one row for each algorithm of each collective."""
 
 from collalgo.algorithms import (
-    binomial,
+    binary,
+    binary_blocks,
+    bine,
     bruck,
+    butterfly,
+    chain,
+    circulant,
+    circulant_blocks,
     direct,
     dissemination,
+    double_tree,
+    forest,
+    grid,
     halving_doubling,
-    recursive_doubling,
+    hierarchical,
+    hierarchical_alltoall,
+    k_nomial,
+    linear,
+    neighbor_exchange,
+    pairwise,
+    recursive_multiplying,
     ring,
+    scan,
+    sparbit,
+    swing,
     van_de_geijn,
 )
-from collalgo.errors import AlgorithmNotApplicable
-from collalgo.schedule import ScheduleFunction
+from collalgo.algorithms.table import (
+    ALGORITHMS,
+    Algorithm,
+    add,
+    algorithm,
+    candidates,
+    find,
+)
+
+__all__ = ["ALGORITHMS", "Algorithm", "add", "algorithm", "candidates", "find"]
 
 
-def power_of_two(size: int) -> str | None:
+def even(size: int) -> str | None:
     """Why ``size`` ranks will not do, or None if they will."""
-    if size & (size - 1):
-        return f"needs a power of two of ranks but there are {size}"
+    if size > 1 and size % 2:
+        return f"needs an even number of ranks but there are {size}"
     return None
 
 
-class Algorithm(NamedTuple):
-    """A row of the table: ``obstacle(size)`` says why it cannot run, or None."""
+add("allreduce", "ring", ring.allreduce)
+add("allreduce", "segmented_ring", ring.allreduce, segments=4)
+add("allreduce", "bidirectional_ring", ring.bidirectional)
+add("allreduce", "multi_ring", ring.disjoint)
+add("allreduce", "halving_doubling", halving_doubling.allreduce)
+add("allreduce", "k_ary_halving_doubling", halving_doubling.allreduce, radix=4)
+add("allreduce", "recursive_doubling", recursive_multiplying.allreduce)
+add("allreduce", "recursive_multiplying", recursive_multiplying.allreduce, radix=4)
+add("allreduce", "one_shot", direct.one_shot, serial=True)
+add("allreduce", "two_shot", direct.two_shot, serial=True)
+add("allreduce", "linear", linear.allreduce, serial=True)
+add("allreduce", "reduce_broadcast", k_nomial.allreduce)
+add("allreduce", "binary_blocks", binary_blocks.allreduce)
+add("allreduce", "circulant", circulant.allreduce)
+add("allreduce", "circulant_pipeline", circulant_blocks.allreduce)
+add("allreduce", "swing", swing.allreduce)
+add("allreduce", "bine", bine.allreduce)
+add("allreduce", "double_tree", double_tree.allreduce, segments=4)
+add("allreduce", "butterfly", butterfly.allreduce)
+add("allreduce", "ring_2d", grid.rings, levels=True)
+add("allreduce", "ring_3d", grid.rings_3d, levels=True)
+add("allreduce", "torus_2d", grid.torus, levels=True)
+add("allreduce", "torus_3d", grid.torus_3d, levels=True)
+add("allreduce", "mesh_2d", grid.mesh, levels=True)
+add("allreduce", "mesh_3d", grid.mesh_3d, levels=True)
+add("allreduce", "mesh_2d_both_axes", grid.all_axes, levels=True)
+add("allreduce", "blueconnect", grid.blueconnect, levels=True)
+add("allreduce", "bcube", grid.bcube, levels=True)
+add("allreduce", "hierarchical", hierarchical.allreduce, levels=True)
+add("allreduce", "forest", forest.allreduce, levels=True)
 
-    collective: str
-    name: str
-    schedule: ScheduleFunction
-    obstacle: Callable[[int], str | None] = lambda _: None
+add("reduce", "linear", linear.reduce, serial=True)
+add("reduce", "chain", chain.reduce, chains=4)
+add("reduce", "pipeline", chain.reduce, segments=8)
+add("reduce", "binary", binary.reduce)
+add("reduce", "in_order_binary", binary.in_order_reduce)
+add("reduce", "binomial", k_nomial.reduce)
+add("reduce", "k_nomial", k_nomial.reduce, radix=4)
+add("reduce", "rabenseifner", halving_doubling.reduce)
+add("reduce", "circulant", circulant_blocks.reduce)
+add("reduce", "double_tree", double_tree.reduce, segments=4)
+add("reduce", "bine", bine.reduce)
 
+add("broadcast", "linear", linear.broadcast)
+add("broadcast", "chain", chain.broadcast, chains=4)
+add("broadcast", "pipeline", chain.broadcast, segments=8)
+add("broadcast", "binary", binary.broadcast)
+add("broadcast", "split_binary", binary.split_broadcast)
+add("broadcast", "binomial", k_nomial.broadcast)
+add("broadcast", "k_nomial", k_nomial.broadcast, radix=4)
+add("broadcast", "van_de_geijn", van_de_geijn.broadcast)
+add("broadcast", "van_de_geijn_doubling", van_de_geijn.broadcast_doubling)
+add("broadcast", "circulant", circulant_blocks.broadcast)
+add("broadcast", "double_tree", double_tree.broadcast, segments=4)
+add("broadcast", "bine", bine.broadcast)
+add("broadcast", "two_level", hierarchical.broadcast, levels=True)
 
-ALGORITHMS = (
-    Algorithm("allreduce", "ring", ring.allreduce),
-    Algorithm("allreduce", "halving_doubling", halving_doubling.allreduce),
-    Algorithm("allreduce", "recursive_doubling", recursive_doubling.allreduce),
-    Algorithm("allreduce", "one_shot", direct.one_shot),
-    Algorithm("allreduce", "two_shot", direct.two_shot),
-    Algorithm("broadcast", "binomial", binomial.broadcast),
-    Algorithm("broadcast", "van_de_geijn", van_de_geijn.broadcast),
-    Algorithm("reduce", "binomial", binomial.reduce),
-    Algorithm("allgather", "ring", ring.allgather),
-    Algorithm("allgather", "bruck", bruck.allgather),
-    Algorithm("allgather", "direct", direct.allgather),
-    Algorithm(
-        "allgather", "recursive_doubling", halving_doubling.allgather, power_of_two
-    ),
-    Algorithm("reduce_scatter", "ring", ring.reduce_scatter),
-    Algorithm("reduce_scatter", "recursive_halving", halving_doubling.reduce_scatter),
-    Algorithm("reduce_scatter", "direct", direct.reduce_scatter),
-    Algorithm("barrier", "dissemination", dissemination.barrier),
-)
+add("allgather", "direct", direct.allgather)
+add("allgather", "ring", ring.allgather)
+add("allgather", "neighbor_exchange", neighbor_exchange.allgather, obstacle=even)
+add("allgather", "recursive_doubling", halving_doubling.allgather)
+add("allgather", "recursive_multiplying", halving_doubling.allgather, radix=4)
+add("allgather", "bruck", bruck.allgather)
+add("allgather", "k_bruck", bruck.allgather, radix=4)
+add("allgather", "sparbit", sparbit.allgather)
+add("allgather", "pat", sparbit.allgather, aggregation=2)
+add("allgather", "circulant", circulant.allgather)
+add("allgather", "swing", swing.allgather)
+add("allgather", "bine", bine.allgather)
+add("allgather", "hierarchical", hierarchical.allgather, levels=True)
+add("allgather", "multi_leader", hierarchical.multi_leader_allgather, levels=True)
 
+add("reduce_scatter", "direct", direct.reduce_scatter, serial=True)
+add("reduce_scatter", "pairwise", pairwise.reduce_scatter)
+add("reduce_scatter", "ring", ring.reduce_scatter)
+add("reduce_scatter", "recursive_halving", halving_doubling.reduce_scatter)
+add("reduce_scatter", "k_nomial", halving_doubling.reduce_scatter, radix=4)
+add("reduce_scatter", "circulant", circulant.reduce_scatter)
+add("reduce_scatter", "butterfly", butterfly.reduce_scatter)
+add("reduce_scatter", "pat", sparbit.reduce_scatter, aggregation=2)
+add("reduce_scatter", "swing", swing.reduce_scatter)
+add("reduce_scatter", "bine", bine.reduce_scatter)
+add("reduce_scatter", "hierarchical", hierarchical.reduce_scatter, levels=True)
 
-def candidates(collective: str) -> list[Algorithm]:
-    """All rows for ``collective``, in the order of the table."""
-    return [row for row in ALGORITHMS if row.collective == collective]
+add("alltoall", "linear", pairwise.spread_out)
+add("alltoall", "pairwise", pairwise.alltoall)
+add("alltoall", "spread_out", pairwise.spread_out, batch=4)
+add("alltoall", "bruck", bruck.alltoall)
+add("alltoall", "k_bruck", bruck.alltoall, radix=4)
+add("alltoall", "circulant", circulant.alltoall)
+add("alltoall", "hybrid", pairwise.hybrid, sized=pairwise.large_blocks)
+add("alltoall", "two_step", hierarchical_alltoall.two_step, levels=True)
+add("alltoall", "three_step", hierarchical_alltoall.three_step, levels=True)
 
+add("gather", "linear", linear.gather)
+add("gather", "binomial", k_nomial.gather)
+add("gather", "k_nomial", k_nomial.gather, radix=4)
 
-def find(collective: str, name: str, size: int) -> Algorithm:
-    """The row for ``name``.
+add("scatter", "linear", linear.scatter)
+add("scatter", "binomial", k_nomial.scatter)
+add("scatter", "k_nomial", k_nomial.scatter, radix=4)
 
-    Raises
-    ------
-    AlgorithmNotApplicable
-        If there is no such row, or it cannot run with ``size`` ranks.
-    """
-    rows = {row.name: row for row in candidates(collective)}
-    able = ", ".join(n for n, row in rows.items() if row.obstacle(size) is None)
-    if name not in rows:
-        raise AlgorithmNotApplicable(
-            f"{collective}: there is no algorithm {name!r}; choose one of {able}",
-            collective=collective,
-        )
-    if obstacle := rows[name].obstacle(size):
-        raise AlgorithmNotApplicable(
-            f"{collective}: {name} {obstacle}; choose one of {able}",
-            collective=collective,
-        )
-    return rows[name]
+add("scan", "linear", linear.scan)
+add("scan", "recursive_doubling", scan.scan)
+add("scan", "pipelined", linear.scan, segments=8)
+
+add("exscan", "linear", scan.linear_exscan)
+add("exscan", "recursive_doubling", scan.exscan)
+add("exscan", "pipelined", scan.linear_exscan, segments=8)
+add("exscan", "123_doubling", scan.one_two_three)
+
+add("barrier", "linear", linear.barrier)
+add("barrier", "double_ring", ring.barrier)
+add("barrier", "recursive_doubling", recursive_multiplying.barrier)
+add("barrier", "dissemination", dissemination.barrier)
+add("barrier", "k_dissemination", dissemination.barrier, radix=4)
+add("barrier", "tree", k_nomial.barrier)

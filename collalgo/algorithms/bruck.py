@@ -3,20 +3,46 @@
 >>> from collalgo import verify
 >>> print(verify("bruck", size=12, collective="allgather"))
 allgather of 12 ranks: 4 steps, 11/12 n bytes, 48 links, same bits on every rank
+>>> print(verify("bruck", size=16, collective="alltoall"))
+alltoall of 16 ranks: 4 steps, 2 n bytes, 64 links, same bits on every rank
 """
 
-from collalgo.schedule import Group, Steps, doublings, recv, send
+from collections.abc import Callable
+
+from collalgo.algorithms.forwarding import everything, forward
+from collalgo.algorithms.radix import powers
+from collalgo.schedule import Group, Steps, recv, send
 
 
-def allgather(group: Group) -> Steps:
-    """The run of chunks known from my own on doubles with every message."""
-    for distance in doublings(group.size):
-        count = min(distance, group.size - distance)
-        theirs = group.rank + distance
+def allgather(group: Group, radix: int = 2) -> Steps:
+    """The run of chunks known from my own on grows k-fold with every step."""
+    me = group.rank
+    for distance in powers(group.size, radix):
+        shifts = range(distance, min(radix * distance, group.size), distance)
+        counts = [min(distance, group.size - shift) for shift in shifts]
         yield (
-            send(
-                group.peer(group.rank - distance),
-                group.chunks(group.rank, group.rank + count),
+            *(
+                send(group.peer(me - shift), group.chunks(me, me + count))
+                for shift, count in zip(shifts, counts, strict=True)
             ),
-            recv(group.peer(theirs), group.chunks(theirs, theirs + count)),
+            *(
+                recv(
+                    group.peer(me + shift), group.chunks(me + shift, me + shift + count)
+                )
+                for shift, count in zip(shifts, counts, strict=True)
+            ),
         )
+
+
+def alltoall(
+    group: Group,
+    radix: int = 2,
+    takes_part: Callable[[int, int], bool] = everything,
+) -> Steps:
+    """A block travels its distance digit by digit."""
+    distances = powers(group.size, radix)
+    hops = [
+        [distance * (way // distance % radix) for distance in distances]
+        for way in range(group.size)
+    ]
+    yield from forward(group, hops, takes_part)

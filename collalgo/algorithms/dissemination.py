@@ -5,13 +5,15 @@
 barrier of 12 ranks: 4 steps, 0 n bytes, 48 links, same bits on every rank
 """
 
-from collalgo.schedule import Group, Steps, doublings, recv, send
+from collalgo.algorithms.radix import powers
+from collalgo.schedule import Group, Steps, recv, send
 
 
-def barrier(group: Group) -> Steps:
-    """After each token from twice as far I have heard from twice as many ranks."""
-    for distance in doublings(group.size):
+def barrier(group: Group, radix: int = 2) -> Steps:
+    """After tokens from k times as far I have heard from k times as many ranks."""
+    for distance in powers(group.size, radix):
+        shifts = range(distance, min(radix * distance, group.size), distance)
         yield (
-            send(group.peer(group.rank + distance)),
-            recv(group.peer(group.rank - distance)),
+            *(send(group.peer(group.rank + shift)) for shift in shifts),
+            *(recv(group.peer(group.rank - shift)) for shift in shifts),
         )

@@ -7,42 +7,56 @@ allreduce of 8 ranks: 6 steps, 7/4 n bytes, 24 links, same bits on every rank
 allreduce of 12 ranks: 8 steps, 15/4 n bytes, 32 links, same bits on every rank
 """
 
-from collalgo.algorithms.fold import fold, own_chunk, whole
-from collalgo.schedule import Group, Steps, doublings, recv, recv_reduce, send
+from collalgo.algorithms import k_nomial
+from collalgo.algorithms.fold import fold, nothing, own_chunk, whole
+from collalgo.algorithms.radix import factors, smooth
+from collalgo.schedule import Group, Steps, backwards, recv_reduce, send
 
 
-def halve(group: Group) -> Steps:
-    """Swap halves with ever nearer peers until my own chunk is left, summed."""
-    for distance in reversed(doublings(group.size)):
-        keep = group.rank - group.rank % distance
-        give = keep ^ distance
-        peer = group.peer(group.rank ^ distance)
+def halve(group: Group, radix: int = 2) -> Steps:
+    """Swap parts with ever nearer peers until my own chunk is left, summed."""
+    span = group.size
+    for factor in factors(group.size, radix):
+        span //= factor
+        keep = group.rank - group.rank % span
+        first = keep - keep // span % factor * span
+        others = [i for i in range(first, first + factor * span, span) if i != keep]
+        peers = [group.peer(group.rank - keep + start) for start in others]
         yield (
-            send(peer, group.chunks(give, give + distance)),
-            recv_reduce(peer, group.chunks(keep, keep + distance)),
+            *(
+                send(peer, group.chunks(start, start + span))
+                for peer, start in zip(peers, others, strict=True)
+            ),
+            *(recv_reduce(peer, group.chunks(keep, keep + span)) for peer in peers),
         )
 
 
-def allgather(group: Group) -> Steps:
-    """Swap all that I know with ever farther peers until I know every chunk."""
-    for distance in doublings(group.size):
-        mine = group.rank - group.rank % distance
-        theirs = mine ^ distance
-        peer = group.peer(group.rank ^ distance)
-        yield (
-            send(peer, group.chunks(mine, mine + distance)),
-            recv(peer, group.chunks(theirs, theirs + distance)),
-        )
+def double(group: Group, radix: int = 2) -> Steps:
+    """Halving backwards: what I gave away in parts comes back, complete."""
+    yield from backwards(halve(group, radix), combine=False)
 
 
-@fold(own_chunk)
-def reduce_scatter(group: Group) -> Steps:
-    """Recursive halving, for any number of ranks."""
-    yield from halve(group)
-
-
-@fold(whole)
-def allreduce(group: Group) -> Steps:
+@fold(whole, whole, smooth)
+def allreduce(group: Group, radix: int = 2) -> Steps:
     """Halve the data down to one summed chunk each, then double it back up."""
-    yield from halve(group)
-    yield from allgather(group)
+    yield from halve(group, radix)
+    yield from double(group, radix)
+
+
+@fold(whole, own_chunk, smooth)
+def reduce_scatter(group: Group, radix: int = 2) -> Steps:
+    """Recursive halving, for any number of ranks."""
+    yield from halve(group, radix)
+
+
+@fold(own_chunk, whole, smooth)
+def allgather(group: Group, radix: int = 2) -> Steps:
+    """Recursive doubling, for any number of ranks."""
+    yield from double(group, radix)
+
+
+@fold(whole, nothing, smooth)
+def reduce(group: Group, radix: int = 2) -> Steps:
+    """Halve the data down to one summed chunk each, then gather them at the root."""
+    yield from halve(group, radix)
+    yield from k_nomial.gather(group)

@@ -3,9 +3,13 @@
 >>> from collalgo import verify
 >>> print(verify("ring", size=8, collective="allreduce"))
 allreduce of 8 ranks: 14 steps, 7/4 n bytes, 8 links, same bits on every rank
+>>> print(verify("bidirectional_ring", size=8, collective="allreduce"))
+allreduce of 8 ranks: 14 steps, 7/4 n bytes, 16 links, same bits on every rank
 """
 
-from collalgo.schedule import Group, Steps, recv, recv_reduce, send
+from math import gcd
+
+from collalgo.schedule import Group, Steps, recv, recv_reduce, send, together
 
 
 def reduce_scatter(group: Group) -> Steps:
@@ -30,3 +34,33 @@ def allreduce(group: Group) -> Steps:
     """Each chunk travels around the ring twice: to be summed, then to be known."""
     yield from reduce_scatter(group)
     yield from allgather(group)
+
+
+def bidirectional(group: Group) -> Steps:
+    """One half of the data travels around the ring, the other half against it."""
+    there, back = group.shares(2)
+    yield from together(allreduce(there), allreduce(back.reversed))
+
+
+def disjoint(group: Group, rings: int = 4) -> Steps:
+    """Each ring takes strides of its own, so that no two use the same link."""
+    strides = [s for s in range(1, group.size) if gcd(s, group.size) == 1][:rings]
+    orders = [[i * s % group.size for i in range(group.size)] for s in strides]
+    shares = group.shares(max(len(orders), 1))
+    yield from together(
+        *(
+            allreduce(share.reordered(order))
+            for share, order in zip(shares, orders, strict=False)
+        )
+    )
+
+
+def barrier(group: Group) -> Steps:
+    """A token travels around the ring twice: to find everyone, then to tell."""
+    for turn in range(2 * group.size if group.size > 1 else 0):
+        if turn % group.size == group.rank:
+            yield send(group.right)
+        elif (turn + 1) % group.size == group.rank:
+            yield recv(group.left)
+        else:
+            yield ()

@@ -1,0 +1,61 @@
+"""Circulant graphs: as few rounds as can be, without a fold (Traeff 2024).
+
+For any number n of ranks an allreduce takes 2 ceil(log2 n) rounds and 2 (n - 1) / n of
+the bytes, both as few as an algorithm has that is not pipelined.
+
+>>> from collalgo import verify
+>>> print(verify("circulant", size=12, collective="allreduce"))
+allreduce of 12 ranks: 8 steps, 11/6 n bytes, 84 links, same bits on every rank
+"""
+
+from itertools import pairwise
+
+from collalgo.algorithms.forwarding import forward
+from collalgo.schedule import Group, Steps, backwards, recv, send
+
+
+def skips(size: int) -> list[int]:
+    """Half of each distance, rounded up, down to 1.
+
+    >>> skips(17)
+    [1, 2, 3, 5, 9, 17]
+    """
+    found = [size]
+    while found[-1] > 1:
+        found.append((found[-1] + 1) // 2)
+    return found[::-1]
+
+
+def allgather(group: Group) -> Steps:
+    """The run of chunks known from my own on grows by half of what is missing."""
+    me = group.rank
+    for skip, reach in pairwise(skips(group.size)):
+        yield (
+            send(group.peer(me - skip), group.chunks(me, me + reach - skip)),
+            recv(group.peer(me + skip), group.chunks(me + skip, me + reach)),
+        )
+
+
+def reduce_scatter(group: Group) -> Steps:
+    """The allgather backwards: half of what is left goes to whom it was got from."""
+    yield from backwards(allgather(group))
+
+
+def allreduce(group: Group) -> Steps:
+    """Sum one chunk at each rank, then let everyone know them all."""
+    yield from reduce_scatter(group)
+    yield from allgather(group)
+
+
+def alltoall(group: Group) -> Steps:
+    """A block takes the largest skip that is no farther than its way, and so on."""
+    distances = skips(group.size)[-2::-1]
+
+    def hops(way: int) -> list[int]:
+        taken = []
+        for skip in distances:
+            taken.append(skip if skip <= way else 0)
+            way -= taken[-1]
+        return taken
+
+    yield from forward(group, [hops(way) for way in range(group.size)])

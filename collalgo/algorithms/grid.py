@@ -1,0 +1,124 @@
+"""Grids of ranks: rings, tori and meshes of two, three or any number of dimensions.
+
+Ranks run along the first dimension first, as GPUs inside hosts inside racks do.
+
+>>> from collalgo import verify
+>>> print(verify("torus_2d", size=16, collective="allreduce"))
+allreduce of 16 ranks: 12 steps, 15/8 n bytes, 32 links, same bits on every rank
+>>> print(verify("mesh_2d", size=16, collective="allreduce"))
+allreduce of 16 ranks: 12 steps, 3 n bytes, 32 links, same bits on every rank
+"""
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+from collalgo.algorithms import direct, k_nomial, ring
+from collalgo.algorithms.radix import primes, square
+from collalgo.schedule import (
+    Group,
+    Step,
+    Steps,
+    as_step,
+    backwards,
+    doublings,
+    lasting,
+    together,
+)
+
+
+def torus(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """Reduce-scatter along each dimension of what is left, then allgather back."""
+    lines = group.lines(dims or square(group.size))
+    for line in lines:
+        yield from ring.reduce_scatter(line)
+    for line in reversed(lines):
+        yield from ring.allgather(line)
+
+
+def torus_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """The torus of three dimensions."""
+    yield from torus(group, dims or square(group.size, 3))
+
+
+def blueconnect(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """The torus of as many dimensions as the number of ranks has factors (Cho 2019)."""
+    yield from torus(group, dims or primes(group.size) or [1])
+
+
+def bcube(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """As BlueConnect, but in each dimension all ranks talk to all at once."""
+    lines = group.lines(dims or primes(group.size) or [1])
+    for line in lines:
+        yield from direct.reduce_scatter(line)
+    for line in reversed(lines):
+        yield from direct.allgather(line)
+
+
+def mesh(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """Allreduce everything along each dimension in turn."""
+    stride = 1
+    for dim in dims or square(group.size):
+        first = group.rank - group.rank // stride % dim * stride
+        line = group.subset(range(first, first + dim * stride, stride))
+        assert line is not None
+        yield from ring.allreduce(line)
+        stride *= dim
+
+
+def mesh_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """The mesh of three dimensions."""
+    yield from mesh(group, dims or square(group.size, 3))
+
+
+def all_axes(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """As many tori as dimensions, each with a part of the data and another axis first.
+
+    So the links of all dimensions are busy all the time (Ying et al. 2018).
+    """
+    dims = list(dims or square(group.size))
+    turns = [dims[i:] + dims[:i] for i in range(len(dims))]
+    shares = group.shares(len(dims))
+    yield from together(
+        *(torus(turned(shares[i], dims, i), turns[i]) for i in range(len(dims)))
+    )
+
+
+def turned(group: Group, dims: Sequence[int], first: int) -> Group:
+    """The group with its positions running along dimension ``first`` first."""
+    strides = [prod(dims[:i]) for i in range(len(dims))]
+    axes = [*range(first, len(dims)), *range(first)]
+    order = [
+        sum(i * strides[axis] for i, axis in zip(place, reversed(axes), strict=True))
+        for place in product(*(range(dims[axis]) for axis in reversed(axes)))
+    ]
+    return group.reordered(order)
+
+
+def rings(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """Sum each line of the first dimensions at one rank; a ring joins the last ones."""
+    *inner, outer = dims or square(group.size)
+    stride = prod(inner)
+    joined = group.subset(range(0, outer * stride, stride))
+    inwards: list[Step] = []
+    for axis, dim in enumerate(inner):
+        line = leaders(group, inner[:axis], dim)
+        steps = k_nomial.reduce(line) if line else None
+        inwards += map(as_step, lasting(len(doublings(dim)), steps))
+    yield from inwards
+    yield from lasting(2 * outer - 2, ring.allreduce(joined) if joined else None)
+    yield from backwards(iter(inwards), combine=False)
+
+
+def leaders(group: Group, below: Sequence[int], dim: int) -> Group | None:
+    """My line along a dimension, if I lead the dimensions below it."""
+    stride = prod(below)
+    if group.rank % stride:
+        return None
+    first = group.rank - group.rank // stride % dim * stride
+    return group.subset(range(first, first + dim * stride, stride))
+
+
+def rings_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """The ring of three levels."""
+    yield from rings(group, dims or square(group.size, 3))

@@ -1,0 +1,69 @@
+"""Binomial and k-nomial trees: with each round k times as many ranks are involved.
+
+>>> from collalgo import verify
+>>> print(verify("binomial", size=8, collective="broadcast"))
+broadcast of 8 ranks: 3 steps, 3 n bytes, 7 links, same bits on every rank
+>>> print(verify("k_nomial", size=16, collective="broadcast"))
+broadcast of 16 ranks: 2 steps, 6 n bytes, 15 links, same bits on every rank
+"""
+
+from collalgo.algorithms import tree
+from collalgo.algorithms.radix import powers
+from collalgo.schedule import Chunks, Group, Steps, backwards, recv, send
+
+
+def shape(group: Group, radix: int) -> list[tree.Round]:
+    """In each round k times nearer children; my parent in the round that I come in."""
+    rounds: list[tree.Round] = []
+    for distance in reversed(powers(group.size, radix)):
+        place = group.rank % (radix * distance)
+        if place == 0:
+            end = min(group.rank + radix * distance, group.size)
+            rounds.append((None, range(group.rank + distance, end, distance)))
+        elif place % distance == 0:
+            rounds.append((group.rank - place, ()))
+        else:
+            rounds.append(tree.IDLE)
+    return rounds
+
+
+def subtree(group: Group, position: int, radix: int) -> Chunks:
+    """The chunks of a position and of all that are below it."""
+    below = [d for d in powers(group.size, radix) if position % (radix * d) == 0]
+    count = radix * below[-1] if below else 1
+    return group.chunks(position, min(position + count, group.size))
+
+
+def broadcast(group: Group, radix: int = 2) -> Steps:
+    """Who has the data passes it on, over a k-th of the distance each time."""
+    yield from tree.broadcast(group, shape(group, radix))
+
+
+def reduce(group: Group, radix: int = 2) -> Steps:
+    """Who has summed its subtree hands the sum to its parent."""
+    yield from tree.reduce(group, shape(group, radix))
+
+
+def scatter(group: Group, radix: int = 2) -> Steps:
+    """Who has the chunks of a range of ranks passes on those of its upper parts."""
+    for parent, children in shape(group, radix):
+        if parent is not None:
+            yield recv(group.peer(parent), subtree(group, group.rank, radix))
+        else:
+            yield tuple(send(group.peer(i), subtree(group, i, radix)) for i in children)
+
+
+def gather(group: Group, radix: int = 2) -> Steps:
+    """A scatter backwards."""
+    yield from backwards(scatter(group, radix), combine=False)
+
+
+def allreduce(group: Group, radix: int = 2) -> Steps:
+    """Sum at the root of a tree, then pass the sum back down."""
+    yield from reduce(group, radix)
+    yield from broadcast(group, radix)
+
+
+def barrier(group: Group, radix: int = 2) -> Steps:
+    """An allreduce of nothing."""
+    yield from allreduce(group.tokens, radix)

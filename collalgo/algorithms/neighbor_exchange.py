@@ -1,0 +1,27 @@
+"""Neighbor exchange: pairs of chunks in n/2 steps with two neighbours (Chen 2005).
+
+>>> from collalgo import verify
+>>> print(verify("neighbor_exchange", size=8, collective="allgather"))
+allgather of 8 ranks: 4 steps, 7/8 n bytes, 16 links, same bits on every rank
+"""
+
+from collalgo.schedule import Chunks, Group, Steps, recv, send
+
+
+def allgather(group: Group) -> Steps:
+    """Swap chunks with one neighbour, then by turns the pair that came last."""
+    mine = group.rank - group.rank % 2
+    sign = -1 if group.rank % 2 else 1
+
+    def pair(step: int) -> Chunks:
+        """What comes in a step: pairs from both sides by turns, ever farther."""
+        start = mine + sign * (step if step % 2 == 0 else -step - 1)
+        return group.chunks(start, start + 2)
+
+    for step in range(group.size // 2):
+        peer = group.peer(group.rank - sign if step % 2 else group.rank + sign)
+        if step == 0:
+            other = group.chunk(group.rank + sign)
+            yield send(peer, group.chunk(group.rank)), recv(peer, other)
+        else:
+            yield send(peer, pair(step - 1)), recv(peer, pair(step))

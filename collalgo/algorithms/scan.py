@@ -1,0 +1,80 @@
+"""Scans: rank r gets the sum of the ranks up to r, or, exclusive, of those before it.
+
+>>> from collalgo import verify
+>>> print(verify("recursive_doubling", size=12, collective="scan"))
+scan of 12 ranks: 4 steps, 4 n bytes, 33 links, same bits on every rank
+>>> proof = verify("123_doubling", size=36, collective="exscan")
+>>> proof.rounds
+6
+"""
+
+from collalgo.algorithms import linear
+from collalgo.schedule import (
+    Group,
+    ScheduleFunction,
+    Steps,
+    doublings,
+    recv,
+    recv_reduce,
+    send,
+    spare,
+)
+
+
+def scan(group: Group) -> Steps:
+    """The sum of the 1, 2, 4, ... ranks up to me goes on by as many ranks."""
+    for distance in doublings(group.size):
+        yield from shift(group, distance)
+
+
+def shift(group: Group, distance: int, *, replace: bool = False) -> Steps:
+    """Send what I have by a distance up the ranks, and take what comes from below."""
+    take = recv if replace else recv_reduce
+    above, below = group.rank + distance, group.rank - distance
+    yield (
+        *(send(group.peer(i), group.whole) for i in [above] if i < group.size),
+        *(take(group.peer(i), group.whole) for i in [below] if i >= 0),
+    )
+
+
+def shifted(group: Group, inclusive: ScheduleFunction) -> Steps:
+    """Pass everything on by one rank, then scan without the first."""
+    yield from shift(group, 1, replace=True)
+    rest = group.subset(range(1, group.size))
+    if rest is not None:
+        yield from inclusive(rest)
+
+
+def exscan(group: Group) -> Steps:
+    """Shift by one, then recursive doubling."""
+    yield from shifted(group, scan)
+
+
+def linear_exscan(group: Group) -> Steps:
+    """Shift by one, then from rank to rank."""
+    yield from shifted(group, linear.scan)
+
+
+def one_two_three(group: Group) -> Steps:
+    """Skips of 1, 2, 3, 6, 12, ... and one op fewer than rounds (Traeff 2025).
+
+    The second skip carries the sum of what came and of my own, made in a spare buffer.
+    """
+    rank, size = group.rank, group.size
+    before, both = group.whole, spare(group.whole)
+    carries = rank + 2 < size
+    yield (
+        *(send(group.peer(i), before) for i in [rank + 1] if i < size),
+        *([send(group.me, before), recv(group.me, both)] if carries else []),
+        *(recv(group.peer(i), before) for i in [rank - 1] if i >= 0),
+    )
+    adds = [send(group.me, before), recv_reduce(group.me, both)]
+    yield tuple(adds if carries and rank else [])
+    yield (
+        *(send(group.peer(i), both) for i in [rank + 2] if carries),
+        *(recv_reduce(group.peer(i), before) for i in [rank - 2] if i >= 0),
+    )
+    rest = group.subset(range(1, size))
+    if rest is not None:
+        for distance in (3 * d for d in doublings(size) if 3 * d <= rest.size - 1):
+            yield from shift(rest, distance)

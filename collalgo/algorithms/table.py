@@ -1,0 +1,283 @@
+"""The one table of algorithms: tests, selection, bench, docs and the CLI iterate it."""
+
+import ast
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from collalgo.collective import COLLECTIVES
+from collalgo.errors import AlgorithmNotApplicable
+from collalgo.schedule import Group, ScheduleFunction, Steps, staggered, together
+
+#: Parameters that every algorithm has, whatever its own.
+COMMON = ("segments", "lanes", "order")
+
+
+def _none(_: int) -> None:
+    """No number of ranks is an obstacle."""
+
+
+class Algorithm(NamedTuple):
+    """A row of the table.
+
+    Attributes
+    ----------
+    collective, name : str
+        What it does, and what it is called.
+    function : callable
+        The generator function of its steps.
+    parameters : tuple of pairs
+        The parameters that it has by default, by their names.
+    obstacle : callable
+        Says why so many ranks will not do, or gives None.
+    serial : bool
+        Whether all contributions to a result are combined at once in the order of the
+        ranks, so that the result is the same whatever the size and the topology.
+    levels : bool
+        Whether it is meant for machines of several levels, as hosts with several ranks.
+    sized : callable, optional
+        Gives the parameters that follow from the bytes of all blocks.
+    unproved : bool
+        Whether no test of the library proves it, so that it is proved when it is used.
+    """
+
+    collective: str
+    name: str
+    function: ScheduleFunction
+    parameters: tuple[tuple[str, Any], ...] = ()
+    obstacle: Callable[[int], str | None] = _none
+    serial: bool = False
+    levels: bool = False
+    sized: Callable[[Sequence[int]], dict[str, Any]] | None = None
+    unproved: bool = False
+
+    @property
+    def story(self) -> str:
+        """The algorithm in one sentence."""
+        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+
+    def schedule(self, group: Group, **parameters: Any) -> Steps:
+        """The steps with these parameters, beside those of the row.
+
+        ``lanes`` runs the algorithm on so many parts of the data side by side,
+        ``segments`` on so many parts of each in a pipeline; ``order`` gives the ranks
+        in the order in which the algorithm is to count them.
+        """
+        chosen = {**dict(self.parameters), **parameters}
+        segments, lanes = chosen.pop("segments", 1), chosen.pop("lanes", 1)
+        order = chosen.pop("order", None)
+        if order is not None:
+            group = self._in_order(group, order)
+
+        def pipeline(part: Group) -> Steps:
+            if segments == 1:
+                return self.function(part, **chosen)
+            pieces = self._cut(part, segments)
+            return staggered(*(self.function(piece, **chosen) for piece in pieces))
+
+        if lanes == 1:
+            return pipeline(group)
+        return together(*map(pipeline, self._cut(group, lanes)))
+
+    def _in_order(self, group: Group, order: Sequence[int]) -> Group:
+        """The group in an order of ranks; where there is a root, counted from it on."""
+        if self.collective in ("scan", "exscan"):
+            raise AlgorithmNotApplicable(
+                f"{self.collective} is made in the order of the ranks; pass no order"
+            )
+        if sorted(order) != list(range(group.size)):
+            raise AlgorithmNotApplicable(
+                f"order {list(order)} must name each of the {group.size} ranks once"
+            )
+        if COLLECTIVES[self.collective].rooted:
+            first = list(order).index(group.peer(0))
+            order = [*order[first:], *order[:first]]
+        return group.reordered([group.position(rank) for rank in order])
+
+    def _cut(self, group: Group, count: int) -> list[Group]:
+        """Cut what a group shares: each block if blocks matter, else the whole."""
+        if count == 1:
+            return [group]
+        owned = COLLECTIVES[self.collective].blocks
+        return group.segments(count) if owned else group.shares(count)
+
+    def having(self, parameters: dict[str, Any]) -> "Algorithm":
+        """The row with other parameters, and a name that says so."""
+        known = [*inspect.signature(self.function).parameters][1:]
+        for name in parameters:
+            if name not in (*known, *COMMON):
+                raise AlgorithmNotApplicable(
+                    f"{self.collective}: {self.name} has no parameter {name!r}; it has "
+                    + ", ".join((*known, *COMMON)),
+                    collective=self.collective,
+                )
+        values = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
+        merged = {**dict(self.parameters), **parameters}
+        return self._replace(
+            name=f"{self.name}({values})",
+            parameters=tuple(merged.items()),
+            sized=None,
+            unproved=True,
+        )
+
+
+ALGORITHMS: list[Algorithm] = []
+
+
+def add(
+    collective: str,
+    name: str,
+    function: ScheduleFunction,
+    *,
+    obstacle: Callable[[int], str | None] = _none,
+    serial: bool = False,
+    levels: bool = False,
+    sized: Callable[[Sequence[int]], dict[str, Any]] | None = None,
+    unproved: bool = False,
+    **parameters: Any,
+) -> Algorithm:
+    """Add a row to the table; see :class:`Algorithm`."""
+    row = Algorithm(
+        collective,
+        name,
+        function,
+        tuple(parameters.items()),
+        obstacle,
+        serial,
+        levels,
+        sized,
+        unproved,
+    )
+    ALGORITHMS.append(row)
+    return row
+
+
+def algorithm(
+    collective: str,
+    name: str,
+    *,
+    obstacle: Callable[[int], str | None] = _none,
+    **parameters: Any,
+) -> Callable[[ScheduleFunction], ScheduleFunction]:
+    """Add the decorated schedule function to the table, under a name of your own.
+
+    It can be used at once as ``algorithm=name``, is priced by :func:`collalgo.select`,
+    and is proved before it moves a byte.
+
+    Parameters
+    ----------
+    collective
+        What it does: ``"allreduce"``, ``"broadcast"``, ...
+    name
+        What to call it.
+    obstacle
+        Says why a number of ranks will not do, or gives None.
+    **parameters
+        Passed on to the function, unless a call gives others.
+
+    Raises
+    ------
+    ValueError
+        If there is no such collective, or another algorithm has the name.
+
+    Examples
+    --------
+    >>> from collalgo import algorithm, recv, send, verify
+    >>> @algorithm("broadcast", "relay")
+    ... def relay(group):
+    ...     for rank in range(1, group.size):
+    ...         if group.rank == rank - 1:
+    ...             yield send(group.right, group.whole)
+    ...         elif group.rank == rank:
+    ...             yield recv(group.left, group.whole)
+    >>> print(verify("relay", size=3))
+    broadcast of 3 ranks: 2 steps, 2 n bytes, 2 links, same bits on every rank
+    """
+    if collective not in COLLECTIVES:
+        raise ValueError(
+            f"unknown collective {collective!r}; choose one of {', '.join(COLLECTIVES)}"
+        )
+    if not name.isidentifier():
+        raise ValueError(f"{name!r} is no name; use letters, digits and underscores")
+
+    def register(function: ScheduleFunction) -> ScheduleFunction:
+        for row in candidates(collective):
+            if row.name == name:
+                if not (row.unproved and _same(row.function, function)):
+                    raise ValueError(
+                        f"{collective} has an algorithm {name!r} already; choose "
+                        "another name"
+                    )
+                ALGORITHMS.remove(row)
+        add(
+            collective,
+            name,
+            function,
+            obstacle=obstacle,
+            unproved=True,
+            **parameters,
+        )
+        return function
+
+    return register
+
+
+def _same(old: ScheduleFunction, new: ScheduleFunction) -> bool:
+    """Whether a function is another's next version, as when a file is loaded again."""
+    return (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
+
+
+def candidates(collective: str) -> list[Algorithm]:
+    """All rows for ``collective``, in the order of the table."""
+    return [row for row in ALGORITHMS if row.collective == collective]
+
+
+def find(collective: str, name: str, size: int) -> Algorithm:
+    """The row for ``name``, which may give parameters: ``"k_nomial(radix=8)"``.
+
+    Raises
+    ------
+    AlgorithmNotApplicable
+        If there is no such row, or it cannot run with ``size`` ranks.
+    """
+    plain, parameters = parse(name)
+    rows = {row.name: row for row in candidates(collective)}
+    able = ", ".join(n for n, row in rows.items() if row.obstacle(size) is None)
+    if plain not in rows:
+        raise AlgorithmNotApplicable(
+            f"{collective}: there is no algorithm {name!r}; choose one of {able}",
+            collective=collective,
+        )
+    if obstacle := rows[plain].obstacle(size):
+        raise AlgorithmNotApplicable(
+            f"{collective}: {plain} {obstacle}; choose one of {able}",
+            collective=collective,
+        )
+    return rows[plain].having(parameters) if parameters else rows[plain]
+
+
+def parse(name: str) -> tuple[str, dict[str, Any]]:
+    """The parts of ``name(key=value, ...)``; values are literals of Python.
+
+    >>> parse("ring(segments=4)")
+    ('ring', {'segments': 4})
+    """
+    plain, bracket, rest = name.partition("(")
+    if not bracket:
+        return name, {}
+    try:
+        call = ast.parse(f"f({rest}", mode="eval").body
+        assert isinstance(call, ast.Call)
+        assert not call.args
+        return plain, {
+            str(k.arg): _frozen(ast.literal_eval(k.value)) for k in call.keywords
+        }
+    except (AssertionError, SyntaxError, ValueError, MemoryError, RecursionError):
+        raise AlgorithmNotApplicable(
+            f"{name!r} is no name of an algorithm; write name(parameter=value, ...)"
+        ) from None
+
+
+def _frozen(value: Any) -> Any:
+    """A literal with tuples in place of lists, so that it can be remembered."""
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

@@ -1,0 +1,71 @@
+"""Along a tree: what trees of any shape have in common.
+
+A shape is seen from one position, round by round: from which parent data comes in a
+round of a broadcast, and to which children it goes. All positions count all rounds.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TypeAlias
+
+from collalgo.schedule import Group, Steps, backwards, recv, send
+
+#: The parent to receive from in a round, and the children to send to.
+Round: TypeAlias = tuple[int | None, Sequence[int]]
+
+IDLE: Round = (None, ())
+
+
+def by_depth(
+    depth: int, height: int, parent: int | None, children: Sequence[int]
+) -> list[Round]:
+    """The rounds of a tree in which all children of a rank are served at once.
+
+    Parameters
+    ----------
+    depth
+        How many ranks are above me.
+    height
+        The largest depth.
+    parent, children
+        Those of mine.
+    """
+    rounds = [IDLE] * height
+    if parent is not None:
+        rounds[depth - 1] = parent, ()
+    if children:
+        rounds[depth] = None, children
+    return rounds
+
+
+@cache
+def of_parents(parents: tuple[int | None, ...]) -> list[list[Round]]:
+    """The shapes of a tree for all its positions, from the parents of these."""
+    children: list[list[int]] = [[] for _ in parents]
+    for position, parent in enumerate(parents):
+        if parent is not None:
+            children[parent].append(position)
+    depths = {parents.index(None): 0}
+    for above in (order := list(depths)):
+        depths |= dict.fromkeys(children[above], depths[above] + 1)
+        order += children[above]
+    height = max(depths.values())
+    return [
+        by_depth(depths[i], height, parents[i], children[i])
+        for i in range(len(parents))
+        if i in depths
+    ]
+
+
+def broadcast(group: Group, shape: Iterable[Round]) -> Steps:
+    """What comes from the parent goes on to the children."""
+    for parent, children in shape:
+        if parent is not None:
+            yield recv(group.peer(parent), group.whole)
+        else:
+            yield tuple(send(group.peer(child), group.whole) for child in children)
+
+
+def reduce(group: Group, shape: Iterable[Round]) -> Steps:
+    """What comes from the children is summed with my own and goes to the parent."""
+    yield from backwards(broadcast(group, shape))

@@ -1,0 +1,1 @@
+"""The collectives as methods of a communicator."""

@@ -1,0 +1,1 @@
+"""The collectives as functions that find their communicator."""
