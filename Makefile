@@ -6,7 +6,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard collalgo/_kernels/*.pyx \
 	collalgo/_kernels/*.pxd collalgo/_kernels/*.h)
 
-.PHONY: demo test lint types format build clean
+.PHONY: demo test lint types format docs build clean
 
 demo: .venv/installed
 	$(BIN)/collalgo run -n 4 examples/digits.py
@@ -28,6 +28,9 @@ types: .venv/installed
 format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: .venv/installed
+	$(BIN)/python docs/generate.py
 
 build: .venv/installed
 	$(BIN)/python -m build

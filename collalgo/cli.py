@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from collalgo import drawing
-from collalgo.algorithms import ALGORITHMS, Algorithm, find
+from collalgo.algorithms import ALGORITHMS, Algorithm, named
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import CollalgoError
 from collalgo.launch.run import run as run_ranks
@@ -123,7 +123,7 @@ def _meant(
         of_name = {row.collective for row in rows if row.name == plain}
         try:
             rows = [
-                find(each, algorithm, 2)
+                named(each, algorithm)
                 for each in COLLECTIVES
                 if each in of_name or each == collective
             ]

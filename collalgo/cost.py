@@ -18,8 +18,8 @@ def price(
     A step first sends (one message for each peer, one copy for each chunk) and then
     receives what has come; a message takes the latency of the machine. Where there
     are more ranks than cores, a message costs a switch between ranks, and all the work
-    together is spread over the cores: neither that nor the longest chain of messages
-    can be beaten.
+    is spread over the cores: what a core does not do of the longest chain of messages
+    is done meanwhile (Graham's bound for greedy scheduling).
     """
     replay = Replay(schedules)
     sends, takes, reduces = replay.kind == 0, replay.kind == 1, replay.kind == 2
@@ -34,11 +34,12 @@ def price(
     crowded = len(schedules) > machine.cores
     latency = machine.switch if crowded else machine.latency
     total = (sending + receiving).sum(axis=0)
-    if crowded:
-        total += machine.switch * np.count_nonzero(replay.total(~sends))
     longest = replay.longest(sending, receiving, latency)
-    priced: Reals = np.maximum(longest, total / machine.cores)
-    return priced
+    if not crowded:
+        return longest
+    total += machine.switch * np.count_nonzero(replay.total(~sends))
+    spread: Reals = (total + (machine.cores - 1) * longest) / machine.cores
+    return spread
 
 
 def posted(replay: Replay) -> NDArray[np.bool_]:

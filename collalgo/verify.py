@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from collalgo.algorithms import ALGORITHMS, find
 from collalgo.collective import COLLECTIVES, Collective
+from collalgo.errors import AlgorithmNotApplicable
 from collalgo.prover import Proof, Prover
 from collalgo.schedule import ScheduleFunction, trace
 
@@ -66,9 +67,24 @@ def verify(
 def prove_once(
     algorithm: ScheduleFunction, size: int, collective: str, root: int = 0
 ) -> None:
-    """Prove a schedule that no test has proved, if the ranks are not too many."""
-    if size <= PROVED:
-        verify(algorithm, size=size, collective=collective, root=root)
+    """Prove a schedule that no test has proved, if the ranks are not too many.
+
+    Raises
+    ------
+    ScheduleError
+        If it is wrong.
+    AlgorithmNotApplicable
+        If it is an allreduce that would give the ranks results of other bits.
+    """
+    if size > PROVED:
+        return
+    proof = verify(algorithm, size=size, collective=collective, root=root)
+    if collective == "allreduce" and not proof.consistent:
+        raise AlgorithmNotApplicable(
+            f"allreduce: with {size} ranks the algorithm would give other bits on other "
+            "ranks, because they combine the same contributions in other orders",
+            collective=collective,
+        )
 
 
 def _promise(algorithm: str | ScheduleFunction, collective: str | None) -> Collective:

@@ -185,7 +185,9 @@ def test_lanes_match_on_their_own():
 
 
 def test_an_unknown_name_lists_the_choices():
-    with pytest.raises(AlgorithmNotApplicable, match="choose one of ring, segmented"):
+    with pytest.raises(
+        AlgorithmNotApplicable, match="choose one of one_shot, two_shot, ring"
+    ):
         verify("rings", size=2, collective="allreduce")
 
 

@@ -35,9 +35,10 @@ from collalgo.algorithms.table import (
     algorithm,
     candidates,
     find,
+    named,
 )
 
-__all__ = ["ALGORITHMS", "Algorithm", "add", "algorithm", "candidates", "find"]
+__all__ = ["ALGORITHMS", "Algorithm", "add", "algorithm", "candidates", "find", "named"]
 
 
 def even(size: int) -> str | None:
@@ -47,6 +48,8 @@ def even(size: int) -> str | None:
     return None
 
 
+add("allreduce", "one_shot", direct.one_shot, serial=True)
+add("allreduce", "two_shot", direct.two_shot, serial=True)
 add("allreduce", "ring", ring.allreduce)
 add("allreduce", "segmented_ring", ring.allreduce, segments=4)
 add("allreduce", "bidirectional_ring", ring.bidirectional)
@@ -55,8 +58,6 @@ add("allreduce", "halving_doubling", halving_doubling.allreduce)
 add("allreduce", "k_ary_halving_doubling", halving_doubling.allreduce, radix=4)
 add("allreduce", "recursive_doubling", recursive_multiplying.allreduce)
 add("allreduce", "recursive_multiplying", recursive_multiplying.allreduce, radix=4)
-add("allreduce", "one_shot", direct.one_shot, serial=True)
-add("allreduce", "two_shot", direct.two_shot, serial=True)
 add("allreduce", "linear", linear.allreduce, serial=True)
 add("allreduce", "reduce_broadcast", k_nomial.allreduce)
 add("allreduce", "binary_blocks", binary_blocks.allreduce)

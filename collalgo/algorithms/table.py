@@ -232,28 +232,41 @@ def candidates(collective: str) -> list[Algorithm]:
     return [row for row in ALGORITHMS if row.collective == collective]
 
 
-def find(collective: str, name: str, size: int) -> Algorithm:
+def named(collective: str, name: str) -> Algorithm:
     """The row for ``name``, which may give parameters: ``"k_nomial(radix=8)"``.
 
     Raises
     ------
     AlgorithmNotApplicable
-        If there is no such row, or it cannot run with ``size`` ranks.
+        If there is no such row, or it has no such parameter.
     """
     plain, parameters = parse(name)
     rows = {row.name: row for row in candidates(collective)}
-    able = ", ".join(n for n, row in rows.items() if row.obstacle(size) is None)
     if plain not in rows:
         raise AlgorithmNotApplicable(
-            f"{collective}: there is no algorithm {name!r}; choose one of {able}",
-            collective=collective,
-        )
-    if obstacle := rows[plain].obstacle(size):
-        raise AlgorithmNotApplicable(
-            f"{collective}: {plain} {obstacle}; choose one of {able}",
+            f"{collective}: there is no algorithm {name!r}; choose one of "
+            + ", ".join(rows),
             collective=collective,
         )
     return rows[plain].having(parameters) if parameters else rows[plain]
+
+
+def find(collective: str, name: str, size: int) -> Algorithm:
+    """The row for ``name`` if it can run with ``size`` ranks.
+
+    Raises
+    ------
+    AlgorithmNotApplicable
+        If there is no such row, or it cannot.
+    """
+    row = named(collective, name)
+    if obstacle := row.obstacle(size):
+        able = [r.name for r in candidates(collective) if r.obstacle(size) is None]
+        raise AlgorithmNotApplicable(
+            f"{collective}: {row.name} {obstacle}; choose one of {', '.join(able)}",
+            collective=collective,
+        )
+    return row
 
 
 def parse(name: str) -> tuple[str, dict[str, Any]]:
@@ -268,7 +281,9 @@ def parse(name: str) -> tuple[str, dict[str, Any]]:
     try:
         call = ast.parse(f"f({rest}", mode="eval").body
         assert isinstance(call, ast.Call)
+        assert isinstance(call.func, ast.Name)
         assert not call.args
+        assert all(k.arg for k in call.keywords)
         return plain, {
             str(k.arg): _frozen(ast.literal_eval(k.value)) for k in call.keywords
         }
