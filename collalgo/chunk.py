@@ -44,23 +44,24 @@ def divide(chunks: Chunks, pieces: int) -> list[Chunks]:
 
 
 def merge(chunks: Iterable[Chunk]) -> Chunks:
-    """Sort chunks by their place in the buffer, join those that touch, cancel."""
+    """Sort chunks by their place in the buffer, join those that touch, cancel.
+
+    Equal pieces of the buffer give equal chunks, whatever they were called before.
+    """
     chunks = tuple(chunks)
-    if len(chunks) == 1:
-        return (cancelled(*chunks[0]),)
     grid = lcm(*{chunk.parts for chunk in chunks})
-    joined: list[tuple[int, int, int]] = []
-    for number, start, stop in sorted(
-        (c.spare, c.start * grid // c.parts, c.stop * grid // c.parts) for c in chunks
-    ):
-        if joined and joined[-1][::2] == (number, start):
-            joined[-1] = number, joined[-1][1], stop
+    pieces = sorted(
+        (number, start * (grid // parts), stop * (grid // parts))
+        for start, stop, parts, number in chunks
+    )
+    runs: list[tuple[int, int, int]] = []
+    for piece in pieces:
+        if runs and runs[-1][::2] == piece[:2]:
+            runs[-1] = *runs[-1][:2], piece[2]
         else:
-            joined.append((number, start, stop))
-    return tuple(cancelled(start, stop, grid, number) for number, start, stop in joined)
-
-
-def cancelled(start: int, stop: int, parts: int, number: int) -> Chunk:
-    """The chunk in lowest terms, so that equal pieces are equal chunks."""
-    factor = gcd(start, stop, parts)
-    return Chunk(start // factor, stop // factor, parts // factor, number)
+            runs.append(piece)
+    factor = gcd(grid, *(bound for run in runs for bound in run[1:]))
+    return tuple(
+        Chunk(start // factor, stop // factor, grid // factor, number)
+        for number, start, stop in runs
+    )

@@ -144,7 +144,8 @@ class Group:
 
     def chunks_of(self, positions: Iterable[int]) -> Chunks:
         """The chunks of any positions."""
-        return tuple(chain.from_iterable(map(self.chunk, positions)))
+        parts = self._roster.parts
+        return tuple(chain.from_iterable(parts[i % self.size] for i in positions))
 
     @property
     def whole(self) -> Chunks:

@@ -81,8 +81,8 @@ def prove_once(
     proof = verify(algorithm, size=size, collective=collective, root=root)
     if collective == "allreduce" and not proof.consistent:
         raise AlgorithmNotApplicable(
-            f"allreduce: with {size} ranks the algorithm would give other bits on other "
-            "ranks, because they combine the same contributions in other orders",
+            f"allreduce: with {size} ranks the algorithm gives other bits on other "
+            "ranks, which combine the same contributions in other orders",
             collective=collective,
         )
 

@@ -1,4 +1,4 @@
-"""reproducible=True: the bits of the sum in the order of the ranks, however it is made."""
+"""reproducible=True: the bits of the sum in the order of the ranks."""
 
 from functools import reduce
 

@@ -89,6 +89,8 @@ def hand_over(group: Group, pairs: int, loan: Loan, lender: Verb, actor: Verb) -
 
 def core(group: Group, pairs: int, owned: bool) -> Group:
     """The ranks that act, seen from one of them."""
+    if pairs == 0:
+        return group
     teams = [(2 * i, 2 * i + 1) for i in range(pairs)]
     singles = [(i,) for i in range(2 * pairs, group.size)]
     if owned:

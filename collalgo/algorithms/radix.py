@@ -1,5 +1,7 @@
 """Numbers of ranks written in digits: what multi-way algorithms count by."""
 
+from functools import cache
+
 
 def powers(size: int, radix: int) -> list[int]:
     """The distances 1, radix, radix squared, ... below ``size``."""
@@ -11,16 +13,18 @@ def powers(size: int, radix: int) -> list[int]:
     return distances
 
 
-def factors(size: int, radix: int) -> list[int]:
+@cache
+def factors(size: int, radix: int) -> tuple[int, ...]:
     """The factors of ``size`` of at most ``radix``, the largest first."""
     found = []
     for factor in range(radix, 1, -1):
         while size % factor == 0:
             found.append(factor)
             size //= factor
-    return found
+    return tuple(found)
 
 
+@cache
 def smooth(size: int, radix: int = 2) -> int:
     """The largest number up to ``size`` that is a product of factors up to ``radix``.
 
