@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import chain
 
-from collalgo.chunk import Chunk, Chunks, divide
+from collalgo.chunk import Chunk, Chunks, divide, merge
 from collalgo.errors import ScheduleError
 
 
@@ -32,6 +32,7 @@ class Roster:
         self.block_piece = block_piece
         self.size = len(ranks)
         self._views: dict[Hashable, Roster] = {}
+        self._runs: dict[tuple[int, int], Chunks] = {}
 
     def view(self, key: Hashable, make: Callable[[], "Roster"]) -> "Roster":
         """What ``make`` gives, made once for every ``key``."""
@@ -45,7 +46,8 @@ class Roster:
 
     @cached_property
     def whole(self) -> Chunks:
-        return self.chunks(0, self.size)
+        everything = self.chunks(0, self.size)
+        return everything if len(everything) == 1 else merge(everything)
 
     @cached_property
     def _reach(self) -> list[int] | None:
@@ -63,6 +65,9 @@ class Roster:
         return reach
 
     def chunks(self, start: int, stop: int) -> Chunks:
+        key = start, stop
+        if key in self._runs:
+            return self._runs[key]
         found: list[Chunk] = []
         while start < stop:
             first = start % self.size
@@ -74,7 +79,7 @@ class Roster:
             (begin,), (end,) = self.parts[first], self.parts[first + count - 1]
             found.append(begin._replace(stop=end.stop))
             start += count
-        return tuple(found)
+        return self._runs.setdefault(key, tuple(found))
 
     def anew(self, positions: Sequence[int], chunks: Chunks) -> "Roster":
         """Share ``chunks`` among ``positions``, whoever they belonged to."""

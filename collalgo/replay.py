@@ -80,13 +80,15 @@ class Replay:
         self.transfers = transfers
         self.step = np.repeat(np.arange(len(steps)), [len(step) for step in steps])
         number = {Kind.SEND: 0, Kind.RECV: 1, Kind.RECV_REDUCE: 2}
-        seen: dict[Chunks, int] = {}
+        seen: dict[int, int] = {}  # by identity: large tuples are slow to hash
         columns = np.empty((4, len(transfers)), np.int64)
         columns[0] = [t[1] for t in transfers]
         columns[1] = [t[3] for t in transfers]
         columns[2] = [number[t[0]] for t in transfers]
         columns[3] = [
-            seen[t[2]] if t[2] in seen else seen.setdefault(t[2], self._place(t[2]))
+            seen[i]
+            if (i := id(t[2])) in seen
+            else seen.setdefault(i, self._place(t[2]))
             for t in transfers
         ]
         self.peer, self.lane, self.kind, self.place = columns

@@ -1,0 +1,212 @@
+"""The calls that scatter, gather, swap and scan: shapes, memory, what is refused."""
+
+from time import sleep
+
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo import CollectiveTimeout, MismatchError, threads
+
+RANKS = 3
+
+
+def test_the_functions_are_the_methods():
+    def on_each_rank(comm):
+        rank, size = comm.rank, comm.size
+        x = np.full(2, rank)
+        got = collalgo.gather(x, comm, root=1)
+        assert (got is None) == (rank != 1)
+        got = collalgo.gatherv(x[: rank % 3], comm, root=1)
+        assert got is None or got.tolist() == [1, 2, 2]
+        table = np.arange(2 * size).reshape(size, 2) if rank == 1 else np.zeros(2, int)
+        assert collalgo.scatter(table, comm, root=1).tolist() == [
+            2 * rank,
+            2 * rank + 1,
+        ]
+        rows = np.arange(size) if rank == 0 else np.empty(1, int)
+        assert collalgo.scatterv(rows, comm).tolist() == [rank]
+        assert collalgo.alltoall(np.arange(size) + 10 * rank, comm).tolist() == [
+            rank + 10 * i for i in range(size)
+        ]
+        counts = [1] * size
+        assert (
+            collalgo.alltoallv(np.arange(size), comm, counts).tolist() == [rank] * size
+        )
+        assert collalgo.scan(np.array([2]), comm, "prod").tolist() == [2 ** (rank + 1)]
+        assert collalgo.exscan(np.array([2]), comm).tolist() == [2 * rank or 2]
+
+    threads(on_each_rank, RANKS)
+
+
+def test_shapes_of_more_than_one_axis():
+    def on_each_rank(comm):
+        rank, size = comm.rank, comm.size
+        x = np.full((2, 3), rank, np.int16)
+        assert comm.alltoallv(
+            np.repeat(x[None], size, axis=0).reshape(2 * size, 3), [2] * size
+        ).shape == (2 * size, 3)
+        got = comm.gatherv(x[:rank], root=2)
+        assert got is None or got.shape == (0 + 1 + 2, 3)
+        source = np.arange(size * 6).reshape(size, 2, 3) if rank == 0 else x.astype(int)
+        assert (
+            comm.scatter(source).tolist()
+            == np.arange(6).reshape(2, 3).__add__(6 * rank).tolist()
+        )
+        assert comm.gather(np.array(rank), root=0) is None or rank == 0
+
+    threads(on_each_rank, RANKS)
+
+
+def test_arrays_that_are_not_contiguous_are_packed_and_unpacked():
+    def on_each_rank(comm):
+        rank, size = comm.rank, comm.size
+        columns = np.arange(4 * size).reshape(size, 4)[:, ::2] + 100 * rank
+        swapped = comm.alltoall(columns)
+        assert swapped[:, 0].tolist() == [4 * rank + 100 * i for i in range(size)]
+        wide = np.zeros((size, 4), int)
+        comm.alltoall(columns, out=wide[:, 1::2])
+        assert wide[:, 1::2].tolist() == swapped.tolist()
+        assert not wide[:, ::2].any()
+        mine = np.zeros(6)[::2]
+        source = (
+            np.arange(2 * size * 3.0).reshape(2 * size, 3)[::2] if rank == 1 else mine
+        )
+        got = comm.scatter(source, root=1)
+        assert got.tolist() == [6 * rank, 6 * rank + 1, 6 * rank + 2]
+        got = comm.gather(mine, root=2)
+        assert got is None or got[0].tolist() == [0, 1, 2]
+        one = np.ones(8)[::2]
+        assert comm.scan(one) is one
+        assert one.tolist() == [rank + 1.0] * 4
+
+    threads(on_each_rank, RANKS)
+
+
+def test_the_root_of_a_scatter_only_reads():
+    def on_each_rank(comm):
+        source = np.arange(comm.size)
+        source.flags.writeable = False
+        if comm.rank:
+            source = np.zeros((), source.dtype)
+        assert comm.scatter(source) == comm.rank
+        if comm.rank == 0:
+            with pytest.raises(ValueError, match="read-only"):
+                comm.group([0]).scan(source)
+
+    threads(on_each_rank, RANKS)
+
+
+def test_what_each_call_refuses_before_it_sends():
+    def on_each_rank(comm):
+        x = np.ones(4)
+        with pytest.raises(ValueError, match="length 4, which is no multiple of the 3"):
+            comm.alltoall(x)
+        with pytest.raises(
+            ValueError, match="out overlaps buf; pass an array with mem"
+        ):
+            comm.alltoall(x[:3], out=x[:3])
+        with pytest.raises(ValueError, match="add up to 3; they must be equal"):
+            comm.alltoallv(x, np.ones((3, 3), int))
+        with pytest.raises(ValueError, match=r"counts of shape \(2,\) must be the 3"):
+            comm.alltoallv(x, [2, 2])
+        with pytest.raises(ValueError, match="none negative"):
+            comm.alltoallv(x, [[-1, 5, 0]] * 3)
+        with pytest.raises(ValueError, match="axis 0 of the root's array has length 4"):
+            comm.scatter(x, root=comm.rank)
+        with pytest.raises(ValueError, match=r"passed 4 rows but counts \[1, 1, 1\]"):
+            comm.scatterv(x, [1, 1, 1], root=comm.rank)
+        with pytest.raises(ValueError, match="scan has no op 'avg'"):
+            comm.scan(x, "avg")
+        with pytest.raises(
+            TypeError, match="out has dtype float32 but buf has float64"
+        ):
+            comm.exscan(x, out=x.astype(np.float32))
+        with pytest.raises(
+            ValueError, match=r"out has shape \(4,\) but the result has"
+        ):
+            comm.gather(x, root=comm.rank, out=x)
+        with pytest.raises(ValueError, match="root 3 is out of range"):
+            comm.gather(x, root=3)
+        with pytest.raises(TypeError, match="scatter: needs an array"):
+            comm.scatter([1, 2, 3])
+
+    threads(on_each_rank, RANKS)
+
+
+def test_counts_of_a_scatterv_that_do_not_fit_are_told_to_every_rank():
+    def on_each_rank(comm):
+        rows = 2 if comm.rank == 0 else 5
+        with pytest.raises(ValueError, match="none negative"):
+            comm.scatterv(np.zeros(rows))
+
+    threads(on_each_rank, RANKS)
+
+
+def test_different_calls_are_caught():
+    def different_counts(comm):
+        with pytest.raises(MismatchError, match=r"passed [68] elements but"):
+            comm.alltoall(np.ones(6 if comm.rank == 0 else 8))
+
+    def different_tables(comm):
+        table = np.ones((2, 2), int)
+        if comm.rank:
+            table[0, 0], table[1, 0] = 0, 2
+        with pytest.raises(MismatchError, match="different counts"):
+            comm.alltoallv(np.ones(2 + comm.rank), table)
+
+    def scan_and_exscan(comm):
+        """Rank 0 only sends: it learns of it when it next waits."""
+        with pytest.raises(MismatchError, match=r"called (ex)?scan but rank"):
+            getattr(comm, "scan" if comm.rank else "exscan")(np.ones(2))
+            comm.barrier()
+
+    for calls in (different_counts, different_tables, scan_and_exscan):
+        threads(calls, 2)
+
+
+def test_a_missing_rank_is_named():
+    def on_each_rank(comm):
+        if comm.rank == 1:
+            sleep(1)
+            return
+        with pytest.raises(CollectiveTimeout, match="gather #1") as found:
+            comm.gather(np.ones(1), timeout=0.3)
+        assert found.value.missing == (1,)
+
+    threads(on_each_rank, 2)
+
+
+def test_zero_elements_and_one_rank():
+    def on_each_rank(comm):
+        none = np.empty((0, 3))
+        assert comm.alltoall(none).shape == (0, 3)
+        assert comm.scan(none) is none
+        comm.exscan(none)
+        got = comm.gather(none, root=0)
+        assert got is None or got.shape == (comm.size, 0, 3)
+
+    for size in (1, 2, 4):
+        threads(on_each_rank, size)
+
+
+def test_an_uneven_alltoall_with_large_and_small_blocks():
+    """The hybrid sends the large ones directly and the others by Bruck."""
+
+    def on_each_rank(comm):
+        size, rank = comm.size, comm.rank
+        counts = np.array(
+            [
+                [5000 if (i + j) % 3 == 0 else j for j in range(size)]
+                for i in range(size)
+            ]
+        )
+        blocks = [np.full(n, 100 * rank + j) for j, n in enumerate(counts[rank])]
+        expected = np.concatenate(
+            [np.full(n, 100 * i + rank) for i, n in enumerate(counts[:, rank])]
+        )
+        for name in ("hybrid", "bruck", "two_step", None):
+            found = comm.alltoallv(np.concatenate(blocks), counts, algorithm=name)
+            np.testing.assert_array_equal(found, expected)
+
+    threads(on_each_rank, 5)
