@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 import collalgo
+from collalgo.cli import load_option
 
 
 def sizes(first: int, last: int, factor: int) -> list[int]:
@@ -38,10 +39,13 @@ def human(nbytes: int) -> str:
     return f"{nbytes} B"
 
 
-def wrong_elements(comm: collalgo.Communicator, count: int, dtype: Any) -> int:
+def wrong_elements(
+    comm: collalgo.Communicator, count: int, dtype: Any, algorithm: str | None
+) -> int:
     """How many elements of a sum of small whole numbers are wrong, on all ranks."""
     ramp = np.arange(count) % 5
-    found = comm.allreduce((ramp + comm.rank % 3).astype(dtype))
+    summands = (ramp + comm.rank % 3).astype(dtype)
+    found = comm.allreduce(summands, algorithm=algorithm)
     expected = ramp * comm.size + sum(rank % 3 for rank in range(comm.size))
     wrong = np.array([np.count_nonzero(found != expected.astype(dtype))])
     return int(comm.allreduce(wrong)[0])
@@ -51,18 +55,25 @@ class Row:
     """One size: what was chosen and why, and how long it took."""
 
     def __init__(
-        self, comm: collalgo.Communicator, nbytes: int, dtype: Any, mpi: Any
+        self,
+        comm: collalgo.Communicator,
+        nbytes: int,
+        dtype: Any,
+        algorithm: str | None,
+        mpi: Any,
     ) -> None:
         count = max(1, nbytes // np.dtype(dtype).itemsize)
         source, target = np.ones(count, dtype), np.empty(count, dtype)
-        contestants = [lambda: comm.allreduce(source, out=target)]
+        contestants = [lambda: comm.allreduce(source, out=target, algorithm=algorithm)]
         if mpi is not None:
             theirs = np.empty(count, dtype)
             contestants.append(lambda: mpi.Allreduce(source, theirs))
         self.nbytes = source.nbytes
-        self.selection = comm.select("allreduce", self.nbytes)
+        chosen = comm.select("allreduce", self.nbytes)
+        self.algorithm = algorithm or chosen.algorithm
+        self.reason = "as asked" if algorithm else chosen.reason
         self.times: list[Times] = race(comm, contestants)
-        self.wrong = wrong_elements(comm, count, dtype)
+        self.wrong = wrong_elements(comm, count, dtype, algorithm)
         self.factor = 2 * (comm.size - 1) / comm.size
 
     def cells(self) -> list[str]:
@@ -70,8 +81,8 @@ class Row:
         bandwidth = self.factor * self.nbytes / ours.median / 1e9
         cells = [
             human(self.nbytes),
-            self.selection.algorithm,
-            self.selection.reason,
+            self.algorithm,
+            self.reason,
             f"{ours.median * 1e6:.1f}",
             f"{ours.minimum * 1e6:.1f}",
             f"{bandwidth:.2f}",
@@ -111,8 +122,17 @@ def table(rows: list[Row], size: int, dtype: str, against: str | None) -> Table:
 @click.option("-e", "last", default="16M", callback=parse_size, help="Largest size.")
 @click.option("-f", "factor", default=8, type=click.IntRange(2), help="Size step.")
 @click.option("-d", "dtype", default="float32", help="dtype of NumPy.")
+@click.option("-a", "algorithm", help="A name of the table; by default the cheapest.")
+@load_option
 @click.option("--against", type=click.Choice(["mpi"]), help="Race mpi4py as well.")
-def main(first: int, last: int, factor: int, dtype: str, against: str | None) -> None:
+def main(
+    first: int,
+    last: int,
+    factor: int,
+    dtype: str,
+    algorithm: str | None,
+    against: str | None,
+) -> None:
     """Measure allreduce from the smallest size to the largest, on all ranks.
 
     With --against, run it under mpiexec; both are timed in turn in the same processes.
@@ -124,7 +144,10 @@ def main(first: int, last: int, factor: int, dtype: str, against: str | None) ->
 
         mpi = MPI.COMM_WORLD.Dup()
         name = MPI.get_vendor()[0]
-    rows = [Row(comm, nbytes, dtype, mpi) for nbytes in sizes(first, last, factor)]
+    rows = [
+        Row(comm, nbytes, dtype, algorithm, mpi)
+        for nbytes in sizes(first, last, factor)
+    ]
     if comm.rank == 0:
         with comm.group([0]) as alone:
             call = overhead(alone)

@@ -66,7 +66,16 @@ from collalgo.functions.reducing import (
     scan,
 )
 from collalgo.launch.local import spawn, threads
-from collalgo.schedule import Group, recv, recv_reduce, send, together
+from collalgo.schedule import (
+    Group,
+    backwards,
+    recv,
+    recv_reduce,
+    send,
+    spare,
+    staggered,
+    together,
+)
 from collalgo.select import Selection, select
 from collalgo.verify import Proof, verify
 from collalgo.world import init
@@ -92,6 +101,7 @@ __all__ = [
     "allreduce",
     "alltoall",
     "alltoallv",
+    "backwards",
     "barrier",
     "broadcast",
     "exscan",
@@ -107,7 +117,9 @@ __all__ = [
     "scatterv",
     "select",
     "send",
+    "spare",
     "spawn",
+    "staggered",
     "threads",
     "together",
     "verify",

@@ -260,4 +260,5 @@ def show(
         Path(svg).write_text(drawing.svg(schedules, f"{algorithm}: {proof}"))
         return
     console = Console(width=None if Console().is_terminal else 24 * (size + 1))
-    console.print(drawing.table(schedules, f"{algorithm}: {proof}"))
+    console.print(f"{algorithm}: {proof}", highlight=False)
+    console.print(drawing.table(schedules))

@@ -16,9 +16,9 @@ COPIED, REDUCED = "#2166ac", "#b2182b"
 COLUMN, ROW, MARGIN = 90, 44, 60
 
 
-def table(schedules: Sequence[Sequence[Step]], title: str) -> Table:
+def table(schedules: Sequence[Sequence[Step]]) -> Table:
     """The schedule as text: a row for each step, a column for each rank."""
-    drawn = Table(title=title, show_lines=True, caption="→ send  ← receive  ⊕ reduce")
+    drawn = Table(show_lines=True, caption="→ send  ← receive  ⊕ reduce")
     drawn.add_column("step", justify="right")
     for rank in range(len(schedules)):
         drawn.add_column(f"rank {rank}", no_wrap=True)

@@ -33,6 +33,7 @@ class Roster:
         self.size = len(ranks)
         self._views: dict[Hashable, Roster] = {}
         self._runs: dict[tuple[int, int], Chunks] = {}
+        self._sets: dict[tuple[int, ...], Chunks] = {}
 
     def view(self, key: Hashable, make: Callable[[], "Roster"]) -> "Roster":
         """What ``make`` gives, made once for every ``key``."""
@@ -80,6 +81,13 @@ class Roster:
             found.append(begin._replace(stop=end.stop))
             start += count
         return self._runs.setdefault(key, tuple(found))
+
+    def chunks_of(self, positions: tuple[int, ...]) -> Chunks:
+        """The chunks of positions in ascending order."""
+        if positions not in self._sets:
+            chunks = chain.from_iterable(self.parts[i] for i in positions)
+            self._sets[positions] = tuple(chunks)
+        return self._sets[positions]
 
     def anew(self, positions: Sequence[int], chunks: Chunks) -> "Roster":
         """Share ``chunks`` among ``positions``, whoever they belonged to."""
@@ -149,8 +157,7 @@ class Group:
 
     def chunks_of(self, positions: Iterable[int]) -> Chunks:
         """The chunks of any positions."""
-        parts = self._roster.parts
-        return tuple(chain.from_iterable(parts[i % self.size] for i in positions))
+        return self._roster.chunks_of(tuple(sorted(i % self.size for i in positions)))
 
     @property
     def whole(self) -> Chunks:

@@ -202,13 +202,19 @@ class Prover:
         for rank, found in enumerate(values):
             codes = self._codes(self.promise.after, rank, first, last)
             wanted = codes != NOTHING
+            single = wanted & (codes < self.size)
+            for cell in np.flatnonzero(single & (found != codes + 1))[:1].tolist():
+                raise self._broken(
+                    rank, first + cell, int(found[cell]), int(codes[cell])
+                )
+            several = wanted & ~single
             keys = found * np.int64(2 * self.size) + codes
-            for key in np.unique(keys[wanted]).tolist():
+            for key in np.unique(keys[several]).tolist():
                 term, code = divmod(key, 2 * self.size)
                 used.add(term)
                 if self.terms.ranks[term] != self._ranks(code):
-                    cell = np.flatnonzero(wanted & (keys == key))[0]
-                    raise self._broken(rank, first + int(cell), term, code)
+                    cell = int(np.flatnonzero(several & (keys == key))[0])
+                    raise self._broken(rank, first + cell, term, code)
             known = wanted & (alike[0] == codes)
             consistent &= bool((alike[1][known] == found[known]).all())
             alike[:, wanted] = codes[wanted], found[wanted]

@@ -93,8 +93,16 @@ class Selection:
             f"{1e-9 / m.reduce:.1f} GB/s, {m.cores} cores"
         )
         lines = [choice, prices]
-        for row, seconds, obstacle in self.candidates:
-            lines.append(f"  {row.name:24} {obstacle or f'{seconds * 1e6:12.2f} us'}")
+        lines += [
+            f"  {row.name:24} {seconds * 1e6:12.2f} us"
+            for row, seconds, obstacle in self.candidates
+            if obstacle is None
+        ]
+        unable: dict[str, list[str]] = {}
+        for row, _, obstacle in self.candidates:
+            if obstacle is not None:
+                unable.setdefault(obstacle, []).append(row.name)
+        lines += [f"  {', '.join(names)}: {why}" for why, names in unable.items()]
         return "\n".join(lines)
 
 
@@ -155,7 +163,7 @@ def _obstacle(row: Algorithm, size: int, reproducible: bool) -> str | None:
     if reproducible and not row.serial:
         return NOT_SERIAL
     if row.levels:
-        return "is for several hosts, and the ranks are on one"
+        return "for several hosts, and the ranks are on one"
     if row.unproved:
         try:
             prove_once(row.schedule, size, row.collective)

@@ -1,23 +1,28 @@
 """The real workload gives the same training on any number of ranks."""
 
 import importlib.util
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from collalgo import threads
+from collalgo import ALGORITHMS, threads, verify
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def digits():
     pytest.importorskip("sklearn")
-    spec = importlib.util.spec_from_file_location("digits", EXAMPLES / "digits.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("digits")
 
 
 def test_training_on_digits_does_not_depend_on_the_number_of_ranks(digits):
@@ -28,3 +33,16 @@ def test_training_on_digits_does_not_depend_on_the_number_of_ranks(digits):
         for losses, same in threads(digits.train, size):
             np.testing.assert_allclose(losses, alone, rtol=1e-9)
             assert same == accuracy
+
+
+def test_the_algorithm_from_scratch_is_right():
+    before = list(ALGORITHMS)
+    try:
+        module = example("own_algorithm")
+        for size in (2, 4, 6, 12):
+            proof = verify("mirrored_pairs", size=size)
+            assert proof.consistent
+            assert proof.volume == 2 - Fraction(2, size)
+            assert all(threads(module.on_each_rank, size))
+    finally:
+        ALGORITHMS[:] = before

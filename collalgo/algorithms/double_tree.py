@@ -8,6 +8,7 @@ reduce of 9 ranks: 7 steps, 7/4 n bytes, 16 links, same bits on every rank
 """
 
 from collections.abc import Callable
+from functools import cache
 
 from collalgo.algorithms import tree
 from collalgo.schedule import Group, Steps, together
@@ -22,6 +23,12 @@ def parent_of(position: int, size: int) -> int | None:
     return above if above < size else position ^ level
 
 
+@cache
+def shapes(size: int) -> list[list[tree.Round]]:
+    """Parents and children in the tree, for all positions."""
+    return tree.of_parents(tuple(parent_of(i, size) for i in range(size)))
+
+
 def trees(group: Group) -> list[Group]:
     """The group in the orders of both trees, each with a half of the data."""
     one, other = group.shares(2)
@@ -32,9 +39,8 @@ def trees(group: Group) -> list[Group]:
 
 def along(group: Group, *walks: Callable[..., Steps]) -> Steps:
     """Walk along a tree in one way after the other."""
-    parents = tuple(parent_of(i, group.size) for i in range(group.size))
     for walk in walks:
-        yield from walk(group, tree.of_parents(parents)[group.rank])
+        yield from walk(group, shapes(group.size)[group.rank])
 
 
 def broadcast(group: Group) -> Steps:
