@@ -46,24 +46,21 @@ from collalgo.errors import (
     PeerFailed,
     ScheduleError,
 )
-from collalgo.functions.moving import (
-    allgather,
-    allgatherv,
-    alltoall,
-    alltoallv,
-    barrier,
-    broadcast,
-    gather,
-    gatherv,
-    scatter,
-    scatterv,
-)
 from collalgo.functions.reducing import (
     allreduce,
     exscan,
     reduce,
     reduce_scatter,
     scan,
+)
+from collalgo.functions.rooted import gather, gatherv, scatter, scatterv
+from collalgo.functions.sharing import (
+    allgather,
+    allgatherv,
+    alltoall,
+    alltoallv,
+    barrier,
+    broadcast,
 )
 from collalgo.launch.local import spawn, threads
 from collalgo.schedule import (

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from collalgo.calls.moving import Moving
 from collalgo.calls.reducing import Reducing
+from collalgo.calls.rooted import Rooted
 from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.programs import Programs
 from collalgo.runner import Runner
 from collalgo.select import Selection, select
 
 
-class Communicator(Reducing, Moving):
+class Communicator(Reducing, Rooted):
     """Some ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,

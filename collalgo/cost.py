@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.machine import Machine
-from collalgo.replay import Reals, Replay
+from collalgo.replay import Replay
 from collalgo.schedule import Step
+from collalgo.transfers import Reals
 
 
 def price(

@@ -1,103 +1,11 @@
 """Groups: ranks in an order of their own, with the chunks that belong to each."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cached_property, lru_cache, partial
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from functools import partial
 
-from collalgo.chunk import Chunk, Chunks, divide, merge
+from collalgo.chunk import Chunk, Chunks, divide
 from collalgo.errors import ScheduleError
-
-
-class Roster:
-    """What all members of a group have in common, made once for all of them.
-
-    Parameters
-    ----------
-    ranks
-        The rank in the whole world of each position.
-    parts
-        The chunks of each position.
-    block_piece
-        Which piece, of how many, this roster takes of every block of an alltoall.
-    """
-
-    def __init__(
-        self,
-        ranks: Sequence[int],
-        parts: Sequence[Chunks],
-        block_piece: tuple[int, int] = (0, 1),
-    ):
-        self.ranks = ranks
-        self.parts = parts
-        self.block_piece = block_piece
-        self.size = len(ranks)
-        self._views: dict[Hashable, Roster] = {}
-        self._runs: dict[tuple[int, int], Chunks] = {}
-        self._sets: dict[tuple[int, ...], Chunks] = {}
-
-    def view(self, key: Hashable, make: Callable[[], "Roster"]) -> "Roster":
-        """What ``make`` gives, made once for every ``key``."""
-        if key not in self._views:
-            self._views[key] = make()
-        return self._views[key]
-
-    @cached_property
-    def positions(self) -> dict[int, int]:
-        return {rank: position for position, rank in enumerate(self.ranks)}
-
-    @cached_property
-    def whole(self) -> Chunks:
-        everything = self.chunks(0, self.size)
-        return everything if len(everything) == 1 else merge(everything)
-
-    @cached_property
-    def _reach(self) -> list[int] | None:
-        """For each position, the end of the run of touching chunks from there on.
-
-        None if some position has not just one chunk.
-        """
-        if any(len(part) != 1 for part in self.parts):
-            return None
-        reach = [self.size] * self.size
-        for i in range(self.size - 2, -1, -1):
-            (this,), (following,) = self.parts[i], self.parts[i + 1]
-            touches = this[1:] == (following.start, *following[2:])
-            reach[i] = reach[i + 1] if touches else i + 1
-        return reach
-
-    def chunks(self, start: int, stop: int) -> Chunks:
-        key = start, stop
-        if key in self._runs:
-            return self._runs[key]
-        found: list[Chunk] = []
-        while start < stop:
-            first = start % self.size
-            if self._reach is None:
-                found += self.parts[first]
-                start += 1
-                continue
-            count = min(stop - start, self._reach[first] - first)
-            (begin,), (end,) = self.parts[first], self.parts[first + count - 1]
-            found.append(begin._replace(stop=end.stop))
-            start += count
-        return self._runs.setdefault(key, tuple(found))
-
-    def chunks_of(self, positions: tuple[int, ...]) -> Chunks:
-        """The chunks of positions in ascending order."""
-        if positions not in self._sets:
-            chunks = chain.from_iterable(self.parts[i] for i in positions)
-            self._sets[positions] = tuple(chunks)
-        return self._sets[positions]
-
-    def anew(self, positions: Sequence[int], chunks: Chunks) -> "Roster":
-        """Share ``chunks`` among ``positions``, whoever they belonged to."""
-        ranks = [self.ranks[i] for i in positions]
-        return Roster(ranks, divide(chunks, len(positions)), self.block_piece)
-
-
-@lru_cache(maxsize=8)
-def _flat(size: int) -> Roster:
-    return Roster(range(size), [(Chunk(i, i + 1, size),) for i in range(size)])
+from collalgo.roster import Roster, flat
 
 
 class Group:
@@ -124,7 +32,7 @@ class Group:
     @classmethod
     def flat(cls, rank: int, size: int) -> "Group":
         """All ranks of a world in their order, the buffer cut into one chunk each."""
-        return cls(rank, _flat(size))
+        return cls(rank, flat(size))
 
     def peer(self, position: int) -> int:
         """The rank in the whole world at ``position``."""
@@ -260,13 +168,11 @@ class Group:
             for i in range(count)
         ]
 
-    def lines(self, dims: Sequence[int], *, owned: bool = False) -> "list[Group]":
+    def lines(self, dims: Sequence[int]) -> "list[Group]":
         """My lines through the positions as a grid: one for each dimension.
 
         Positions run along the first dimension first. The first line shares
-        everything, each further one the chunk that I have in the line before. That
-        is a part of everything, cut anew, or, if ``owned``, the chunks of all the
-        positions that a member stands for.
+        everything, each further one the chunk that I have in the line before.
         """
         self._check_dims(dims)
         lines: list[Group] = []
@@ -274,17 +180,9 @@ class Group:
         for dim in dims:
             mine = self.rank // stride % dim
             first = self.rank - mine * stride
-            members = [first + i * stride for i in range(dim)]
-            if owned:
-                low = self.rank % stride
-                parts = [
-                    self.chunks_of(range(low + i * stride, self.size, dim * stride))
-                    for i in range(dim)
-                ]
-            else:
-                parts = divide(shared, dim)
-            lines.append(Group(mine, Roster([self.peer(i) for i in members], parts)))
-            shared, stride = parts[mine], stride * dim
+            ranks = [self.peer(first + i * stride) for i in range(dim)]
+            lines.append(Group(mine, Roster(ranks, divide(shared, dim))))
+            shared, stride = lines[-1].chunk(mine), stride * dim
         return lines
 
     def _check_dims(self, dims: Sequence[int]) -> None:

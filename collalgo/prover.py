@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from collalgo._kernels.replay import Carrier, Fault
 from collalgo.collective import NOTHING, Collective, Place, Promise
 from collalgo.errors import ScheduleError
-from collalgo.replay import Ints, Replay, Tables, chunk_bounds
+from collalgo.replay import Replay, Tables
 from collalgo.schedule import Step
 from collalgo.terms import Terms, members
+from collalgo.transfers import Ints, chunk_bounds
 
 #: Values that are carried at once; with more cells than fit, some after the others.
 AT_ONCE = 1 << 27

@@ -7,21 +7,18 @@ What runs here cannot deadlock with bounded buffers, however small.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import chain, pairwise
-from math import lcm
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from collalgo._kernels.replay import critical_path, in_order
-from collalgo.chunk import Chunks, merge
+from collalgo.chunk import Chunks
 from collalgo.errors import ScheduleError
-from collalgo.schedule import Kind, Step
+from collalgo.schedule import Step
+from collalgo.transfers import Ints, Reals, TransferTable
 
-Ints = NDArray[np.int64]
-Reals = NDArray[np.float64]
 Tables = dict[str, Any]
 
 
@@ -33,20 +30,13 @@ class Channel(NamedTuple):
     lane: int
 
 
-class Replay:
-    """The schedules of all ranks as tables, matched and put in order.
+class Replay(TransferTable):
+    """The transfers of all ranks, matched as messages and put in order.
 
-    Steps, transfers and places are numbered through all ranks; a place is a set of
-    chunks. A message is what one step sends to one peer on one lane.
+    A message is what one step sends to one peer on one lane.
 
     Attributes
     ----------
-    rank_of : ndarray
-        The rank of each step.
-    step, peer, lane, kind, place : ndarray
-        The columns of the table of transfers.
-    places : list of Chunks
-        Each place in lowest terms.
     out, into : ndarray
         The step that sends each message and the one that receives it.
     sent, taken : ndarray
@@ -62,64 +52,9 @@ class Replay:
     """
 
     def __init__(self, schedules: Sequence[Sequence[Step]]):
-        self.schedules = schedules
-        self.size = len(schedules)
-        self.first_step = np.cumsum([0, *map(len, schedules)])
-        self.rank_of = np.repeat(np.arange(self.size), np.diff(self.first_step))
-        self.places: list[Chunks] = []
-        self._place_of: dict[Chunks, int] = {}
-        self._tabulate()
-        self._check_peers()
+        super().__init__(schedules)
         self._match()
         self._order()
-
-    def _tabulate(self) -> None:
-        """Write all transfers into columns."""
-        steps = list(chain.from_iterable(self.schedules))
-        transfers = list(chain.from_iterable(steps))
-        self.transfers = transfers
-        self.step = np.repeat(np.arange(len(steps)), [len(step) for step in steps])
-        number = {Kind.SEND: 0, Kind.RECV: 1, Kind.RECV_REDUCE: 2}
-        seen: dict[int, int] = {}  # by identity: large tuples are slow to hash
-        columns = np.empty((4, len(transfers)), np.int64)
-        columns[0] = [t[1] for t in transfers]
-        columns[1] = [t[3] for t in transfers]
-        columns[2] = [number[t[0]] for t in transfers]
-        columns[3] = [
-            seen[i]
-            if (i := id(t[2])) in seen
-            else seen.setdefault(i, self._place(t[2]))
-            for t in transfers
-        ]
-        self.peer, self.lane, self.kind, self.place = columns
-
-    def _place(self, chunks: Chunks) -> int:
-        """The number of a place."""
-        chunks = merge(chunks) if chunks else ()
-        if len({chunk.spare for chunk in chunks}) > 1:
-            raise ScheduleError(
-                f"chunks {', '.join(map(str, chunks))} lie in several buffers; one "
-                "message comes from one buffer and goes into one"
-            )
-        number = self._place_of.setdefault(chunks, len(self.places))
-        if number == len(self.places):
-            self.places.append(chunks)
-        return number
-
-    def where(self, step: int) -> tuple[int, int]:
-        """The rank of a step, and which of its steps it is."""
-        rank = int(self.rank_of[step])
-        return rank, int(step - self.first_step[rank])
-
-    def _check_peers(self) -> None:
-        wrong = np.flatnonzero((self.peer < 0) | (self.peer >= self.size))
-        if len(wrong):
-            rank, index = self.where(self.step[wrong[0]])
-            raise ScheduleError(
-                f"step {index} of rank {rank}: {self.transfers[wrong[0]]!r}: the peer "
-                f"must be one of the {self.size} ranks",
-                rank=rank,
-            )
 
     def _match(self) -> None:
         """Pair every send with the receive that takes it."""
@@ -218,11 +153,6 @@ class Replay:
             rank=receiver,
         )
 
-    def by_step(self, steps: Ints) -> tuple[Ints, Ints]:
-        """Where in the second array what belongs to each step begins, by its step."""
-        counts = np.bincount(steps, minlength=len(self.rank_of))
-        return np.cumsum([0, *counts]), np.argsort(steps, kind="stable")
-
     @cached_property
     def incoming(self) -> tuple[Ints, Ints]:
         """The messages that each step receives."""
@@ -265,35 +195,6 @@ class Replay:
                 if at[other] < step or other == rank:
                     return other
         raise AssertionError(f"rank {rank} waits for nobody")
-
-    @cached_property
-    def grid(self) -> int:
-        """The parts of the buffer of which every chunk has a whole number."""
-        return reduce(lcm, {c.parts for place in self.places for c in place}, 1)
-
-    @cached_property
-    def share(self) -> Reals:
-        """The part of the buffer that each place covers, in units of the grid."""
-        return np.array(
-            [
-                sum((c.stop - c.start) * (self.grid // c.parts) for c in place)
-                for place in self.places
-            ],
-            np.float64,
-        )
-
-    @cached_property
-    def remote(self) -> NDArray[np.bool_]:
-        """Which transfers are with another rank, not into another buffer."""
-        remote: NDArray[np.bool_] = self.rank_of[self.step] != self.peer
-        return remote
-
-    def total(self, chosen: NDArray[np.bool_], weights: Reals | None = None) -> Reals:
-        """For each step the sum of the weights of its chosen transfers."""
-        of_chosen = None if weights is None else weights[chosen]
-        return np.bincount(
-            self.step[chosen], of_chosen, minlength=len(self.rank_of)
-        ).astype(np.float64)
 
     def longest(self, sending: Reals, receiving: Reals, latency: float = 0.0) -> Reals:
         """The longest path through all ranks, for each column of the weights."""
@@ -344,13 +245,3 @@ class Replay:
             "start": bounds[0],
             "stop": bounds[1],
         }
-
-
-def chunk_bounds(places: Sequence[Chunks], grid: int) -> set[int]:
-    """Where the chunks of places begin and end, on a grid of equal parts."""
-    return {
-        bound * (grid // chunk.parts)
-        for place in places
-        for chunk in place
-        for bound in (chunk.start, chunk.stop)
-    }

@@ -2,11 +2,12 @@
 
 An algorithm is a generator function of a :class:`Group`. Seen from one rank, it
 yields *steps*; a step is what that rank does at once: one transfer or a tuple of
-them. All sends of a step carry the values from before the step, whatever the step
-receives, and everything that one step sends to one peer is one message. Receives
-of one step that reduce into the same chunk must be equal from every peer; they are
-combined in the order of the ranks, the rank's own value included, so that the result
-is the same to the last bit wherever the same contributions meet.
+them, where None stands for none. All sends of a step carry the values from before the
+step, whatever the step receives, and everything that one step sends to one peer on one
+lane is one message. Receives of one step that reduce into the same chunk must be equal
+from every peer; they are combined in the order of the ranks, the rank's own value
+included, so that the result is the same to the last bit wherever the same
+contributions meet.
 
 >>> def allgather(group):
 ...     for step in range(group.size - 1):
@@ -78,7 +79,7 @@ class Transfer(NamedTuple):
 
 
 Step: TypeAlias = tuple[Transfer, ...]
-Steps: TypeAlias = Iterator[Transfer | Step]
+Steps: TypeAlias = Iterator[Transfer | tuple[Transfer | None, ...]]
 ScheduleFunction: TypeAlias = Callable[..., Steps]
 
 
@@ -147,14 +148,16 @@ def backwards(steps: Steps, *, combine: bool = True) -> Iterator[Step]:
 
 
 def as_step(step: object) -> Step:
-    """Give the one form of a step: a tuple of transfers."""
+    """Give the one form of a step: a tuple of transfers, without those left out."""
     if isinstance(step, Transfer):
         return (step,)
-    if isinstance(step, tuple) and all(isinstance(t, Transfer) for t in step):
-        return tuple(step)
+    if isinstance(step, tuple):
+        transfers = tuple(t for t in step if t is not None)
+        if all(isinstance(t, Transfer) for t in transfers):
+            return transfers
     raise ScheduleError(
         f"an algorithm yielded {step!r}; yield send(...), recv(...), "
-        "recv_reduce(...) or a tuple of them"
+        "recv_reduce(...) or a tuple of them, with None for what is left out"
     )
 
 

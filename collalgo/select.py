@@ -11,8 +11,8 @@ from collalgo.collective import COLLECTIVES
 from collalgo.cost import price
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.machine import Machine, this_machine
-from collalgo.replay import Reals
 from collalgo.schedule import trace
+from collalgo.transfers import Reals
 from collalgo.verify import prove_once
 
 #: Sizes for which prices are computed; between two of them a price is a straight line.

@@ -6,6 +6,7 @@ from collalgo.algorithms import ALGORITHMS, find
 from collalgo.collective import COLLECTIVES, Collective
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.prover import Proof, Prover
+from collalgo.roster import flat
 from collalgo.schedule import ScheduleFunction, trace
 
 #: The largest world for which a user's schedule is proved before it runs.
@@ -27,7 +28,8 @@ def verify(
     Parameters
     ----------
     algorithm
-        A name of the table ``ALGORITHMS`` or a function of a group.
+        A name of the table ``ALGORITHMS``, which may give parameters, or a function
+        of a group.
     size
         The number of ranks.
     collective
@@ -57,10 +59,14 @@ def verify(
     promise = _promise(algorithm, collective)
     if isinstance(algorithm, str):
         algorithm = find(promise.name, algorithm, size).schedule
-    schedules = [
-        trace(algorithm, rank, size, root, **parameters) for rank in range(size)
-    ]
-    return Prover(promise, schedules, root).prove()
+    try:
+        schedules = [
+            trace(algorithm, rank, size, root, **parameters) for rank in range(size)
+        ]
+        return Prover(promise, schedules, root).prove()
+    finally:
+        if size > PROVED:  # what many ranks have in common takes much memory
+            flat.cache_clear()
 
 
 @lru_cache(maxsize=256)
@@ -89,10 +95,9 @@ def prove_once(
 
 def _promise(algorithm: str | ScheduleFunction, collective: str | None) -> Collective:
     if collective is None:
+        plain = algorithm.partition("(")[0] if isinstance(algorithm, str) else algorithm
         rows = {
-            row.collective
-            for row in ALGORITHMS
-            if algorithm in (row.name, row.schedule)
+            row.collective for row in ALGORITHMS if plain in (row.name, row.schedule)
         }
         name = getattr(algorithm, "__name__", None)
         collective = rows.pop() if len(rows) == 1 else name

@@ -42,7 +42,7 @@ def test_its_own_parameters_come_from_the_row_the_name_or_its_defaults():
         yield from k_nomial.broadcast(group, radix)
 
     verify("mine", size=2)
-    verify("mine(radix=5)", size=2, collective="broadcast")
+    verify("mine(radix=5)", size=2)
     assert seen == [3, 3, 5, 5]
 
 

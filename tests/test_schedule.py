@@ -1,9 +1,23 @@
 """Groups and steps: the vocabulary itself."""
 
-import pytest
+from fractions import Fraction
 
-from collalgo import Group, ScheduleError, recv, send, together
-from collalgo.schedule import Chunk, doublings, merge, trace
+import pytest
+from hypothesis import given, strategies as st
+
+from collalgo import (
+    Group,
+    ScheduleError,
+    backwards,
+    recv,
+    recv_reduce,
+    send,
+    spare,
+    staggered,
+    together,
+    verify,
+)
+from collalgo.schedule import Chunk, doublings, lasting, merge, trace
 
 
 def flat(rank, size):
@@ -91,3 +105,100 @@ def test_what_is_not_a_step_is_refused():
 
     with pytest.raises(ScheduleError, match="yielded 'send'"):
         trace(wrong, 0, 2)
+
+
+def test_a_step_may_leave_out_transfers():
+    def sparse(group):
+        yield None, send(group.right), None
+        yield ()
+
+    assert [len(step) for step in trace(sparse, 0, 2)] == [1, 0]
+
+
+def test_staggered_schedules_begin_one_step_after_the_other_on_two_lanes():
+    def one(group):
+        yield send(group.right)
+        yield send(group.right)
+
+    group = flat(0, 2)
+    lanes = [[t.lane for t in s] for s in staggered(one(group), one(group), one(group))]
+    assert lanes == [[0], [0, 1], [1, 0], [0]]
+
+
+def test_backwards_what_was_sent_is_taken():
+    def forth(group):
+        yield send(group.right, group.chunk(0))
+        yield recv(group.left, group.chunk(1)), send(group.right, group.chunk(2))
+
+    group = flat(0, 3)
+    first, last = backwards(forth(group))
+    assert first == (send(2, group.chunk(1)), recv_reduce(1, group.chunk(2)))
+    assert last == (recv_reduce(1, group.chunk(0)),)
+    assert list(backwards(forth(group), combine=False))[1] == (recv(1, group.chunk(0)),)
+
+
+def test_lasting_schedules_end_idle():
+    def one(group):
+        yield send(group.right)
+
+    assert [bool(step) for step in lasting(3, one(flat(0, 2)))] == [True, False, False]
+    assert list(lasting(2)) == [(), ()]
+
+
+def test_shares_cut_everything_and_segments_every_chunk():
+    group = flat(1, 2)
+    assert [share.chunk(1) for share in group.shares(2)] == [
+        (Chunk(1, 2, 4),),
+        (Chunk(3, 4, 4),),
+    ]
+    assert [part.chunk(1) for part in group.segments(2)] == [
+        (Chunk(2, 3, 4),),
+        (Chunk(3, 4, 4),),
+    ]
+    first, second = group.segments(2)
+    assert first.block(0, 1) == Chunk(2, 3, 8)
+    assert second.block(0, 1) == Chunk(3, 4, 8)
+    assert second.segments(2)[1].block(0, 1) == Chunk(7, 8, 16)
+
+
+def test_other_views_of_a_group():
+    group = flat(2, 5).rotated(3)
+    assert (group.me, group.rank, group.position(0)) == (2, 4, 2)
+    assert [group.natural.peer(i) for i in range(5)] == [0, 1, 2, 3, 4]
+    assert group.natural.rank == 2
+    assert [group.reversed.peer(i) for i in range(5)] == [3, 2, 1, 0, 4]
+    assert group.seen_from(0).me == 3
+    assert group.tokens.whole == group.tokens.chunk(1) == ()
+    assert group.chunks_of([2, 0]) == (Chunk(3, 4, 5), Chunk(0, 1, 5))
+    assert group.block(0, 1) == Chunk(19, 20, 25)
+
+
+def test_chunks_of_a_rotated_group_are_few():
+    """Runs that touch are one chunk, so that messages have few pieces."""
+    group = flat(0, 8).rotated(3)
+    assert group.chunks(0, 8) == (Chunk(3, 8, 8), Chunk(0, 3, 8))
+    assert group.whole == (Chunk(0, 1, 1),)
+    assert group.chunks(4, 6) == (Chunk(7, 8, 8), Chunk(0, 1, 8))
+
+
+def test_chunks_of_several_buffers_are_never_one_message():
+    def mixed(group):
+        chunks = (*group.chunk(0), *spare(group.chunk(1)))
+        yield send(group.right, chunks), recv(group.left, chunks)
+
+    with pytest.raises(ScheduleError, match="lie in several buffers"):
+        verify(mixed, size=2, collective="allreduce")
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 6), st.integers(1, 6), st.integers(1, 4)), max_size=6
+    )
+)
+def test_merged_chunks_are_the_same_piece_however_they_are_cut(cuts):
+    cells = {i for start, width, _ in cuts for i in range(start, start + width)}
+    plain = [Chunk(i, i + 1, 12) for i in cells]
+    finer = [chunk.piece(i, 3) for chunk in plain for i in range(3)]
+    assert merge(finer) == merge(plain)
+    covered = sum(Fraction(c.stop - c.start, c.parts) for c in merge(plain))
+    assert covered == Fraction(len(cells), 12)

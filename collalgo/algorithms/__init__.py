@@ -14,6 +14,7 @@ from collalgo.algorithms import (
     double_tree,
     forest,
     grid,
+    grid_ring,
     halving_doubling,
     hierarchical,
     hierarchical_alltoall,
@@ -67,8 +68,8 @@ add("allreduce", "swing", swing.allreduce)
 add("allreduce", "bine", bine.allreduce)
 add("allreduce", "double_tree", double_tree.allreduce, segments=4)
 add("allreduce", "butterfly", butterfly.allreduce)
-add("allreduce", "ring_2d", grid.rings, levels=True)
-add("allreduce", "ring_3d", grid.rings_3d, levels=True)
+add("allreduce", "ring_2d", grid_ring.rings, levels=True)
+add("allreduce", "ring_3d", grid_ring.rings_3d, levels=True)
 add("allreduce", "torus_2d", grid.torus, levels=True)
 add("allreduce", "torus_3d", grid.torus_3d, levels=True)
 add("allreduce", "mesh_2d", grid.mesh, levels=True)

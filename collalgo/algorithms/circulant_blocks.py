@@ -92,8 +92,8 @@ def broadcast(group: Group, blocks: int = 8) -> Steps:
         leaving = part(above, number) if above % group.size else None
         coming = part(group.rank, number) if group.rank else None
         yield (
-            *(send(group.peer(above), chunks) for chunks in [leaving] if chunks),
-            *(recv(group.peer(below), chunks) for chunks in [coming] if chunks),
+            send(group.peer(above), leaving) if leaving else None,
+            recv(group.peer(below), coming) if coming else None,
         )
 
 

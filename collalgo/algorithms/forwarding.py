@@ -2,8 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from collalgo.schedule import Chunks, Group, Steps, recv, send
+
+#: How far it is from a block's source to its target, and how far it has come.
+Way: TypeAlias = tuple[int, int]
 
 
 def everything(_: int, __: int) -> bool:
@@ -29,23 +33,31 @@ def forward(
         Whether the block of a source for a target is sent at all.
     """
     for phase in range(len(hops[0])):
-        ways: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        ways: dict[int, list[Way]] = defaultdict(list)
         for way, taken in enumerate(hops):
             if taken[phase]:
                 ways[taken[phase]].append((way, sum(taken[:phase])))
-
-        def blocks(at: int, hop: int, ways: dict = ways) -> Chunks:  # type: ignore[type-arg]
-            """What leaves position ``at`` with a hop."""
-            pairs = ((at - gone, at - gone + way) for way, gone in ways[hop])
-            return tuple(
-                group.block(source % group.size, target % group.size)
-                for source, target in pairs
-                if takes_part(source % group.size, target % group.size)
-            )
-
-        leaving = [(hop, blocks(group.rank, hop)) for hop in ways]
-        coming = [(hop, blocks(group.rank - hop, hop)) for hop in ways]
+        leaving = {
+            hop: passing(group, group.rank, ways[hop], takes_part) for hop in ways
+        }
+        coming = {
+            hop: passing(group, group.rank - hop, ways[hop], takes_part) for hop in ways
+        }
         yield (
-            *(send(group.peer(group.rank + hop), b) for hop, b in leaving if b),
-            *(recv(group.peer(group.rank - hop), b) for hop, b in coming if b),
+            *(send(group.peer(group.rank + hop), b) for hop, b in leaving.items() if b),
+            *(recv(group.peer(group.rank - hop), b) for hop, b in coming.items() if b),
         )
+
+
+def passing(
+    group: Group,
+    position: int,
+    ways: Sequence[Way],
+    takes_part: Callable[[int, int], bool],
+) -> Chunks:
+    """The blocks that are at a position on some of the ways."""
+    pairs = [
+        ((position - gone) % group.size, (position - gone + way) % group.size)
+        for way, gone in ways
+    ]
+    return tuple(group.block(*pair) for pair in pairs if takes_part(*pair))

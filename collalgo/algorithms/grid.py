@@ -13,16 +13,11 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from collalgo.algorithms import direct, k_nomial, ring
+from collalgo.algorithms import direct, ring
 from collalgo.algorithms.radix import primes, square
 from collalgo.schedule import (
     Group,
-    Step,
     Steps,
-    as_step,
-    backwards,
-    doublings,
-    lasting,
     together,
 )
 
@@ -93,32 +88,3 @@ def turned(group: Group, dims: Sequence[int], first: int) -> Group:
         for place in product(*(range(dims[axis]) for axis in reversed(axes)))
     ]
     return group.reordered(order)
-
-
-def rings(group: Group, dims: Sequence[int] = ()) -> Steps:
-    """Sum each line of the first dimensions at one rank; a ring joins the last ones."""
-    *inner, outer = dims or square(group.size)
-    stride = prod(inner)
-    joined = group.subset(range(0, outer * stride, stride))
-    inwards: list[Step] = []
-    for axis, dim in enumerate(inner):
-        line = leaders(group, inner[:axis], dim)
-        steps = k_nomial.reduce(line) if line else None
-        inwards += map(as_step, lasting(len(doublings(dim)), steps))
-    yield from inwards
-    yield from lasting(2 * outer - 2, ring.allreduce(joined) if joined else None)
-    yield from backwards(iter(inwards), combine=False)
-
-
-def leaders(group: Group, below: Sequence[int], dim: int) -> Group | None:
-    """My line along a dimension, if I lead the dimensions below it."""
-    stride = prod(below)
-    if group.rank % stride:
-        return None
-    first = group.rank - group.rank // stride % dim * stride
-    return group.subset(range(first, first + dim * stride, stride))
-
-
-def rings_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
-    """The ring of three levels."""
-    yield from rings(group, dims or square(group.size, 3))

@@ -7,7 +7,7 @@ alltoall of 16 ranks: 2 steps, 3/2 n bytes, 96 links, same bits on every rank
 
 from collections.abc import Iterable, Sequence
 
-from collalgo.algorithms.hierarchical import my_team, teams_of
+from collalgo.algorithms.hosts import my_team, teams_of
 from collalgo.schedule import Chunks, Group, Steps, recv, send
 
 

@@ -32,8 +32,8 @@ def shift(group: Group, distance: int, *, replace: bool = False) -> Steps:
     take = recv if replace else recv_reduce
     above, below = group.rank + distance, group.rank - distance
     yield (
-        *(send(group.peer(i), group.whole) for i in [above] if i < group.size),
-        *(take(group.peer(i), group.whole) for i in [below] if i >= 0),
+        send(group.peer(above), group.whole) if above < group.size else None,
+        take(group.peer(below), group.whole) if below >= 0 else None,
     )
 
 
@@ -64,17 +64,20 @@ def one_two_three(group: Group) -> Steps:
     before, both = group.whole, spare(group.whole)
     carries = rank + 2 < size
     yield (
-        *(send(group.peer(i), before) for i in [rank + 1] if i < size),
-        *([send(group.me, before), recv(group.me, both)] if carries else []),
-        *(recv(group.peer(i), before) for i in [rank - 1] if i >= 0),
+        send(group.right, before) if rank + 1 < size else None,
+        recv(group.left, before) if rank else None,
+        send(group.me, before) if carries else None,
+        recv(group.me, both) if carries else None,
     )
-    adds = [send(group.me, before), recv_reduce(group.me, both)]
-    yield tuple(adds if carries and rank else [])
     yield (
-        *(send(group.peer(i), both) for i in [rank + 2] if carries),
-        *(recv_reduce(group.peer(i), before) for i in [rank - 2] if i >= 0),
+        send(group.me, before) if carries and rank else None,
+        recv_reduce(group.me, both) if carries and rank else None,
+    )
+    yield (
+        send(group.peer(rank + 2), both) if carries else None,
+        recv_reduce(group.peer(rank - 2), before) if rank >= 2 else None,
     )
     rest = group.subset(range(1, size))
     if rest is not None:
-        for distance in (3 * d for d in doublings(size) if 3 * d <= rest.size - 1):
+        for distance in (3 * d for d in doublings(size) if 3 * d < rest.size):
             yield from shift(rest, distance)

@@ -103,6 +103,20 @@ def test_it_runs_for_data_of_many_segments(size):
     threads(on_each_rank, size, timeout=120)
 
 
+@pytest.mark.parametrize("size", [3, 4])
+def test_it_runs_in_segments_and_on_lanes(size):
+    def on_each_rank(comm):
+        for count in (5, 40_000):
+            inputs = vectors(size, count, np.float32)
+            for row in rows_of(size):
+                wide = row.name in ("multi_ring", "double_tree")  # has lanes of its own
+                parameters = "segments=3" if wide else "segments=3, lanes=2"
+                variant = row._replace(name=f"{row.name}({parameters})")
+                check(comm, variant, inputs, root=size - 1)
+
+    threads(on_each_rank, size, timeout=120)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 12, 17])
 def test_an_average_is_divided_once_whoever_completes_the_sum(size):
     def on_each_rank(comm):

@@ -1,16 +1,14 @@
-"""Calls that move data, unchanged."""
+"""Calls after which every rank has something of every other, unchanged."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from collalgo._kernels.engine import Program
 from collalgo.arrays import (
     Array,
     as_array,
     check_counts,
-    check_output,
     check_overlap,
     length,
     result_array,
@@ -22,8 +20,8 @@ from collalgo.programs import AlgorithmChoice
 _NO_DTYPE = np.dtype(np.uint8)
 
 
-class Moving(Caller):
-    """The calls of a communicator that hand arrays from rank to rank."""
+class Sharing(Caller):
+    """The calls of a communicator that hand arrays from all ranks to all."""
 
     def broadcast(
         self,
@@ -82,113 +80,6 @@ class Moving(Caller):
         )
         self._run(program, source, target, timeout, "allgatherv")
         return result
-
-    def gather(
-        self,
-        buf: Any,
-        root: int = 0,
-        *,
-        out: Any = None,
-        algorithm: AlgorithmChoice = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """Stack the arrays of all ranks at the root; see the function."""
-        source = as_array(buf, "gather")
-        result, target = None, None
-        if self.rank == root:
-            shape = (self.size, *source.shape)
-            result, target = result_array(out, source, shape, "gather")
-            check_overlap(source, target, (source, target[root, ...]), "gather")
-        program = self._get(
-            "gather", source.dtype, source.size, None, root, algorithm, None
-        )
-        self._run(program, source, target, timeout, "gather")
-        return result
-
-    def gatherv(
-        self,
-        buf: Any,
-        counts: Sequence[int] | None = None,
-        root: int = 0,
-        *,
-        out: Any = None,
-        algorithm: AlgorithmChoice = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """Join the arrays of all ranks on axis 0 at the root; see the function."""
-        source = as_array(buf, "gatherv")
-        counts = self._lengths(source, counts, "gatherv", timeout)
-        result, target = None, None
-        if self.rank == root:
-            result, target = self._joined(source, counts, out, "gatherv")
-        elements = tuple(count * row_size(source) for count in counts)
-        program = self._get(
-            "gather", source.dtype, source.size, None, root, algorithm, elements
-        )
-        self._run(program, source, target, timeout, "gatherv")
-        return result
-
-    def scatter(
-        self,
-        buf: Any,
-        root: int = 0,
-        *,
-        out: Any = None,
-        algorithm: AlgorithmChoice = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """Give every rank its part of the array of the root; see the function."""
-        source = as_array(buf, "scatter")
-        count = source.size
-        if self.rank == root:
-            if length(source, "scatter") != self.size:
-                raise ValueError(
-                    f"scatter: axis 0 of the root's array has length {len(source)} but "
-                    f"there are {self.size} ranks; they must be equal"
-                )
-            count //= self.size
-        program = self._get("scatter", source.dtype, count, None, root, algorithm, None)
-        if self.rank == root:
-            self._run(program, source, None, timeout, "scatter")
-            return _kept(source, source[root, ...], out, "scatter")
-        return self._take(program, source, buf, out, timeout, "scatter")
-
-    def scatterv(
-        self,
-        buf: Any,
-        counts: Sequence[int] | None = None,
-        root: int = 0,
-        *,
-        out: Any = None,
-        algorithm: AlgorithmChoice = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """Give every rank some rows of the array of the root; see the function."""
-        source = as_array(buf, "scatterv")
-        rows = length(source, "scatterv")
-        at_root = self.rank == root
-        if counts is None:
-            lengths = self._told(rows, timeout)
-            total = lengths[root]
-            lengths[root] = 2 * total - sum(lengths)
-            counts = lengths
-        counts = check_counts(counts, self.size, "scatterv")
-        wanted = sum(counts) if at_root else counts[self.rank]
-        if rows != wanted:
-            raise ValueError(
-                f"scatterv: rank {self.rank} passed {rows} rows but counts "
-                f"{counts} give it {wanted}; pass the same counts on every rank"
-            )
-        elements = tuple(count * row_size(source) for count in counts)
-        program = self._get(
-            "scatter", source.dtype, sum(elements), None, root, algorithm, elements
-        )
-        if at_root:
-            self._run(program, source, None, timeout, "scatterv")
-            start = sum(counts[:root])
-            mine = source[start : start + counts[root]]
-            return _kept(source, mine, out, "scatterv")
-        return self._take(program, source, buf, out, timeout, "scatterv")
 
     def alltoall(
         self,
@@ -291,31 +182,3 @@ class Moving(Caller):
         mine = target[start : start + counts[self.rank]]
         check_overlap(source, target, (source, mine), caller)
         return result, target
-
-    def _take(
-        self,
-        program: Program,
-        like: Array,
-        buf: Any,
-        out: Any,
-        timeout: float | None,
-        caller: str,
-    ) -> Any:
-        """Receive into ``out`` or, without it, into ``buf``."""
-        target = like
-        if out is not None:
-            target = as_array(out, caller)
-            check_output(target, like, like.shape, caller)
-        self._run(program, None, target, timeout, caller)
-        return buf if out is None else out
-
-
-def _kept(source: Array, mine: Array, out: Any, caller: str) -> Any:
-    """The root's own part of what it scatters: a view, or copied to ``out``."""
-    if out is None:
-        return mine
-    target = as_array(out, caller)
-    check_output(target, source, mine.shape, caller)
-    check_overlap(source, target, (mine, target), caller)
-    target[...] = mine
-    return out

@@ -1,0 +1,100 @@
+"""What all the members of a group have in common."""
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property, lru_cache
+from itertools import chain
+
+from collalgo.chunk import Chunk, Chunks, divide, merge
+
+
+class Roster:
+    """What all members of a group have in common, made once for all of them.
+
+    Parameters
+    ----------
+    ranks
+        The rank in the whole world of each position.
+    parts
+        The chunks of each position.
+    block_piece
+        Which piece, of how many, this roster takes of every block of an alltoall.
+    """
+
+    def __init__(
+        self,
+        ranks: Sequence[int],
+        parts: Sequence[Chunks],
+        block_piece: tuple[int, int] = (0, 1),
+    ):
+        self.ranks = ranks
+        self.parts = parts
+        self.block_piece = block_piece
+        self.size = len(ranks)
+        self._views: dict[Hashable, Roster] = {}
+        self._runs: dict[tuple[int, int], Chunks] = {}
+        self._sets: dict[tuple[int, ...], Chunks] = {}
+
+    def view(self, key: Hashable, make: Callable[[], "Roster"]) -> "Roster":
+        """What ``make`` gives, made once for every ``key``."""
+        if key not in self._views:
+            self._views[key] = make()
+        return self._views[key]
+
+    @cached_property
+    def positions(self) -> dict[int, int]:
+        return {rank: position for position, rank in enumerate(self.ranks)}
+
+    @cached_property
+    def whole(self) -> Chunks:
+        everything = self.chunks(0, self.size)
+        return everything if len(everything) == 1 else merge(everything)
+
+    @cached_property
+    def _reach(self) -> list[int] | None:
+        """For each position, the end of the run of touching chunks from there on.
+
+        None if some position has not just one chunk.
+        """
+        if any(len(part) != 1 for part in self.parts):
+            return None
+        reach = [self.size] * self.size
+        for i in range(self.size - 2, -1, -1):
+            (this,), (following,) = self.parts[i], self.parts[i + 1]
+            touches = this[1:] == (following.start, *following[2:])
+            reach[i] = reach[i + 1] if touches else i + 1
+        return reach
+
+    def chunks(self, start: int, stop: int) -> Chunks:
+        key = start, stop
+        if key in self._runs:
+            return self._runs[key]
+        found: list[Chunk] = []
+        while start < stop:
+            first = start % self.size
+            if self._reach is None:
+                found += self.parts[first]
+                start += 1
+                continue
+            count = min(stop - start, self._reach[first] - first)
+            (begin,), (end,) = self.parts[first], self.parts[first + count - 1]
+            found.append(begin._replace(stop=end.stop))
+            start += count
+        return self._runs.setdefault(key, tuple(found))
+
+    def chunks_of(self, positions: tuple[int, ...]) -> Chunks:
+        """The chunks of positions in ascending order."""
+        if positions not in self._sets:
+            chunks = chain.from_iterable(self.parts[i] for i in positions)
+            self._sets[positions] = tuple(chunks)
+        return self._sets[positions]
+
+    def anew(self, positions: Sequence[int], chunks: Chunks) -> "Roster":
+        """Share ``chunks`` among ``positions``, whoever they belonged to."""
+        ranks = [self.ranks[i] for i in positions]
+        return Roster(ranks, divide(chunks, len(positions)), self.block_piece)
+
+
+@lru_cache(maxsize=8)
+def flat(size: int) -> Roster:
+    """All ranks of a world in their order, the buffer cut into one chunk each."""
+    return Roster(range(size), [(Chunk(i, i + 1, size),) for i in range(size)])
