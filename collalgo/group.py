@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from math import prod
 
 from collalgo.chunk import Chunk, Chunks, divide
 from collalgo.errors import ScheduleError
@@ -185,14 +186,20 @@ class Group:
             shared, stride = lines[-1].chunk(mine), stride * dim
         return lines
 
+    def axis(self, dims: Sequence[int], number: int) -> "Group":
+        """My line along one dimension of a grid, sharing everything anew."""
+        self._check_dims(dims)
+        stride, dim = prod(dims[:number]), dims[number]
+        first = self.rank - self.rank // stride % dim * stride
+        line = self.subset(range(first, first + dim * stride, stride))
+        assert line is not None
+        return line
+
     def _check_dims(self, dims: Sequence[int]) -> None:
-        product = 1
-        for dim in dims:
-            product *= dim
-        if product != self.size or min(dims, default=1) < 1:
+        if prod(dims) != self.size or min(dims, default=1) < 1:
             shape = " x ".join(map(str, dims))
             raise ScheduleError(
-                f"a grid of {shape} has {product} places but the group has "
+                f"a grid of {shape} has {prod(dims)} places but the group has "
                 f"{self.size} ranks; choose dimensions whose product is the size"
             )
 

@@ -15,11 +15,7 @@ from math import prod
 
 from collalgo.algorithms import direct, ring
 from collalgo.algorithms.radix import primes, square
-from collalgo.schedule import (
-    Group,
-    Steps,
-    together,
-)
+from collalgo.schedule import Group, Steps, together
 
 
 def torus(group: Group, dims: Sequence[int] = ()) -> Steps:
@@ -52,13 +48,9 @@ def bcube(group: Group, dims: Sequence[int] = ()) -> Steps:
 
 def mesh(group: Group, dims: Sequence[int] = ()) -> Steps:
     """Allreduce everything along each dimension in turn."""
-    stride = 1
-    for dim in dims or square(group.size):
-        first = group.rank - group.rank // stride % dim * stride
-        line = group.subset(range(first, first + dim * stride, stride))
-        assert line is not None
-        yield from ring.allreduce(line)
-        stride *= dim
+    dims = dims or square(group.size)
+    for number in range(len(dims)):
+        yield from ring.allreduce(group.axis(dims, number))
 
 
 def mesh_3d(group: Group, dims: Sequence[int] = ()) -> Steps:

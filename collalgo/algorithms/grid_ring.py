@@ -23,26 +23,18 @@ from collalgo.schedule import (
 
 def rings(group: Group, dims: Sequence[int] = ()) -> Steps:
     """Sum each line of the first dimensions at one rank; a ring joins the last ones."""
-    *inner, outer = dims or square(group.size)
-    stride = prod(inner)
-    joined = group.subset(range(0, outer * stride, stride))
+    dims = dims or square(group.size)
+    *inner, outer = [
+        group.axis(dims, number) if group.rank % prod(dims[:number]) == 0 else None
+        for number in range(len(dims))
+    ]
     inwards: list[Step] = []
-    for axis, dim in enumerate(inner):
-        line = leaders(group, inner[:axis], dim)
+    for line, dim in zip(inner, dims, strict=False):
         steps = k_nomial.reduce(line) if line else None
         inwards += map(as_step, lasting(len(doublings(dim)), steps))
     yield from inwards
-    yield from lasting(2 * outer - 2, ring.allreduce(joined) if joined else None)
+    yield from lasting(2 * dims[-1] - 2, ring.allreduce(outer) if outer else None)
     yield from backwards(iter(inwards), combine=False)
-
-
-def leaders(group: Group, below: Sequence[int], dim: int) -> Group | None:
-    """My line along a dimension, if I lead the dimensions below it."""
-    stride = prod(below)
-    if group.rank % stride:
-        return None
-    first = group.rank - group.rank // stride % dim * stride
-    return group.subset(range(first, first + dim * stride, stride))
 
 
 def rings_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
