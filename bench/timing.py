@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collalgo import Communicator
 
@@ -16,16 +16,12 @@ BUDGET = 0.4
 FEWEST, MOST = 5, 2000
 
 
-class Times(NamedTuple):
-    """Seconds of one contestant over the iterations, the slowest rank in each."""
-
-    median: float
-    minimum: float
-
-
 def race(
-    comm: Communicator, contestants: Sequence[Call], iterations: int | None = None
-) -> list[Times]:
+    comm: Communicator,
+    contestants: Sequence[Call],
+    iterations: int | None = None,
+    warmup: int = 2,
+) -> NDArray[np.float64]:
     """Time calls in turn, so that what disturbs one disturbs the others too.
 
     Each call begins at a barrier; its time is that of the slowest rank.
@@ -38,10 +34,17 @@ def race(
         Functions to call on every rank.
     iterations
         How often; by default as often as fits into :data:`BUDGET`.
+    warmup
+        How often each is called before, for plans, pages and caches.
+
+    Returns
+    -------
+    ndarray
+        Seconds, a row for each contestant and a column for each iteration.
     """
-    for call in contestants:  # plans, pages and caches
-        call()
-        call()
+    for call in contestants:
+        for _ in range(warmup):
+            call()
     if iterations is None:
         iterations = _affordable(comm, contestants)
     seconds = np.empty((iterations, len(contestants)))
@@ -52,7 +55,7 @@ def race(
             call()
             seconds[iteration, number] = perf_counter() - start
     comm.allreduce(seconds, "max")
-    return [Times(float(np.median(t)), float(t.min())) for t in seconds.T]
+    return seconds.T.copy()
 
 
 def _affordable(comm: Communicator, contestants: Sequence[Call]) -> int:

@@ -1,5 +1,6 @@
 """The command ``collalgo``."""
 
+import importlib
 import importlib.util
 import shutil
 import sys
@@ -194,6 +195,10 @@ def select_command(collective: str, nbytes: int, size: int, reproducible: bool) 
     """Say which algorithm would run here, with the prices of all."""
     chosen = select(collective, nbytes, size=size, reproducible=reproducible)
     click.echo(chosen.explain())
+
+
+# The suite lies beside this package, whose part it is only once installed.
+main.add_command(importlib.import_module("collalgo.bench.cli").main, "bench")
 
 
 @main.group(invoke_without_command=True)

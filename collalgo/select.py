@@ -147,7 +147,7 @@ def select(
         if obstacle := _obstacle(row, size, reproducible):
             unable.append(Candidate(row, float("inf"), obstacle))
         else:
-            seconds = float(np.interp(nbytes, GRID, curve(row, size, machine)))
+            seconds = predicted(row, size, nbytes, machine)
             able.append(Candidate(row, seconds, None))
     if not able:
         raise AlgorithmNotApplicable(
@@ -170,6 +170,11 @@ def _obstacle(row: Algorithm, size: int, reproducible: bool) -> str | None:
         except CollalgoError as error:
             return f"is wrong: {error}"
     return row.obstacle(size)
+
+
+def predicted(row: Algorithm, size: int, nbytes: int, machine: Machine) -> float:
+    """The price of an algorithm in seconds."""
+    return float(np.interp(nbytes, GRID, curve(row, size, machine)))
 
 
 @cache

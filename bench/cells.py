@@ -1,0 +1,249 @@
+"""What is measured: one collective on arrays of one size, and what is right."""
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo import Communicator
+from collalgo.reduction import OPS
+
+Array = NDArray[Any]
+
+#: The places that a collective has: results apart from the arguments, or in them.
+PLACES = {
+    "allreduce": ("out", "in"),
+    "broadcast": ("in",),
+    "reduce": ("out", "in"),
+    "allgather": ("out", "in"),
+    "reduce_scatter": ("out", "in"),
+    "alltoall": ("out",),
+    "gather": ("out", "in"),
+    "scatter": ("out", "in"),
+    "scan": ("out", "in"),
+    "exscan": ("out", "in"),
+    "barrier": ("in",),
+}
+
+#: Collectives whose size counts the blocks of all ranks.
+BLOCKS = ("allgather", "reduce_scatter", "alltoall", "gather", "scatter")
+
+REDUCING = ("allreduce", "reduce", "reduce_scatter", "scan", "exscan")
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+
+UFUNCS: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "avg": np.add,
+    "prod": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "band": np.bitwise_and,
+    "bor": np.bitwise_or,
+    "bxor": np.bitwise_xor,
+    "land": np.logical_and,
+    "lor": np.logical_or,
+    "lxor": np.logical_xor,
+}
+
+#: What an array holds before a result is written into it.
+JUNK = 7
+
+
+class Cell(NamedTuple):
+    """The independent variables of a measurement."""
+
+    collective: str
+    nbytes: int
+    dtype: str = "float32"
+    op: str | None = None
+    root: int = 0
+    place: str = "out"
+
+    def counts(self, size: int) -> tuple[int, int]:
+        """The elements of a rank's block, and of all that the size counts."""
+        if self.collective == "barrier":
+            return 0, 0
+        shares = size if self.collective in BLOCKS else 1
+        block = max(1, self.nbytes // (shares * dtype_of(self.dtype).itemsize))
+        return block, block * shares
+
+    def busbw_factor(self, size: int) -> float:
+        """What the bandwidth of the algorithm is times for that of the bus."""
+        if self.collective == "allreduce":
+            return 2 * (size - 1) / size
+        return (size - 1) / size if self.collective in BLOCKS else 1.0
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The dtype of a name of NumPy or ``ml_dtypes``."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+
+
+class Bench:
+    """A cell on one rank: its arrays, the call that is timed, and the check.
+
+    Parameters
+    ----------
+    cell
+        What to measure.
+    comm
+        The ranks.
+    """
+
+    def __init__(self, cell: Cell, comm: Communicator):
+        self.cell = cell
+        self.comm = comm
+        self.block, self.count = cell.counts(comm.size)
+        self.dtype = dtype_of(cell.dtype)
+        self.nbytes = self.count * self.dtype.itemsize
+        self.at_root = comm.rank == cell.root
+        self.source, self.out = self._arrays()
+
+    def _arrays(self) -> tuple[Array, Array | None]:
+        """The arguments of the call, with this rank's data in the first."""
+        cell, rank = self.cell, self.comm.rank
+        out_of_place = cell.place == "out"
+        match cell.collective:
+            case "allgather" | "gather":
+                table = np.full((self.comm.size, self.block), JUNK).astype(self.dtype)
+                mine = self._data(rank, self.block)
+                if not out_of_place:
+                    table[rank] = mine
+                    mine = table[rank]
+                return mine, table
+            case "reduce_scatter":
+                source = self._data(rank, self.count)
+                block = np.split(source, self.comm.size)[rank]
+                return source, np.empty_like(block) if out_of_place else block
+            case "scatter":
+                own = np.full(self.block, JUNK).astype(self.dtype)
+                table = np.stack([self._data(i, self.block) for i in self._ranks])
+                out = np.empty_like(own) if out_of_place else None
+                return table if self.at_root else own, out
+            case "alltoall":
+                source = self._data(rank, self.count)
+                return source, np.empty_like(source)
+            case _:
+                source = self._data(rank, self.count)
+                return source, np.full_like(source, JUNK) if out_of_place else None
+
+    @property
+    def _ranks(self) -> range:
+        return range(self.comm.size)
+
+    def _data(self, rank: int, count: int) -> Array:
+        """Small whole numbers, of which every sum and product is exact."""
+        ramp = np.arange(count)
+        if self.cell.op == "prod":
+            return ((ramp + rank) % 3 == 0).astype(self.dtype) + self.dtype.type(1)
+        if self.dtype == np.bool_:
+            return (ramp + rank) % 2 == 0
+        return (1 + ramp % 5 + rank % 3).astype(self.dtype)
+
+    def call(self, algorithm: Any = None) -> Callable[[], object]:
+        """The call as a function without arguments."""
+        comm, cell, source, out = self.comm, self.cell, self.source, self.out
+        match cell.collective:
+            case "barrier":
+                return lambda: comm.barrier(algorithm=algorithm)
+            case "broadcast":
+                return lambda: comm.broadcast(source, cell.root, algorithm=algorithm)
+            case "reduce":
+                return lambda: comm.reduce(
+                    source, cell.op, cell.root, out=out, algorithm=algorithm
+                )
+            case "gather" | "scatter":
+                rooted = getattr(comm, cell.collective)
+                return lambda: rooted(source, cell.root, out=out, algorithm=algorithm)
+            case "allgather" | "alltoall":
+                moving = getattr(comm, cell.collective)
+                return lambda: moving(source, out=out, algorithm=algorithm)
+            case _:
+                reducing = getattr(comm, cell.collective)
+                return lambda: reducing(source, cell.op, out=out, algorithm=algorithm)
+
+    def wrong(self, algorithm: Any = None) -> int:
+        """How many elements of a fresh call are wrong, on all ranks together."""
+        self.source, self.out = self._arrays()
+        found = self.call(algorithm)()
+        wrong = 0
+        if isinstance(found, np.ndarray):
+            wrong = differing(found, self._expected(found))
+        total = np.array([wrong])
+        self.comm.allreduce(total)
+        return int(total[0])
+
+    def _expected(self, found: Array) -> Array:
+        cell, rank = self.cell, self.comm.rank
+        match cell.collective:
+            case "broadcast":
+                return self._data(cell.root, self.count)
+            case "allgather" | "gather":
+                return np.stack([self._data(i, self.block) for i in self._ranks])
+            case "scatter":
+                return self._data(rank, self.block)
+            case "alltoall":
+                rows = [self._data(i, self.count) for i in self._ranks]
+                return np.concatenate([np.split(r, self.comm.size)[rank] for r in rows])
+            case "scan":
+                return self._reduced(range(rank + 1))
+            case "exscan":
+                return self._reduced(range(rank)) if rank else found
+            case "reduce_scatter":
+                return np.split(self._reduced(self._ranks), self.comm.size)[rank]
+            case _:
+                return self._reduced(self._ranks)
+
+    def _reduced(self, ranks: range) -> Array:
+        """The reduction of the data of some ranks, by NumPy."""
+        op = self.cell.op or "sum"
+        wide = self.dtype
+        if wide.kind not in "biuc" and wide.itemsize < 4:
+            wide = np.dtype(np.float32)
+        data = (self._data(rank, self.count).astype(wide) for rank in ranks)
+        total = reduce(lambda a, b: UFUNCS[op](a, b).astype(wide), data)
+        if op == "avg":
+            size = self.comm.size
+            total = total // size if wide.kind in "iu" else total / wide.type(size)
+        return total.astype(self.dtype)
+
+
+def differing(found: Array, expected: Array) -> int:
+    """How many elements differ by more than two units in the last place."""
+    if found.dtype.kind in "biu":
+        return int(np.count_nonzero(found != expected))
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    error = np.abs(found.astype(wide) - expected.astype(wide))
+    digits = {2: 2.0**-10, 4: 2.0**-22, 8: 2.0**-51, 16: 2.0**-51}
+    unit = digits.get(found.dtype.itemsize, 0.25)
+    bound = 2 * unit * np.abs(expected.astype(wide))
+    return int(np.count_nonzero(~(error <= bound)))
+
+
+def able(cell: Cell) -> bool:
+    """Whether the dtype has the op."""
+    from collalgo.reduction import reduction
+
+    if cell.op is None:
+        return True
+    if cell.collective in ("scan", "exscan") and cell.op == "avg":
+        return False
+    try:
+        reduction(dtype_of(cell.dtype), cell.op)
+    except TypeError:
+        return False
+    return True
+
+
+def ops_of(collective: str, wanted: str) -> list[str | None]:
+    """The ops to measure: one, all, or none for collectives that do not reduce."""
+    if collective not in REDUCING:
+        return [None]
+    return list(OPS) if wanted == "all" else [wanted]

@@ -1,0 +1,266 @@
+"""The command ``collalgo bench``."""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+from collalgo.bench.cells import PLACES, Cell
+from collalgo.bench.compare import compare as compare_rows
+from collalgo.bench.limits import Limit, hand_over, limits as measure_limits
+from collalgo.bench.measuring import Sweep, measure
+from collalgo.bench.plot import plot as draw
+from collalgo.bench.records import (
+    Record,
+    as_csv,
+    as_json,
+    environment,
+    of_json,
+)
+from collalgo.bench.report import human, micro, summary, tables, winners
+from collalgo.bench.timing import overhead
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+import collalgo
+from collalgo.bootstrap.identity import identity
+from collalgo.errors import CollalgoError
+from collalgo.reduction import DTYPES, OPS
+
+WIDTH = 160
+
+
+class Default(click.Group):
+    """A group whose command ``run`` need not be named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in HELP):
+            args.insert(0, "run")
+        return super().parse_args(ctx, args)
+
+
+HELP = ("-h", "--help")
+
+
+@click.group(cls=Default, context_settings={"help_option_names": list(HELP)})
+def main() -> None:
+    """Measure collectives, and compare what was measured."""
+
+
+def parse_size(_context: object, _parameter: object, text: str) -> int:
+    """A number of bytes, as ``8``, ``4K``, ``64M`` or ``1G``."""
+    units = {"K": 2**10, "M": 2**20, "G": 2**30}
+    try:
+        if text[-1:].upper() in units:
+            return int(text[:-1]) * units[text[-1].upper()]
+        return int(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no size; write 8, 4K or 64M") from None
+
+
+def parse_names(
+    _context: object, parameter: click.Parameter, text: str
+) -> tuple[str, ...]:
+    """Names with commas between them, or ``all``."""
+    known = {"dtypes": DTYPES}.get(str(parameter.name), ())
+    names = tuple(known) if text == "all" and known else tuple(text.split(","))
+    for name in names:
+        if known and name not in known:
+            raise click.BadParameter(f"{name!r}: choose from {', '.join(known)}")
+    return names
+
+
+def sizes(first: int, last: int, factor: int) -> tuple[int, ...]:
+    """The sizes of a sweep, in bytes."""
+    steps = [first]
+    while 0 < steps[-1] * factor <= last:
+        steps.append(steps[-1] * factor)
+    return tuple(steps)
+
+
+SIZES = [
+    click.option("-b", "first", default="8", callback=parse_size, help="Least size."),
+    click.option("-e", "last", default="64M", callback=parse_size, help="Last size."),
+    click.option("-f", "factor", default=2, type=click.IntRange(2), help="Size step."),
+    click.option(
+        "-d", "dtypes", default="float32", callback=parse_names, help="dtypes, or all."
+    ),
+    click.option("-o", "op", default="sum", type=click.Choice([*OPS, "all"])),
+    click.option("-r", "roots", default="0", help="The root, or all."),
+    click.option("-n", "iterations", type=click.IntRange(1), help="Calls in a cycle."),
+    click.option("-w", "warmup", type=click.IntRange(0), default=2, help="Warm-up."),
+    click.option("-N", "cycles", type=click.IntRange(1), default=1, help="Cycles."),
+    click.option("-c", "check", type=click.IntRange(0, 1), default=1, help="Check."),
+    click.option("-R", "--ranks", type=click.IntRange(1), help="Start so many ranks."),
+    click.option(
+        "-l", "--load", "files", multiple=True, type=click.Path(exists=True),
+        help="A file whose @collalgo.algorithm functions are to be known.",
+    ),
+    click.option("-J", "--json", "json_file", type=click.Path(dir_okay=False)),
+    click.option("--csv", "csv_file", type=click.Path(dir_okay=False)),
+    click.option("--plot", "plot_file", type=click.Path(dir_okay=False)),
+]  # fmt: skip
+
+
+def sweep_options(command):  # type: ignore[no-untyped-def]
+    """The options that all sweeps have."""
+    for option in reversed(SIZES):
+        command = option(command)
+    names = click.Choice([*PLACES, "all"])
+    return click.argument("collectives", nargs=-1, type=names)(command)
+
+
+@main.command("run")
+@sweep_options
+@click.option("-a", "algorithms", default=None, help="Names of the table, with commas.")
+@click.option(
+    "-p", "--place", type=click.Choice(["out", "in", "both"]), default="out",
+    help="Results apart from the arguments, in them, or both.",
+)  # fmt: skip
+@click.option("--against", type=click.Choice(["mpi"]), help="Race mpi4py as well.")
+def run(place: str, algorithms: str | None, against: str | None, **options) -> None:  # type: ignore[no-untyped-def]
+    """Measure COLLECTIVES, by default allreduce, from the smallest size to the largest.
+
+    Under collalgo run, mpiexec or torchrun on their ranks; else on --ranks processes of
+    this host. With --against mpi both are timed in turn in the same processes.
+    """
+    places = ("out", "in") if place == "both" else (place,)
+    names = tuple(algorithms.split(",")) if algorithms else ()
+    records = measured(options, places, names, against == "mpi")
+    if records:
+        console = Console(width=None if Console().is_terminal else WIDTH)
+        for table in tables(records):
+            console.print(table)
+            console.print()
+        for line in summary(records):
+            console.print(line, highlight=False)
+        console.print(f"an 8-byte call on one rank takes {micro(alone())} us")
+        sys.exit(any(record.wrong for record in records))
+
+
+@main.command()
+@sweep_options
+@click.option("--algorithms", default="all", help="Names of the table, or all.")
+def sweep(algorithms: str, **options) -> None:  # type: ignore[no-untyped-def]
+    """Race algorithms side by side, and say which wins each cell."""
+    names = tuple(algorithms.split(","))
+    records = measured(options, ("out",), names, False)
+    if records:
+        console = Console(width=None if Console().is_terminal else WIDTH)
+        console.print(winners(records))
+
+
+def measured(
+    options: dict,  # type: ignore[type-arg]
+    places: tuple[str, ...],
+    algorithms: tuple[str, ...],
+    against_mpi: bool,
+) -> list[Record]:
+    """Measure on all ranks; rank 0 has the rows, and writes the files."""
+    chosen = options["collectives"] or ("allreduce",)
+    todo = Sweep(
+        collectives=tuple(PLACES) if "all" in chosen else chosen,
+        sizes=sizes(options["first"], options["last"], options["factor"]),
+        dtypes=options["dtypes"],
+        op=options["op"],
+        roots=options["roots"],
+        places=places,
+        algorithms=algorithms,
+        iterations=options["iterations"],
+        warmup=options["warmup"],
+        cycles=options["cycles"],
+        check=bool(options["check"]),
+        against_mpi=against_mpi,
+        files=options["files"],
+    )
+    work = partial(on_each_rank, sweep=todo)
+    try:
+        if identity().launcher == "none" and options["ranks"]:
+            found = collalgo.spawn(work, options["ranks"])[0]
+        else:
+            found = work(collalgo.init())
+    except CollalgoError as error:
+        raise click.ClickException(str(error)) from None
+    if found is None:
+        return []
+    records, conditions = found
+    if options["json_file"]:
+        Path(options["json_file"]).write_text(as_json(records, conditions))
+    if options["csv_file"]:
+        Path(options["csv_file"]).write_text(as_csv(records))
+    if options["plot_file"]:
+        draw(records, Path(options["plot_file"]))
+    return list(records)
+
+
+def on_each_rank(comm: collalgo.Communicator, sweep: Sweep):  # type: ignore[no-untyped-def]
+    """Measure; rank 0 shows how far it is, and has the rows."""
+    cells = list(sweep.cells(comm.size))
+    if comm.rank:
+        measure(comm, sweep)
+        return None
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring", total=len(cells))
+
+        def progress(cell: Cell) -> None:
+            words = f"{cell.collective} {human(cell.nbytes)}"
+            bar.update(task, advance=1, description=words)
+
+        records = measure(comm, sweep, progress)
+    return records, environment(comm)
+
+
+def alone() -> float:
+    """What a call costs on a world of one rank."""
+    return collalgo.threads(overhead, 1)[0]
+
+
+@main.command()
+@click.argument("old", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("new", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--tolerance", default=0.05, help="Ratios so near to 1 are the same.")
+def compare(old: Path, new: Path, tolerance: float) -> None:
+    """Say which cells of NEW are slower or faster than those of OLD.
+
+    The exit code is 1 if any is slower.
+    """
+    try:
+        verdicts = compare_rows(of_json(old), of_json(new), tolerance)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+    if not verdicts:
+        raise click.ClickException("the files have no cell in common")
+    table = Table(box=None, pad_edge=False)
+    for name in ("cell", "algorithm", "new / old", "95 % interval", "verdict"):
+        table.add_column(name, no_wrap=True)
+    colors = {"slower": "[red]", "faster": "[green]", "same": ""}
+    for one in verdicts:
+        cell = " ".join(str(part) for part in one.cell if part != "")
+        interval = f"{one.low:.3f} to {one.high:.3f}"
+        words = f"{colors[one.verdict]}{one.verdict}"
+        table.add_row(cell, one.algorithm, f"{one.ratio:.3f}", interval, words)
+    Console(width=None if Console().is_terminal else WIDTH).print(table)
+    sys.exit(any(one.verdict == "slower" for one in verdicts))
+
+
+@main.command()
+@click.option("-R", "--ranks", type=click.IntRange(1), default=2, help="Ranks.")
+def limits(ranks: int) -> None:
+    """Measure what the machine can do: copies, sums, and a cache line to and fro."""
+    found = collalgo.spawn(limits_on_each_rank, ranks)[0]
+    table = Table(title=f"{ranks} ranks at once, GB/s read and written", box=None)
+    kernels = list(dict.fromkeys(limit.kernel for limit in found[0]))
+    table.add_column("size", justify="right")
+    for kernel in kernels:
+        table.add_column(kernel, justify="right")
+    for nbytes in dict.fromkeys(limit.nbytes for limit in found[0]):
+        at = {x.kernel: x.bandwidth for x in found[0] if x.nbytes == nbytes}
+        table.add_row(human(nbytes), *(f"{at[k] / 1e9:.1f}" for k in kernels))
+    Console(width=None if Console().is_terminal else WIDTH).print(table)
+    click.echo(f"a barrier takes {micro(found[1])} us")
+
+
+def limits_on_each_rank(comm: collalgo.Communicator) -> tuple[list[Limit], float]:
+    """All limits, the same on each rank."""
+    return measure_limits(comm), hand_over(comm)

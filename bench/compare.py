@@ -1,0 +1,68 @@
+"""Compare two files of results, cell by cell."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from collalgo.bench.records import INDEPENDENT, Record
+
+#: Draws of the bootstrap, and how far the interval reaches.
+DRAWS, COVERED = 2000, 95.0
+
+
+class Verdict(NamedTuple):
+    """A cell of both files: how long the new one takes for each second of the old."""
+
+    cell: tuple[object, ...]
+    algorithm: str
+    ratio: float
+    low: float
+    high: float
+    verdict: str
+
+
+def compare(
+    old: Sequence[Record], new: Sequence[Record], tolerance: float = 0.05
+) -> list[Verdict]:
+    """Match rows by what was chosen, and say which have become faster or slower.
+
+    The interval is that of a bootstrap over the medians of the cycles, not over single
+    calls, which are not independent; a row of one cycle gets no verdict but by the
+    ratio itself.
+
+    Parameters
+    ----------
+    old, new
+        The rows of both.
+    tolerance
+        Ratios so near to 1 are the same.
+    """
+    known = {_key(record): record for record in old}
+    return [
+        _judge(known[_key(record)], record, tolerance)
+        for record in new
+        if _key(record) in known
+    ]
+
+
+def _key(record: Record) -> tuple[object, ...]:
+    return (*record[: len(INDEPENDENT)], record.algorithm)
+
+
+def _judge(old: Record, new: Record, tolerance: float) -> Verdict:
+    rng = np.random.default_rng(0)
+    medians = [
+        np.median(rng.choice(np.array(one.runs), (DRAWS, len(one.runs))), axis=1)
+        for one in (old, new)
+    ]
+    ratios = medians[1] / medians[0]
+    edge = (100 - COVERED) / 2
+    low, high = (float(x) for x in np.percentile(ratios, [edge, 100 - edge]))
+    verdict = "same"
+    if low > 1 + tolerance:
+        verdict = "slower"
+    elif high < 1 - tolerance:
+        verdict = "faster"
+    return Verdict(
+        old[: len(INDEPENDENT)], new.algorithm, new.p50 / old.p50, low, high, verdict
+    )

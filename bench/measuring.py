@@ -1,0 +1,194 @@
+"""Measure all cells of a sweep, ours and what is to be raced against it."""
+
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from collalgo.bench.cells import PLACES, REDUCING, ROOTED, Bench, Cell, able, ops_of
+from collalgo.bench.records import Record, record
+from collalgo.bench.timing import race
+
+from collalgo import ALGORITHMS, Communicator, verify
+from collalgo.algorithms import Algorithm, find
+from collalgo.errors import AlgorithmNotApplicable
+from collalgo.machine import this_machine
+from collalgo.select import predicted
+
+#: Told of each cell before it is measured.
+Progress = Callable[[Cell], None]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What to measure, as the command line says it.
+
+    ``algorithms`` are names, ``("all",)`` for all of the table that can run, or
+    nothing for the one that would be chosen. ``places`` may be ``out``, ``in`` or both.
+    """
+
+    collectives: tuple[str, ...] = ("allreduce",)
+    sizes: tuple[int, ...] = (8,)
+    dtypes: tuple[str, ...] = ("float32",)
+    op: str = "sum"
+    roots: str = "0"
+    places: tuple[str, ...] = ("out",)
+    algorithms: tuple[str, ...] = ()
+    iterations: int | None = None
+    warmup: int = 2
+    cycles: int = 1
+    check: bool = True
+    against_mpi: bool = False
+    files: tuple[str, ...] = ()
+
+    def cells(self, ranks: int) -> Iterator[Cell]:
+        """All combinations that make sense."""
+        for collective in self.collectives:
+            roots = self._roots(ranks) if collective in ROOTED else [0]
+            sizes = self.sizes if collective != "barrier" else (0,)
+            places = [p for p in PLACES[collective] if p in self.places]
+            axes = self.dtypes, ops_of(collective, self.op), roots
+            for dtype, op, root in product(*axes):
+                for nbytes, place in product(sizes, places or PLACES[collective][:1]):
+                    cell = Cell(collective, nbytes, dtype, op, root, place)
+                    if able(cell):
+                        yield cell
+
+    def _roots(self, ranks: int) -> Sequence[int]:
+        return range(ranks) if self.roots == "all" else [int(self.roots) % ranks]
+
+
+def measure(
+    comm: Communicator, sweep: Sweep, progress: Progress | None = None
+) -> list[Record]:
+    """Measure a sweep on all ranks; the rows are the same on each."""
+    for name in sweep.files:
+        load(name)
+    records: list[Record] = []
+    for cell in sweep.cells(comm.size):
+        if progress is not None:
+            progress(cell)
+        records += measure_cell(comm, cell, sweep)
+    return records
+
+
+def load(name: str) -> None:
+    """Run a file of the user, whose algorithms are to be in the table."""
+    spec = importlib.util.spec_from_file_location(Path(name).stem, name)
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def measure_cell(comm: Communicator, cell: Cell, sweep: Sweep) -> list[Record]:
+    """Measure one cell by all of its contestants, side by side."""
+    bench = Bench(cell, comm)
+    chosen = comm.select(cell.collective, bench.nbytes)
+    rows = contestants(cell, comm.size, sweep.algorithms) or [chosen.row]
+    wrong = [bench.wrong(row.name) if sweep.check else None for row in rows]
+    calls = [bench.call(row.name) for row in rows]
+    if not sweep.algorithms:
+        calls = [bench.call()]  # as a user calls it
+    if sweep.against_mpi:
+        calls += mpi_calls(bench)
+    times = [
+        race(comm, calls, sweep.iterations, sweep.warmup) for _ in range(sweep.cycles)
+    ]
+    machine = this_machine()
+    records = []
+    for number, row in enumerate(rows):
+        asked = "as asked" if sweep.algorithms else chosen.reason
+        records.append(
+            record(
+                cell,
+                comm.size,
+                [cycle[number] for cycle in times],
+                algorithm=row.name,
+                predicted=predicted(row, comm.size, bench.nbytes, machine),
+                sent=sent(row, cell, comm.size, bench.nbytes),
+                wrong=wrong[number],
+                reason=asked,
+            )
+        )
+    for number in range(len(rows), len(calls)):
+        seconds = [cycle[number] for cycle in times]
+        records.append(record(cell, comm.size, seconds, contestant="mpi"))
+    return records
+
+
+def contestants(cell: Cell, size: int, names: Sequence[str]) -> list[Algorithm]:
+    """The rows of the table that are to be raced."""
+    if tuple(names) == ("all",):
+        return [
+            row
+            for row in ALGORITHMS
+            if row.collective == cell.collective and row.obstacle(size) is None
+        ]
+    found = []
+    for name in names:
+        try:
+            found.append(find(cell.collective, name, size))
+        except AlgorithmNotApplicable:
+            if len(names) == 1:
+                raise
+    return found
+
+
+def sent(row: Algorithm, cell: Cell, size: int, nbytes: int) -> float:
+    """The bytes that the busiest rank sends, counted in the schedule."""
+    proof = verify(row.schedule, size=size, collective=cell.collective, root=cell.root)
+    return float(proof.sent * nbytes)
+
+
+def mpi_calls(bench: Bench) -> list[Callable[[], object]]:
+    """The same call of mpi4py on the same arrays, if it has one."""
+    from mpi4py import MPI
+
+    cell, source, out = bench.cell, bench.source, bench.out
+    world = _duplicate(MPI)
+    op = getattr(MPI, (cell.op or "sum").upper(), None)
+    if (cell.collective in REDUCING and op is None) or cell.place != _MPI_PLACE.get(
+        cell.collective, "out"
+    ):
+        return []
+    match cell.collective:
+        case "barrier":
+            return [world.Barrier]
+        case "broadcast":
+            return [lambda: world.Bcast(source, cell.root)]
+        case "reduce":
+            return [lambda: world.Reduce(source, out, op, cell.root)]
+        case "reduce_scatter":
+            return [lambda: world.Reduce_scatter_block(source, out, op)]
+        case "gather":
+            table = out if bench.at_root else None
+            return [lambda: world.Gather(source, table, cell.root)]
+        case "scatter":
+            table = source if bench.at_root else None
+            return [lambda: world.Scatter(table, out, cell.root)]
+        case _:
+            call = getattr(world, cell.collective.capitalize())
+            if cell.collective in REDUCING:
+                return [lambda: call(source, out, op)]
+            return [lambda: call(source, out)]
+
+
+#: Where a collective of MPI has its result, if not apart from the arguments.
+_MPI_PLACE = {"broadcast": "in", "barrier": "in"}
+
+_duplicates: list[Any] = []
+
+
+def _duplicate(mpi: Any) -> Any:
+    """A communicator of MPI that nobody else uses."""
+    if not _duplicates:
+        _duplicates.append(mpi.COMM_WORLD.Dup())
+    return _duplicates[0]
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The mean of ratios."""
+    return float(np.exp(np.mean(np.log(values))))

@@ -1,0 +1,174 @@
+"""Results as rows: what was measured under which conditions, and how long it took."""
+
+import csv
+import io
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from collalgo.bench.cells import Cell, dtype_of
+
+import collalgo
+from collalgo.bootstrap.identity import identity
+from collalgo.machine import cores
+
+VERSION = 1
+
+
+class Record(NamedTuple):
+    """One cell of one contestant; times in seconds, sizes in bytes.
+
+    What was chosen comes first, then what was found. ``runs`` holds the median of each
+    cycle: what :mod:`collalgo.bench.compare` compares.
+    """
+
+    contestant: str
+    collective: str
+    ranks: int
+    size: int
+    count: int
+    dtype: str
+    op: str
+    root: int
+    place: str
+    algorithm: str
+    iterations: int
+    p50: float
+    p95: float
+    p99: float
+    minimum: float
+    maximum: float
+    algbw: float
+    busbw: float
+    predicted: float | None
+    sent: float | None
+    wrong: int | None
+    reason: str
+    runs: tuple[float, ...]
+
+
+#: The columns by which two measurements are of the same cell.
+INDEPENDENT = Record._fields[:9]
+
+
+def record(
+    cell: Cell,
+    ranks: int,
+    seconds: Sequence[np.ndarray],
+    *,
+    contestant: str = "collalgo",
+    algorithm: str = "",
+    predicted: float | None = None,
+    sent: float | None = None,
+    wrong: int | None = None,
+    reason: str = "",
+) -> Record:
+    """The row of a cell whose iterations took ``seconds``, an array for each cycle."""
+    _, count = cell.counts(ranks)
+    nbytes = count * dtype_of(cell.dtype).itemsize
+    times = np.concatenate(seconds)
+    p50, p95, p99 = (float(x) for x in np.percentile(times, [50, 95, 99]))
+    return Record(
+        contestant,
+        cell.collective,
+        ranks,
+        nbytes,
+        count,
+        cell.dtype,
+        cell.op or "",
+        cell.root,
+        cell.place,
+        algorithm,
+        len(times),
+        p50,
+        p95,
+        p99,
+        float(times.min()),
+        float(times.max()),
+        nbytes / p50,
+        cell.busbw_factor(ranks) * nbytes / p50,
+        predicted,
+        sent,
+        wrong,
+        reason,
+        tuple(float(np.median(one)) for one in seconds),
+    )
+
+
+def environment(comm: collalgo.Communicator) -> dict[str, Any]:
+    """What may have had an influence."""
+    affinity = sorted(os.sched_getaffinity(0))
+    return {
+        "collalgo": collalgo.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": cores(),
+        "affinity": affinity,
+        "launcher": identity().launcher,
+        "ranks": comm.size,
+        "commit": _commit(),
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _commit() -> str:
+    """The commit of the sources, if they are a repository."""
+    head = Path(collalgo.__file__).parents[1] / ".git" / "HEAD"
+    if not head.is_file():
+        return ""
+    text = head.read_text().strip()
+    branch = head.parent / text.partition(" ")[2]
+    return branch.read_text().strip() if branch.is_file() else text
+
+
+def as_json(records: Sequence[Record], conditions: dict[str, Any]) -> str:
+    """All rows with the conditions and the command that made them."""
+    document = {
+        "version": VERSION,
+        "command": " ".join(sys.argv),
+        "environment": conditions,
+        "results": [row._asdict() for row in records],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def of_json(path: Path) -> list[Record]:
+    """The rows of a file.
+
+    Raises
+    ------
+    ValueError
+        If it is none that this version has written.
+    """
+    try:
+        document = json.loads(path.read_text())
+        return [
+            Record(**{**row, "runs": tuple(row["runs"])})
+            for row in {VERSION: document}[document["version"]]["results"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} holds no results of collalgo bench: {error}"
+        ) from None
+
+
+def as_csv(records: Sequence[Record]) -> str:
+    """One row per cell, what was chosen first."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(Record._fields[:-1])
+    writer.writerows(row[:-1] for row in records)
+    return text.getvalue()

@@ -1,0 +1,138 @@
+"""Results as people read them."""
+
+from collections.abc import Sequence
+
+from collalgo.bench.cells import ROOTED
+from collalgo.bench.measuring import geometric_mean
+from collalgo.bench.records import Record
+from rich.table import Table
+
+
+def human(nbytes: float) -> str:
+    """A size with the unit that fits."""
+    for unit, width in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if nbytes >= width:
+            return f"{nbytes / width:.4g} {unit}"
+    return f"{nbytes:.4g} B"
+
+
+def micro(seconds: float | None) -> str:
+    """Seconds as microseconds."""
+    return "" if seconds is None else f"{seconds * 1e6:.2f}"
+
+
+def tables(records: Sequence[Record]) -> list[Table]:
+    """One table for each collective, as nccl-tests has them and a little more."""
+    names = dict.fromkeys(record.collective for record in records)
+    return [
+        table([record for record in records if record.collective == name])
+        for name in names
+    ]
+
+
+#: What goes into the title of a table if it is the same in all rows.
+COMMON = {"dtype": "type", "op": "redop", "root": "root", "place": "place"}
+
+
+def table(records: Sequence[Record]) -> Table:
+    """The table of one collective."""
+    peers = any(record.contestant != "collalgo" for record in records)
+    varying = [name for name in COMMON if len({getattr(r, name) for r in records}) > 1]
+    result = Table(title=title(records[0], varying), title_justify="left", box=None)
+    result.pad_edge = False
+    for name in ("size", "count", *(COMMON[name] for name in varying)):
+        result.add_column(name, justify="right", no_wrap=True)
+    result.add_column("algorithm", no_wrap=True)
+    measures = ("time us", "p95", "p99", "min", "max", "algbw", "busbw", "predicted")
+    for name in (*measures, "sent", "#wrong", *(["ratio"] if peers else [])):
+        result.add_column(name, justify="right", no_wrap=True)
+    result.add_column("why")
+    ours: dict[tuple[object, ...], float] = {}
+    for record in records:
+        if record.contestant == "collalgo":
+            ours.setdefault(record[1:9], record.p50)
+        result.add_row(*row(record, varying, ours.get(record[1:9]) if peers else None))
+    return result
+
+
+def title(record: Record, varying: Sequence[str]) -> str:
+    """What all rows have in common."""
+    words = {
+        "dtype": record.dtype if record.size else "",
+        "op": record.op,
+        "root": f"root {record.root}" if record.collective in ROOTED else "",
+        "place": f"{record.place} of place" if record.place == "out" else "in place",
+    }
+    common = [words[name] for name in COMMON if name not in varying and words[name]]
+    return ", ".join([record.collective, f"{record.ranks} ranks", *common])
+
+
+def row(record: Record, varying: Sequence[str], ours: float | None) -> list[str]:
+    """The cells of a row; ``ours`` is what a peer's time is compared with."""
+    peer = record.contestant != "collalgo"
+    wrong = "" if record.wrong is None else str(record.wrong)
+    ratio = f"{record.p50 / ours:.2f}" if peer and ours else ""
+    return [
+        human(record.size),
+        str(record.count),
+        *(str(getattr(record, name)) for name in varying),
+        f"[dim]{record.contestant}" if peer else record.algorithm,
+        *map(micro, (record.p50, record.p95, record.p99)),
+        *map(micro, (record.minimum, record.maximum)),
+        f"{record.algbw / 1e9:.2f}",
+        f"{record.busbw / 1e9:.2f}",
+        micro(record.predicted),
+        "" if record.sent is None else human(record.sent),
+        f"[red]{wrong}" if record.wrong else wrong,
+        *([] if ours is None else [ratio]),
+        record.reason,
+    ]
+
+
+def summary(records: Sequence[Record]) -> list[str]:
+    """What nccl-tests says at its end, and how the peers did."""
+    ours = [record for record in records if record.contestant == "collalgo"]
+    wrong = sum(record.wrong or 0 for record in ours)
+    lines = [f"wrong elements: {wrong} {'FAILED' if wrong else 'OK'}"]
+    moving = [record.busbw for record in ours if record.size]
+    if moving:
+        mean = sum(moving) / len(moving)
+        lines.append(f"average bus bandwidth: {mean / 1e9:.3f} GB/s")
+    cells = {record[1:9]: record.p50 for record in reversed(ours)}
+    for name in dict.fromkeys(r.contestant for r in records if r not in ours):
+        ratios = [
+            record.p50 / cells[record[1:9]]
+            for record in records
+            if record.contestant == name
+        ]
+        lines.append(
+            f"{name} takes {geometric_mean(ratios):.2f} times as long in the geometric "
+            f"mean of {len(ratios)} cells, {min(ratios):.2f} to {max(ratios):.2f} times"
+        )
+    return lines
+
+
+def winners(records: Sequence[Record]) -> Table:
+    """The fastest algorithm of each cell, and what the one costs that was chosen."""
+    result = Table(box=None, pad_edge=False)
+    for name in ("collective", "size", "type", "winner", "time us", "second", "chosen"):
+        result.add_column(name, no_wrap=True)
+    result.add_column("chosen / best", justify="right")
+    for cell in dict.fromkeys(record[1:9] for record in records):
+        ranked = sorted(
+            (r for r in records if r[1:9] == cell), key=lambda record: record.p50
+        )
+        best = ranked[0]
+        chosen = min(ranked, key=lambda record: record.predicted or 0.0)
+        second = ranked[1].algorithm if len(ranked) > 1 else ""
+        result.add_row(
+            best.collective,
+            human(best.size),
+            best.dtype,
+            best.algorithm,
+            micro(best.p50),
+            second,
+            chosen.algorithm,
+            f"{chosen.p50 / best.p50:.2f}",
+        )
+    return result

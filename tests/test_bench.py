@@ -1,0 +1,243 @@
+"""The suite measures what it says: the right calls, honest checks, readable results."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from collalgo.bench.cells import PLACES, Bench, Cell, able, differing, ops_of
+from collalgo.bench.cli import main, sizes
+from collalgo.bench.compare import compare
+from collalgo.bench.limits import Limit, hand_over
+from collalgo.bench.measuring import Sweep, contestants, measure, sent
+from collalgo.bench.records import INDEPENDENT, Record, as_csv, as_json, of_json, record
+from collalgo.bench.report import human, summary, tables, winners
+from rich.console import Console
+
+from collalgo import ALGORITHMS, threads
+from collalgo.algorithms import find
+from collalgo.errors import AlgorithmNotApplicable
+
+
+def shown(*renderables):
+    console = Console(width=250, file=io.StringIO())
+    for one in renderables:
+        console.print(one)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_every_collective_place_and_op_is_right(size):
+    cells = [
+        Cell(collective, nbytes, dtype, op, size - 1, place)
+        for collective, places in PLACES.items()
+        for place in places
+        for op in ops_of(collective, "all")
+        for dtype in ("float32", "int8", "float16", "bfloat16", "complex64")
+        for nbytes in (8, 3000)
+        if able(Cell(collective, nbytes, dtype, op))
+    ]
+
+    def on_each_rank(comm):
+        return [bench.wrong() for bench in (Bench(cell, comm) for cell in cells)]
+
+    for wrong in threads(on_each_rank, size):
+        assert not any(wrong)
+
+
+def test_wrong_elements_are_counted():
+    """With data in place of the result, what must come from others is missing."""
+
+    class Broken(Bench):
+        def call(self, algorithm=None):
+            return lambda: self.source
+
+    def on_each_rank(comm):
+        return Broken(Cell("allreduce", 400, op="sum"), comm).wrong()
+
+    assert threads(on_each_rank, 2) == [200, 200]
+
+
+def test_floats_may_differ_by_rounding_only():
+    one = np.float32([1, 2, np.nan, 4])
+    near = one * (1 + np.finfo(np.float32).eps)
+    assert differing(near, one) == 1  # the nan
+    assert differing(np.float32([1, 2.1]), np.float32([1, 2])) == 1
+    assert differing(np.int8([1, 2]), np.int8([1, 3])) == 1
+    assert differing(np.complex64([1 + 1j]), np.complex64([1 - 1j])) == 1
+
+
+def test_sizes_count_all_blocks():
+    assert Cell("allgather", 100).counts(4) == (6, 24)
+    assert Cell("allreduce", 100).counts(4) == (25, 25)
+    assert Cell("alltoall", 1, "float64").counts(3) == (1, 3)
+    assert Cell("barrier", 100).counts(4) == (0, 0)
+    assert Cell("allreduce", 8).busbw_factor(4) == 1.5
+    assert Cell("gather", 8).busbw_factor(4) == 0.75
+    assert Cell("broadcast", 8).busbw_factor(4) == 1
+    assert sizes(8, 100, 3) == (8, 24, 72)
+
+
+def test_a_sweep_names_its_algorithms_predictions_and_bytes():
+    sweep = Sweep(("allreduce", "broadcast", "barrier"), (8, 4096), iterations=3)
+    found = threads(lambda comm: measure(comm, sweep), 2)
+    first, second = ([r[: len(INDEPENDENT)] for r in rows] for rows in found)
+    assert first == second
+    assert len(found[0]) == 5
+    for one in found[0]:
+        assert one.wrong == 0
+        assert one.minimum <= one.p50 <= one.p95 <= one.p99 <= one.maximum
+        assert one.predicted >= 0
+        assert one.algorithm in {row.name for row in ALGORITHMS}
+    row = find("allreduce", "ring", 4)
+    assert sent(row, Cell("allreduce", 1000), 4, 1000) == 1500
+
+
+def test_all_algorithms_race_in_each_cell():
+    sweep = Sweep(("barrier",), (0,), algorithms=("all",), iterations=3, cycles=2)
+    found = threads(lambda comm: measure(comm, sweep), 2)[0]
+    names = {row.name for row in ALGORITHMS if row.collective == "barrier"}
+    assert {one.algorithm for one in found} == names
+    assert all(len(one.runs) == 2 for one in found)
+    assert "barrier" in shown(winners(found))
+    cell = Cell("allgather", 8)
+    able_names = [row.name for row in contestants(cell, 3, ["ring", "bruck"])]
+    assert able_names == ["ring", "bruck"]
+    with pytest.raises(AlgorithmNotApplicable):
+        contestants(cell, 3, ["neighbor_exchange"])
+
+
+def made(seconds, *, contestant="collalgo", cycles=5, nbytes=1000, wrong=0):
+    rng = np.random.default_rng(1)
+    times = [seconds * (1 + 0.01 * rng.random(20)) for _ in range(cycles)]
+    return record(
+        Cell("allreduce", nbytes, op="sum"),
+        2,
+        times,
+        contestant=contestant,
+        algorithm="ring",
+        wrong=wrong,
+        reason="as asked",
+    )
+
+
+def test_results_survive_a_file(tmp_path):
+    rows = [made(1e-3), made(2e-3, contestant="mpi")]
+    path = tmp_path / "a.json"
+    path.write_text(as_json(rows, {"cores": 2}))
+    assert of_json(path) == rows
+    assert json.loads(path.read_text())["environment"] == {"cores": 2}
+    header, *lines = csv.reader(io.StringIO(as_csv(rows)))
+    assert tuple(header) == Record._fields[:-1]
+    assert [line[0] for line in lines] == ["collalgo", "mpi"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 99, "results": []}'])
+def test_a_file_of_something_else_is_refused(tmp_path, text):
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="holds no results of collalgo bench"):
+        of_json(path)
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict"),
+    [(1.0, "same"), (1.03, "same"), (1.3, "slower"), (0.7, "faster")],
+)
+def test_a_comparison_judges_by_the_cycles(factor, verdict):
+    (found,) = compare([made(1e-3)], [made(factor * 1e-3)])
+    assert found.verdict == verdict
+    assert found.low <= found.ratio <= found.high or factor == 1.0
+
+
+def test_peers_have_ratios():
+    rows = [made(1e-3), made(3e-3, contestant="mpi")]
+    text = shown(*tables(rows))
+    assert "3.00" in text
+    assert "allreduce, 2 ranks, float32, sum, out of place" in text
+    words = " ".join(summary(rows))
+    assert "mpi takes 3.00 times as long in the geometric mean of 1 cells" in words
+    assert "wrong elements: 0 OK" in words
+    assert "wrong elements: 4 FAILED" in " ".join(summary([made(1, wrong=4)]))
+    assert [human(n) for n in (8, 1024, 3 << 20, 1 << 31)] == [
+        "8 B",
+        "1 KiB",
+        "3 MiB",
+        "2 GiB",
+    ]
+
+
+def test_what_varies_is_a_column():
+    rows = [made(1e-3), made(1e-3)._replace(dtype="int8")]
+    text = shown(*tables(rows))
+    assert "type" in text
+    assert "int8" in text
+
+
+def bench(*arguments):
+    return CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+def test_the_command_measures_writes_and_compares(tmp_path):
+    files = [tmp_path / name for name in ("a.json", "a.csv", "a.svg")]
+    wanted = zip(("--json", "--csv", "--plot"), files, strict=True)
+    names = [str(part) for pair in wanted for part in pair]
+    limits = ["-b", "8", "-e", "1K", "-f", "128", "-n", "4", "-N", "2"]
+    done = bench("allreduce", "scan", "--ranks", "2", *limits, *names)
+    assert done.exit_code == 0
+    assert "scan, 2 ranks" in done.output
+    assert "wrong elements: 0 OK" in done.output
+    assert [row.size for row in of_json(files[0])] == [8, 1024] * 2
+    assert files[1].read_text().startswith("contestant,collective,ranks,size")
+    assert "<svg" in files[2].read_text()
+    same = bench("compare", str(files[0]), str(files[0]))
+    assert same.exit_code == 0
+    assert "same" in same.output
+    slow = json.loads(files[0].read_text())
+    for row in slow["results"]:
+        row["p50"] *= 2
+        row["runs"] = [2 * x for x in row["runs"]]
+    slower = tmp_path / "b.json"
+    slower.write_text(json.dumps(slow))
+    assert bench("compare", str(files[0]), str(slower)).exit_code == 1
+    assert bench("compare", str(slower), str(files[0])).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["allreduce", "-b", "x"], "is no size; write 8, 4K or 64M"),
+        (["allreduse"], "'allreduse' is not one of"),
+        (["-d", "float99"], "'float99': choose from"),
+        (["-e", "8", "-a", "rings"], "there is no algorithm 'rings'"),
+        (["compare", "/dev/null", "/dev/null"], "holds no results"),
+        (["--help"], "compare"),
+    ],
+)
+def test_what_the_command_refuses_it_explains(arguments, message):
+    assert message in bench(*arguments).output
+
+
+def test_a_sweep_says_who_wins():
+    done = bench("sweep", "barrier", "--ranks", "2", "-n", "3")
+    assert "dissemination" in done.output
+    assert "chosen / best" in done.output
+
+
+def test_limits_are_those_of_all_ranks_at_once(monkeypatch):
+    from collalgo.bench import limits
+
+    monkeypatch.setattr(limits, "SIZES", (1 << 15,))
+    monkeypatch.setattr(limits, "BUDGET", 0.01)
+    for found in threads(lambda comm: (limits.limits(comm), hand_over(comm, 10)), 2):
+        kernels, seconds = found
+        assert [kernel.kernel for kernel in kernels] == [
+            "copy",
+            "sum of 2",
+            "sum of 4",
+            "sum of 8",
+        ]
+        assert all(isinstance(k, Limit) and k.bandwidth > 1e7 for k in kernels)
+        assert seconds > 0
