@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo._kernels.caller import alike, apart
+
 Array = NDArray[Any]
 
 #: How hard NumPy may try to tell whether strided arrays overlap.
@@ -64,6 +66,15 @@ def check_output(out: Array, like: Array, shape: tuple[int, ...], caller: str) -
         )
 
 
+def result_like(out: Any, source: Array, caller: str) -> Array:
+    """The array on ``out``, which takes a result like ``source``, in place or apart."""
+    target = as_array(out, caller)
+    if not alike(source, target):
+        check_output(target, source, source.shape, caller)
+        check_overlap(source, target, (source, target), caller)
+    return target
+
+
 def check_writeable(array: Array, name: str, caller: str) -> None:
     """See that a result can be written into ``array``."""
     if not array.flags.writeable:
@@ -81,7 +92,7 @@ def check_overlap(
     The twins are the parts of ``buf`` and ``out`` that hold this rank's own elements;
     None where even these may not be the same memory.
     """
-    if not np.may_share_memory(buf, out):
+    if apart(buf, out) or not np.may_share_memory(buf, out):
         return
     mine, result = twins or (buf, out)
     place = "data", "strides", "shape"

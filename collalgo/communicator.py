@@ -10,7 +10,7 @@ from collalgo.calls.reducing import Reducing
 from collalgo.calls.rooted import Rooted
 from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.programs import Programs
-from collalgo.runner import Runner
+from collalgo.remedies import Remedies
 from collalgo.select import Selection, select
 
 
@@ -30,16 +30,18 @@ class Communicator(Reducing, Rooted):
 
     def __init__(self, connection: Connection, timeout: float | None = None):
         transport = connection.transport
-        self.rank: int = transport.rank
-        self.size: int = transport.size
         self._connection = connection
-        self._programs = Programs(self.rank, self.size, connection.machine)
-        self._get = self._programs.get
+        self._programs = Programs(transport.rank, transport.size, connection.machine)
+        self._remedies = Remedies(connection)
         self._groups: dict[tuple[int, ...], int] = {}
         weakref.finalize(self, connection.release)
-        waiting = default_timeout() if timeout is None else timeout
-        self._runner = Runner(connection, seconds(waiting))
-        self._run = self._runner.run
+        super().__init__(
+            transport,
+            self._programs.get,
+            self._remedies.cope,
+            self._remedies.interrupted,
+            seconds(default_timeout() if timeout is None else timeout),
+        )
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
@@ -48,11 +50,11 @@ class Communicator(Reducing, Rooted):
     @property
     def timeout(self) -> float:
         """Seconds that a call waits for the other ranks before it raises."""
-        return math.inf if self._runner.seconds < 0 else self._runner.seconds
+        return math.inf if self.seconds < 0 else self.seconds
 
     @timeout.setter
     def timeout(self, timeout: float) -> None:
-        self._runner.seconds = seconds(timeout)
+        self.seconds = seconds(timeout)
 
     @property
     def closed(self) -> bool:
@@ -103,7 +105,7 @@ class Communicator(Reducing, Rooted):
                 f"group: rank {self.rank} is not in the group {list(members)}; "
                 "only its members may call"
             )
-        self._runner.check_open("group")
+        self._remedies.check_open("group")
         number = self._groups[members] = self._groups.get(members, 0) + 1
         name = f"{'-'.join(map(str, members))}#{number}"
         connection = self._connection.origin.meet(

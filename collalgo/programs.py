@@ -63,14 +63,15 @@ class Programs:
         self.machine = machine
         self._remembered: dict[Call, Program] = {}
 
-    def get(self, *call: Any) -> Program:
-        """The program for a :class:`Call` with these fields."""
+    def get(self, *fields: Any) -> Program:
+        """The program for a :class:`Call` of all these fields."""
+        call = Call(*fields)
         try:
-            return self._remembered[call]  # type: ignore[index]
+            return self._remembered[call]
         except KeyError:
-            program = self._remembered[Call(*call)] = self._find(Call(*call))
+            program = self._remembered[call] = self._find(call)
         except TypeError:  # an op of mpi4py or a list of algorithms: not hashable
-            program = self._find(Call(*call))
+            program = self._find(call)
         while len(self._remembered) > REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
         return program

@@ -83,6 +83,16 @@ def test_arrays_that_are_not_contiguous_are_packed_and_unpacked():
     threads(on_each_rank, RANKS)
 
 
+def test_nothing_is_written_into_what_has_no_result():
+    def on_each_rank(comm):
+        wide = np.full(8, 5.0)
+        comm.exscan(np.ones(4), out=wide[::2])
+        before = float(comm.rank) or 5.0
+        assert wide.tolist() == [before, 5.0] * 4
+
+    threads(on_each_rank, RANKS)
+
+
 def test_the_root_of_a_scatter_only_reads():
     def on_each_rank(comm):
         source = np.arange(comm.size)

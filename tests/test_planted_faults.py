@@ -3,7 +3,7 @@
 import pytest
 
 from collalgo import ALGORITHMS, ScheduleError, recv_reduce, send, verify
-from collalgo.schedule import Kind, Transfer
+from collalgo.schedule import Kind, Transfer, as_step
 
 
 def planted(collective, name, size, faults):
@@ -11,7 +11,7 @@ def planted(collective, name, size, faults):
     (row,) = (r for r in ALGORITHMS if (r.collective, r.name) == (collective, name))
 
     def faulty(group):
-        steps = list(row.schedule(group))
+        steps = list(map(as_step, row.schedule(group)))
         return faults(group, steps) or steps
 
     verify(row.schedule, size=size, collective=collective)

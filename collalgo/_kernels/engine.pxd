@@ -1,3 +1,4 @@
+cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.reduce cimport Reduction
@@ -51,6 +52,10 @@ cdef class Program:
     cdef call_record record
     cdef char *base[3]
 
+    cpdef int run(
+        self, Transport transport, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch, double timeout
+    ) except? -100
     cdef int execute(self, Transport transport, double timeout) except -1 nogil
     cdef int run_step(self, Transport transport, const step_row *step) except -1 nogil
     cdef void begin(self, Transport transport, const step_row *step) noexcept nogil

@@ -75,10 +75,10 @@ cdef class Program:
         ) = record
         strncpy(self.record.algorithm, <bytes>name.encode(), NAME_BYTES - 1)
 
-    def run(
+    cpdef int run(
         self, Transport transport, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double timeout
-    ):
+    ) except? -100:
         """Run the plan once; a negative timeout means to wait for ever.
 
         Returns

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
+from collalgo._kernels.caller import Caller
 from collalgo.arrays import (
     Array,
     as_array,
     check_counts,
-    check_output,
     check_overlap,
     length,
     result_array,
+    result_like,
     row_size,
 )
-from collalgo.calls.caller import Caller
 from collalgo.programs import AlgorithmChoice
 
 
@@ -32,16 +32,17 @@ class Reducing(Caller):
     ) -> Any:
         """Reduce the arrays of all ranks, element by element; see the function."""
         source = as_array(buf, "allreduce")
-        if out is None:
-            target = source
-        else:
-            target = as_array(out, "allreduce")
-            check_output(target, source, source.shape, "allreduce")
-            check_overlap(source, target, (source, target), "allreduce")
-        program = self._get(
-            "allreduce", source.dtype, source.size, op, 0, algorithm, None, reproducible
+        target = source if out is None else result_like(out, source, "allreduce")
+        self._call(
+            "allreduce",
+            source,
+            target,
+            timeout,
+            algorithm,
+            like=source,
+            op=op,
+            reproducible=reproducible,
         )
-        self._run(program, source, target, timeout, "allreduce")
         return buf if out is None else out
 
     def reduce(
@@ -61,13 +62,18 @@ class Reducing(Caller):
         if self.rank != root:
             target = None
         elif out is not None:
-            target = as_array(out, "reduce")
-            check_output(target, source, source.shape, "reduce")
-            check_overlap(source, target, (source, target), "reduce")
-        program = self._get(
-            "reduce", source.dtype, source.size, op, root, algorithm, None, reproducible
+            target = result_like(out, source, "reduce")
+        self._call(
+            "reduce",
+            source,
+            target,
+            timeout,
+            algorithm,
+            like=source,
+            op=op,
+            root=root,
+            reproducible=reproducible,
         )
-        self._run(program, source, target, timeout, "reduce")
         if self.rank != root:
             return None
         return buf if out is None else out
@@ -102,17 +108,17 @@ class Reducing(Caller):
             twins = (source[start : start + counts[self.rank]], target)
             check_overlap(source, target, twins, "reduce_scatter")
         elements = tuple(count * row_size(source) for count in counts)
-        program = self._get(
+        self._call(
             "reduce_scatter",
-            source.dtype,
-            source.size,
-            op,
-            0,
+            source,
+            target,
+            timeout,
             algorithm,
-            elements,
-            reproducible,
+            like=source,
+            op=op,
+            counts=elements,
+            reproducible=reproducible,
         )
-        self._run(program, source, target, timeout, "reduce_scatter")
         return result
 
     def scan(
@@ -149,11 +155,6 @@ class Reducing(Caller):
         timeout: float | None,
     ) -> Any:
         source = as_array(buf, name)
-        target = source
-        if out is not None:
-            target = as_array(out, name)
-            check_output(target, source, source.shape, name)
-            check_overlap(source, target, (source, target), name)
-        program = self._get(name, source.dtype, source.size, op, 0, algorithm, None)
-        self._run(program, source, target, timeout, name)
+        target = source if out is None else result_like(out, source, name)
+        self._call(name, source, target, timeout, algorithm, like=source, op=op)
         return buf if out is None else out

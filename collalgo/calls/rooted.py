@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from collalgo._kernels.engine import Program
 from collalgo.arrays import (
     Array,
     as_array,
@@ -41,10 +40,7 @@ class Rooted(Sharing):
             shape = (self.size, *source.shape)
             result, target = result_array(out, source, shape, "gather")
             check_overlap(source, target, (source, target[root, ...]), "gather")
-        program = self._get(
-            "gather", source.dtype, source.size, None, root, algorithm, None
-        )
-        self._run(program, source, target, timeout, "gather")
+        self._call("gather", source, target, timeout, algorithm, like=source, root=root)
         return result
 
     def gatherv(
@@ -64,10 +60,17 @@ class Rooted(Sharing):
         if self.rank == root:
             result, target = self._joined(source, counts, out, "gatherv")
         elements = tuple(count * row_size(source) for count in counts)
-        program = self._get(
-            "gather", source.dtype, source.size, None, root, algorithm, elements
+        self._call(
+            "gather",
+            source,
+            target,
+            timeout,
+            algorithm,
+            like=source,
+            root=root,
+            counts=elements,
+            caller="gatherv",
         )
-        self._run(program, source, target, timeout, "gatherv")
         return result
 
     def scatter(
@@ -89,11 +92,20 @@ class Rooted(Sharing):
                     f"there are {self.size} ranks; they must be equal"
                 )
             count //= self.size
-        program = self._get("scatter", source.dtype, count, None, root, algorithm, None)
+        result, target = self._taken(source, buf, out, root, "scatter")
+        self._call(
+            "scatter",
+            source if self.rank == root else None,
+            target,
+            timeout,
+            algorithm,
+            like=source,
+            count=count,
+            root=root,
+        )
         if self.rank == root:
-            self._run(program, source, None, timeout, "scatter")
             return _kept(source, source[root, ...], out, "scatter")
-        return self._take(program, source, buf, out, timeout, "scatter")
+        return result
 
     def scatterv(
         self,
@@ -122,32 +134,36 @@ class Rooted(Sharing):
                 f"{counts} give it {wanted}; pass the same counts on every rank"
             )
         elements = tuple(count * row_size(source) for count in counts)
-        program = self._get(
-            "scatter", source.dtype, sum(elements), None, root, algorithm, elements
+        result, target = self._taken(source, buf, out, root, "scatterv")
+        self._call(
+            "scatter",
+            source if at_root else None,
+            target,
+            timeout,
+            algorithm,
+            like=source,
+            count=sum(elements),
+            root=root,
+            counts=elements,
+            caller="scatterv",
         )
         if at_root:
-            self._run(program, source, None, timeout, "scatterv")
             start = sum(counts[:root])
             mine = source[start : start + counts[root]]
             return _kept(source, mine, out, "scatterv")
-        return self._take(program, source, buf, out, timeout, "scatterv")
+        return result
 
-    def _take(
-        self,
-        program: Program,
-        like: Array,
-        buf: Any,
-        out: Any,
-        timeout: float | None,
-        caller: str,
-    ) -> Any:
-        """Receive into ``out`` or, without it, into ``buf``."""
-        target = like
-        if out is not None:
-            target = as_array(out, caller)
-            check_output(target, like, like.shape, caller)
-        self._run(program, None, target, timeout, caller)
-        return buf if out is None else out
+    def _taken(
+        self, like: Array, buf: Any, out: Any, root: int, caller: str
+    ) -> tuple[Any, Array | None]:
+        """What a rank other than the root returns, and the array that it writes."""
+        if self.rank == root:
+            return None, None
+        if out is None:
+            return buf, like
+        target = as_array(out, caller)
+        check_output(target, like, like.shape, caller)
+        return out, target
 
 
 def _kept(source: Array, mine: Array, out: Any, caller: str) -> Any:

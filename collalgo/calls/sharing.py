@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from collalgo._kernels.caller import Caller
 from collalgo.arrays import (
     Array,
     as_array,
@@ -14,10 +15,7 @@ from collalgo.arrays import (
     result_array,
     row_size,
 )
-from collalgo.calls.caller import Caller
 from collalgo.programs import AlgorithmChoice
-
-_NO_DTYPE = np.dtype(np.uint8)
 
 
 class Sharing(Caller):
@@ -33,11 +31,10 @@ class Sharing(Caller):
     ) -> Any:
         """Give every rank the array of the root, in place; see the function."""
         source = as_array(buf, "broadcast")
-        program = self._get(
-            "broadcast", source.dtype, source.size, None, root, algorithm, None
-        )
         target = None if self.rank == root else source
-        self._run(program, source, target, timeout, "broadcast")
+        self._call(
+            "broadcast", source, target, timeout, algorithm, like=source, root=root
+        )
         return buf
 
     def allgather(
@@ -55,10 +52,7 @@ class Sharing(Caller):
         if out is not None:
             twins = (source, target[self.rank, ...])
             check_overlap(source, target, twins, "allgather")
-        program = self._get(
-            "allgather", source.dtype, source.size, None, 0, algorithm, None
-        )
-        self._run(program, source, target, timeout, "allgather")
+        self._call("allgather", source, target, timeout, algorithm, like=source)
         return result
 
     def allgatherv(
@@ -75,10 +69,16 @@ class Sharing(Caller):
         counts = self._lengths(source, counts, "allgatherv", timeout)
         result, target = self._joined(source, counts, out, "allgatherv")
         elements = tuple(count * row_size(source) for count in counts)
-        program = self._get(
-            "allgather", source.dtype, source.size, None, 0, algorithm, elements
+        self._call(
+            "allgather",
+            source,
+            target,
+            timeout,
+            algorithm,
+            like=source,
+            counts=elements,
+            caller="allgatherv",
         )
-        self._run(program, source, target, timeout, "allgatherv")
         return result
 
     def alltoall(
@@ -99,10 +99,7 @@ class Sharing(Caller):
             )
         result, target = result_array(out, source, source.shape, "alltoall")
         check_overlap(source, target, None, "alltoall")
-        program = self._get(
-            "alltoall", source.dtype, source.size, None, 0, algorithm, None
-        )
-        self._run(program, source, target, timeout, "alltoall")
+        self._call("alltoall", source, target, timeout, algorithm, like=source)
         return result
 
     def alltoallv(
@@ -135,18 +132,23 @@ class Sharing(Caller):
         result, target = result_array(out, source, shape, "alltoallv")
         check_overlap(source, target, None, "alltoallv")
         elements = tuple((table * row_size(source)).ravel().tolist())
-        program = self._get(
-            "alltoall", source.dtype, sum(elements), None, 0, algorithm, elements
+        self._call(
+            "alltoall",
+            source,
+            target,
+            timeout,
+            algorithm,
+            like=source,
+            counts=elements,
+            caller="alltoallv",
         )
-        self._run(program, source, target, timeout, "alltoallv")
         return result
 
     def barrier(
         self, *, algorithm: AlgorithmChoice = None, timeout: float | None = None
     ) -> None:
         """Wait until every rank has come here; see the function."""
-        program = self._get("barrier", _NO_DTYPE, 0, None, 0, algorithm, None)
-        self._run(program, None, None, timeout, "barrier")
+        self._call("barrier", None, None, timeout, algorithm)
 
     def _told(self, rows: int, timeout: float | None) -> list[int]:
         """The numbers that all ranks tell each other."""

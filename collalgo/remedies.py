@@ -1,0 +1,91 @@
+"""Cope with programs that cannot simply run: pack arrays, and raise errors."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from collalgo._kernels.engine import (
+    RUN_BUSY,
+    RUN_CLOSED,
+    RUN_FAILED,
+    RUN_FORKED,
+    RUN_NEEDS_PACKING,
+    Program,
+)
+from collalgo.arrays import Array, check_writeable
+from collalgo.connection import Connection
+from collalgo.errors import CollalgoError, CommunicatorClosed
+from collalgo.failures import error_of
+
+#: Runs a program: its source and target, how long to wait, and the name of the call.
+Run = Callable[[Program, Array | None, Array | None, float, str], None]
+
+
+class Remedies:
+    """What a communicator does when a program cannot simply run."""
+
+    def __init__(self, connection: Connection):
+        self.connection = connection
+        self.transport = connection.transport
+
+    def interrupted(self, caller: str, error: BaseException) -> None:
+        """Tell the others that this rank has left the call named ``caller``."""
+        what = type(error).__name__
+        self.connection.abort(f"it was interrupted in {caller} by {what}")
+
+    def cope(
+        self,
+        program: Program,
+        source: Array | None,
+        target: Array | None,
+        waiting: float,
+        caller: str,
+        status: int,
+        run: Run,
+    ) -> None:
+        """Pack the arrays of a program that needs it, or say why it has not run.
+
+        Raises
+        ------
+        CollalgoError
+            If the ranks do not agree, are gone or not there in time.
+        """
+        if status == RUN_NEEDS_PACKING:
+            if target is not None:
+                name = "buf" if target is source else "out"
+                check_writeable(target, name, caller)
+            packed = None if source is None else np.array(source, order="C")
+            result = packed
+            if target is not source:  # not all of it may be written
+                result = None if target is None else np.array(target, order="C")
+            run(program, packed, result, waiting, caller)
+            if target is not None:
+                target[...] = result
+        elif status == RUN_FAILED:
+            raise error_of(self.transport)
+        elif status == RUN_BUSY:
+            rank = self.transport.rank
+            raise CollalgoError(
+                f"{caller}: rank {rank} is in another call on this communicator, in "
+                "another thread; use one communicator for each thread (comm.dup())",
+                rank=rank,
+                collective=caller,
+            )
+        else:
+            assert status in (RUN_CLOSED, RUN_FORKED)
+            self.check_open(caller)
+
+    def check_open(self, caller: str) -> None:
+        if self.transport.forked:
+            raise CommunicatorClosed(
+                f"{caller}: this communicator was made before the process forked, and "
+                "only the parent can use it; call collalgo.init() in the child",
+                rank=self.transport.rank,
+                collective=caller,
+            )
+        if self.transport.closed:
+            raise CommunicatorClosed(
+                f"{caller}: this communicator is closed; make a new one",
+                rank=self.transport.rank,
+                collective=caller,
+            )
