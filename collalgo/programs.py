@@ -23,7 +23,10 @@ from collalgo.verify import prove_once
 REMEMBERED = 512
 
 #: Collectives whose blocks are those of the ranks, all equal unless counts are given.
-EQUAL_BLOCKS = ("allgather", "alltoall", "gather", "scatter")
+EQUAL_BLOCKS = ("allgather", "alltoall", "gather", "reduce_scatter", "scatter")
+
+#: Those of them in which a rank passes the blocks of all ranks.
+SPLIT = ("alltoall", "reduce_scatter")
 
 #: An algorithm as users name it: None for the cheapest, a name, names in the order
 #: of preference, or a schedule function.
@@ -106,7 +109,7 @@ class Programs:
             call.root,
             call.count if call.counts is None else sum(call.counts),
         )
-        fingerprint = _fingerprint(*compared, call.counts, chosen.name)
+        fingerprint = _fingerprint(*compared, layout.counts, chosen.name)
         divisor = self.size if op == "avg" else 0
         return Program(plan, kernel, divisor, (fingerprint, *compared, chosen.name))
 
@@ -122,8 +125,8 @@ class Programs:
         blocks = self.size ** COLLECTIVES[call.collective].blocks
         counts = call.counts
         if counts is None and call.collective in EQUAL_BLOCKS:
-            share = self.size if call.collective == "alltoall" else 1
-            counts = (call.count // share,) * blocks
+            shares = self.size if call.collective in SPLIT else 1
+            counts = (call.count // shares,) * blocks
         count = call.count if counts is None else sum(counts)
         return Layout(count, call.dtype.itemsize, max(blocks, self.size), counts)
 

@@ -3,6 +3,7 @@
 import array
 import functools
 import os
+import tracemalloc
 from threading import Thread
 from time import sleep
 
@@ -410,5 +411,47 @@ def test_copies_are_right_wherever_an_array_lies_in_its_page(offset):
             comm.broadcast(x)
             assert (x == np.arange(count) % 251).all()
             assert page[:start].sum() == page[start + count :].sum() == 0
+
+    threads(on_each_rank, 2)
+
+
+def test_a_call_that_repeats_itself_keeps_no_memory(alone):
+    x, out = np.ones(8), np.ones(8)
+    calls = (
+        lambda: alone.allreduce(x),
+        lambda: alone.allreduce(x, out=out),
+        lambda: alone.broadcast(x),
+        alone.barrier,
+    )
+    for call in calls:
+        call()
+        tracemalloc.start()
+        try:
+            for _ in range(1000):
+                call()
+            now, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert now < 200
+        assert peak < 1000
+
+
+def test_calls_of_other_arguments_are_never_mistaken_for_the_last():
+    def on_each_rank(comm):
+        for _ in range(3):
+            for count, dtype in ((2, np.float32), (3, np.float32), (2, np.int16)):
+                for op in ("sum", "max"):
+                    x = np.full(count, comm.rank + 1, dtype)
+                    expected = 3 if op == "sum" else 2
+                    assert comm.allreduce(x, op).tolist() == [expected] * count
+            for root in (0, 1):
+                assert comm.broadcast(np.array([comm.rank]), root)[0] == root
+            for algorithm in ("ring", "one_shot", None):
+                assert comm.allreduce(np.ones(1), algorithm=algorithm)[0] == 2
+            for counts in ([4, 0], [1, 3], None):
+                block = comm.reduce_scatter(np.ones(4), counts=counts)
+                assert block.tolist() == [2] * (counts or [2, 2])[comm.rank]
+            equal = [2, 2] if comm.rank else None  # the same, said and unsaid
+            assert comm.reduce_scatter(np.ones(4), counts=equal).size == 2
 
     threads(on_each_rank, 2)

@@ -92,22 +92,19 @@ class Reducing(Caller):
         """Reduce the arrays of all ranks, a block at each rank; see the function."""
         source = as_array(buf, "reduce_scatter")
         rows = length(source, "reduce_scatter")
-        if counts is None:
-            share, more = divmod(rows, self.size)
-            counts = [share + (rank < more) for rank in range(self.size)]
-        counts = check_counts(counts, self.size, "reduce_scatter")
-        if sum(counts) != rows:
-            raise ValueError(
-                f"reduce_scatter: counts add up to {sum(counts)} rows but buf has "
-                f"{rows}; they must be equal"
-            )
-        shape = (counts[self.rank], *source.shape[1:])
+        elements = None
+        if counts is None and rows % self.size == 0:
+            mine = rows // self.size
+            start = mine * self.rank
+        else:
+            counts = self._shares(rows, counts)
+            mine, start = counts[self.rank], sum(counts[: self.rank])
+            elements = tuple(count * row_size(source) for count in counts)
+        shape = (mine, *source.shape[1:])
         result, target = result_array(out, source, shape, "reduce_scatter")
         if out is not None:
-            start = sum(counts[: self.rank])
-            twins = (source[start : start + counts[self.rank]], target)
+            twins = (source[start : start + mine], target)
             check_overlap(source, target, twins, "reduce_scatter")
-        elements = tuple(count * row_size(source) for count in counts)
         self._call(
             "reduce_scatter",
             source,
@@ -120,6 +117,19 @@ class Reducing(Caller):
             reproducible=reproducible,
         )
         return result
+
+    def _shares(self, rows: int, counts: Sequence[int] | None) -> list[int]:
+        """The rows of each rank's block; by default they differ by one at most."""
+        if counts is None:
+            share, more = divmod(rows, self.size)
+            return [share + (rank < more) for rank in range(self.size)]
+        counts = check_counts(counts, self.size, "reduce_scatter")
+        if sum(counts) != rows:
+            raise ValueError(
+                f"reduce_scatter: counts add up to {sum(counts)} rows but buf has "
+                f"{rows}; they must be equal"
+            )
+        return counts
 
     def scan(
         self,
