@@ -71,6 +71,31 @@ def parse_names(
     return names
 
 
+def parse_root(_context: object, _parameter: object, text: str) -> int | None:
+    """A rank, or None for ``all``."""
+    if text == "all":
+        return None
+    if not text.isdecimal():
+        raise click.BadParameter(f"{text!r} is no rank; write a number, or all")
+    return int(text)
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    """Names with commas between them, which may have some in brackets.
+
+    >>> split_names("ring,torus_2d(dims=(2, 3)),bine")
+    ('ring', 'torus_2d(dims=(2, 3))', 'bine')
+    """
+    names, depth = [""], 0
+    for letter in text or "":
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            names.append("")
+        else:
+            names[-1] += letter
+    return tuple(filter(None, names))
+
+
 def sizes(first: int, last: int, factor: int) -> tuple[int, ...]:
     """The sizes of a sweep, in bytes."""
     steps = [first]
@@ -87,7 +112,9 @@ SIZES = [
         "-d", "dtypes", default="float32", callback=parse_names, help="dtypes, or all."
     ),
     click.option("-o", "op", default="sum", type=click.Choice([*OPS, "all"])),
-    click.option("-r", "roots", default="0", help="The root, or all."),
+    click.option(
+        "-r", "root", default="0", callback=parse_root, help="The root, or all."
+    ),
     click.option("-n", "iterations", type=click.IntRange(1), help="Calls in a cycle."),
     click.option("-w", "warmup", type=click.IntRange(0), default=2, help="Warm-up."),
     click.option("-N", "cycles", type=click.IntRange(1), default=1, help="Cycles."),
@@ -126,7 +153,7 @@ def run(place: str, algorithms: str | None, against: str | None, **options) -> N
     this host. With --against mpi both are timed in turn in the same processes.
     """
     places = ("out", "in") if place == "both" else (place,)
-    names = tuple(algorithms.split(",")) if algorithms else ()
+    names = split_names(algorithms)
     records = measured(options, places, names, against == "mpi")
     if records:
         console = Console(width=None if Console().is_terminal else WIDTH)
@@ -144,7 +171,7 @@ def run(place: str, algorithms: str | None, against: str | None, **options) -> N
 @click.option("--algorithms", default="all", help="Names of the table, or all.")
 def sweep(algorithms: str, **options) -> None:  # type: ignore[no-untyped-def]
     """Race algorithms side by side, and say which wins each cell."""
-    names = tuple(algorithms.split(","))
+    names = split_names(algorithms)
     records = measured(options, ("out",), names, False)
     if records:
         console = Console(width=None if Console().is_terminal else WIDTH)
@@ -164,7 +191,7 @@ def measured(
         sizes=sizes(options["first"], options["last"], options["factor"]),
         dtypes=options["dtypes"],
         op=options["op"],
-        roots=options["roots"],
+        root=options["root"],
         places=places,
         algorithms=algorithms,
         iterations=options["iterations"],
@@ -180,7 +207,7 @@ def measured(
             found = collalgo.spawn(work, options["ranks"])[0]
         else:
             found = work(collalgo.init())
-    except CollalgoError as error:
+    except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     if found is None:
         return []

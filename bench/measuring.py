@@ -1,10 +1,8 @@
 """Measure all cells of a sweep, ours and what is to be raced against it."""
 
-import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from collalgo.bench.timing import race
 from collalgo import ALGORITHMS, Communicator, verify
 from collalgo.algorithms import Algorithm, find
 from collalgo.errors import AlgorithmNotApplicable
+from collalgo.loading import load
 from collalgo.machine import this_machine
 from collalgo.select import predicted
 
@@ -28,13 +27,14 @@ class Sweep:
 
     ``algorithms`` are names, ``("all",)`` for all of the table that can run, or
     nothing for the one that would be chosen. ``places`` may be ``out``, ``in`` or both.
+    A ``root`` of None stands for every rank.
     """
 
     collectives: tuple[str, ...] = ("allreduce",)
     sizes: tuple[int, ...] = (8,)
     dtypes: tuple[str, ...] = ("float32",)
     op: str = "sum"
-    roots: str = "0"
+    root: int | None = 0
     places: tuple[str, ...] = ("out",)
     algorithms: tuple[str, ...] = ()
     iterations: int | None = None
@@ -58,7 +58,13 @@ class Sweep:
                         yield cell
 
     def _roots(self, ranks: int) -> Sequence[int]:
-        return range(ranks) if self.roots == "all" else [int(self.roots) % ranks]
+        if self.root is None:
+            return range(ranks)
+        if self.root >= ranks:
+            raise ValueError(
+                f"root {self.root} is out of range; there are {ranks} ranks"
+            )
+        return [self.root]
 
 
 def measure(
@@ -73,14 +79,6 @@ def measure(
             progress(cell)
         records += measure_cell(comm, cell, sweep)
     return records
-
-
-def load(name: str) -> None:
-    """Run a file of the user, whose algorithms are to be in the table."""
-    spec = importlib.util.spec_from_file_location(Path(name).stem, name)
-    assert spec is not None
-    assert spec.loader is not None
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
 def measure_cell(comm: Communicator, cell: Cell, sweep: Sweep) -> list[Record]:

@@ -1,7 +1,6 @@
 """The command ``collalgo``."""
 
 import importlib
-import importlib.util
 import shutil
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from collalgo.algorithms import ALGORITHMS, Algorithm, named
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import CollalgoError
 from collalgo.launch.run import run as run_ranks
+from collalgo.loading import load
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.select import select
 from collalgo.verify import Proof, verify
@@ -161,18 +161,10 @@ def _prove(
 
 def _load(name: str) -> ModuleType:
     """The module of a user's file."""
-    if not Path(name).is_file():
-        raise click.UsageError(f"there is no file {name!r}")
-    spec = importlib.util.spec_from_file_location(Path(name).stem, name)
-    if spec is None or spec.loader is None:
-        raise click.UsageError(f"{name!r} is no Python file")
-    module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        raise click.ClickException(f"{name} cannot be run: {what}") from error
-    return module
+        return load(name)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _function(place: str) -> ScheduleFunction:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from collalgo.bench.cells import PLACES, Bench, Cell, able, differing, ops_of
-from collalgo.bench.cli import main, sizes
+from collalgo.bench.cli import main, sizes, split_names
 from collalgo.bench.compare import compare
 from collalgo.bench.limits import Limit, hand_over
 from collalgo.bench.measuring import Sweep, contestants, measure, sent
@@ -213,11 +213,23 @@ def test_the_command_measures_writes_and_compares(tmp_path):
         (["-d", "float99"], "'float99': choose from"),
         (["-e", "8", "-a", "rings"], "there is no algorithm 'rings'"),
         (["compare", "/dev/null", "/dev/null"], "holds no results"),
+        (["broadcast", "-e", "8", "-r", "x"], "'x' is no rank"),
+        (["broadcast", "-e", "8", "-r", "7"], "root 7 is out of range"),
+        (["-e", "8", "--load", __file__, "-a", "mine"], "there is no algorithm 'mine'"),
         (["--help"], "compare"),
     ],
 )
 def test_what_the_command_refuses_it_explains(arguments, message):
     assert message in bench(*arguments).output
+
+
+def test_names_may_have_parameters_with_commas():
+    assert split_names("ring,torus_2d(dims=(2, 3), lanes=2),bine") == (
+        "ring",
+        "torus_2d(dims=(2, 3), lanes=2)",
+        "bine",
+    )
+    assert split_names(None) == ()
 
 
 def test_a_sweep_says_who_wins():

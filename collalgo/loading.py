@@ -1,0 +1,27 @@
+"""Files of users, whose algorithms are to be in the table."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+
+def load(name: str) -> ModuleType:
+    """Run a file of Python, and give its module.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it cannot be run.
+    """
+    if not Path(name).is_file():
+        raise ValueError(f"there is no file {name!r}")
+    spec = importlib.util.spec_from_file_location(Path(name).stem, name)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{name!r} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{name} cannot be run: {what}") from error
+    return module
