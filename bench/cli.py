@@ -274,7 +274,7 @@ def compare(old: Path, new: Path, tolerance: float) -> None:
 @main.command()
 @click.option("-R", "--ranks", type=click.IntRange(1), default=2, help="Ranks.")
 def limits(ranks: int) -> None:
-    """Measure what the machine can do: copies, sums, and a cache line to and fro."""
+    """Measure what the machine can do: copies, sums, and a line handed over."""
     found = collalgo.spawn(limits_on_each_rank, ranks)[0]
     table = Table(title=f"{ranks} ranks at once, GB/s read and written", box=None)
     kernels = list(dict.fromkeys(limit.kernel for limit in found[0]))
