@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -137,8 +139,14 @@ def contestants(cell: Cell, size: int, names: Sequence[str]) -> list[Algorithm]:
 
 def sent(row: Algorithm, cell: Cell, size: int, nbytes: int) -> float:
     """The bytes that the busiest rank sends, counted in the schedule."""
-    proof = verify(row.schedule, size=size, collective=cell.collective, root=cell.root)
-    return float(proof.sent * nbytes)
+    return float(share_sent(row, size, cell.root) * nbytes)
+
+
+@cache
+def share_sent(row: Algorithm, size: int, root: int) -> Fraction:
+    """What the busiest rank sends of a buffer, whatever the size of it."""
+    proof = verify(row.schedule, size=size, collective=row.collective, root=root)
+    return proof.sent
 
 
 def mpi_calls(bench: Bench) -> list[Callable[[], object]]:

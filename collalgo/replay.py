@@ -78,7 +78,6 @@ class Replay(TransferTable):
             np.ascontiguousarray(out[3]),
             np.ascontiguousarray(into[3]),
         )
-        self.channels = out[:3]
         self.message_of = np.empty(len(self.transfers), np.int64)
         self.message_of[sends], self.message_of[takes] = out_of, into_of
         self.sent = self._whole_places(sends, out_of)

@@ -436,6 +436,17 @@ def test_a_call_that_repeats_itself_keeps_no_memory(alone):
         assert peak < 1000
 
 
+def test_a_list_of_algorithms_that_has_changed_is_read_again():
+    def on_each_rank(comm):
+        names = ["ring"]
+        comm.allreduce(np.ones(3), algorithm=names)
+        names[0] = "rong"
+        with pytest.raises(AlgorithmNotApplicable, match="no algorithm 'rong'"):
+            comm.allreduce(np.ones(3), algorithm=names)
+
+    threads(on_each_rank, 2)
+
+
 def test_calls_of_other_arguments_are_never_mistaken_for_the_last():
     def on_each_rank(comm):
         for _ in range(3):

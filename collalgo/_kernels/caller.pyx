@@ -111,7 +111,8 @@ cdef class Caller:
             last.dtype, last.count, last.op, last.root = dtype, count, op, root
             last.algorithm, last.counts = algorithm, counts
             last.reproducible = reproducible
-            self.last[collective] = last
+            if not isinstance(algorithm, list):  # which may be another the next time
+                self.last[collective] = last
         self._run(
             last.program, source, target,
             self.seconds if timeout is None else seconds_of(timeout),

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from collalgo.arrays import (
     Array,
     as_array,
@@ -17,8 +15,6 @@ from collalgo.arrays import (
 )
 from collalgo.calls.sharing import Sharing
 from collalgo.programs import AlgorithmChoice
-
-_NO_DTYPE = np.dtype(np.uint8)
 
 
 class Rooted(Sharing):
@@ -39,7 +35,9 @@ class Rooted(Sharing):
         if self.rank == root:
             shape = (self.size, *source.shape)
             result, target = result_array(out, source, shape, "gather")
-            check_overlap(source, target, (source, target[root, ...]), "gather")
+            if out is not None:
+                twins = (source, target[root, ...])
+                check_overlap(source, target, twins, "gather")
         self._call("gather", source, target, timeout, algorithm, like=source, root=root)
         return result
 

@@ -180,7 +180,8 @@ class Sharing(Caller):
         """What a call returns that joins all arrays, and the array that it writes."""
         shape = (sum(counts), *source.shape[1:])
         result, target = result_array(out, source, shape, caller)
-        start = sum(counts[: self.rank])
-        mine = target[start : start + counts[self.rank]]
-        check_overlap(source, target, (source, mine), caller)
+        if out is not None:
+            start = sum(counts[: self.rank])
+            mine = target[start : start + counts[self.rank]]
+            check_overlap(source, target, (source, mine), caller)
         return result, target
