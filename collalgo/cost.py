@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from collalgo.machine import Machine
 from collalgo.replay import Replay
@@ -25,7 +24,7 @@ def price(
     replay = Replay(schedules)
     sends, takes, reduces = replay.kind == 0, replay.kind == 1, replay.kind == 2
     share = replay.share[replay.place] / replay.grid
-    copied = machine.copy * replay.total(posted(replay), share)
+    copied = machine.copy * replay.total(replay.posted, share)
     taken = machine.copy * replay.total(takes, share)
     taken += machine.reduce * replay.total(reduces, share)
     sending = np.outer(copied, nbytes)
@@ -41,13 +40,3 @@ def price(
     total += machine.switch * np.count_nonzero(replay.total(~sends))
     spread: Reals = (total + (machine.cores - 1) * longest) / machine.cores
     return spread
-
-
-def posted(replay: Replay) -> NDArray[np.bool_]:
-    """The sends that are copied: of the same chunks for several peers only one."""
-    sends = np.flatnonzero(replay.kind == 0)
-    keys = np.stack([replay.step, replay.lane, replay.place])[:, sends]
-    _, distinct = np.unique(keys, axis=1, return_index=True)
-    chosen = np.zeros(len(replay.kind), bool)
-    chosen[sends[distinct]] = True
-    return chosen

@@ -1,8 +1,9 @@
 """Where the chunks of a schedule lie in a buffer, in bytes."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -50,6 +51,17 @@ class Layout:
         """The bytes of a block."""
         return self.span(Chunk(number, number + 1, self.blocks))
 
+    def cut(self, span: Span, parts: int) -> Iterator[Span]:
+        """Cut a span where one of so many equal parts of a buffer ends."""
+        length = self.whole.stop
+        bounds = _bounds(self, parts)
+        spare = span.start // length * length if length else 0
+        start, stop = span.start - spare, span.stop - spare
+        for bound in bounds[bisect_right(bounds, start) : bisect_left(bounds, stop)]:
+            yield Span(start + spare, bound + spare)
+            start = bound
+        yield Span(start + spare, stop + spare)
+
     @property
     def whole(self) -> Span:
         return Span(0, self.count * self.itemsize)
@@ -65,6 +77,12 @@ class Layout:
             return element
         line = CACHE_LINE // self.itemsize
         return element // line * line
+
+
+@lru_cache(maxsize=64)
+def _bounds(layout: Layout, parts: int) -> list[int]:
+    """Where equal parts of a buffer begin and end, in bytes."""
+    return [layout.span(Chunk(0, i, parts)).stop for i in range(parts + 1)]
 
 
 class Region:

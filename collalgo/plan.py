@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from collalgo._kernels.transport import LANES
+from collalgo.chunk import Chunk, merge
 from collalgo.errors import ScheduleError
 from collalgo.layout import Layout, Marks, Region, Span
 from collalgo.rows import (
@@ -24,9 +25,11 @@ from collalgo.rows import (
     Plan,
     RowWriter,
 )
-from collalgo.schedule import Kind, Step, Transfer, merge
+from collalgo.schedule import Kind, Step, Transfer
+from collalgo.waves import Waves
 
 UNWRITTEN = -1
+ONE_WAVE = Waves()
 
 
 class Averaging(enum.Enum):
@@ -54,12 +57,21 @@ class Walk:
         The number of ranks.
     source, target
         What of the whole buffer the caller's input and output hold.
+    waves
+        How the plan is to be cut into waves.
     """
 
     def __init__(
-        self, layout: Layout, rank: int, size: int, source: Region, target: Region
+        self,
+        layout: Layout,
+        rank: int,
+        size: int,
+        source: Region,
+        target: Region,
+        waves: Waves = ONE_WAVE,
     ):
         self.layout = layout
+        self.waves = waves
         self.rank = rank
         self.size = size
         self.source = source
@@ -80,13 +92,24 @@ class Walk:
             lowered, divisions = self._divide(lowered, averaging)
         copies = [
             Piece(span, buffer, OUTPUT)
-            for whole in self.target.spans
+            for whole in self._cut(self.target.spans)
             for span, buffer in self.written.cut(whole)
             if buffer != OUTPUT
         ]
         return RowWriter(self.rank, self.source, self.target).plan(
-            lowered, copies, divisions
+            lowered, copies, divisions, self.waves.count
         )
+
+    def _spans(self, chunks: Iterable[Chunk]) -> Iterator[Span]:
+        """The bytes of chunks, in runs that waves can be cut of."""
+        return self._cut(self.layout.span(chunk) for chunk in merge(chunks))
+
+    def _cut(self, spans: Iterable[Span]) -> Iterator[Span]:
+        if self.waves.count == 1:
+            yield from spans
+            return
+        for span in spans:
+            yield from self.layout.cut(span, self.waves.parts)
 
     def _posts(self, step: Step) -> list[Message]:
         """What leaves in a step; the same bytes for several peers are posted once."""
@@ -94,8 +117,8 @@ class Walk:
         for (peer, lane), transfers in self._by_channel(step, sending=True):
             pieces = [
                 Piece(part, buffer, buffer)
-                for chunk in merge(c for t in transfers for c in t.chunks)
-                for part, buffer in self.written.cut(self.layout.span(chunk))
+                for span in self._spans(c for t in transfers for c in t.chunks)
+                for part, buffer in self.written.cut(span)
             ]
             if message := self._message(pieces, transfers):
                 readers[lane, message].append(self._channel(peer, lane))
@@ -133,8 +156,8 @@ class Walk:
                 )
 
     def _incoming(self, transfer: Transfer) -> Iterator[Piece]:
-        for chunk in merge(transfer.chunks):
-            for span, target in self._targets(self.layout.span(chunk)):
+        for whole in self._spans(transfer.chunks):
+            for span, target in self._targets(whole):
                 if transfer.kind is Kind.RECV:
                     yield Piece(span, target, target)
                     continue
@@ -186,7 +209,7 @@ class Walk:
                         later.mark(span, piece.action)
         divisions = [
             Piece(span, OUTPUT, OUTPUT)
-            for whole in self.target.spans
+            for whole in self._cut(self.target.spans)
             for span, last in later.cut(whole)
             if last == Action.COPY and averaging is Averaging.AT_THE_END
         ]

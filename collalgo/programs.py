@@ -18,6 +18,7 @@ from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.select import NOT_SERIAL, select
 from collalgo.verify import prove_once
+from collalgo.waves import waves
 
 #: Plans that a communicator remembers; the oldest make room.
 REMEMBERED = 512
@@ -100,7 +101,14 @@ class Programs:
         layout = self._layout(call)
         chosen = self._choose(call, layout.whole.stop // collective.buffers(self.size))
         steps = trace(chosen.schedule, self.rank, self.size, call.root)
-        walk = Walk(layout, self.rank, self.size, *self._ends(call, layout))
+        cut = waves(
+            chosen.schedule,
+            self.size,
+            call.root,
+            layout.whole.stop,
+            layout.blocks if layout.counts is not None else 1,
+        )
+        walk = Walk(layout, self.rank, self.size, *self._ends(call, layout), cut)
         plan = walk.lower(steps, _averaging(call.collective, op))
         compared = (
             list(COLLECTIVES).index(call.collective),

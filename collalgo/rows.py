@@ -41,6 +41,8 @@ class Plan:
     ----------
     scratch_bytes : int
         How much scratch the rank needs.
+    waves : int
+        In how many parts of every piece, one after the other, the steps are run.
     """
 
     steps: Rows
@@ -51,6 +53,7 @@ class Plan:
     copies: Rows
     divisions: Rows
     scratch_bytes: int
+    waves: int
 
 
 class Message(NamedTuple):
@@ -95,6 +98,7 @@ class RowWriter:
         lowered: Sequence[Lowered],
         copies: Sequence[Piece],
         divisions: Sequence[Piece],
+        waves: int,
     ) -> Plan:
         """Write the steps, then what is copied and divided when they are done."""
         messages = [m for step in lowered for side in step for m in side]
@@ -123,6 +127,7 @@ class RowWriter:
             copies=_table([row for p in copies for row in self._rows(p)], 7),
             divisions=_table([row for p in divisions for row in self._rows(p)], 7),
             scratch_bytes=self.regions[SCRATCH].nbytes,
+            waves=waves,
         )
 
     def _message(self, message: Message, overwritten: list[int]) -> tuple[int, ...]:

@@ -125,6 +125,16 @@ class TransferTable:
         remote: NDArray[np.bool_] = self.rank_of[self.step] != self.peer
         return remote
 
+    @cached_property
+    def posted(self) -> NDArray[np.bool_]:
+        """The sends that are copied: of the same chunks for several peers only one."""
+        sends = np.flatnonzero(self.kind == 0)
+        keys = np.stack([self.step, self.lane, self.place])[:, sends]
+        _, distinct = np.unique(keys, axis=1, return_index=True)
+        chosen = np.zeros(len(self.kind), bool)
+        chosen[sends[distinct]] = True
+        return chosen
+
     def total(self, chosen: NDArray[np.bool_], weights: Reals | None = None) -> Reals:
         """For each step the sum of the weights of its chosen transfers."""
         of_chosen = None if weights is None else weights[chosen]

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -24,18 +25,29 @@ typedef struct {
     uint64_t sent, acked, consumed;
 } channel_state;
 
-/* One post of the current step: its share of the window, and after how many pushes
- * each of its slots was used last. */
-typedef struct {
-    int64_t offset, slot_bytes, slots, slot, pushes, awaited;
-    int64_t used[LINES];
-    uint64_t *before; /* for each reader, the lines sent to it before this post */
-} post_state;
-
+/* Some of a rank's memory, which its owner may use again once a reader has sent an ack
+ * for a message. */
 typedef struct {
     int64_t channel;
     uint64_t number;
-} awaited_ack;
+    int64_t end; /* of memory in a ring, counted through all rounds */
+} hold;
+
+/* A part of the window, used and freed in turn. */
+typedef struct {
+    int64_t offset, bytes, head, tail; /* head and tail are counted through all rounds */
+    hold *holds;
+    int64_t first, last, capacity;
+} ring;
+
+/* One post of the current step: its place in a ring, and after how many messages each
+ * of its slots was used last. */
+typedef struct {
+    ring *ring;
+    int64_t offset, slot_bytes, slots, slot, messages, left, first_hold, place;
+    int64_t used[SLOTS];
+    uint64_t *before; /* for each reader, the lines sent to it before this post */
+} post_state;
 
 typedef struct {
     char *base;
@@ -43,10 +55,12 @@ typedef struct {
     rank_header *me;
     channel_state *channels; /* [lane][peer] */
     post_state *posts;
+    int64_t posts_of_step;
     uint64_t *before, *before_free;
-    awaited_ack *awaited[2]; /* what each half waits for before it is used again */
-    int64_t awaiting[2], half, half_ready, share;
+    ring small, large;
+    char inline_data[INLINE_BYTES];
     int64_t spins, yields;
+    int64_t fenced; /* whether I must order what I write before I look who sleeps */
     uint32_t bell_seen;
     int32_t generation;
     struct pollfd *processes; /* readable when the process of a rank has ended */
@@ -72,7 +86,14 @@ static int64_t window_offset(int64_t size) {
     int64_t lines = LANES * size * LINES * (int64_t)sizeof(mail_line);
     return round_up(mail_offset(size) + lines, 4096);
 }
-static int64_t region_bytes(int64_t size) { return window_offset(size) + 2 * HALF_BYTES; }
+/* So large that even with the most posts in a step each has a few lines of it. */
+static int64_t large_ring_bytes(int64_t size) {
+    int64_t least = LANES * size * 2 * SLOTS * CACHE_LINE;
+    return round_up(least > LARGE_RING_BYTES ? least : LARGE_RING_BYTES, 4096);
+}
+static int64_t region_bytes(int64_t size) {
+    return window_offset(size) + SMALL_RING_BYTES + large_ring_bytes(size);
+}
 static int64_t regions_offset(void) { return round_up(sizeof(world_header), 4096); }
 static int64_t segment_bytes(int64_t size) {
     return regions_offset() + size * region_bytes(size);
@@ -99,7 +120,12 @@ static mail_line *line(const endpoint *e, int64_t sender, int64_t lane, int64_t 
 static void endpoint_free(endpoint *e) {
     if (!e) return;
     free(e->channels), free(e->posts), free(e->before);
-    free(e->awaited[0]), free(e->awaited[1]), free(e->processes), free(e);
+    free(e->small.holds), free(e->large.holds), free(e->processes), free(e);
+}
+
+static int ring_init(ring *r, int64_t offset, int64_t bytes, int64_t capacity) {
+    *r = (ring){.offset = offset, .bytes = bytes, .capacity = capacity};
+    return (r->holds = calloc(capacity, sizeof(hold))) != NULL;
 }
 
 static endpoint *endpoint_new(char *base, int64_t rank, int64_t size, int64_t spins,
@@ -111,14 +137,15 @@ static endpoint *endpoint_new(char *base, int64_t rank, int64_t size, int64_t sp
     e->channels = calloc(channels, sizeof(channel_state));
     e->posts = calloc(channels, sizeof(post_state));
     e->before = calloc(channels, sizeof(uint64_t));
-    e->awaited[0] = calloc(channels, sizeof(awaited_ack));
-    e->awaited[1] = calloc(channels, sizeof(awaited_ack));
     e->processes = calloc(size, sizeof(struct pollfd));
-    if (!e->channels || !e->posts || !e->before || !e->awaited[0] || !e->awaited[1] ||
-        !e->processes) {
+    int64_t window = window_offset(size), holds = 2 * LINES * channels;
+    if (!e->channels || !e->posts || !e->before || !e->processes ||
+        !ring_init(&e->small, window, SMALL_RING_BYTES, holds) ||
+        !ring_init(&e->large, window + SMALL_RING_BYTES, large_ring_bytes(size), holds)) {
         endpoint_free(e);
         return NULL;
     }
+    e->fenced = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
     for (int64_t r = 0; r < size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
     e->generation = fork_generation;
     e->me = header(e, rank);
@@ -130,13 +157,13 @@ static void futex_wake(uint32_t *word) {
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static void ring(rank_header *peer) {
+static void ring_bell(rank_header *peer) {
     __atomic_add_fetch(&peer->bell, 1, __ATOMIC_SEQ_CST);
     futex_wake(&peer->bell);
 }
 
 static void ring_all(const endpoint *e) {
-    for (int64_t r = 0; r < e->size; r++) ring(header(e, r));
+    for (int64_t r = 0; r < e->size; r++) ring_bell(header(e, r));
 }
 
 /* Tell the others that this rank will not take part any more, and why. */

@@ -26,7 +26,7 @@ cdef enum:
     REDUCE_AND_DIVIDE = 2
 
 cdef struct message_state:
-    int64_t piece, done
+    int64_t piece, done, left
 
 cdef struct segment_state:
     const char *data
@@ -37,7 +37,7 @@ cdef class Program:
     cdef readonly object plan
     cdef Reduction reduction
     cdef int64_t divisor, scratch_bytes
-    cdef int64_t steps_end, copies_end, divisions_end
+    cdef int64_t steps_end, copies_end, divisions_end, waves, wave
     cdef const step_row *steps
     cdef const message_row *messages
     cdef const piece_row *pieces
@@ -58,16 +58,12 @@ cdef class Program:
     ) except? -100
     cdef int execute(self, Transport transport, double timeout) except -1 nogil
     cdef int run_step(self, Transport transport, const step_row *step) except -1 nogil
-    cdef void begin(self, Transport transport, const step_row *step) noexcept nogil
-    cdef int64_t push(
-        self, Transport transport, int64_t m, int64_t post, int64_t *unfinished
-    ) noexcept nogil
-    cdef int64_t pull(
-        self, Transport transport, int64_t m, int64_t *unfinished
-    ) noexcept nogil
-    cdef void advance(
-        self, int64_t m, int64_t nbytes, int64_t *unfinished
-    ) noexcept nogil
+    cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
+    cdef int64_t bytes_until(self, const piece_row *piece, int64_t wave) noexcept nogil
+    cdef bint push(self, Transport transport, int64_t m, int64_t post) noexcept nogil
+    cdef bint pull(self, Transport transport, int64_t m) noexcept nogil
+    cdef void skip_to(self, int64_t m, int64_t piece) noexcept nogil
+    cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil
     cdef bint may_overwrite(
         self, const message_row *message, int64_t end
     ) noexcept nogil

@@ -6,6 +6,10 @@ All transfers of a step progress side by side, segment by segment, in the order 
 buffer. A segment is received only once the posts of the same step have read what it
 overwrites. Every message goes through the buffer in ascending order, so that a chain
 of ranks waiting for each other's segments descends in the buffer: it cannot close.
+
+A plan runs in waves: all its steps on the first part of every piece, then on the next.
+So what a step leaves is still in the caches when the next step reads it, and the memory
+that the ranks share need not hold more than a wave.
 """
 
 cimport numpy as cnp
@@ -17,7 +21,7 @@ import numpy as np
 
 from collalgo._kernels.reduce cimport Reduction
 from collalgo._kernels.transport cimport (
-    CLOSED, FORKED, GO_ON, NAME_BYTES, SIGNALS, STOP, Transport
+    CACHE_LINE, CLOSED, FORKED, GO_ON, NAME_BYTES, SIGNALS, STOP, Transport
 )
 
 cnp.import_array()
@@ -48,6 +52,7 @@ cdef class Program:
     """
     def __init__(self, plan, Reduction reduction, int64_t divisor, tuple record):
         self.plan = plan
+        self.waves = plan.waves
         self.reduction = reduction
         self.divisor = divisor
         self.scratch_bytes = plan.scratch_bytes
@@ -62,7 +67,7 @@ cdef class Program:
         self.channels = <const int64_t *>address(plan.channels)
         self.hazards = <const int64_t *>address(plan.hazards)
         self.states = (
-            np.zeros((len(plan.messages), 2), np.int64),
+            np.zeros((len(plan.messages), 3), np.int64),
             np.zeros((len(plan.channels), 2), np.int64),
             np.zeros(len(plan.channels) + 1, np.int64),
         )
@@ -103,6 +108,7 @@ cdef class Program:
         if self.steps_end == 0 and transport.size == 1:
             status = transport.enter(&self.record, timeout)
             if status == GO_ON:
+                self.wave = 0
                 self.finish()
             return status
         transport.busy = True
@@ -127,33 +133,41 @@ cdef class Program:
     cdef int execute(self, Transport transport, double timeout) except -1 nogil:
         cdef int64_t step
         cdef int status = transport.enter(&self.record, timeout)
-        for step in range(self.steps_end):
-            if status != GO_ON:
-                return status
-            status = self.run_step(transport, &self.steps[step])
+        self.wave = 0
+        while status == GO_ON and self.wave < self.waves:
+            for step in range(self.steps_end):
+                status = self.run_step(transport, &self.steps[step])
+                if status != GO_ON:
+                    return status
+            if status == GO_ON:
+                self.finish()
+            self.wave += 1
         if status == GO_ON:
-            self.finish()
             transport.leave()
         return status
 
     cdef int run_step(self, Transport transport, const step_row *step) except -1 nogil:
-        cdef int64_t unfinished = step.end - step.first_post, moved, idle = 0, m
+        cdef int64_t unfinished = self.begin(transport, step), idle = 0, m
+        cdef bint moved
         cdef int status
-        self.begin(transport, step)
-        while True:
-            moved = 0
+        while unfinished:
+            moved = False
             for m in range(step.first_post, step.first_receive):
                 if self.progress[m].piece < self.messages[m].end_piece:
-                    moved += self.push(transport, m, m - step.first_post, &unfinished)
+                    if self.push(transport, m, m - step.first_post):
+                        moved = True
+                        if self.progress[m].piece == self.messages[m].end_piece:
+                            unfinished -= 1
             for m in range(step.first_receive, step.end):
                 if self.progress[m].piece < self.messages[m].end_piece:
-                    moved += self.pull(transport, m, &unfinished)
+                    if self.pull(transport, m):
+                        moved = True
+                        if self.progress[m].piece == self.messages[m].end_piece:
+                            unfinished -= 1
             if moved:
                 if idle:
                     transport.resume(idle)
                     idle = 0
-                if unfinished == 0:
-                    return GO_ON
                 continue
             status = transport.pause(&idle)
             if status == SIGNALS:
@@ -161,55 +175,88 @@ cdef class Program:
                     PyErr_CheckSignals()
             elif status != GO_ON:
                 return status
+        return GO_ON
 
-    cdef void begin(self, Transport transport, const step_row *step) noexcept nogil:
-        cdef int64_t m, c
+    cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil:
+        """Begin a step of this wave: the number of messages that it has."""
+        cdef int64_t m, c, p, begun = 0
+        cdef message_state *state
         transport.begin_step(step.first_receive - step.first_post)
         for m in range(step.first_post, step.end):
-            self.progress[m].piece = self.messages[m].first_piece
-            self.progress[m].done = 0
+            state = &self.progress[m]
+            state.left = 0
+            for p in range(self.messages[m].first_piece, self.messages[m].end_piece):
+                state.left += self.bytes_until(&self.pieces[p], self.wave + 1)
+                state.left -= self.bytes_until(&self.pieces[p], self.wave)
+            self.skip_to(m, self.messages[m].first_piece)
+            if state.piece < self.messages[m].end_piece:
+                begun += 1
             for c in range(
                 self.messages[m].first_channel, self.messages[m].end_channel
             ):
                 self.segments[c].data = NULL
+        return begun
 
-    cdef int64_t push(
-        self, Transport transport, int64_t m, int64_t post, int64_t *unfinished
-    ) noexcept nogil:
+    cdef int64_t bytes_until(self, const piece_row *piece, int64_t wave) noexcept nogil:
+        """How many bytes of a piece belong to the waves before this one."""
+        cdef int64_t lines = (piece.nbytes + CACHE_LINE - 1) // CACHE_LINE
+        if wave == self.waves:
+            return piece.nbytes
+        return lines * wave // self.waves * CACHE_LINE
+
+    cdef void skip_to(self, int64_t m, int64_t piece) noexcept nogil:
+        """Let a message go on at a piece, or at the first after it with any bytes."""
+        cdef message_state *state = &self.progress[m]
+        while piece < self.messages[m].end_piece:
+            state.done = self.bytes_until(&self.pieces[piece], self.wave)
+            if state.done < self.bytes_until(&self.pieces[piece], self.wave + 1):
+                break
+            if self.pieces[piece].nbytes == 0:
+                break
+            piece += 1
+        state.piece = piece
+
+    cdef bint push(self, Transport transport, int64_t m, int64_t post) noexcept nogil:
         """Send the next segment of a post; whether that was possible."""
         cdef const message_row *message = &self.messages[m]
+        cdef const int64_t *channels = &self.channels[message.first_channel]
+        cdef int64_t readers = message.end_channel - message.first_channel
         cdef message_state *state = &self.progress[m]
-        cdef const piece_row *piece = &self.pieces[state.piece]
-        cdef int64_t sent = transport.push(
-            post,
-            &self.channels[message.first_channel],
-            message.end_channel - message.first_channel,
-            self.base[piece.source] + piece.source_offset + state.done,
-            piece.nbytes - state.done,
-        )
-        if sent < 0:
-            return 0
-        self.advance(m, sent, unfinished)
-        return 1
+        cdef const piece_row *piece
+        cdef int64_t room, filled = 0, nbytes
+        cdef char *slot = transport.reserve(post, channels, readers, state.left, &room)
+        if slot == NULL:
+            return False
+        while True:
+            piece = &self.pieces[state.piece]
+            nbytes = min(room - filled, self.bytes_until(piece, self.wave + 1) - state.done)
+            copy_bytes(
+                slot + filled,
+                self.base[piece.source] + piece.source_offset + state.done, nbytes,
+            )
+            filled += nbytes
+            self.advance(m, nbytes)
+            if filled == room:
+                break
+        transport.commit(post, channels, readers, room)
+        return True
 
-    cdef int64_t pull(
-        self, Transport transport, int64_t m, int64_t *unfinished
-    ) noexcept nogil:
+    cdef bint pull(self, Transport transport, int64_t m) noexcept nogil:
         """Receive what has come from all peers of a receive; whether anything has."""
         cdef const message_row *message = &self.messages[m]
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece = &self.pieces[state.piece]
-        cdef int64_t nbytes = piece.nbytes - state.done, c
+        cdef int64_t nbytes = self.bytes_until(piece, self.wave + 1) - state.done, c
         cdef segment_state *segment
         for c in range(message.first_channel, message.end_channel):
             segment = &self.segments[c]
             if segment.data == NULL:
                 segment.data = transport.peek(self.channels[c], &segment.left)
                 if segment.data == NULL:
-                    return 0
+                    return False
             nbytes = min(nbytes, segment.left)
         if not self.may_overwrite(message, piece.offset + state.done + nbytes):
-            return 0
+            return False
         if piece.action != COPY:
             self.combine(message, piece, state.done, nbytes)
         else:
@@ -224,19 +271,15 @@ cdef class Program:
             if segment.left == 0:
                 segment.data = NULL
                 transport.release(self.channels[c])
-        self.advance(m, nbytes, unfinished)
-        return 1
+        self.advance(m, nbytes)
+        return True
 
-    cdef void advance(
-        self, int64_t m, int64_t nbytes, int64_t *unfinished
-    ) noexcept nogil:
+    cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil:
         cdef message_state *state = &self.progress[m]
         state.done += nbytes
-        if state.done == self.pieces[state.piece].nbytes:
-            state.done = 0
-            state.piece += 1
-            if state.piece == self.messages[m].end_piece:
-                unfinished[0] -= 1
+        state.left -= nbytes
+        if state.done == self.bytes_until(&self.pieces[state.piece], self.wave + 1):
+            self.skip_to(m, state.piece + 1)
 
     cdef bint may_overwrite(
         self, const message_row *message, int64_t end
@@ -282,18 +325,22 @@ cdef class Program:
 
     cdef void finish(self) noexcept nogil:
         """Copy what no message brought, and divide what came undivided."""
-        cdef int64_t i
+        cdef int64_t i, first, nbytes
         cdef const piece_row *piece
         cdef char *source
         cdef char *target
         for i in range(self.copies_end):
             piece = &self.copies[i]
-            source = self.base[piece.source] + piece.source_offset
-            target = self.base[piece.target] + piece.target_offset
+            first = self.bytes_until(piece, self.wave)
+            nbytes = self.bytes_until(piece, self.wave + 1) - first
+            source = self.base[piece.source] + piece.source_offset + first
+            target = self.base[piece.target] + piece.target_offset + first
             if source != target:
-                copy_bytes(target, source, piece.nbytes)
+                copy_bytes(target, source, nbytes)
         for i in range(self.divisions_end):
             piece = &self.divisions[i]
-            target = self.base[piece.target] + piece.target_offset
+            first = self.bytes_until(piece, self.wave)
+            nbytes = self.bytes_until(piece, self.wave + 1) - first
+            target = self.base[piece.target] + piece.target_offset + first
             self.inputs[0] = target
-            self.reduce(target, 1, piece.nbytes, REDUCE_AND_DIVIDE)
+            self.reduce(target, 1, nbytes, REDUCE_AND_DIVIDE)

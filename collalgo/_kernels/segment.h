@@ -4,7 +4,7 @@
  *   - a header: who is waiting, how far the rank is, what it called last;
  *   - acks: how many messages from each peer, on each lane, the rank has consumed;
  *   - mailboxes: for each peer and lane a ring of lines that the rank writes;
- *   - a window: where the rank stages what does not fit into a line.
+ *   - a window: two rings in which the rank stages what does not fit into a line.
  * Everything but the bells and the failure is written by one rank only. */
 #ifndef COLLALGO_SEGMENT_H
 #define COLLALGO_SEGMENT_H
@@ -13,12 +13,16 @@
 
 #include "transport.h"
 
-#define CACHE_LINE 64
 #define LINES 8           /* messages under way on one channel */
 #define INLINE_BYTES 96   /* what a line carries itself */
 #define INLINE_DATA (-1)
-#define SEGMENT_BYTES 65536 /* so that a staged segment is still in L2 when read */
-#define HALF_BYTES 524288
+/* To write a line that the reader still has in its cache takes three times as long as
+ * to write one that it has forgotten. So what is short goes round in a small ring, which
+ * stays in the caches of both, and what is long in one larger than these caches. */
+#define SMALL_RING_BYTES 65536
+#define SMALL_BYTES 8192   /* the longest message that goes into the small ring */
+#define LARGE_RING_BYTES 2097152
+#define SLOTS 4            /* of a message that is longer than its share of a ring */
 #define CALLS 16          /* how many calls of each rank are remembered */
 #define FAREWELL_BYTES 256
 #define MISSING 64        /* how many missing ranks are named */
@@ -58,8 +62,8 @@ typedef struct {
 
 typedef struct {
     uint64_t number; /* from 1; written last */
-    int64_t fingerprint, sequence;
-    int32_t offset, nbytes;
+    int64_t fingerprint, offset;
+    uint32_t nbytes, sequence;
     char data[INLINE_BYTES];
 } mail_line;
 

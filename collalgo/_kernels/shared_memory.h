@@ -1,9 +1,9 @@
 /* Messages between the ranks of one host, through the memory of segment.h.
  *
  * Data is pulled: a line of a mailbox either carries it or says where in the sender's
- * window it lies until the ack. The window has two halves, used by steps in turn, so
- * that a rank may be one step ahead of its readers. Each post of a step has its own
- * share of the half: readers of one post can never be starved by those of another. */
+ * memory it lies until the ack. A post of a step takes one run of a ring: for all that it
+ * sends or, if that is more than its share, for a few slots that it uses in turn. No post
+ * waits for the readers of another of its step, only for those of earlier steps. */
 #ifndef COLLALGO_SHARED_MEMORY_H
 #define COLLALGO_SHARED_MEMORY_H
 
@@ -11,8 +11,9 @@
 #include "endpoint.h"
 
 #define NAP_NANOSECONDS 10000000 /* nobody rings for a death or a timeout */
+#define NOT_YET UINT64_MAX       /* the number of a message that is still to be sent */
 
-/* ---- sending */
+/* ---- rings */
 
 static int acked(endpoint *e, int64_t channel, uint64_t number) {
     channel_state *c = e->channels + channel;
@@ -21,38 +22,57 @@ static int acked(endpoint *e, int64_t channel, uint64_t number) {
     return c->acked >= number;
 }
 
+static hold *hold_at(const ring *r, int64_t index) {
+    return r->holds + index % r->capacity;
+}
+
+/* Take a run of a ring until all of the readers have sent the acks that are yet to be
+ * named: where it begins in my region, or -1 if there is no room now. */
+static int64_t ring_take(endpoint *e, ring *r, int64_t nbytes, const int64_t *channels,
+                         int64_t readers) {
+    for (; r->first < r->last; r->first++) {
+        hold *oldest = hold_at(r, r->first);
+        if (!acked(e, oldest->channel, oldest->number)) break;
+        r->tail = oldest->end;
+    }
+    int64_t start = r->head;
+    if (start % r->bytes + nbytes > r->bytes) start = round_up(start, r->bytes);
+    if (start + nbytes - r->tail > r->bytes) return -1;
+    if (r->last - r->first + readers > r->capacity) return -1;
+    r->head = start + nbytes;
+    for (int64_t i = 0; i < readers; i++)
+        *hold_at(r, r->last++) =
+            (hold){channels[i], NOT_YET, i + 1 < readers ? start : r->head};
+    return r->offset + start % r->bytes;
+}
+
+/* ---- sending */
+
 static void endpoint_begin_step(endpoint *e, int64_t posts) {
     for (int64_t p = 0; p < posts; p++) {
-        e->posts[p].slots = e->posts[p].pushes = 0;
+        e->posts[p].slots = e->posts[p].messages = 0;
         e->posts[p].before = NULL;
     }
-    e->half ^= 1;
-    e->half_ready = 0;
-    e->share = posts ? HALF_BYTES / posts / CACHE_LINE * CACHE_LINE : 0;
+    e->posts_of_step = posts;
     e->before_free = e->before;
 }
 
-/* The readers of the step before last must have done with this half. */
-static int half_is_free(endpoint *e) {
-    int64_t *awaiting = &e->awaiting[e->half];
-    while (!e->half_ready && *awaiting) {
-        awaited_ack *a = &e->awaited[e->half][*awaiting - 1];
-        if (!acked(e, a->channel, a->number)) return 0;
-        --*awaiting;
+static int open_post(endpoint *e, post_state *post, const int64_t *channels,
+                     int64_t readers) {
+    int64_t nbytes = round_up(post->left, CACHE_LINE), slots = 1;
+    ring *r = &e->small;
+    if (nbytes > SMALL_BYTES || nbytes * e->posts_of_step * 2 > r->bytes) {
+        int64_t unit = SLOTS * CACHE_LINE;
+        r = &e->large;
+        int64_t share = r->bytes / 2 / e->posts_of_step / unit * unit;
+        if (nbytes > share) nbytes = share, slots = SLOTS;
     }
-    return e->half_ready = 1;
-}
-
-static void open_share(endpoint *e, post_state *post, int64_t readers) {
-    int64_t slot = e->share / 4 / CACHE_LINE * CACHE_LINE;
-    post->slot_bytes = slot > SEGMENT_BYTES ? SEGMENT_BYTES : slot ? slot : CACHE_LINE;
-    post->slots = e->share / post->slot_bytes;
-    if (post->slots > LINES) post->slots = LINES;
-    post->offset = e->half * HALF_BYTES + (post - e->posts) * e->share;
-    post->slot = 0;
+    int64_t first_hold = r->last, offset = ring_take(e, r, nbytes, channels, readers);
+    if (offset < 0) return 0;
+    post->ring = r, post->offset = offset, post->first_hold = first_hold;
+    post->slots = slots, post->slot_bytes = nbytes / slots, post->slot = 0;
     memset(post->used, 0, sizeof(post->used));
-    post->awaited = e->awaiting[e->half];
-    e->awaiting[e->half] += readers;
+    return 1;
 }
 
 static int slot_is_free(endpoint *e, const post_state *post, const int64_t *channels,
@@ -63,60 +83,70 @@ static int slot_is_free(endpoint *e, const post_state *post, const int64_t *chan
     return 1;
 }
 
-/* Copy a segment into the window; its offset there, or -2 if there is no room. */
-static int64_t stage(endpoint *e, post_state *post, const int64_t *channels,
-                     int64_t readers, const char *data, int64_t *nbytes) {
-    if (!half_is_free(e)) return -2;
-    if (!post->slots) open_share(e, post, readers);
-    if (!slot_is_free(e, post, channels, readers)) return -2;
-    int64_t offset = post->offset + post->slot * post->slot_bytes;
-    if (*nbytes > post->slot_bytes) *nbytes = post->slot_bytes;
-    copy_bytes(region(e, e->rank) + window_offset(e->size) + offset, data, *nbytes);
-    post->used[post->slot] = post->pushes + 1;
-    post->slot = (post->slot + 1) % post->slots;
-    for (int64_t i = 0; i < readers; i++)
-        e->awaited[e->half][post->awaited + i] =
-            (awaited_ack){channels[i], e->channels[channels[i]].sent + 1};
-    return offset;
-}
-
-/* Send the beginning of `data` to all readers: how many bytes, or -1 if not now. */
-static int64_t endpoint_push(endpoint *e, int64_t index, const int64_t *channels,
-                             int64_t readers, const char *data, int64_t nbytes) {
-    post_state *post = e->posts + index;
-    int64_t offset = INLINE_DATA;
-    for (int64_t i = 0; i < readers; i++)
-        if (e->channels[channels[i]].sent >= LINES &&
-            !acked(e, channels[i], e->channels[channels[i]].sent + 1 - LINES))
-            return -1;
+/* Whether one more line can be sent to all readers of a post. */
+static int lines_are_free(endpoint *e, post_state *post, const int64_t *channels,
+                          int64_t readers) {
+    for (int64_t i = 0; i < readers; i++) {
+        uint64_t sent = e->channels[channels[i]].sent;
+        if (sent >= LINES && !acked(e, channels[i], sent + 1 - LINES)) return 0;
+    }
     if (!post->before) {
         post->before = e->before_free;
         e->before_free += readers;
         for (int64_t i = 0; i < readers; i++)
             post->before[i] = e->channels[channels[i]].sent;
     }
-    if (nbytes > INLINE_BYTES) {
-        offset = stage(e, post, channels, readers, data, &nbytes);
-        if (offset < 0) return -1;
+    return 1;
+}
+
+/* Where the next message of a post, of which `left` bytes are left, is to be written, and
+ * how much of it; NULL if not now. */
+static char *endpoint_reserve(endpoint *e, int64_t index, const int64_t *channels,
+                              int64_t readers, int64_t left, int64_t *room) {
+    post_state *post = e->posts + index;
+    if (!lines_are_free(e, post, channels, readers)) return NULL;
+    post->left = *room = left;
+    post->place = INLINE_DATA;
+    if (left <= INLINE_BYTES) return e->inline_data;
+    if (!post->slots && !open_post(e, post, channels, readers)) return NULL;
+    if (!slot_is_free(e, post, channels, readers)) return NULL;
+    if (*room > post->slot_bytes) *room = post->slot_bytes;
+    post->place = post->offset + post->slot * post->slot_bytes;
+    return region(e, e->rank) + post->place;
+}
+
+static void wake(endpoint *e, const int64_t *channels, int64_t readers) {
+    if (e->fenced) __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    else __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    for (int64_t i = 0; i < readers; i++) {
+        rank_header *reader = header(e, channels[i] % e->size);
+        if (LOAD(&reader->asleep)) ring_bell(reader);
     }
+}
+
+/* Send what was written where `endpoint_reserve` said. */
+static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
+                            int64_t readers, int64_t nbytes) {
+    post_state *post = e->posts + index;
     for (int64_t i = 0; i < readers; i++) {
         channel_state *c = e->channels + channels[i];
         mail_line *l = line(e, e->rank, channels[i] / e->size, channels[i] % e->size,
                             c->sent);
         l->fingerprint = e->fingerprint;
-        l->sequence = e->sequence;
-        l->offset = offset;
-        l->nbytes = nbytes;
-        if (offset == INLINE_DATA) memcpy(l->data, data, nbytes);
+        l->offset = post->place;
+        l->nbytes = (uint32_t)nbytes;
+        l->sequence = (uint32_t)e->sequence;
+        if (post->place == INLINE_DATA) memcpy(l->data, e->inline_data, nbytes);
         STORE(&l->number, ++c->sent);
+        if (post->slots && nbytes == post->left)
+            hold_at(post->ring, post->first_hold + i)->number = c->sent;
     }
-    post->pushes++;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    for (int64_t i = 0; i < readers; i++) {
-        rank_header *reader = header(e, channels[i] % e->size);
-        if (LOAD(&reader->asleep)) ring(reader);
+    post->messages++;
+    if (post->slots) {
+        post->used[post->slot] = post->messages;
+        post->slot = (post->slot + 1) % post->slots;
     }
-    return nbytes;
+    wake(e, channels, readers);
 }
 
 /* ---- receiving */
@@ -129,20 +159,19 @@ static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes) 
     if (LOAD(&l->number) != consumed + 1) return NULL;
     if (l->fingerprint != e->fingerprint) {
         /* The calls part where the line comes from, or where I am if that is earlier. */
-        int64_t parted = l->sequence < e->sequence ? l->sequence : e->sequence;
-        fail(e, FAILURE_MISMATCH, sender, parted);
+        int32_t ahead = (int32_t)(l->sequence - (uint32_t)e->sequence);
+        fail(e, FAILURE_MISMATCH, sender, e->sequence + (ahead < 0 ? ahead : 0));
         return NULL;
     }
     *nbytes = l->nbytes;
     if (l->offset == INLINE_DATA) return l->data;
-    return region(e, sender) + window_offset(e->size) + l->offset;
+    return region(e, sender) + l->offset;
 }
 
 static void endpoint_release(endpoint *e, int64_t channel) {
     int64_t lane = channel / e->size, sender = channel % e->size;
     STORE(&ack(e, e->rank, lane, sender)->count, ++e->channels[channel].consumed);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (LOAD(&header(e, sender)->asleep)) ring(header(e, sender));
+    wake(e, &channel, 1);
 }
 
 /* ---- waiting: spin, then yield, then sleep until somebody rings */
@@ -155,10 +184,13 @@ static void relax(void) {
 #endif
 }
 
+/* Say that I am going to sleep. Who sends then sees it, or I see what was sent: where the
+ * others do not fence, this makes each of their processors do it now. */
 static void arm(endpoint *e) {
     __atomic_store_n(&e->me->asleep, 1, __ATOMIC_SEQ_CST);
     e->bell_seen = LOAD(&e->me->bell);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
 /* To be called when nothing could be done; the caller tries again in between. */

@@ -73,9 +73,13 @@ cdef extern from "shared_memory.h" nogil:
     int endpoint_enter(endpoint *e, const call_record *call, double timeout)
     void endpoint_exit(endpoint *e)
     void endpoint_begin_step(endpoint *e, int64_t posts)
-    int64_t endpoint_push(
+    char *endpoint_reserve(
         endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
-        const char *data, int64_t nbytes
+        int64_t left, int64_t *room
+    )
+    void endpoint_commit(
+        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
+        int64_t nbytes
     )
     const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes)
     void endpoint_release(endpoint *e, int64_t channel)
@@ -250,11 +254,16 @@ cdef class SharedMemory(Transport):
     cdef void begin_step(self, int64_t posts) noexcept nogil:
         endpoint_begin_step(self.end, posts)
 
-    cdef int64_t push(
-        self, int64_t post, const int64_t *channels, int64_t readers,
-        const char *data, int64_t nbytes
+    cdef char *reserve(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
+        int64_t *room
     ) noexcept nogil:
-        return endpoint_push(self.end, post, channels, readers, data, nbytes)
+        return endpoint_reserve(self.end, post, channels, readers, left, room)
+
+    cdef void commit(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes
+    ) noexcept nogil:
+        endpoint_commit(self.end, post, channels, readers, nbytes)
 
     cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil:
         return endpoint_peek(self.end, channel, nbytes)

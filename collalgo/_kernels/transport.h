@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#define CACHE_LINE 64
 #define LANES 8 /* channels between two ranks */
 #define NAME_BYTES 40
 

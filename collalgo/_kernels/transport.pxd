@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t
 
 cdef extern from "transport.h":
     enum: LANE_LIMIT "LANES"
+    enum: CACHE_LINE
     enum: NAME_BYTES
     enum: GO_ON
     enum: STOP
@@ -21,9 +22,12 @@ cdef class Transport:
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil
     cdef void leave(self) noexcept nogil
     cdef void begin_step(self, int64_t posts) noexcept nogil
-    cdef int64_t push(
-        self, int64_t post, const int64_t *channels, int64_t readers,
-        const char *data, int64_t nbytes
+    cdef char *reserve(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
+        int64_t *room
+    ) noexcept nogil
+    cdef void commit(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes
     ) noexcept nogil
     cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil
     cdef void release(self, int64_t channel) noexcept nogil

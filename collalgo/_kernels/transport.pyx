@@ -24,15 +24,21 @@ cdef class Transport:
     cdef void begin_step(self, int64_t posts) noexcept nogil:
         """Begin a step that sends so many posts."""
 
-    cdef int64_t push(
-        self, int64_t post, const int64_t *channels, int64_t readers,
-        const char *data, int64_t nbytes
+    cdef char *reserve(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
+        int64_t *room
     ) noexcept nogil:
-        """Send the beginning of the data to all the readers of a post of this step.
+        """Where to write the next segment of a post of this step, or NULL if not now.
 
-        The data may change once this returns. Gives the bytes sent, -1 if none can be.
+        ``left`` bytes are left of the post's message, for which there is ``room`` for
+        some; what is written goes to all the readers.
         """
-        return -1
+        return NULL
+
+    cdef void commit(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes
+    ) noexcept nogil:
+        """Send the segment that was reserved last."""
 
     cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil:
         """The next segment that has come on a channel, valid until released, or NULL."""

@@ -1,0 +1,56 @@
+"""Waves: a plan cut into parts does what the plan does, whatever the schedule."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from collalgo import ALGORITHMS, threads, waves
+from collalgo.chunk import Chunk
+from collalgo.layout import Layout, Span
+from tests.oracle import check, vectors
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("nbytes", [64, 200, 1500])
+def test_every_algorithm_in_short_waves(monkeypatch, size, nbytes):
+    monkeypatch.setattr(waves, "WAVE_BYTES", nbytes)
+    rows = [row for row in ALGORITHMS if row.obstacle(size) is None]
+
+    def run(comm):
+        for row in rows:
+            for count in (1, 7, 300):
+                inputs = vectors(size, count, np.dtype(np.int32))
+                check(comm, row, inputs, root=size // 2)
+
+    threads(run, size, timeout=60)
+
+
+@given(
+    counts=st.lists(st.integers(0, 50), min_size=1, max_size=6),
+    parts=st.integers(1, 4),
+    data=st.data(),
+)
+@settings(deadline=None)
+def test_a_span_is_cut_at_the_bounds_of_the_parts(counts, parts, data):
+    blocks = len(counts)
+    layout = Layout(sum(counts), 4, blocks, tuple(counts))
+    parts *= blocks
+    first = data.draw(st.integers(0, parts))
+    last = data.draw(st.integers(first, parts))
+    span = layout.span(Chunk(first, last, parts))
+    runs = list(layout.cut(span, parts))
+    assert runs[0].start == span.start
+    assert runs[-1].stop == span.stop
+    assert all(a.stop == b.start for a, b in pairwise(runs))
+    bounds = {layout.span(Chunk(0, i, parts)).stop for i in range(parts + 1)}
+    assert bounds & set(range(span.start + 1, span.stop)) <= {r.start for r in runs}
+
+
+def test_a_span_of_a_spare_buffer_is_cut_as_one_of_the_first():
+    layout = Layout(12, 4, 3)
+    spare = [layout.span(Chunk(0, 3, 3, number)) for number in (0, 2)]
+    first, other = (list(layout.cut(span, 3)) for span in spare)
+    assert other == [Span(a + 96, b + 96) for a, b in first]
+    assert len(first) == 3
