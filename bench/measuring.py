@@ -8,7 +8,15 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from collalgo.bench.cells import PLACES, REDUCING, ROOTED, Bench, Cell, able, ops_of
+from collalgo.bench.cells import PLACES, ROOTED, Bench, Cell, able, dtype_of, ops_of
+from collalgo.bench.peers.contest import (
+    OURS,
+    ROUNDS,
+    contestants as come_up,
+    race_cell,
+)
+from collalgo.bench.peers.environments import Peer
+from collalgo.bench.peers.worker import mpi_call
 from collalgo.bench.records import Record, record
 from collalgo.bench.timing import race
 
@@ -17,7 +25,7 @@ from collalgo.algorithms import Algorithm, find
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.loading import load
 from collalgo.machine import this_machine
-from collalgo.select import predicted
+from collalgo.select import predicted, select
 
 #: Told of each cell before it is measured.
 Progress = Callable[[Cell], None]
@@ -119,6 +127,46 @@ def measure_cell(comm: Communicator, cell: Cell, sweep: Sweep) -> list[Record]:
     return records
 
 
+def measure_against(
+    peers: Sequence[Peer], ranks: int, sweep: Sweep, progress: Progress | None = None
+) -> tuple[list[Record], dict[str, str]]:
+    """Measure a sweep with ourselves and the peers in turn: the rows, and who ran."""
+    records: list[Record] = []
+    machine = this_machine()
+    name = sweep.algorithms[0] if sweep.algorithms else None
+    with come_up(peers, ranks) as field:
+        for cell in sweep.cells(ranks):
+            if progress is not None:
+                progress(cell)
+            nbytes = cell.counts(ranks)[1] * dtype_of(cell.dtype).itemsize
+            chosen = select(cell.collective, nbytes, size=ranks, machine=machine)
+            row = find(cell.collective, name, ranks) if name else chosen.row
+            times = race_cell(
+                field,
+                cell,
+                name,
+                warmup=sweep.warmup,
+                rounds=max(sweep.cycles, ROUNDS),
+                check=sweep.check,
+            )
+            for contestant, seconds in times.items():
+                if contestant != OURS:
+                    records.append(record(cell, ranks, seconds, contestant=contestant))
+                    continue
+                ours = record(
+                    cell,
+                    ranks,
+                    seconds,
+                    algorithm=row.name,
+                    predicted=predicted(row, ranks, nbytes, machine),
+                    sent=sent(row, cell, ranks, nbytes),
+                    wrong=0 if sweep.check else None,
+                    reason="as asked" if name else chosen.reason,
+                )
+                records.append(ours)
+        return records, {one.name: one.version for one in field}
+
+
 def contestants(cell: Cell, size: int, names: Sequence[str]) -> list[Algorithm]:
     """The rows of the table that are to be raced."""
     if tuple(names) == ("all",):
@@ -153,37 +201,9 @@ def mpi_calls(bench: Bench) -> list[Callable[[], object]]:
     """The same call of mpi4py on the same arrays, if it has one."""
     from mpi4py import MPI
 
-    cell, source, out = bench.cell, bench.source, bench.out
-    world = _duplicate(MPI)
-    op = getattr(MPI, (cell.op or "sum").upper(), None)
-    if (cell.collective in REDUCING and op is None) or cell.place != _MPI_PLACE.get(
-        cell.collective, "out"
-    ):
-        return []
-    match cell.collective:
-        case "barrier":
-            return [world.Barrier]
-        case "broadcast":
-            return [lambda: world.Bcast(source, cell.root)]
-        case "reduce":
-            return [lambda: world.Reduce(source, out, op, cell.root)]
-        case "reduce_scatter":
-            return [lambda: world.Reduce_scatter_block(source, out, op)]
-        case "gather":
-            table = out if bench.at_root else None
-            return [lambda: world.Gather(source, table, cell.root)]
-        case "scatter":
-            table = source if bench.at_root else None
-            return [lambda: world.Scatter(table, out, cell.root)]
-        case _:
-            call = getattr(world, cell.collective.capitalize())
-            if cell.collective in REDUCING:
-                return [lambda: call(source, out, op)]
-            return [lambda: call(source, out)]
+    call = mpi_call(MPI, _duplicate(MPI), bench.cell._asdict(), bench.source, bench.out)
+    return [] if call is None else [call]
 
-
-#: Where a collective of MPI has its result, if not apart from the arguments.
-_MPI_PLACE = {"broadcast": "in", "barrier": "in"}
 
 _duplicates: list[Any] = []
 

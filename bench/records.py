@@ -100,8 +100,8 @@ def record(
     )
 
 
-def environment(comm: collalgo.Communicator) -> dict[str, Any]:
-    """What may have had an influence."""
+def environment(ranks: int, **more: Any) -> dict[str, Any]:
+    """What may have had an influence, and what else there is to say."""
     affinity = sorted(os.sched_getaffinity(0))
     return {
         "collalgo": collalgo.__version__,
@@ -112,8 +112,9 @@ def environment(comm: collalgo.Communicator) -> dict[str, Any]:
         "cores": cores(),
         "affinity": affinity,
         "launcher": identity().launcher,
-        "ranks": comm.size,
+        "ranks": ranks,
         "commit": _commit(),
+        **more,
     }
 
 

@@ -1,6 +1,8 @@
 """Results as people read them."""
 
 from collections.abc import Sequence
+from statistics import median
+from typing import NamedTuple
 
 from collalgo.bench.cells import ROOTED
 from collalgo.bench.measuring import geometric_mean
@@ -98,18 +100,72 @@ def summary(records: Sequence[Record]) -> list[str]:
     if moving:
         mean = sum(moving) / len(moving)
         lines.append(f"average bus bandwidth: {mean / 1e9:.3f} GB/s")
-    cells = {record[1:9]: record.p50 for record in reversed(ours)}
-    for name in dict.fromkeys(r.contestant for r in records if r not in ours):
-        ratios = [
-            record.p50 / cells[record[1:9]]
-            for record in records
-            if record.contestant == name
-        ]
-        lines.append(
-            f"{name} takes {geometric_mean(ratios):.2f} times as long in the geometric "
-            f"mean of {len(ratios)} cells, {min(ratios):.2f} to {max(ratios):.2f} times"
-        )
+    theirs = [record for record in records if record.contestant != "collalgo"]
+    for name in dict.fromkeys(record.contestant for record in theirs):
+        ratios = [r for r in cells(records) if name in r.peers]
+        lines.append(ratio_line(name, [cell.peers[name] for cell in ratios]))
+    if len({record.contestant for record in theirs}) > 1:
+        best = [min(cell.peers.values()) for cell in cells(records) if cell.peers]
+        lines.append(ratio_line("the best peer of each cell", best))
     return lines
+
+
+def ratio_line(name: str, ratios: Sequence[float]) -> str:
+    """How a peer did over some cells."""
+    slower = sum(ratio < 1 for ratio in ratios)
+    return (
+        f"{name} takes {geometric_mean(ratios):.2f} times as long in the geometric "
+        f"mean of {len(ratios)} cells, {min(ratios):.2f} to {max(ratios):.2f} times; "
+        f"collalgo is slower in {slower}"
+    )
+
+
+class Rivals(NamedTuple):
+    """Our row of a cell, and how many times as long each peer took."""
+
+    ours: Record
+    peers: dict[str, float]
+
+
+def cells(records: Sequence[Record]) -> list[Rivals]:
+    """The cells of which we have a row, each with those that ran beside it."""
+    ours: dict[tuple[object, ...], Rivals] = {}
+    for record in records:
+        if record.contestant == "collalgo":
+            ours.setdefault(record[1:9], Rivals(record, {}))
+    for record in records:
+        if record.contestant != "collalgo" and record[1:9] in ours:
+            cell = ours[record[1:9]]
+            cell.peers[record.contestant] = middle(record) / middle(cell.ours)
+    return list(ours.values())
+
+
+def middle(record: Record) -> float:
+    """The median of the medians of all runs."""
+    return median(record.runs)
+
+
+def rivals(records: Sequence[Record]) -> Table:
+    """A row for each cell: our time, and how many times as long the others take."""
+    names = dict.fromkeys(r.contestant for r in records if r.contestant != "collalgo")
+    result = Table(box=None, pad_edge=False)
+    for name in ("collective", "algorithm"):
+        result.add_column(name, no_wrap=True)
+    for name in ("size", "time us", "p99", "busbw", *names, "best"):
+        result.add_column(name, justify="right", no_wrap=True)
+    for ours, ratios in cells(records):
+        best = min(ratios.values(), default=float("nan"))
+        result.add_row(
+            ours.collective,
+            ours.algorithm,
+            human(ours.size),
+            micro(middle(ours)),
+            micro(ours.p99),
+            f"{ours.busbw / 1e9:.2f}",
+            *(f"{ratios[name]:.2f}" if name in ratios else "" for name in names),
+            f"[red]{best:.2f}" if best < 1 else f"{best:.2f}",
+        )
+    return result
 
 
 def winners(records: Sequence[Record]) -> Table:

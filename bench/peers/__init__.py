@@ -1,0 +1,1 @@
+"""Race other libraries, each in an environment of its own."""

