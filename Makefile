@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard collalgo/_kernels/*.pyx \
-	collalgo/_kernels/*.pxd collalgo/_kernels/*.h)
+	collalgo/_kernels/*.pxd collalgo/_kernels/*.h collalgo/_kernels/calls/*.p[xy]*)
 
 .PHONY: demo test lint types format docs build clean
 
@@ -36,7 +36,8 @@ build: .venv/installed
 	$(BIN)/python -m build
 
 clean:
-	rm -rf .venv .venv-openmpi build dist *.egg-info collalgo/_kernels/*.so
+	rm -rf .venv .venv-openmpi build dist *.egg-info
+	find collalgo -name "*.so" -delete
 
 .venv/installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo._kernels.caller import alike, apart
-
 Array = NDArray[Any]
 
 #: How hard NumPy may try to tell whether strided arrays overlap.
@@ -69,9 +67,8 @@ def check_output(out: Array, like: Array, shape: tuple[int, ...], caller: str) -
 def result_like(out: Any, source: Array, caller: str) -> Array:
     """The array on ``out``, which takes a result like ``source``, in place or apart."""
     target = as_array(out, caller)
-    if not alike(source, target):
-        check_output(target, source, source.shape, caller)
-        check_overlap(source, target, (source, target), caller)
+    check_output(target, source, source.shape, caller)
+    check_overlap(source, target, (source, target), caller)
     return target
 
 
@@ -92,7 +89,7 @@ def check_overlap(
     The twins are the parts of ``buf`` and ``out`` that hold this rank's own elements;
     None where even these may not be the same memory.
     """
-    if apart(buf, out) or not np.may_share_memory(buf, out):
+    if not np.may_share_memory(buf, out):
         return
     mine, result = twins or (buf, out)
     place = "data", "strides", "shape"

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from collalgo.calls.reducing import Reducing
-from collalgo.calls.rooted import Rooted
+from collalgo._kernels.calls.reducing import Calls
 from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.programs import Programs
 from collalgo.remedies import Remedies
 from collalgo.select import Selection, select
 
 
-class Communicator(Reducing, Rooted):
+class Communicator(Calls):
     """Some ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,

@@ -14,8 +14,14 @@ from collalgo.connection import JOIN_TIMEOUT
 _lock = Lock()
 _world: Communicator | None = None
 
-#: The world of a thread that is a rank itself.
-_of_thread = local()
+
+class _OfThread(local):
+    """The world of a thread that is a rank itself."""
+
+    world: Communicator | None = None
+
+
+_of_thread = _OfThread()
 
 
 def init(
@@ -45,7 +51,7 @@ def init(
         If the ranks do not find each other.
     """
     global _world  # noqa: PLW0603
-    own: Communicator | None = getattr(_of_thread, "world", None)
+    own = _of_thread.world
     if own is not None:
         return own
     with _lock:
@@ -63,7 +69,7 @@ def belonging(comm: Communicator) -> Iterator[None]:
     try:
         yield
     finally:
-        del _of_thread.world
+        _of_thread.world = None
 
 
 def _come_up(join_timeout: float) -> Communicator:
@@ -106,7 +112,7 @@ def resolve(comm: Any) -> Communicator:
     if isinstance(comm, Communicator):
         return comm
     if comm is None:
-        return getattr(_of_thread, "world", None) or _world or init()
+        return _of_thread.world or _world or init()
     if type(comm).__module__.partition(".")[0] == "mpi4py":
         from collalgo.integrations.mpi4py import communicator
 

@@ -16,6 +16,7 @@ from collalgo._kernels.engine cimport Program
 from collalgo._kernels.transport cimport GO_ON, Transport
 
 from collalgo._kernels.engine import RUN_NEEDS_SCRATCH
+from collalgo.arrays import as_array, length, result_like
 from collalgo.connection import seconds as seconds_of
 
 cnp.import_array()
@@ -24,7 +25,14 @@ cdef int NEEDS_SCRATCH = RUN_NEEDS_SCRATCH
 cdef object NO_DTYPE = np.dtype(np.uint8)
 
 
-cpdef bint apart(cnp.ndarray a, cnp.ndarray b):
+cdef cnp.ndarray array_of(buf, str caller):
+    """A NumPy array on the memory of ``buf``."""
+    if type(buf) is cnp.ndarray:
+        return buf
+    return as_array(buf, caller)
+
+
+cdef bint apart(cnp.ndarray a, cnp.ndarray b):
     """Whether two arrays surely share no memory: contiguous, one behind the other."""
     cdef char *first = cnp.PyArray_BYTES(a)
     cdef char *second = cnp.PyArray_BYTES(b)
@@ -35,12 +43,40 @@ cpdef bint apart(cnp.ndarray a, cnp.ndarray b):
     )
 
 
-def alike(cnp.ndarray a, cnp.ndarray b):
-    """Whether two arrays surely have one dtype and shape, and memory of their own."""
-    return (
-        cnp.PyArray_DESCR(a) is cnp.PyArray_DESCR(b) and cnp.PyArray_SAMESHAPE(a, b)
-        and apart(a, b)
-    )
+cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis):
+    """Whether ``out`` surely has memory apart from ``like`` and a certain shape.
+
+    That is ``(rows, *like.shape[first_axis:])``, and the dtype is the same.
+    """
+    cdef cnp.ndarray target
+    cdef int axis, further = 1 - first_axis
+    if type(out) is not cnp.ndarray:
+        return False
+    target = out
+    if (
+        cnp.PyArray_DESCR(target) is not cnp.PyArray_DESCR(like)
+        or cnp.PyArray_NDIM(target) != cnp.PyArray_NDIM(like) + further
+        or cnp.PyArray_DIM(target, 0) != rows
+    ):
+        return False
+    for axis in range(first_axis, cnp.PyArray_NDIM(like)):
+        if cnp.PyArray_DIM(target, axis + further) != cnp.PyArray_DIM(like, axis):
+            return False
+    return apart(target, like)
+
+
+cdef cnp.ndarray like_it(out, cnp.ndarray source, str caller):
+    """The array on ``out``, which takes a result like ``source``, in place or apart."""
+    if out is None:
+        return source
+    if cnp.PyArray_NDIM(source) and fits(out, source, cnp.PyArray_DIM(source, 0), 1):
+        return out
+    return result_like(out, source, caller)
+
+
+cdef int64_t length_of(cnp.ndarray array, str caller) except -1:
+    """The length of axis 0."""
+    return cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else length(array, caller)
 
 
 cdef class LastCall:
@@ -62,19 +98,13 @@ cdef class Caller:
         The program for collective, dtype, count, op, root, algorithm, counts and
         whether the result is to be reproducible.
     cope : callable
-        Called with what :meth:`_run` takes, the status that is not RUN_DONE, and that
+        Called with what :meth:`run` takes, the status that is not RUN_DONE, and that
         method.
     interrupted : callable
         Called with the name of a call and the exception that has come up in it.
     seconds : float
         How long a call waits for the other ranks; negative for ever.
     """
-    cdef readonly int64_t rank, size
-    cdef public double seconds
-    cdef Transport transport
-    cdef object find, cope, interrupted
-    cdef cnp.ndarray scratch
-    cdef dict last
 
     def __init__(
         self, Transport transport, find, cope, interrupted, double seconds
@@ -86,11 +116,11 @@ cdef class Caller:
         self.scratch = np.empty(0, np.uint8)
         self.last = {}
 
-    def _call(
+    cdef int call(
         self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
-        algorithm, *, cnp.ndarray like=None, int64_t count=-1, op=None,
-        int64_t root=0, counts=None, bint reproducible=False, str caller=None
-    ):
+        algorithm, cnp.ndarray like, op=None, int64_t root=0, int64_t count=-1,
+        counts=None, bint reproducible=False, str caller=None
+    ) except -1:
         """Make a call; ``like`` has its dtype and its count unless that is given."""
         cdef LastCall last = self.last.get(collective)
         cdef object dtype = NO_DTYPE
@@ -113,16 +143,16 @@ cdef class Caller:
             last.reproducible = reproducible
             if not isinstance(algorithm, list):  # which may be another the next time
                 self.last[collective] = last
-        self._run(
+        return self.run(
             last.program, source, target,
             self.seconds if timeout is None else seconds_of(timeout),
             collective if caller is None else caller,
         )
 
-    cpdef _run(
+    cpdef int run(
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller
-    ):
+    ) except -1:
         """Run a program, and cope with what becomes of it."""
         cdef int status
         try:
@@ -138,4 +168,5 @@ cdef class Caller:
             self.interrupted(caller, error)
             raise
         if status != GO_ON:
-            self.cope(program, source, target, waiting, caller, status, self._run)
+            self.cope(program, source, target, waiting, caller, status, self.run)
+        return 0

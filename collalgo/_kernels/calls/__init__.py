@@ -1,0 +1,1 @@
+"""The calls of a communicator, compiled."""

@@ -1,0 +1,30 @@
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.engine cimport Program
+from collalgo._kernels.transport cimport Transport
+
+
+cdef cnp.ndarray array_of(buf, str caller)
+cdef cnp.ndarray like_it(out, cnp.ndarray source, str caller)
+cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis)
+cdef int64_t length_of(cnp.ndarray array, str caller) except -1
+
+
+cdef class Caller:
+    cdef readonly int64_t rank, size
+    cdef public double seconds
+    cdef Transport transport
+    cdef object find, cope, interrupted
+    cdef cnp.ndarray scratch
+    cdef dict last
+
+    cdef int call(
+        self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
+        algorithm, cnp.ndarray like, op=*, int64_t root=*, int64_t count=*, counts=*,
+        bint reproducible=*, str caller=*
+    ) except -1
+    cpdef int run(
+        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller
+    ) except -1

@@ -1,0 +1,127 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Calls that move data to one rank or from it, unchanged."""
+
+cimport numpy as cnp
+
+from collalgo._kernels.calls.caller cimport array_of, fits, length_of
+from collalgo._kernels.calls.sharing cimport Sharing
+
+from collalgo.arrays import (
+    as_array,
+    check_counts,
+    check_output,
+    check_overlap,
+    result_array,
+    row_size,
+)
+
+cnp.import_array()
+
+
+cdef class Rooted(Sharing):
+    """The calls of a communicator that gather arrays at a root or scatter one."""
+
+    def gather(self, buf, root=0, *, out=None, algorithm=None, timeout=None):
+        """Stack the arrays of all ranks at the root; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "gather"), target = None
+        result = None
+        if self.rank == root:
+            if fits(out, source, self.size, 0):
+                result = target = out
+            else:
+                shape = (self.size, *(<object>source).shape)
+                result, target = result_array(out, source, shape, "gather")
+                if out is not None:
+                    twins = (source, target[root, ...])
+                    check_overlap(source, target, twins, "gather")
+        self.call("gather", source, target, timeout, algorithm, source, None, root)
+        return result
+
+    def gatherv(
+        self, buf, counts=None, root=0, *, out=None, algorithm=None, timeout=None
+    ):
+        """Join the arrays of all ranks on axis 0 at the root; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "gatherv")
+        cdef list rows = self.lengths(source, counts, "gatherv", timeout)
+        result = target = None
+        if self.rank == root:
+            result, target = self.joined(source, rows, out, "gatherv")
+        elements = tuple([count * row_size(source) for count in rows])
+        self.call(
+            "gather", source, target, timeout, algorithm, source, None, root, -1,
+            elements, False, "gatherv",
+        )
+        return result
+
+    def scatter(self, buf, root=0, *, out=None, algorithm=None, timeout=None):
+        """Give every rank its part of the array of the root; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "scatter")
+        count = source.size
+        if self.rank == root:
+            if length_of(source, "scatter") != self.size:
+                raise ValueError(
+                    f"scatter: axis 0 of the root's array has length {len(source)} but "
+                    f"there are {self.size} ranks; they must be equal"
+                )
+            count //= self.size
+        result, target = self.taken(source, buf, out, root, "scatter")
+        self.call(
+            "scatter", source if self.rank == root else None, target, timeout,
+            algorithm, source, None, root, count,
+        )
+        if self.rank == root:
+            return kept(source, source[root, ...], out, "scatter")
+        return result
+
+    def scatterv(
+        self, buf, counts=None, root=0, *, out=None, algorithm=None, timeout=None
+    ):
+        """Give every rank some rows of the array of the root; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "scatterv")
+        rows = length_of(source, "scatterv")
+        at_root = self.rank == root
+        if counts is None:
+            lengths = self.told(rows, timeout)
+            total = lengths[root]
+            lengths[root] = 2 * total - sum(lengths)
+            counts = lengths
+        counts = check_counts(counts, self.size, "scatterv")
+        wanted = sum(counts) if at_root else counts[self.rank]
+        if rows != wanted:
+            raise ValueError(
+                f"scatterv: rank {self.rank} passed {rows} rows but counts "
+                f"{counts} give it {wanted}; pass the same counts on every rank"
+            )
+        elements = tuple([count * row_size(source) for count in counts])
+        result, target = self.taken(source, buf, out, root, "scatterv")
+        self.call(
+            "scatter", source if at_root else None, target, timeout, algorithm, source,
+            None, root, sum(elements), elements, False, "scatterv",
+        )
+        if at_root:
+            start = sum(counts[:root])
+            mine = source[start : start + counts[root]]
+            return kept(source, mine, out, "scatterv")
+        return result
+
+    cdef tuple taken(self, like, buf, out, root, str caller):
+        """What a rank other than the root returns, and the array that it writes."""
+        if self.rank == root:
+            return None, None
+        if out is None:
+            return buf, like
+        target = as_array(out, caller)
+        check_output(target, like, like.shape, caller)
+        return out, target
+
+
+cdef object kept(source, mine, out, str caller):
+    """The root's own part of what it scatters: a view, or copied to ``out``."""
+    if out is None:
+        return mine
+    target = as_array(out, caller)
+    check_output(target, source, mine.shape, caller)
+    check_overlap(source, target, (mine, target), caller)
+    target[...] = mine
+    return out

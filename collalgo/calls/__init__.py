@@ -1,1 +1,0 @@
-"""The collectives as methods of a communicator."""
