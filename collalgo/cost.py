@@ -1,42 +1,99 @@
 """The alpha-beta-gamma price of a schedule, from its own steps and bytes."""
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collalgo.machine import Machine
 from collalgo.replay import Replay
 from collalgo.schedule import Step
 from collalgo.transfers import Reals
+from collalgo.waves import RANKS, WAVE_BYTES
+
+#: Sizes for which prices are computed; between two of them a price is a straight line.
+GRID = np.concatenate([[0.0], 2.0 ** np.arange(0, 47)])
+
+#: How many times as many waves as are needed are tried, to find the best number.
+FINER = (1, 2, 4, 8, 16, 32)
 
 
-def price(
-    schedules: Sequence[Sequence[Step]], machine: Machine, nbytes: Reals
-) -> Reals:
-    """The predicted time of a schedule for each of the sizes ``nbytes``.
+class Price:
+    """What a schedule costs on a machine.
 
     A step first sends (one message for each peer, one copy for each chunk) and then
     receives what has come; a message takes the latency of the machine. Where there
     are more ranks than cores, a message costs a switch between ranks, and all the work
     is spread over the cores: what a core does not do of the longest chain of messages
-    is done meanwhile (Graham's bound for greedy scheduling).
+    is done meanwhile (Graham's bound for greedy scheduling). Of a call in waves the
+    first takes the longest chain, each further one what the busiest rank has to do;
+    who only receives does not wait for those any more.
+
+    Parameters
+    ----------
+    schedules
+        The steps of all ranks.
+    machine
+        What things cost there.
     """
-    replay = Replay(schedules)
-    sends, takes, reduces = replay.kind == 0, replay.kind == 1, replay.kind == 2
-    share = replay.share[replay.place] / replay.grid
-    copied = machine.copy * replay.total(replay.posted, share)
-    taken = machine.copy * replay.total(takes, share)
-    taken += machine.reduce * replay.total(reduces, share)
-    sending = np.outer(copied, nbytes)
-    receiving = np.outer(taken, nbytes)
-    sending += machine.message * replay.total(sends)[:, None]
-    receiving += machine.message * replay.total(~sends)[:, None]
-    crowded = len(schedules) > machine.cores
-    latency = machine.switch if crowded else machine.latency
-    total = (sending + receiving).sum(axis=0)
-    longest = replay.longest(sending, receiving, latency)
-    if not crowded:
-        return longest
-    total += machine.switch * np.count_nonzero(replay.total(~sends))
-    spread: Reals = (total + (machine.cores - 1) * longest) / machine.cores
-    return spread
+
+    def __init__(self, schedules: Sequence[Sequence[Step]], machine: Machine):
+        replay = Replay(schedules)
+        share = replay.share[replay.place] / replay.grid
+        posted = replay.total(replay.posted, share)
+        self.size = replay.size
+        #: The most that a rank sends in a step, as a share of the buffer.
+        self.heaviest = float(posted.max(initial=0.0))
+        takes, reduces = replay.kind == 1, replay.kind == 2
+        taken = replay.total(takes | reduces)
+        work = machine.copy * replay.total(takes, share)
+        work += machine.reduce * replay.total(reduces, share)
+        sending = np.outer(machine.copy * posted, GRID)
+        sending += machine.message * replay.total(replay.kind == 0)[:, None]
+        receiving = np.outer(work, GRID) + machine.message * taken[:, None]
+        crowded = replay.size > machine.cores
+        latency = machine.switch if crowded else machine.latency
+        #: The time of the first wave and of each further one, for the sizes of GRID.
+        self.first = replay.longest(sending, receiving, latency)
+        waiting = latency * (taken > 0) * _sends(replay)
+        self.further = _busiest(replay, sending + receiving + waiting[:, None])
+        if crowded:
+            total = (sending + receiving).sum(axis=0)
+            total += machine.switch * np.count_nonzero(taken)
+            others = machine.cores - 1
+            self.first = (total + others * self.first) / machine.cores
+            self.further = (total + others * self.further) / machine.cores
+
+    def seconds(self, nbytes: float, waves: int | None = None) -> float:
+        """The predicted time for a buffer of so many bytes, by default in the best waves."""
+        waves = waves or self.waves(nbytes)
+        first = float(np.interp(nbytes / waves, GRID, self.first))
+        return first + (waves - 1) * float(
+            np.interp(nbytes / waves, GRID, self.further)
+        )
+
+    def waves(self, nbytes: float) -> int:
+        """In how many waves such a buffer is best sent."""
+        return min(self._choices(nbytes), key=lambda n: self.seconds(nbytes, n))
+
+    def _choices(self, nbytes: float) -> list[int]:
+        if self.size > RANKS:
+            return [1]
+        needed = max(1, ceil(self.heaviest * nbytes / WAVE_BYTES))
+        return [needed * finer for finer in FINER]
+
+
+def _sends(replay: Replay) -> NDArray[np.bool_]:
+    """Whether the rank of each step sends at all: if not, it can only fall behind."""
+    sends = np.zeros(replay.size, bool)
+    sends[replay.rank_of[replay.step[replay.kind == 0]]] = True
+    return sends[replay.rank_of]
+
+
+def _busiest(replay: Replay, work: Reals) -> Reals:
+    """The sum over the steps of the rank that has most to do, for each column."""
+    ranks = np.zeros((replay.size, work.shape[1]))
+    np.add.at(ranks, replay.rank_of, work)
+    most: Reals = ranks.max(axis=0)
+    return most

@@ -12,16 +12,19 @@ from collalgo.algorithms import Algorithm, find
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.layout import Layout, Region
-from collalgo.machine import Machine
+from collalgo.machine import Machine, this_machine
 from collalgo.plan import Averaging, Walk
 from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
 from collalgo.schedule import ScheduleFunction, trace
-from collalgo.select import NOT_SERIAL, select
+from collalgo.select import NOT_SERIAL, price, select
 from collalgo.verify import prove_once
-from collalgo.waves import waves
+from collalgo.waves import RANKS, Waves, cut
 
 #: Plans that a communicator remembers; the oldest make room.
 REMEMBERED = 512
+
+#: Buffers that are not worth cutting, in bytes.
+SHORT = 16384
 
 #: Collectives whose blocks are those of the ranks, all equal unless counts are given.
 EQUAL_BLOCKS = ("allgather", "alltoall", "gather", "reduce_scatter", "scatter")
@@ -101,14 +104,8 @@ class Programs:
         layout = self._layout(call)
         chosen = self._choose(call, layout.whole.stop // collective.buffers(self.size))
         steps = trace(chosen.schedule, self.rank, self.size, call.root)
-        cut = waves(
-            chosen.schedule,
-            self.size,
-            call.root,
-            layout.whole.stop,
-            layout.blocks if layout.counts is not None else 1,
-        )
-        walk = Walk(layout, self.rank, self.size, *self._ends(call, layout), cut)
+        waves = self._waves(call, layout, chosen)
+        walk = Walk(layout, self.rank, self.size, *self._ends(call, layout), waves)
         plan = walk.lower(steps, _averaging(call.collective, op))
         compared = (
             list(COLLECTIVES).index(call.collective),
@@ -120,6 +117,16 @@ class Programs:
         fingerprint = _fingerprint(*compared, layout.counts, chosen.name)
         divisor = self.size if op == "avg" else 0
         return Program(plan, kernel, divisor, (fingerprint, *compared, chosen.name))
+
+    def _waves(self, call: Call, layout: Layout, chosen: Chosen) -> Waves:
+        """How to cut the call into waves; the price says how many are best."""
+        nbytes = layout.whole.stop
+        if nbytes <= SHORT or self.size > RANKS:
+            return Waves()
+        cost = price(chosen.schedule, self.size, self.machine or this_machine())
+        blocks = layout.blocks if layout.counts is not None else 1
+        count = cost.waves(nbytes)
+        return cut(count, chosen.schedule, self.size, call.root, blocks)
 
     def _check_root(self, call: Call) -> None:
         if not 0 <= call.root < self.size:

@@ -1,23 +1,16 @@
 """Choose an algorithm: the cheapest by the price of its own schedule."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
-
-import numpy as np
 
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.collective import COLLECTIVES
-from collalgo.cost import price
+from collalgo.cost import Price
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.machine import Machine, this_machine
-from collalgo.schedule import trace
-from collalgo.transfers import Reals
+from collalgo.schedule import ScheduleFunction, trace
 from collalgo.verify import prove_once
-
-#: Sizes for which prices are computed; between two of them a price is a straight line.
-GRID = np.concatenate([[0.0], 2.0 ** np.arange(0, 41)])
-
 
 #: Why an algorithm cannot be asked for the same bits everywhere.
 NOT_SERIAL = "does not combine in the order of the ranks"
@@ -174,11 +167,11 @@ def _obstacle(row: Algorithm, size: int, reproducible: bool) -> str | None:
 
 def predicted(row: Algorithm, size: int, nbytes: int, machine: Machine) -> float:
     """The price of an algorithm in seconds."""
-    return float(np.interp(nbytes, GRID, curve(row, size, machine)))
+    buffers = COLLECTIVES[row.collective].buffers(size)
+    return price(row.schedule, size, machine).seconds(nbytes * buffers)
 
 
-@cache
-def curve(row: Algorithm, size: int, machine: Machine) -> Reals:
-    """The prices of an algorithm for the sizes of :data:`GRID`."""
-    schedules = [trace(row.schedule, rank, size) for rank in range(size)]
-    return price(schedules, machine, GRID * COLLECTIVES[row.collective].buffers(size))
+@lru_cache(maxsize=4096)
+def price(schedule: ScheduleFunction, size: int, machine: Machine) -> Price:
+    """The price of a schedule, from its steps on all ranks."""
+    return Price([trace(schedule, rank, size) for rank in range(size)], machine)

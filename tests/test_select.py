@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 
 from collalgo import ALGORITHMS, select, threads
-from collalgo.cost import price
+from collalgo.algorithms import find
+from collalgo.cost import Price
 from collalgo.machine import Machine, known_figures, measure, this_machine
 from collalgo.schedule import trace
 
 ONE_CORE_EACH = Machine(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=64)
+
+
+def in_one_wave(name, collective, nbytes, size):
+    row = find(collective, name, size)
+    schedules = [trace(row.schedule, rank, size) for rank in range(size)]
+    return Price(schedules, ONE_CORE_EACH).seconds(nbytes, 1)
 
 
 def prices(collective, nbytes, size, machine=ONE_CORE_EACH):
@@ -26,7 +33,10 @@ def by_hand(steps, messages, copied, reduced):
 @pytest.mark.parametrize("nbytes", [0, 1 << 12, 1 << 20])
 def test_the_price_of_the_textbook_is_found(nbytes):
     """Alpha, beta and gamma of ring and recursive doubling on 8 ranks, by hand."""
-    found = prices("allreduce", nbytes, 8)
+    found = {
+        name: in_one_wave(name, "allreduce", nbytes, 8)
+        for name in ("ring", "recursive_doubling")
+    }
     moved, combined = 14 / 8 * nbytes, 7 / 8 * nbytes
     assert found["ring"] == pytest.approx(
         by_hand(14, 28, moved + combined, combined), rel=1e-6
@@ -59,9 +69,19 @@ def test_shared_cores_make_every_message_a_switch():
 
 def test_between_two_sizes_of_the_grid_a_price_is_a_straight_line():
     low, middle, high = (
-        prices("allreduce", n, 5)["ring"] for n in (1 << 20, 3 << 19, 1 << 21)
+        in_one_wave("ring", "allreduce", n, 5) for n in (1 << 20, 3 << 19, 1 << 21)
     )
     assert middle == pytest.approx((low + high) / 2)
+
+
+def test_waves_let_the_ends_of_a_chain_work_at_the_same_time():
+    row = find("broadcast", "linear", 2)
+    price = Price([trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH)
+    assert price.waves(8) == 1
+    assert price.waves(1 << 18) > 1
+    long = 1 << 28
+    assert price.seconds(long) < 0.6 * price.seconds(long, 1)
+    assert price.seconds(long) > ONE_CORE_EACH.copy * long
 
 
 def test_what_cannot_run_is_listed_with_its_reason():
@@ -78,7 +98,8 @@ def test_every_algorithm_has_a_price_at_every_size():
         for size in (1, 2, 3, 8, 9):
             if row.obstacle(size) is None:
                 schedules = [trace(row.schedule, rank, size) for rank in range(size)]
-                seconds = price(schedules, ONE_CORE_EACH, nbytes)
+                price = Price(schedules, ONE_CORE_EACH)
+                seconds = np.array([price.seconds(n) for n in nbytes])
                 assert (np.diff(seconds) >= 0).all()
                 assert (seconds > 0).all() or size == 1
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from collalgo import ALGORITHMS, threads, waves
+from collalgo import ALGORITHMS, cost, programs, threads
 from collalgo.chunk import Chunk
 from collalgo.layout import Layout, Span
 from tests.oracle import check, vectors
@@ -15,7 +15,8 @@ from tests.oracle import check, vectors
 @pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
 @pytest.mark.parametrize("nbytes", [64, 200, 1500])
 def test_every_algorithm_in_short_waves(monkeypatch, size, nbytes):
-    monkeypatch.setattr(waves, "WAVE_BYTES", nbytes)
+    monkeypatch.setattr(cost, "WAVE_BYTES", nbytes)
+    monkeypatch.setattr(programs, "SHORT", 0)
     rows = [row for row in ALGORITHMS if row.obstacle(size) is None]
 
     def run(comm):

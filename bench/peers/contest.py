@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from time import perf_counter
 from typing import IO, Any
 
 import numpy as np
@@ -30,8 +31,9 @@ COME_UP, ANSWER = 120.0, 300.0
 BURST = 0.02
 FEWEST, MOST = 4, 2000
 
-#: How often every contestant has a burst.
-ROUNDS = 9
+#: How often every contestant has a burst, after some that find out how many calls fit
+#: into one, and how many times as many these may be as before.
+ROUNDS, TRIALS, GROWTH = 9, 3, 8.0
 
 OURS = "collalgo"
 
@@ -207,14 +209,16 @@ def race_cell(
             raise one.failure(f"gave {answer['wrong']} wrong elements of {cell}")
         if answer["able"]:
             able.append(one)
-    calls = {}
-    for one in able:
-        longest = float(np.max(one.seconds(3)))
-        calls[one.name] = int(np.clip(BURST / longest, FEWEST, MOST))
+    calls = {one.name: FEWEST for one in able}
     times: dict[str, list[NDArray[np.float64]]] = {one.name: [] for one in able}
-    for _ in range(rounds):
+    for turn in range(TRIALS + rounds):
         for one in random.sample(able, len(able)):
-            times[one.name].append(one.seconds(calls[one.name]))
+            start = perf_counter()
+            seconds = one.seconds(calls[one.name])
+            if turn >= TRIALS:
+                times[one.name].append(seconds)
+            growth = min(BURST / (perf_counter() - start), GROWTH)
+            calls[one.name] = int(np.clip(calls[one.name] * growth, FEWEST, MOST))
     for one in field:
         one.ask({"forget": True})
     return times

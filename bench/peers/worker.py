@@ -194,7 +194,8 @@ def main() -> None:
     name, kind, address = sys.argv[1:]
     cores = sorted(os.sched_getaffinity(0))
     library = LIBRARIES[kind]()
-    os.sched_setaffinity(0, {cores[library.rank % len(cores)]})
+    if library.size <= len(cores):  # else whoever spins would keep another from running
+        os.sched_setaffinity(0, {cores[library.rank]})
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
         stream = connection.makefile("rw")

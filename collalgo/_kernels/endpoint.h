@@ -55,7 +55,7 @@ typedef struct {
     rank_header *me;
     channel_state *channels; /* [lane][peer] */
     post_state *posts;
-    int64_t posts_of_step;
+    int64_t posts_of_step, brief;
     uint64_t *before, *before_free;
     ring small, large;
     char inline_data[INLINE_BYTES];

@@ -181,7 +181,7 @@ cdef class Program:
         """Begin a step of this wave: the number of messages that it has."""
         cdef int64_t m, c, p, begun = 0
         cdef message_state *state
-        transport.begin_step(step.first_receive - step.first_post)
+        transport.begin_step(step.first_receive - step.first_post, self.waves == 1)
         for m in range(step.first_post, step.end):
             state = &self.progress[m]
             state.left = 0

@@ -48,12 +48,12 @@ static int64_t ring_take(endpoint *e, ring *r, int64_t nbytes, const int64_t *ch
 
 /* ---- sending */
 
-static void endpoint_begin_step(endpoint *e, int64_t posts) {
+static void endpoint_begin_step(endpoint *e, int64_t posts, int brief) {
     for (int64_t p = 0; p < posts; p++) {
         e->posts[p].slots = e->posts[p].messages = 0;
         e->posts[p].before = NULL;
     }
-    e->posts_of_step = posts;
+    e->posts_of_step = posts, e->brief = brief;
     e->before_free = e->before;
 }
 
@@ -61,7 +61,7 @@ static int open_post(endpoint *e, post_state *post, const int64_t *channels,
                      int64_t readers) {
     int64_t nbytes = round_up(post->left, CACHE_LINE), slots = 1;
     ring *r = &e->small;
-    if (nbytes > SMALL_BYTES || nbytes * e->posts_of_step * 2 > r->bytes) {
+    if (!e->brief || nbytes > SMALL_BYTES || nbytes * e->posts_of_step * 2 > r->bytes) {
         int64_t unit = SLOTS * CACHE_LINE;
         r = &e->large;
         int64_t share = r->bytes / 2 / e->posts_of_step / unit * unit;

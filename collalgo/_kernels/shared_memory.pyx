@@ -72,7 +72,7 @@ cdef extern from "shared_memory.h" nogil:
     void endpoint_leave(endpoint *e, uint32_t status, const char *farewell)
     int endpoint_enter(endpoint *e, const call_record *call, double timeout)
     void endpoint_exit(endpoint *e)
-    void endpoint_begin_step(endpoint *e, int64_t posts)
+    void endpoint_begin_step(endpoint *e, int64_t posts, int brief)
     char *endpoint_reserve(
         endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
         int64_t left, int64_t *room
@@ -251,8 +251,8 @@ cdef class SharedMemory(Transport):
     cdef void leave(self) noexcept nogil:
         endpoint_exit(self.end)
 
-    cdef void begin_step(self, int64_t posts) noexcept nogil:
-        endpoint_begin_step(self.end, posts)
+    cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
+        endpoint_begin_step(self.end, posts, brief)
 
     cdef char *reserve(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,

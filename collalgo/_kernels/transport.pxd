@@ -21,7 +21,7 @@ cdef class Transport:
 
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil
     cdef void leave(self) noexcept nogil
-    cdef void begin_step(self, int64_t posts) noexcept nogil
+    cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil
     cdef char *reserve(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
         int64_t *room

@@ -21,8 +21,8 @@ cdef class Transport:
     cdef void leave(self) noexcept nogil:
         """The call has ended well."""
 
-    cdef void begin_step(self, int64_t posts) noexcept nogil:
-        """Begin a step that sends so many posts."""
+    cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
+        """Begin a step that sends so many posts; brief if few bytes go in this call."""
 
     cdef char *reserve(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
