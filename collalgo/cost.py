@@ -66,7 +66,7 @@ class Price:
             self.further = (total + others * self.further) / machine.cores
 
     def seconds(self, nbytes: float, waves: int | None = None) -> float:
-        """The predicted time for a buffer of so many bytes, by default in the best waves."""
+        """The predicted time of a buffer, in the best number of waves unless told."""
         waves = waves or self.waves(nbytes)
         first = float(np.interp(nbytes / waves, GRID, self.first))
         return first + (waves - 1) * float(
