@@ -5,6 +5,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+from collalgo.bench.cells import Cell, dtype_of
 
 from collalgo import Communicator
 from collalgo.reduction import reduction
@@ -44,6 +45,46 @@ def hand_over(comm: Communicator, calls: int = 2000) -> float:
             comm.barrier()
         times.append((perf_counter() - start) / calls)
     return min(times)
+
+
+class Floor:
+    """The least time of a cell: its arrays are read and written once, and no more.
+
+    Parameters
+    ----------
+    comm
+        The ranks.
+    """
+
+    def __init__(self, comm: Communicator):
+        self.ranks = comm.size
+        self.hand_over = hand_over(comm)
+        found = [_copy(comm, nbytes) for nbytes in SIZES]
+        self._sizes = [np.log(limit.nbytes) for limit in found]
+        self._bandwidths = [limit.bandwidth for limit in found]
+
+    def seconds(self, cell: Cell) -> float:
+        """As long as it takes to copy what the cell moves, or to meet once."""
+        _, count = cell.counts(self.ranks)
+        nbytes = count * dtype_of(cell.dtype).itemsize
+        if not nbytes:
+            return self.hand_over
+        bandwidth = np.interp(np.log(nbytes), self._sizes, self._bandwidths)
+        moved = traffic(cell.collective, self.ranks) * nbytes
+        return max(self.hand_over, moved / float(bandwidth))
+
+
+def traffic(collective: str, ranks: int) -> float:
+    """What all ranks together must read and write, in units of the larger array."""
+    return {
+        "allgather": 1 + ranks,
+        "reduce_scatter": ranks + 1,
+        "broadcast": ranks,
+        "reduce": ranks + 1,
+        "gather": 2,
+        "scatter": 2,
+        "barrier": 0,
+    }.get(collective, 2 * ranks)
 
 
 def _copy(comm: Communicator, nbytes: int) -> Limit:

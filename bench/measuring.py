@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from collalgo.bench.cells import PLACES, ROOTED, Bench, Cell, able, dtype_of, ops_of
+from collalgo.bench.limits import Floor
 from collalgo.bench.peers.contest import (
     OURS,
     ROUNDS,
@@ -20,7 +21,7 @@ from collalgo.bench.peers.worker import mpi_call
 from collalgo.bench.records import Record, record
 from collalgo.bench.timing import race
 
-from collalgo import ALGORITHMS, Communicator, verify
+from collalgo import ALGORITHMS, Communicator, spawn, verify
 from collalgo.algorithms import Algorithm, find
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.loading import load
@@ -84,14 +85,17 @@ def measure(
     for name in sweep.files:
         load(name)
     records: list[Record] = []
+    floor = Floor(comm)
     for cell in sweep.cells(comm.size):
         if progress is not None:
             progress(cell)
-        records += measure_cell(comm, cell, sweep)
+        records += measure_cell(comm, cell, sweep, floor)
     return records
 
 
-def measure_cell(comm: Communicator, cell: Cell, sweep: Sweep) -> list[Record]:
+def measure_cell(
+    comm: Communicator, cell: Cell, sweep: Sweep, floor: Floor
+) -> list[Record]:
     """Measure one cell by all of its contestants, side by side."""
     bench = Bench(cell, comm)
     chosen = comm.select(cell.collective, bench.nbytes)
@@ -119,6 +123,7 @@ def measure_cell(comm: Communicator, cell: Cell, sweep: Sweep) -> list[Record]:
                 sent=sent(row, cell, comm.size, bench.nbytes),
                 wrong=wrong[number],
                 reason=asked,
+                floor=floor.seconds(cell),
             )
         )
     for number in range(len(rows), len(calls)):
@@ -133,6 +138,7 @@ def measure_against(
     """Measure a sweep with ourselves and the peers in turn: the rows, and who ran."""
     records: list[Record] = []
     machine = this_machine()
+    floor = spawn(Floor, ranks)[0]
     name = sweep.algorithms[0] if sweep.algorithms else None
     with come_up(peers, ranks) as field:
         for cell in sweep.cells(ranks):
@@ -162,6 +168,7 @@ def measure_against(
                     sent=sent(row, cell, ranks, nbytes),
                     wrong=0 if sweep.check else None,
                     reason="as asked" if name else chosen.reason,
+                    floor=floor.seconds(cell),
                 )
                 records.append(ours)
         return records, {one.name: one.version for one in field}

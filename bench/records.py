@@ -24,7 +24,8 @@ class Record(NamedTuple):
     """One cell of one contestant; times in seconds, sizes in bytes.
 
     What was chosen comes first, then what was found. ``runs`` holds the median of each
-    cycle: what :mod:`collalgo.bench.compare` compares.
+    cycle: what :mod:`collalgo.bench.compare` compares. The floor is what the machine
+    could do; see :class:`collalgo.bench.limits.Floor`.
     """
 
     contestant: str
@@ -50,6 +51,7 @@ class Record(NamedTuple):
     wrong: int | None
     reason: str
     runs: tuple[float, ...]
+    floor: float | None = None
 
 
 #: The columns by which two measurements are of the same cell.
@@ -67,6 +69,7 @@ def record(
     sent: float | None = None,
     wrong: int | None = None,
     reason: str = "",
+    floor: float | None = None,
 ) -> Record:
     """The row of a cell whose iterations took ``seconds``, an array for each cycle."""
     _, count = cell.counts(ranks)
@@ -97,6 +100,7 @@ def record(
         wrong,
         reason,
         tuple(float(np.median(one)) for one in seconds),
+        floor,
     )
 
 
@@ -170,6 +174,7 @@ def as_csv(records: Sequence[Record]) -> str:
     """One row per cell, what was chosen first."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(Record._fields[:-1])
-    writer.writerows(row[:-1] for row in records)
+    columns = [name for name in Record._fields if name != "runs"]
+    writer.writerow(columns)
+    writer.writerows([getattr(row, name) for name in columns] for row in records)
     return text.getvalue()

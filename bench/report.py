@@ -45,7 +45,17 @@ def table(records: Sequence[Record]) -> Table:
     for name in ("size", "count", *(COMMON[name] for name in varying)):
         result.add_column(name, justify="right", no_wrap=True)
     result.add_column("algorithm", no_wrap=True)
-    measures = ("time us", "p95", "p99", "min", "max", "algbw", "busbw", "predicted")
+    measures = (
+        "time us",
+        "p95",
+        "p99",
+        "min",
+        "max",
+        "algbw",
+        "busbw",
+        "predicted",
+        "floor",
+    )
     for name in (*measures, "sent", "#wrong", *(["ratio"] if peers else [])):
         result.add_column(name, justify="right", no_wrap=True)
     result.add_column("why")
@@ -84,6 +94,7 @@ def row(record: Record, varying: Sequence[str], ours: float | None) -> list[str]
         f"{record.algbw / 1e9:.2f}",
         f"{record.busbw / 1e9:.2f}",
         micro(record.predicted),
+        micro(record.floor),
         "" if record.sent is None else human(record.sent),
         f"[red]{wrong}" if record.wrong else wrong,
         *([] if ours is None else [ratio]),
@@ -151,7 +162,7 @@ def rivals(records: Sequence[Record]) -> Table:
     result = Table(box=None, pad_edge=False)
     for name in ("collective", "algorithm"):
         result.add_column(name, no_wrap=True)
-    for name in ("size", "time us", "p99", "busbw", *names, "best"):
+    for name in ("size", "time us", "p99", "floor", "busbw", *names, "best"):
         result.add_column(name, justify="right", no_wrap=True)
     for ours, ratios in cells(records):
         best = min(ratios.values(), default=float("nan"))
@@ -161,6 +172,7 @@ def rivals(records: Sequence[Record]) -> Table:
             human(ours.size),
             micro(middle(ours)),
             micro(ours.p99),
+            micro(ours.floor),
             f"{ours.busbw / 1e9:.2f}",
             *(f"{ratios[name]:.2f}" if name in ratios else "" for name in names),
             f"[red]{best:.2f}" if best < 1 else f"{best:.2f}",

@@ -3,11 +3,14 @@
 import math
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from collalgo._kernels.calls.reducing import Calls
 from collalgo.connection import Connection, default_timeout, seconds
+from collalgo.heap import Heap
 from collalgo.programs import Programs
 from collalgo.remedies import Remedies
 from collalgo.select import Selection, select
@@ -32,6 +35,7 @@ class Communicator(Calls):
         self._connection = connection
         self._programs = Programs(transport.rank, transport.size, connection.machine)
         self._remedies = Remedies(connection)
+        self._heap = Heap(transport)
         self._groups: dict[tuple[int, ...], int] = {}
         weakref.finalize(self, connection.release)
         super().__init__(
@@ -77,6 +81,44 @@ class Communicator(Calls):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def empty(
+        self, shape: int | Sequence[int], dtype: DTypeLike = np.float64
+    ) -> NDArray[Any]:
+        """An array in memory that the other ranks can read without a copy.
+
+        Calls on it, or on any part of it, are the same as on other arrays, but
+        contributions are read where they are: large ones in half the time. It lives as
+        long as it is used, even when the communicator is closed. Where the system has
+        no room for it, an ordinary array is given.
+
+        Parameters
+        ----------
+        shape
+            Of the array, as in :func:`numpy.empty`.
+        dtype
+            Of the array.
+
+        Examples
+        --------
+        >>> import collalgo
+        >>> def total(comm):
+        ...     x = comm.empty(1000, "float32")
+        ...     x[:] = comm.rank
+        ...     return float(comm.allreduce(x)[0])
+        >>> collalgo.threads(total, 4)
+        [6.0, 6.0, 6.0, 6.0]
+        """
+        self._remedies.check_open("empty")
+        dtype = np.dtype(dtype)
+        lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+        nbytes = math.prod(lengths) * dtype.itemsize
+        if dtype.hasobject or nbytes < 0:
+            raise ValueError(f"empty: no array of shape {lengths} and dtype {dtype}")
+        block = self._heap.take(nbytes) if nbytes else None
+        if block is None:
+            return np.empty(lengths, dtype)
+        return np.frombuffer(memoryview(block), dtype).reshape(lengths)
 
     def select(self, collective: str, nbytes: int) -> Selection:
         """What this communicator would choose, and why; see the function."""

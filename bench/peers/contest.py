@@ -174,8 +174,9 @@ def _admit(door: socket.socket, one: Contestant, ranks: int) -> None:
             if patience < 0:
                 raise one.failure("does not come up") from None
             continue
-        connection.settimeout(ANSWER)
-        stream = connection.makefile("rw")
+        with connection:  # which stays open as long as its stream
+            connection.settimeout(ANSWER)
+            stream = connection.makefile("rw")
         hello = json.loads(stream.readline())
         one.add(hello["rank"], hello["version"], stream)
 

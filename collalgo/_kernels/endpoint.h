@@ -33,6 +33,12 @@ typedef struct {
     int64_t end; /* of memory in a ring, counted through all rounds */
 } hold;
 
+/* What of my heap a reader reads until its ack. */
+typedef struct {
+    int64_t channel;
+    uint64_t number;
+} lend;
+
 /* A part of the window, used and freed in turn. */
 typedef struct {
     int64_t offset, bytes, head, tail; /* head and tail are counted through all rounds */
@@ -58,6 +64,9 @@ typedef struct {
     int64_t posts_of_step, brief;
     uint64_t *before, *before_free;
     ring small, large;
+    const char *heap;
+    int64_t heap_bytes, lends_out;
+    lend lends[LENDS];
     char inline_data[INLINE_BYTES];
     int64_t spins, yields;
     int64_t fenced; /* whether I must order what I write before I look who sleeps */
@@ -96,7 +105,7 @@ static int64_t region_bytes(int64_t size) {
 }
 static int64_t regions_offset(void) { return round_up(sizeof(world_header), 4096); }
 static int64_t segment_bytes(int64_t size) {
-    return regions_offset() + size * region_bytes(size);
+    return round_up(regions_offset() + size * region_bytes(size), 1 << 21);
 }
 
 static char *region(const endpoint *e, int64_t rank) {
@@ -128,12 +137,14 @@ static int ring_init(ring *r, int64_t offset, int64_t bytes, int64_t capacity) {
     return (r->holds = calloc(capacity, sizeof(hold))) != NULL;
 }
 
-static endpoint *endpoint_new(char *base, int64_t rank, int64_t size, int64_t spins,
-                              int64_t yields) {
+static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank,
+                              int64_t size, int64_t spins, int64_t yields) {
     endpoint *e = calloc(1, sizeof(endpoint));
     size_t channels = LANES * size;
     if (!e) return NULL;
     e->base = base, e->rank = rank, e->size = size, e->spins = spins, e->yields = yields;
+    e->heap_bytes = heap_bytes;
+    e->heap = base + segment_bytes(size) + rank * heap_bytes;
     e->channels = calloc(channels, sizeof(channel_state));
     e->posts = calloc(channels, sizeof(post_state));
     e->before = calloc(channels, sizeof(uint64_t));
@@ -149,6 +160,7 @@ static endpoint *endpoint_new(char *base, int64_t rank, int64_t size, int64_t sp
     for (int64_t r = 0; r < size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
     e->generation = fork_generation;
     e->me = header(e, rank);
+    e->me->reach = heap_bytes;
     STORE(&e->me->status, RANK_ACTIVE);
     return e;
 }
@@ -243,8 +255,9 @@ static int endpoint_enter(endpoint *e, const call_record *call, double timeout) 
     if (failure_kind(e)) return STOP;
     call_record *record = &e->me->calls[++e->sequence % CALLS];
     STORE(&record->sequence, 0); /* a reader must not take old and new for one call */
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    e->fingerprint = call->fingerprint ^ e->sequence * INT64_C(0x2545f4914f6cdd1d);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    e->fingerprint =
+        call->fingerprint ^ (int64_t)((uint64_t)e->sequence * UINT64_C(0x2545f4914f6cdd1d));
     int64_t sequence = e->sequence;
     memcpy(&record->fingerprint, &call->fingerprint,
            sizeof *call - offsetof(call_record, fingerprint));

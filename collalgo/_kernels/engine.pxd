@@ -21,6 +21,9 @@ cdef struct piece_row:
     int64_t offset, nbytes, source, source_offset, target, target_offset, action
 
 cdef enum:
+    LEND_BYTES = 1024  # below it a copy is faster than the wait for who reads
+    ALWAYS = 1  # a post may be read where it is
+    APART = 2   # or only if the result has memory of its own
     COPY = 0
     REDUCE = 1
     REDUCE_AND_DIVIDE = 2
@@ -48,6 +51,8 @@ cdef class Program:
     cdef message_state *progress
     cdef segment_state *segments
     cdef const void **inputs
+    cdef const int64_t *lendable
+    cdef bint apart, lending
     cdef object states
     cdef call_record record
     cdef char *base[3]
@@ -60,6 +65,7 @@ cdef class Program:
     cdef int run_step(self, Transport transport, const step_row *step) except -1 nogil
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
     cdef int64_t bytes_until(self, const piece_row *piece, int64_t wave) noexcept nogil
+    cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef bint push(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef bint pull(self, Transport transport, int64_t m) noexcept nogil
     cdef void skip_to(self, int64_t m, int64_t piece) noexcept nogil
@@ -74,4 +80,5 @@ cdef class Program:
     cdef void reduce(
         self, void *target, int64_t n, int64_t nbytes, int64_t action
     ) noexcept nogil
+    cdef int settle(self, Transport transport) except -1 nogil
     cdef void finish(self) noexcept nogil

@@ -70,10 +70,12 @@ cdef class Program:
             np.zeros((len(plan.messages), 3), np.int64),
             np.zeros((len(plan.channels), 2), np.int64),
             np.zeros(len(plan.channels) + 1, np.int64),
+            plan.lendable.astype(np.int64),
         )
         self.progress = <message_state *>address(self.states[0])
         self.segments = <segment_state *>address(self.states[1])
         self.inputs = <const void **>address(self.states[2])
+        self.lendable = <const int64_t *>address(self.states[3])
         (
             self.record.fingerprint, self.record.collective, self.record.dtype,
             self.record.op, self.record.root, self.record.count, name
@@ -105,6 +107,7 @@ cdef class Program:
             if not cnp.PyArray_CHKFLAGS(target, cnp.NPY_ARRAY_CARRAY):
                 return RUN_NEEDS_PACKING
             self.base[1] = cnp.PyArray_BYTES(target)
+        self.apart = self.base[0] != self.base[1]
         if self.steps_end == 0 and transport.size == 1:
             status = transport.enter(&self.record, timeout)
             if status == GO_ON:
@@ -134,6 +137,7 @@ cdef class Program:
         cdef int64_t step
         cdef int status = transport.enter(&self.record, timeout)
         self.wave = 0
+        self.lending = False
         while status == GO_ON and self.wave < self.waves:
             for step in range(self.steps_end):
                 status = self.run_step(transport, &self.steps[step])
@@ -142,8 +146,24 @@ cdef class Program:
             if status == GO_ON:
                 self.finish()
             self.wave += 1
+        if status == GO_ON and self.lending:
+            status = self.settle(transport)
         if status == GO_ON:
             transport.leave()
+        return status
+
+    cdef int settle(self, Transport transport) except -1 nogil:
+        """Wait until nobody reads what I have lent."""
+        cdef int64_t idle = 0
+        cdef int status = GO_ON
+        while status == GO_ON and transport.is_lent():
+            status = transport.pause(&idle)
+            if status == SIGNALS:
+                with gil:
+                    PyErr_CheckSignals()
+                status = GO_ON
+        if idle:
+            transport.resume(idle)
         return status
 
     cdef int run_step(self, Transport transport, const step_row *step) except -1 nogil:
@@ -216,6 +236,22 @@ cdef class Program:
             piece += 1
         state.piece = piece
 
+    cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil:
+        """Let the next piece of a post be read where it is; whether that is possible."""
+        cdef const message_row *message = &self.messages[m]
+        cdef message_state *state = &self.progress[m]
+        cdef const piece_row *piece = &self.pieces[state.piece]
+        cdef int64_t nbytes = self.bytes_until(piece, self.wave + 1) - state.done
+        if nbytes < LEND_BYTES or not transport.lend(
+            post, &self.channels[message.first_channel],
+            message.end_channel - message.first_channel,
+            self.base[piece.source] + piece.source_offset + state.done, nbytes,
+        ):
+            return False
+        self.lending = True
+        self.advance(m, nbytes)
+        return True
+
     cdef bint push(self, Transport transport, int64_t m, int64_t post) noexcept nogil:
         """Send the next segment of a post; whether that was possible."""
         cdef const message_row *message = &self.messages[m]
@@ -224,6 +260,11 @@ cdef class Program:
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece
         cdef int64_t room, filled = 0, nbytes
+        if state.left >= LEND_BYTES and (
+            self.lendable[m] == ALWAYS or self.lendable[m] == APART and self.apart
+        ):
+            if self.lend(transport, m, post):
+                return True
         cdef char *slot = transport.reserve(post, channels, readers, state.left, &room)
         if slot == NULL:
             return False

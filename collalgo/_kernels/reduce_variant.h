@@ -1,14 +1,17 @@
 /* All kernels for one instruction set; included by reduce_kernels.h once for each. */
 
+/* Inputs are combined from the first to the last, several in one pass: two or four go
+ * straight to the result, more through a block that stays in L1. */
 #define KERNEL(name, type, wide, LOAD, STORE, COMBINE, DIVIDE)                        \
     static void IN_VARIANT(name)(void *dst_, const void *const *inputs, int64_t n,    \
                                  int64_t count, int64_t divisor,                      \
                                  const float8_tables *tables) {                       \
         type *dst = (type *)dst_;                                                     \
+        const type *const *in = (const type *const *)inputs;                          \
         wide total[BLOCK];                                                            \
         (void)tables;                                                                 \
         if (n == 2 && !divisor) {                                                     \
-            const type *a = (const type *)inputs[0], *b = (const type *)inputs[1];    \
+            const type *a = in[0], *b = in[1];                                        \
             ANY_ORDER                                                                 \
             for (int64_t i = 0; i < count; i++) {                                     \
                 wide x = LOAD(a[i]), y = LOAD(b[i]);                                  \
@@ -16,13 +19,35 @@
             }                                                                         \
             return;                                                                   \
         }                                                                             \
+        if (n == 4 && !divisor) {                                                     \
+            const type *a = in[0], *b = in[1], *c = in[2], *d = in[3];                \
+            ANY_ORDER                                                                 \
+            for (int64_t i = 0; i < count; i++) {                                     \
+                wide x = LOAD(a[i]), y = LOAD(b[i]), z = LOAD(c[i]), w = LOAD(d[i]);  \
+                x = (wide)COMBINE(x, y);                                              \
+                x = (wide)COMBINE(x, z);                                              \
+                dst[i] = (type)STORE((wide)COMBINE(x, w));                            \
+            }                                                                         \
+            return;                                                                   \
+        }                                                                             \
         for (int64_t start = 0; start < count; start += BLOCK) {                      \
-            int64_t length = count - start < BLOCK ? count - start : BLOCK;           \
-            const type *a = (const type *)inputs[0] + start;                          \
+            int64_t length = count - start < BLOCK ? count - start : BLOCK, k = 1;    \
+            const type *a = in[0] + start;                                            \
             ANY_ORDER                                                                 \
             for (int64_t i = 0; i < length; i++) total[i] = LOAD(a[i]);               \
-            for (int64_t k = 1; k < n; k++) {                                         \
-                const type *b = (const type *)inputs[k] + start;                      \
+            for (; k + 3 <= n; k += 3) {                                              \
+                const type *b = in[k] + start, *c = in[k + 1] + start;                \
+                const type *d = in[k + 2] + start;                                    \
+                ANY_ORDER                                                             \
+                for (int64_t i = 0; i < length; i++) {                                \
+                    wide x = total[i], y = LOAD(b[i]), z = LOAD(c[i]), w = LOAD(d[i]);\
+                    x = (wide)COMBINE(x, y);                                          \
+                    x = (wide)COMBINE(x, z);                                          \
+                    total[i] = (wide)COMBINE(x, w);                                   \
+                }                                                                     \
+            }                                                                         \
+            for (; k < n; k++) {                                                      \
+                const type *b = in[k] + start;                                        \
                 ANY_ORDER                                                             \
                 for (int64_t i = 0; i < length; i++) {                                \
                     wide y = LOAD(b[i]);                                              \

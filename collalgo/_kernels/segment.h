@@ -5,6 +5,8 @@
  *   - acks: how many messages from each peer, on each lane, the rank has consumed;
  *   - mailboxes: for each peer and lane a ring of lines that the rank writes;
  *   - a window: two rings in which the rank stages what does not fit into a line.
+ * Behind the regions lies a heap for each rank, for arrays that the others may read where
+ * they are.
  * Everything but the bells and the failure is written by one rank only. */
 #ifndef COLLALGO_SEGMENT_H
 #define COLLALGO_SEGMENT_H
@@ -22,6 +24,7 @@
 #define SMALL_RING_BYTES 65536
 #define SMALL_BYTES 8192   /* the longest message that goes into the small ring */
 #define LARGE_RING_BYTES 2097152
+#define LENDS 256          /* runs of a heap that are being read at a time */
 #define SLOTS 4            /* of a message that is longer than its share of a ring */
 #define CALLS 16          /* how many calls of each rank are remembered */
 #define FAREWELL_BYTES 256
@@ -45,7 +48,8 @@ typedef struct {
 
 typedef struct {
     uint32_t bell, asleep;
-    char pad0[CACHE_LINE - 8];
+    int64_t reach; /* the bytes of each heap that this rank has mapped */
+    char pad0[CACHE_LINE - 16];
     uint32_t status;
     int32_t process;
     char pad1[CACHE_LINE - 8];

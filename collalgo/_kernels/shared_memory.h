@@ -124,10 +124,21 @@ static void wake(endpoint *e, const int64_t *channels, int64_t readers) {
     }
 }
 
+/* Whether a reader has not yet read all that was lent to it. */
+static int endpoint_is_lent(endpoint *e) {
+    while (e->lends_out) {
+        lend *last = e->lends + e->lends_out - 1;
+        if (!acked(e, last->channel, last->number)) return 1;
+        e->lends_out--;
+    }
+    return 0;
+}
+
 /* Send what was written where `endpoint_reserve` said. */
 static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
                             int64_t readers, int64_t nbytes) {
     post_state *post = e->posts + index;
+    post->messages++;
     for (int64_t i = 0; i < readers; i++) {
         channel_state *c = e->channels + channels[i];
         mail_line *l = line(e, e->rank, channels[i] / e->size, channels[i] % e->size,
@@ -141,12 +152,31 @@ static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
         if (post->slots && nbytes == post->left)
             hold_at(post->ring, post->first_hold + i)->number = c->sent;
     }
-    post->messages++;
     if (post->slots) {
         post->used[post->slot] = post->messages;
         post->slot = (post->slot + 1) % post->slots;
     }
     wake(e, channels, readers);
+}
+
+/* Let the readers of a post read the next bytes of its message where they are, if that is
+ * in my heap. They must not change as long as they are lent. */
+static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
+                         int64_t readers, const char *data, int64_t nbytes) {
+    post_state *post = e->posts + index;
+    if (data < e->heap || data + nbytes > e->heap + e->heap_bytes) return 0;
+    if (post->slots || nbytes > UINT32_MAX || readers > LENDS) return 0;
+    for (int64_t i = 0; i < readers; i++)
+        if (header(e, channels[i] % e->size)->reach != e->heap_bytes) return 0;
+    if (e->lends_out + readers > LENDS && endpoint_is_lent(e)) return 0;
+    if (!lines_are_free(e, post, channels, readers)) return 0;
+    post->place = data - region(e, e->rank);
+    post->left = nbytes;
+    endpoint_commit(e, index, channels, readers, nbytes);
+    for (int64_t i = 0; i < readers; i++)
+        e->lends[e->lends_out++] =
+            (lend){channels[i], e->channels[channels[i]].sent};
+    return 1;
 }
 
 /* ---- receiving */

@@ -6,6 +6,7 @@ The mechanism is C (``shared_memory.h``); this module owns the memory and tells 
 what happened.
 """
 
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from collalgo._kernels.transport cimport (
@@ -24,6 +25,8 @@ cdef extern from "<sys/mman.h>" nogil:
     enum: MAP_ANONYMOUS
     enum: MAP_NORESERVE
     enum: MADV_DONTFORK
+    enum: MADV_DONTDUMP
+    enum: MADV_REMOVE
     void *MAP_FAILED
     void *mmap(void *address, size_t length, int prot, int flags, int fd, long offset)
     int munmap(void *address, size_t length)
@@ -66,7 +69,8 @@ cdef extern from "shared_memory.h" nogil:
     world_header *world(const endpoint *e)
     rank_header *header(const endpoint *e, int64_t rank)
     endpoint *endpoint_new(
-        char *base, int64_t rank, int64_t size, int64_t spins, int64_t yields
+        char *base, int64_t heap_bytes, int64_t rank, int64_t size, int64_t spins,
+        int64_t yields
     )
     void endpoint_free(endpoint *e)
     void endpoint_leave(endpoint *e, uint32_t status, const char *farewell)
@@ -81,6 +85,11 @@ cdef extern from "shared_memory.h" nogil:
         endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
         int64_t nbytes
     )
+    bint endpoint_lend(
+        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
+        const char *data, int64_t nbytes
+    )
+    bint endpoint_is_lent(endpoint *e)
     const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes)
     void endpoint_release(endpoint *e, int64_t channel)
     int endpoint_pause(endpoint *e, int64_t *idle)
@@ -98,22 +107,35 @@ FAILURES = {
 RANKS = 4096
 
 
-def segment_size(int64_t size):
+def segment_size(int64_t size, int64_t heap_bytes):
     """Bytes of the segment of a world; most of them are never touched."""
-    return segment_bytes(size)
+    return segment_bytes(size) + size * heap_bytes
 
 
 cdef class Segment:
-    """The mapped memory of a world: of a file descriptor, or private without one."""
+    """The mapped memory of a world: of a file descriptor, or private without one.
+
+    Parameters
+    ----------
+    size : int
+        The number of ranks.
+    heap_bytes : int
+        What each rank can lend to the others at most.
+    fd : int
+        The memory file.
+    """
     cdef char *base
-    cdef int64_t nbytes
+    cdef int64_t nbytes, size
+    cdef readonly int64_t heap_bytes
     cdef int32_t generation
 
-    def __init__(self, int64_t size, int fd=-1):
+    def __init__(self, int64_t size, int64_t heap_bytes=0, int fd=-1):
         cdef int flags = MAP_SHARED | MAP_NORESERVE
         if not 1 <= size <= RANKS:
             raise ValueError(f"{size} ranks: one host can hold 1 to {RANKS}")
-        self.nbytes = segment_bytes(size)
+        self.size = size
+        self.heap_bytes = heap_bytes
+        self.nbytes = segment_size(size, heap_bytes)
         self.generation = fork_generation
         cdef void *base = mmap(
             NULL, self.nbytes, PROT_READ | PROT_WRITE,
@@ -123,11 +145,42 @@ cdef class Segment:
             raise OSError(f"cannot map {self.nbytes} bytes for {size} ranks")
         self.base = <char *>base
         madvise(base, self.nbytes, MADV_DONTFORK)
+        madvise(base + segment_bytes(size), size * heap_bytes, MADV_DONTDUMP)
+
+    def settings(self):
+        """The numbers that rank 0 has set for all ranks."""
+        return [(<world_header *>self.base).settings[i] for i in range(16)]
 
     def __dealloc__(self):
         # A forked child does not have the mapping: the address may be another's.
         if self.base != NULL and self.generation == fork_generation:
             munmap(self.base, self.nbytes)
+
+
+cdef class Block:
+    """A run of the heap of a rank, as a buffer; given back when nobody uses it."""
+    cdef object __weakref__
+    cdef Segment segment
+    cdef char *start
+    cdef Py_ssize_t nbytes
+
+    def __init__(self, Segment segment, int64_t rank, int64_t offset, int64_t nbytes):
+        if not 0 <= offset <= offset + nbytes <= segment.heap_bytes:
+            raise ValueError(f"{nbytes} bytes at {offset} are not in the heap")
+        self.segment = segment
+        self.start = segment.base + segment_bytes(segment.size)
+        self.start += rank * segment.heap_bytes + offset
+        self.nbytes = nbytes
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.start, self.nbytes, False, flags)
+
+
+def give_back(Segment segment, int64_t rank, int64_t offset, int64_t nbytes):
+    """Let the kernel have the pages of a part of the heap of a rank."""
+    cdef char *start = segment.base + segment_bytes(segment.size)
+    if segment.generation == fork_generation:
+        madvise(start + rank * segment.heap_bytes + offset, nbytes, MADV_REMOVE)
 
 
 def write_settings(Segment segment, numbers):
@@ -149,7 +202,7 @@ cdef class SharedMemory(Transport):
         How often to look again, and then to yield, before going to sleep.
     """
     cdef object __weakref__
-    cdef Segment segment
+    cdef readonly Segment segment
     cdef endpoint *end
     cdef int32_t generation
 
@@ -160,7 +213,9 @@ cdef class SharedMemory(Transport):
         self.size = size
         self.generation = segment.generation
         self.segment = segment
-        self.end = endpoint_new(segment.base, rank, size, spins, yields)
+        self.end = endpoint_new(
+            segment.base, segment.heap_bytes, rank, size, spins, yields
+        )
         if self.end == NULL:
             raise MemoryError
 
@@ -208,10 +263,6 @@ cdef class SharedMemory(Transport):
     def sequence(self):
         """How many calls this rank has made."""
         return self.open().sequence
-
-    def settings(self):
-        """The numbers that rank 0 has set for all ranks."""
-        return [world(self.open()).settings[i] for i in range(16)]
 
     def last_call(self, int64_t rank):
         """What a rank called last, or None."""
@@ -264,6 +315,15 @@ cdef class SharedMemory(Transport):
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes
     ) noexcept nogil:
         endpoint_commit(self.end, post, channels, readers, nbytes)
+
+    cdef bint lend(
+        self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
+        int64_t nbytes
+    ) noexcept nogil:
+        return endpoint_lend(self.end, post, channels, readers, data, nbytes)
+
+    cdef bint is_lent(self) noexcept nogil:
+        return endpoint_is_lent(self.end)
 
     cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil:
         return endpoint_peek(self.end, channel, nbytes)

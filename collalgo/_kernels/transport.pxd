@@ -29,6 +29,11 @@ cdef class Transport:
     cdef void commit(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes
     ) noexcept nogil
+    cdef bint lend(
+        self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
+        int64_t nbytes
+    ) noexcept nogil
+    cdef bint is_lent(self) noexcept nogil
     cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil
     cdef void release(self, int64_t channel) noexcept nogil
     cdef int pause(self, int64_t *idle) noexcept nogil

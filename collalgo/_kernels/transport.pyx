@@ -40,6 +40,20 @@ cdef class Transport:
     ) noexcept nogil:
         """Send the segment that was reserved last."""
 
+    cdef bint lend(
+        self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
+        int64_t nbytes
+    ) noexcept nogil:
+        """Let the readers read the next bytes of a post's message where they are.
+
+        False if they cannot, or not now. They must not change as long as they are lent.
+        """
+        return False
+
+    cdef bint is_lent(self) noexcept nogil:
+        """Whether somebody may still read what was lent."""
+        return False
+
     cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil:
         """The next segment that has come on a channel, valid until released, or NULL."""
         return NULL

@@ -14,11 +14,13 @@ import socket
 import struct
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 from collalgo.connection import JOIN_TIMEOUT, Connection
 from collalgo.errors import BootstrapError
 from collalgo.machine import Machine, this_machine
 from collalgo.transport import shm
+from collalgo.transport.waiting import cores
 
 _LOG = logging.getLogger("collalgo")
 
@@ -47,10 +49,11 @@ class HostOrigin:
         else:
             descriptor, processes = _join(address, rank, size, deadline)
         try:
-            transport = shm.attach(descriptor, rank, size)
+            segment = shm.mapped(descriptor, size)
         finally:
             os.close(descriptor)
-        machine = Machine.of_settings(transport.settings()) if size > 1 else None
+        machine = Machine.of_settings(segment.settings()) if size > 1 else None
+        transport = shm.attach(segment, rank, size, machine.cores if machine else None)
         watched = shm.watch(transport, processes)
         return Connection(transport, HostOrigin(job), machine, watched)
 
@@ -61,11 +64,12 @@ def _host(address: str, size: int, deadline: float) -> tuple[int, list[int]]:
     processes = [os.getpid()] + [0] * (size - 1)
     if size == 1:
         return descriptor, processes
-    shm.set_settings(descriptor, size, this_machine().settings())
     guests: dict[int, socket.socket] = {}
     try:
         with _listen(address, size) as listener:
             _welcome(listener, guests, processes, size, deadline)
+        machine = replace(this_machine(), cores=cores(processes))
+        shm.set_settings(descriptor, size, machine.settings())
         answer = _ANSWER.pack(_MAGIC, size) + struct.pack(f"={size}I", *processes)
         for rank, guest in guests.items():
             try:

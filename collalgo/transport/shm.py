@@ -13,24 +13,36 @@ from collalgo._kernels.shared_memory import (
     segment_size,
     write_settings,
 )
+from collalgo.heap import heap_bytes
 from collalgo.transport.waiting import patience
 
 
 def create(size: int) -> int:
     """The descriptor of the memory of a new world of ``size`` ranks."""
     descriptor = os.memfd_create("collalgo", os.MFD_CLOEXEC)
-    os.ftruncate(descriptor, segment_size(size))
+    os.ftruncate(descriptor, segment_size(size, heap_bytes(size)))
     return descriptor
 
 
-def attach(descriptor: int, rank: int, size: int) -> SharedMemory:
-    """One rank's end of the world in a memory file; the descriptor is not kept."""
-    return SharedMemory(Segment(size, descriptor), rank, size, *patience(size))
+def mapped(descriptor: int, size: int) -> Segment:
+    """The memory file of a world; the descriptor is not kept.
+
+    Where there are not so many addresses, as under a limit of the memory, arrays that
+    can be lent are left out.
+    """
+    with suppress(OSError):
+        return Segment(size, heap_bytes(size), descriptor)
+    return Segment(size, 0, descriptor)
+
+
+def attach(segment: Segment, rank: int, size: int, cores: int | None) -> SharedMemory:
+    """One rank's end of a world whose ranks have so many cores together."""
+    return SharedMemory(segment, rank, size, *patience(size, cores))
 
 
 def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:
     """Write numbers for all ranks into a memory file, before any of them attaches."""
-    write_settings(Segment(size, descriptor), numbers)
+    write_settings(Segment(size, 0, descriptor), numbers)
 
 
 def watch(transport: SharedMemory, processes: list[int]) -> list[int]:

@@ -1,6 +1,9 @@
 """How long a rank looks for messages before it lets others run, and then sleeps."""
 
+import math
 import os
+import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,15 +17,49 @@ YIELDS = 100
 SHARING = (0, YIELDS)
 
 
-def cores() -> int:
-    """How many cores this process may use, by its affinity and its cgroup."""
-    count = len(os.sched_getaffinity(0))
+#: Where the kernel says how much of the processors a group of processes may use.
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+def cores(processes: Iterable[int] = ()) -> int:
+    """How many cores this process and others may use, by affinity and by cgroup.
+
+    Launchers like to bind each rank to a core of its own: what counts is all of them.
+    """
+    allowed = os.sched_getaffinity(0)
+    for process in processes:
+        with suppress(OSError):
+            allowed |= os.sched_getaffinity(process)
+    return min(len(allowed), max(1, round(quota())))
+
+
+def quota() -> float:
+    """The processors that the cgroups of this process grant it; infinite if all."""
+    least = math.inf
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, name = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            path = CGROUPS / ("cpu" if controllers else "") / name.lstrip("/")
+            for folder in (path, *path.parents):
+                if folder.is_relative_to(CGROUPS):
+                    least = min(least, _granted(folder))
+    return min(least, sys.maxsize)
+
+
+def _granted(folder: Path) -> float:
+    """What one cgroup grants, by either version of the interface."""
     with suppress(OSError, ValueError):
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        count = min(count, max(1, round(int(quota) / int(period))))
-    return count
+        limit, period = (folder / "cpu.max").read_text().split()
+        return int(limit) / int(period)
+    with suppress(OSError, ValueError):
+        limit = (folder / "cpu.cfs_quota_us").read_text()
+        if int(limit) > 0:
+            return int(limit) / int((folder / "cpu.cfs_period_us").read_text())
+    return math.inf
 
 
-def patience(size: int) -> tuple[int, int]:
+def patience(size: int, available: int | None = None) -> tuple[int, int]:
     """Spins and yields for ``size`` ranks on the cores that there are."""
-    return (SPINS, YIELDS) if size <= cores() else SHARING
+    return (SPINS, YIELDS) if size <= (available or cores()) else SHARING

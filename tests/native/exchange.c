@@ -1,0 +1,108 @@
+/* Ranks as threads that exchange messages of many lengths through the transport, checked
+ * byte by byte. Meant to be built with a sanitizer. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "shared_memory.h"
+
+#define RANKS 3
+#define CALLS_MADE 400
+#define LONGEST 300000
+#define HEAP (1 << 20)
+
+static char *base;
+
+static uint8_t expected(int64_t call, int64_t rank, int64_t i) {
+    return (uint8_t)(31 * call + 7 * rank + i % 251);
+}
+
+static int64_t length_of(int64_t call) {
+    uint64_t x = (uint64_t)call * 0x9e3779b97f4a7c15u;
+    return (int64_t)(x >> 40) % (call % 3 ? 2000 : LONGEST);
+}
+
+static void wait(endpoint *e, int64_t *idle) {
+    int status = endpoint_pause(e, idle);
+    if (status != GO_ON && status != SIGNALS) {
+        fprintf(stderr, "rank %ld: failure %ld\n", (long)e->rank, (long)failure_kind(e));
+        abort();
+    }
+}
+
+/* Every rank sends the same bytes to all the others, and receives theirs. */
+static void exchange(endpoint *e, int64_t call, char *mine) {
+    int64_t channels[RANKS], readers = 0, nbytes = length_of(call), idle = 0;
+    int64_t received[RANKS] = {0}, sent = 0, unfinished = RANKS - 1;
+    int may_lend = call % 5 == 0, done = 0;
+    for (int64_t i = 0; i < nbytes; i++) mine[i] = (char)expected(call, e->rank, i);
+    for (int64_t r = 0; r < RANKS; r++)
+        if (r != e->rank) channels[readers++] = call % LANES * RANKS + r;
+    endpoint_begin_step(e, 1, call % 2);
+    while (!done || unfinished) {
+        int moved = 0;
+        int64_t room;
+        if (!done && may_lend && sent == 0 && nbytes > INLINE_BYTES &&
+            endpoint_lend(e, 0, channels, readers, mine, nbytes)) {
+            moved = done = 1;
+        } else if (!done) {
+            char *slot = endpoint_reserve(e, 0, channels, readers, nbytes - sent, &room);
+            if (slot) {
+                memcpy(slot, mine + sent, (size_t)room);
+                endpoint_commit(e, 0, channels, readers, room);
+                sent += room;
+                done = sent == nbytes;
+                moved = 1;
+            }
+        }
+        for (int64_t i = 0; i < readers; i++) {
+            int64_t peer = channels[i] % RANKS, got;
+            if (received[peer] < 0) continue;
+            const char *data = endpoint_peek(e, channels[i], &got);
+            if (!data) continue;
+            for (int64_t j = 0; j < got; j++)
+                if ((uint8_t)data[j] != expected(call, peer, received[peer] + j)) {
+                    fprintf(stderr, "wrong byte in call %ld\n", (long)call);
+                    abort();
+                }
+            received[peer] += got;
+            if (received[peer] == nbytes) received[peer] = -1, unfinished--;
+            endpoint_release(e, channels[i]);
+            moved = 1;
+        }
+        if (moved) {
+            endpoint_resume(e, idle);
+            idle = 0;
+        } else wait(e, &idle);
+    }
+    while (endpoint_is_lent(e)) wait(e, &idle);
+    endpoint_resume(e, idle);
+}
+
+static void *run(void *argument) {
+    int64_t rank = (int64_t)(intptr_t)argument;
+    endpoint *e = endpoint_new(base, HEAP, rank, RANKS, 10, 10);
+    char *mine = base + segment_bytes(RANKS) + rank * HEAP;
+    call_record call = {.fingerprint = 1};
+    for (int64_t i = 0; i < CALLS_MADE; i++) {
+        if (endpoint_enter(e, &call, 60.0) != GO_ON) abort();
+        exchange(e, i, mine);
+        endpoint_exit(e);
+    }
+    return e;
+}
+
+int main(void) {
+    pthread_t threads[RANKS];
+    base = mmap(NULL, (size_t)segment_bytes(RANKS) + RANKS * HEAP, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) return 1;
+    for (intptr_t r = 0; r < RANKS; r++) pthread_create(threads + r, NULL, run, (void *)r);
+    for (int r = 0; r < RANKS; r++) {
+        void *e;
+        pthread_join(threads[r], &e);
+        endpoint_free(e);
+    }
+    puts("all bytes right");
+    return 0;
+}

@@ -1,0 +1,189 @@
+"""Arrays that the other ranks read where they are."""
+
+import gc
+import resource
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from collalgo import ALGORITHMS, CommunicatorClosed, cost, programs, spawn, threads
+from collalgo._kernels.shared_memory import Segment, SharedMemory
+from collalgo.heap import PAGE, Heap
+from tests.oracle import reduced, same, vectors
+
+JUNK = 7
+
+
+def lent(comm, array):
+    copy = comm.empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
+def call(comm, row, source, out):
+    collective = getattr(comm, row.collective)
+    if row.collective == "broadcast":
+        return collective(source, algorithm=row.name)
+    return collective(source, out=out, algorithm=row.name)
+
+
+def shape_of(collective, size, rank, shape):
+    """The shape of the result of a rank, None if it has none."""
+    if collective in ("allgather", "gather"):
+        return None if collective == "gather" and rank else (size, *shape)
+    if collective == "reduce" and rank:
+        return None
+    return (shape[0] // size,) if collective == "reduce_scatter" else shape
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("wave", [4096, 1 << 20])
+def test_every_algorithm_gives_the_same_as_on_other_arrays(monkeypatch, size, wave):
+    monkeypatch.setattr(cost, "WAVE_BYTES", wave)
+    monkeypatch.setattr(programs, "SHORT", 0)
+    rows = [
+        row
+        for row in ALGORITHMS
+        if row.collective not in ("barrier", "scatter", "exscan")
+        and row.obstacle(size) is None
+    ]
+    inputs = vectors(size, 480 * size, np.dtype(np.int64))
+
+    def run(comm):
+        rank = comm.rank
+        for row in rows:
+            shape = shape_of(row.collective, size, rank, inputs[0].shape)
+            results = []
+            for make in (lambda array: array.copy(), lambda array: lent(comm, array)):
+                source = make(inputs[rank])
+                out = None if shape is None else make(np.full(shape, JUNK))
+                for _ in range(3):  # the ranks may change them as soon as they return
+                    call(comm, row, source, out)
+                    results.append((source.copy(), None if out is None else out.copy()))
+                    if row.collective != "broadcast":
+                        source[:] = inputs[rank]
+            for source, out in results[1:]:
+                same(source, results[0][0])
+                if out is not None:
+                    same(out, results[0][1])
+
+    threads(run, size, timeout=60)
+
+
+@pytest.mark.parametrize("start", [spawn, threads])
+def test_a_rank_may_write_as_soon_as_its_call_returns(start):
+    start(run_many, 2, timeout=60)
+
+
+def run_many(comm):
+    x, out = comm.empty(100_000, np.float32), np.empty(100_000, np.float32)
+    for turn in range(200):
+        x[:] = turn + comm.rank
+        comm.allreduce(x, out=out)
+        x[:] = -1
+        same(out, np.full(100_000, 2 * turn + 1, np.float32))
+
+
+def test_memory_is_used_again_and_given_back():
+    heap = Heap(SharedMemory(Segment(1, 16 * PAGE), 0, 1, 0, 0))
+    blocks = [heap.take(PAGE) for _ in range(16)]
+    assert heap.take(1) is None
+    first = np.frombuffer(blocks[3], np.uint8)
+    first[:] = JUNK
+    del first, blocks[3]
+    assert heap.take(2 * PAGE) is None
+    again = np.frombuffer(heap.take(PAGE), np.uint8)
+    assert not again.any()  # the kernel has had the page
+    del again, blocks
+    gc.collect()
+    assert heap.take(16 * PAGE) is not None
+
+
+def test_an_array_outlives_its_communicator():
+    def run(comm):
+        x = comm.empty((2, 3), np.int16)
+        x[:] = comm.rank
+        comm.close()
+        x += 1
+        with pytest.raises(CommunicatorClosed, match="empty"):
+            comm.empty(1)
+        return x
+
+    assert [x.sum() for x in threads(run, 3)] == [6, 12, 18]
+
+
+@pytest.mark.parametrize("shape", [0, (3, 0), (), 1, (2, 3, 4)])
+def test_shapes(shape):
+    def run(comm):
+        x = comm.empty(shape, ">i4")
+        like = np.empty(shape, ">i4")
+        assert (x.shape, x.dtype) == (like.shape, like.dtype)
+        assert x.flags.c_contiguous
+        assert x.flags.writeable
+
+    threads(run, 1)
+
+
+def test_what_has_no_size_is_refused():
+    def run(comm):
+        with pytest.raises(ValueError, match="no array"):
+            comm.empty(3, object)
+        with pytest.raises(ValueError, match="no array"):
+            comm.empty(-1)
+
+    threads(run, 1)
+
+
+def test_too_large_an_array_is_an_ordinary_one(monkeypatch):
+    monkeypatch.setattr("collalgo.transport.thread.heap_bytes", lambda size: PAGE)
+
+    def run(comm):
+        x = comm.empty(10_000, np.int32)
+        x[:] = comm.rank
+        comm.allreduce(x)
+        return int(x[0])
+
+    assert threads(run, 3) == [3, 3, 3]
+
+
+def limited(comm):
+    """Rank 1 has no addresses for the heaps of a new world."""
+    if comm.rank == 1:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + (1 << 30)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    twin = comm.dup()
+    x = twin.empty(100_000, np.int64)
+    x[:] = comm.rank
+    out = np.empty_like(x)
+    for _ in range(3):
+        twin.allreduce(x, out=out)
+        twin.broadcast(x, root=0)
+        twin.broadcast(x, root=1)
+    return int(out[0]), twin._connection.transport.segment.heap_bytes
+
+
+def test_a_rank_without_addresses_is_not_lent_to():
+    (first, heap), (second, none) = spawn(limited, 2, timeout=60)
+    assert none == 0 < heap
+    assert first == second
+
+
+def test_nothing_is_left_of_many_arrays():
+    def run(comm):
+        for _ in range(2000):
+            comm.empty(1 << 20, np.float32)[:1] = 1
+        return len(comm._heap._free)
+
+    assert threads(run, 1) == [1]
+
+
+def test_the_sum_is_that_of_the_oracle():
+    inputs = vectors(4, 50_000, np.dtype(np.float64))
+
+    def run(comm):
+        x = lent(comm, inputs[comm.rank])
+        same(comm.allreduce(x), reduced(inputs, "sum"))
+
+    threads(run, 4)
