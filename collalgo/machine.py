@@ -29,6 +29,9 @@ from collalgo.transport.waiting import SHARING, cores
 #: Part of the name of the file, to be raised when the figures change their meaning.
 VERSION = 1
 
+#: Bytes of the last level of cache where the system does not say.
+USUAL_CACHE = 32 << 20
+
 #: How many tokens at once show what one message more costs.
 TOKENS = 5
 
@@ -100,6 +103,14 @@ def _cache_file() -> Path:
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     what = f"{VERSION} {platform.node()} {platform.machine()} {cores()} {_processor()}"
     return root / "collalgo" / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+
+
+@cache
+def last_cache() -> int:
+    """Bytes of the last level of cache, or a usual number if nobody says."""
+    with suppress(OSError, ValueError):
+        return os.sysconf("SC_LEVEL3_CACHE_SIZE") or USUAL_CACHE
+    return USUAL_CACHE
 
 
 def _processor() -> str:

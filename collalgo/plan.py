@@ -29,6 +29,7 @@ from collalgo.schedule import Kind, Step, Transfer
 from collalgo.waves import Waves
 
 UNWRITTEN = -1
+UNREAD, READ = range(2)
 ONE_WAVE = Waves()
 
 
@@ -90,8 +91,10 @@ class Walk:
         divisions: list[Piece] = []
         if averaging is not Averaging.NO:
             lowered, divisions = self._divide(lowered, averaging)
+        if self.waves.count > 1:
+            lowered = self._stored(lowered)
         copies = [
-            Piece(span, buffer, OUTPUT)
+            Piece(span, buffer, OUTPUT, Action.STORE)
             for whole in self._cut(self.target.spans)
             for span, buffer in self.written.cut(whole)
             if buffer != OUTPUT
@@ -214,6 +217,28 @@ class Walk:
             if last == Action.COPY and averaging is Averaging.AT_THE_END
         ]
         return divided[::-1], divisions
+
+    @staticmethod
+    def _stored(lowered: list[Lowered]) -> list[Lowered]:
+        """Mark the copies into the output that no later step reads."""
+        read = Marks(UNREAD)
+        marked = []
+        for posts, receives in reversed(lowered):
+            after = []
+            for message in receives:
+                pieces = tuple(
+                    piece._replace(action=Action.STORE)
+                    if (piece.action, piece.target) == (Action.COPY, OUTPUT)
+                    and all(label == UNREAD for _, label in read.cut(piece.span))
+                    else piece
+                    for piece in message.pieces
+                )
+                after.append(message._replace(pieces=pieces))
+            marked.append((posts, after))
+            reduced = (p for m in receives for p in m.pieces if p.action != Action.COPY)
+            for piece in (*(p for m in posts for p in m.pieces), *reduced):
+                read.mark(piece.span, READ)
+        return marked[::-1]
 
     @staticmethod
     def _dividing(message: Message, later: Marks) -> Message:

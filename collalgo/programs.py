@@ -12,7 +12,7 @@ from collalgo.algorithms import Algorithm, find
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.layout import Layout, Region
-from collalgo.machine import Machine, this_machine
+from collalgo.machine import Machine, last_cache, this_machine
 from collalgo.plan import Averaging, Walk
 from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
 from collalgo.schedule import ScheduleFunction, trace
@@ -31,6 +31,10 @@ EQUAL_BLOCKS = ("allgather", "alltoall", "gather", "reduce_scatter", "scatter")
 
 #: Those of them in which a rank passes the blocks of all ranks.
 SPLIT = ("alltoall", "reduce_scatter")
+
+#: Those in which every rank copies as much as any other. Where their arrays exceed the
+#: caches, one copy by the kernel is faster than two through shared memory.
+EXCHANGES = ("allgather", "alltoall")
 
 #: An algorithm as users name it: None for the cheapest, a name, names in the order
 #: of preference, or a schedule function.
@@ -116,7 +120,11 @@ class Programs:
         )
         fingerprint = _fingerprint(*compared, layout.counts, chosen.name)
         divisor = self.size if op == "avg" else 0
-        return Program(plan, kernel, divisor, (fingerprint, *compared, chosen.name))
+        record = (fingerprint, *compared, chosen.name)
+        held = 2 * self.size * layout.whole.stop // collective.buffers(self.size)
+        streamed = held > last_cache()
+        fetched = streamed and call.collective in EXCHANGES
+        return Program(plan, kernel, divisor, record, fetched, streamed)
 
     def _waves(self, call: Call, layout: Layout, chosen: Chosen) -> Waves:
         """How to cut the call into waves; the price says how many are best."""

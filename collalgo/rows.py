@@ -22,6 +22,7 @@ class Action(enum.IntEnum):
     COPY = 0
     REDUCE = 1
     REDUCE_AND_DIVIDE = 2
+    STORE = 3  # a copy that this rank does not read again in this call
 
 
 class Piece(NamedTuple):

@@ -1,12 +1,22 @@
 """Waves: a plan cut into parts does what the plan does, whatever the schedule."""
 
+import os
+import signal
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from collalgo import ALGORITHMS, cost, programs, threads
+from collalgo import (
+    ALGORITHMS,
+    CollalgoError,
+    PeerFailed,
+    cost,
+    programs,
+    spawn,
+    threads,
+)
 from collalgo.chunk import Chunk
 from collalgo.layout import Layout, Span
 from tests.oracle import check, vectors
@@ -55,3 +65,36 @@ def test_a_span_of_a_spare_buffer_is_cut_as_one_of_the_first():
     first, other = (list(layout.cut(span, 3)) for span in spare)
     assert other == [Span(a + 96, b + 96) for a, b in first]
     assert len(first) == 3
+
+
+def past_the_caches(comm):
+    """All moves of long arrays, as if the caches held nothing."""
+    programs.last_cache = lambda: 0
+    inputs = vectors(comm.size, 3000, np.dtype(np.int64))
+    for row in ALGORITHMS:
+        if row.obstacle(comm.size) is None:
+            check(comm, row, inputs, root=comm.size - 1)
+
+
+@pytest.mark.parametrize("start", [spawn, threads])
+def test_every_algorithm_past_the_caches(monkeypatch, start):
+    monkeypatch.setattr(programs, "last_cache", lambda: 0)
+    monkeypatch.setattr(programs, "SHORT", 0)
+    start(past_the_caches, 3, timeout=60)
+
+
+def fetch_from_the_dead(comm):
+    programs.last_cache = lambda: 0
+    x = np.ones(comm.size * 100_000)
+    comm.alltoall(x)
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(PeerFailed, match="rank 1"):
+        for _ in range(100):
+            comm.alltoall(x)
+    return True
+
+
+def test_who_fetches_from_a_dead_rank_is_told():
+    with pytest.raises(CollalgoError, match="rank 1 was killed by SIGKILL"):
+        spawn(fetch_from_the_dead, 3, timeout=60)

@@ -4,6 +4,11 @@
 
 #include <stdint.h>
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "transport.h"
 
 /* For long copies memcpy may use the string instruction of the processor, which on AMD is
  * ten times slower where the target lies a few bytes further in its page than the
@@ -26,6 +31,29 @@ static inline void copy_bytes(void *target, const void *source, int64_t nbytes) 
             __asm__ volatile("" ::: "memory"); /* or the compiler calls memcpy again */
         }
     memcpy(to, from, (size_t)nbytes);
+}
+
+/* A copy past the caches, for what nobody reads soon: the target is not read first. */
+static inline void stream_bytes(void *target, const void *source, int64_t nbytes) {
+#if defined(__SSE2__)
+    char *to = (char *)target;
+    const char *from = (const char *)source;
+    int64_t head = -(uintptr_t)to % CACHE_LINE;
+    if (nbytes >= LONG_COPY) {
+        memcpy(to, from, (size_t)head);
+        to += head, from += head, nbytes -= head;
+        for (; nbytes >= CACHE_LINE; nbytes -= CACHE_LINE) {
+            __m128i part[4];
+            for (int i = 0; i < 4; i++) part[i] = _mm_loadu_si128((const __m128i *)from + i);
+            for (int i = 0; i < 4; i++) _mm_stream_si128((__m128i *)to + i, part[i]);
+            to += CACHE_LINE, from += CACHE_LINE;
+        }
+        _mm_sfence();
+    }
+    memcpy(to, from, (size_t)nbytes);
+#else
+    copy_bytes(target, source, nbytes);
+#endif
 }
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef COLLALGO_ENDPOINT_H
 #define COLLALGO_ENDPOINT_H
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -6,6 +6,7 @@ from collalgo._kernels.transport cimport Transport, call_record
 
 cdef extern from "copy.h" nogil:
     void copy_bytes(void *target, const void *source, int64_t nbytes)
+    void stream_bytes(void *target, const void *source, int64_t nbytes)
 
 # The columns of the plan's arrays, in the order in which rows.py writes them. The
 # offset of a piece is its place in the whole buffer; those of its source and target are
@@ -27,13 +28,14 @@ cdef enum:
     COPY = 0
     REDUCE = 1
     REDUCE_AND_DIVIDE = 2
+    STORE = 3
 
 cdef struct message_state:
     int64_t piece, done, left
 
 cdef struct segment_state:
     const char *data
-    int64_t left
+    int64_t left, remote
 
 
 cdef class Program:
@@ -52,7 +54,7 @@ cdef class Program:
     cdef segment_state *segments
     cdef const void **inputs
     cdef const int64_t *lendable
-    cdef bint apart, lending
+    cdef bint reads, apart, lending, fetched, streamed
     cdef object states
     cdef call_record record
     cdef char *base[3]
@@ -67,7 +69,7 @@ cdef class Program:
     cdef int64_t bytes_until(self, const piece_row *piece, int64_t wave) noexcept nogil
     cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef bint push(self, Transport transport, int64_t m, int64_t post) noexcept nogil
-    cdef bint pull(self, Transport transport, int64_t m) noexcept nogil
+    cdef int pull(self, Transport transport, int64_t m) noexcept nogil
     cdef void skip_to(self, int64_t m, int64_t piece) noexcept nogil
     cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil
     cdef bint may_overwrite(
@@ -81,4 +83,7 @@ cdef class Program:
         self, void *target, int64_t n, int64_t nbytes, int64_t action
     ) noexcept nogil
     cdef int settle(self, Transport transport) except -1 nogil
+    cdef void store(
+        self, char *target, const char *source, int64_t nbytes, int64_t action
+    ) noexcept nogil
     cdef void finish(self) noexcept nogil

@@ -22,6 +22,8 @@ class Program:
         reduction: Reduction | None,
         divisor: int,
         record: tuple[int, int, int, int, int, int, str],
+        fetched: bool = False,
+        streamed: bool = False,
     ) -> None: ...
     def run(
         self,

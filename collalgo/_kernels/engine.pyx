@@ -30,6 +30,11 @@ cnp.import_array()
 RUN_DONE, RUN_FAILED, RUN_CLOSED, RUN_FORKED = GO_ON, STOP, CLOSED, FORKED
 RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = -1, -2, -3
 
+cdef enum:
+    NOTHING = -1  # what a receive gives that can do nothing now
+    SOURCE = 2    # the column of a piece's source
+    INPUT = 0
+
 cdef void *address(cnp.ndarray array) except? NULL:
     if array.dtype != np.int64 or not cnp.PyArray_IS_C_CONTIGUOUS(array):
         raise TypeError("the arrays of a plan are contiguous and of int64")
@@ -49,10 +54,20 @@ cdef class Program:
         What complete sums are divided by; 0 for not at all.
     record : tuple
         Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
+    fetched : bool
+        Whether it pays to read what is only copied from the memory of its process.
+    streamed : bool
+        Whether results that are not read again had better go past the caches.
     """
-    def __init__(self, plan, Reduction reduction, int64_t divisor, tuple record):
+    def __init__(
+        self, plan, Reduction reduction, int64_t divisor, tuple record,
+        bint fetched=False, bint streamed=False
+    ):
         self.plan = plan
+        self.streamed = streamed
+        self.fetched = fetched
         self.waves = plan.waves
+        self.reads = bool((plan.pieces[:, SOURCE] == INPUT).any() or len(plan.copies))
         self.reduction = reduction
         self.divisor = divisor
         self.scratch_bytes = plan.scratch_bytes
@@ -68,7 +83,7 @@ cdef class Program:
         self.hazards = <const int64_t *>address(plan.hazards)
         self.states = (
             np.zeros((len(plan.messages), 3), np.int64),
-            np.zeros((len(plan.channels), 2), np.int64),
+            np.zeros((len(plan.channels), 3), np.int64),
             np.zeros(len(plan.channels) + 1, np.int64),
             plan.lendable.astype(np.int64),
         )
@@ -98,6 +113,7 @@ cdef class Program:
             return RUN_BUSY
         if cnp.PyArray_NBYTES(scratch) < self.scratch_bytes:
             return RUN_NEEDS_SCRATCH
+        self.base[0] = self.base[1] = NULL
         self.base[2] = cnp.PyArray_BYTES(scratch)
         if source is not None:
             if not cnp.PyArray_CHKFLAGS(source, cnp.NPY_ARRAY_CARRAY_RO):
@@ -107,7 +123,7 @@ cdef class Program:
             if not cnp.PyArray_CHKFLAGS(target, cnp.NPY_ARRAY_CARRAY):
                 return RUN_NEEDS_PACKING
             self.base[1] = cnp.PyArray_BYTES(target)
-        self.apart = self.base[0] != self.base[1]
+        self.apart = not self.reads or self.base[0] != self.base[1]
         if self.steps_end == 0 and transport.size == 1:
             status = transport.enter(&self.record, timeout)
             if status == GO_ON:
@@ -180,7 +196,10 @@ cdef class Program:
                             unfinished -= 1
             for m in range(step.first_receive, step.end):
                 if self.progress[m].piece < self.messages[m].end_piece:
-                    if self.pull(transport, m):
+                    status = self.pull(transport, m)
+                    if status == STOP:
+                        return STOP
+                    if status == GO_ON:
                         moved = True
                         if self.progress[m].piece == self.messages[m].end_piece:
                             unfinished -= 1
@@ -246,6 +265,7 @@ cdef class Program:
             post, &self.channels[message.first_channel],
             message.end_channel - message.first_channel,
             self.base[piece.source] + piece.source_offset + state.done, nbytes,
+            self.fetched,
         ):
             return False
         self.lending = True
@@ -282,8 +302,8 @@ cdef class Program:
         transport.commit(post, channels, readers, room)
         return True
 
-    cdef bint pull(self, Transport transport, int64_t m) noexcept nogil:
-        """Receive what has come from all peers of a receive; whether anything has."""
+    cdef int pull(self, Transport transport, int64_t m) noexcept nogil:
+        """Receive what has come from all peers of a receive: GO_ON, NOTHING or STOP."""
         cdef const message_row *message = &self.messages[m]
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece = &self.pieces[state.piece]
@@ -292,19 +312,24 @@ cdef class Program:
         for c in range(message.first_channel, message.end_channel):
             segment = &self.segments[c]
             if segment.data == NULL:
-                segment.data = transport.peek(self.channels[c], &segment.left)
+                segment.data = transport.peek(
+                    self.channels[c], &segment.left, &segment.remote
+                )
                 if segment.data == NULL:
-                    return False
+                    return NOTHING
             nbytes = min(nbytes, segment.left)
         if not self.may_overwrite(message, piece.offset + state.done + nbytes):
-            return False
-        if piece.action != COPY:
+            return NOTHING
+        cdef char *target = self.base[piece.target] + piece.target_offset + state.done
+        segment = &self.segments[message.first_channel]
+        if piece.action != COPY and piece.action != STORE:
             self.combine(message, piece, state.done, nbytes)
-        else:
-            copy_bytes(
-                self.base[piece.target] + piece.target_offset + state.done,
-                self.segments[message.first_channel].data, nbytes,
-            )
+        elif not segment.remote:
+            self.store(target, segment.data, nbytes, piece.action)
+        elif transport.fetch(
+            self.channels[message.first_channel], target, segment.data, nbytes
+        ) != GO_ON:
+            return STOP
         for c in range(message.first_channel, message.end_channel):
             segment = &self.segments[c]
             segment.data += nbytes
@@ -313,7 +338,7 @@ cdef class Program:
                 segment.data = NULL
                 transport.release(self.channels[c])
         self.advance(m, nbytes)
-        return True
+        return GO_ON
 
     cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil:
         cdef message_state *state = &self.progress[m]
@@ -364,6 +389,15 @@ cdef class Program:
             self.divisor if action == REDUCE_AND_DIVIDE else 0, self.reduction.tables,
         )
 
+    cdef void store(
+        self, char *target, const char *source, int64_t nbytes, int64_t action
+    ) noexcept nogil:
+        # In place the caches hold the target already: it was the input.
+        if action == STORE and self.streamed and self.apart:
+            stream_bytes(target, source, nbytes)
+        else:
+            copy_bytes(target, source, nbytes)
+
     cdef void finish(self) noexcept nogil:
         """Copy what no message brought, and divide what came undivided."""
         cdef int64_t i, first, nbytes
@@ -377,7 +411,7 @@ cdef class Program:
             source = self.base[piece.source] + piece.source_offset + first
             target = self.base[piece.target] + piece.target_offset + first
             if source != target:
-                copy_bytes(target, source, nbytes)
+                self.store(target, source, nbytes, piece.action)
         for i in range(self.divisions_end):
             piece = &self.divisions[i]
             first = self.bytes_until(piece, self.wave)

@@ -48,8 +48,9 @@ typedef struct {
 
 typedef struct {
     uint32_t bell, asleep;
-    int64_t reach; /* the bytes of each heap that this rank has mapped */
-    char pad0[CACHE_LINE - 16];
+    int64_t reach;   /* the bytes of each heap that this rank has mapped */
+    int64_t fetches; /* whether it may read the memory of all other processes */
+    char pad0[CACHE_LINE - 24];
     uint32_t status;
     int32_t process;
     char pad1[CACHE_LINE - 8];

@@ -159,18 +159,21 @@ static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
     wake(e, channels, readers);
 }
 
-/* Let the readers of a post read the next bytes of its message where they are, if that is
- * in my heap. They must not change as long as they are lent. */
+/* Let the readers of a post read the next bytes of its message where they are: in my heap,
+ * or if they are to `fetch` them, anywhere. They must not change while they are lent. */
 static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
-                         int64_t readers, const char *data, int64_t nbytes) {
+                         int64_t readers, const char *data, int64_t nbytes, int fetch) {
     post_state *post = e->posts + index;
-    if (data < e->heap || data + nbytes > e->heap + e->heap_bytes) return 0;
+    int mapped = data >= e->heap && data + nbytes <= e->heap + e->heap_bytes;
+    if (!mapped && !fetch) return 0;
     if (post->slots || nbytes > UINT32_MAX || readers > LENDS) return 0;
-    for (int64_t i = 0; i < readers; i++)
-        if (header(e, channels[i] % e->size)->reach != e->heap_bytes) return 0;
+    for (int64_t i = 0; i < readers; i++) {
+        rank_header *reader = header(e, channels[i] % e->size);
+        if (mapped ? reader->reach != e->heap_bytes : !LOAD(&reader->fetches)) return 0;
+    }
     if (e->lends_out + readers > LENDS && endpoint_is_lent(e)) return 0;
     if (!lines_are_free(e, post, channels, readers)) return 0;
-    post->place = data - region(e, e->rank);
+    post->place = mapped ? data - region(e, e->rank) : -(int64_t)(uintptr_t)data;
     post->left = nbytes;
     endpoint_commit(e, index, channels, readers, nbytes);
     for (int64_t i = 0; i < readers; i++)
@@ -181,8 +184,10 @@ static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
 
 /* ---- receiving */
 
-/* The next segment on a channel, or NULL if it has not come. */
-static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes) {
+/* The next segment on a channel, or NULL if it has not come. If it is `remote`, it is an
+ * address of the sender's. */
+static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes,
+                                 int64_t *remote) {
     int64_t lane = channel / e->size, sender = channel % e->size;
     uint64_t consumed = e->channels[channel].consumed;
     mail_line *l = line(e, sender, lane, e->rank, consumed);
@@ -194,8 +199,30 @@ static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes) 
         return NULL;
     }
     *nbytes = l->nbytes;
+    *remote = l->offset < INLINE_DATA;
+    if (*remote) return (const char *)(uintptr_t)-l->offset;
     if (l->offset == INLINE_DATA) return l->data;
     return region(e, sender) + l->offset;
+}
+
+/* Copy from the memory of the sender's process; it has failed if that is gone. */
+static int endpoint_fetch(endpoint *e, int64_t channel, char *target, const char *data,
+                          int64_t nbytes) {
+    int64_t sender = channel % e->size;
+    while (nbytes > 0) {
+        struct iovec here = {target, (size_t)nbytes}, there = {(void *)data, (size_t)nbytes};
+        ssize_t got = process_vm_readv(header(e, sender)->process, &here, 1, &there, 1, 0);
+        if (got <= 0) return fail(e, FAILURE_PEER, sender, e->sequence);
+        target += got, data += got, nbytes -= got;
+    }
+    return GO_ON;
+}
+
+/* Whether I may read the memory of a process: then reading nothing is what fails. */
+static int may_fetch(pid_t process) {
+    char byte;
+    struct iovec here = {&byte, 1}, there = {NULL, 1};
+    return process_vm_readv(process, &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
 }
 
 static void endpoint_release(endpoint *e, int64_t channel) {

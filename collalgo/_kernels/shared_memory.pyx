@@ -54,6 +54,7 @@ cdef extern from "shared_memory.h" nogil:
     ctypedef struct rank_header:
         uint32_t status
         int32_t process
+        int64_t fetches
         uint64_t entered, completed
         call_record calls[CALLS]
         char farewell[1]
@@ -87,10 +88,16 @@ cdef extern from "shared_memory.h" nogil:
     )
     bint endpoint_lend(
         endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
-        const char *data, int64_t nbytes
+        const char *data, int64_t nbytes, int fetch
     )
     bint endpoint_is_lent(endpoint *e)
-    const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes)
+    const char *endpoint_peek(
+        endpoint *e, int64_t channel, int64_t *nbytes, int64_t *remote
+    )
+    int endpoint_fetch(
+        endpoint *e, int64_t channel, char *target, const char *data, int64_t nbytes
+    )
+    bint may_fetch(int process)
     void endpoint_release(endpoint *e, int64_t channel)
     int endpoint_pause(endpoint *e, int64_t *idle)
     void endpoint_resume(endpoint *e, int64_t idle)
@@ -242,6 +249,15 @@ cdef class SharedMemory(Transport):
         """Take the rank for dead once a descriptor, as of a pidfd, becomes readable."""
         self.open().processes[rank].fd = descriptor
 
+    def allow_fetching(self, processes):
+        """Tell the others whether I may read the memory of all these processes."""
+        cdef rank_header *me = header(self.open(), self.rank)
+        me.process = processes[self.rank]
+        me.fetches = all(
+            process and (rank == self.rank or may_fetch(process))
+            for rank, process in enumerate(processes)
+        )
+
     def close(self, str farewell="its communicator was closed", bint failed=False):
         """Leave the world and tell the others why; closing twice does nothing.
 
@@ -318,15 +334,22 @@ cdef class SharedMemory(Transport):
 
     cdef bint lend(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
-        int64_t nbytes
+        int64_t nbytes, bint fetch
     ) noexcept nogil:
-        return endpoint_lend(self.end, post, channels, readers, data, nbytes)
+        return endpoint_lend(self.end, post, channels, readers, data, nbytes, fetch)
 
     cdef bint is_lent(self) noexcept nogil:
         return endpoint_is_lent(self.end)
 
-    cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil:
-        return endpoint_peek(self.end, channel, nbytes)
+    cdef const char *peek(
+        self, int64_t channel, int64_t *nbytes, int64_t *remote
+    ) noexcept nogil:
+        return endpoint_peek(self.end, channel, nbytes, remote)
+
+    cdef int fetch(
+        self, int64_t channel, char *target, const char *data, int64_t nbytes
+    ) noexcept nogil:
+        return endpoint_fetch(self.end, channel, target, data, nbytes)
 
     cdef void release(self, int64_t channel) noexcept nogil:
         endpoint_release(self.end, channel)

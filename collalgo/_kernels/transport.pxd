@@ -31,10 +31,15 @@ cdef class Transport:
     ) noexcept nogil
     cdef bint lend(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
-        int64_t nbytes
+        int64_t nbytes, bint fetch
     ) noexcept nogil
     cdef bint is_lent(self) noexcept nogil
-    cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil
+    cdef const char *peek(
+        self, int64_t channel, int64_t *nbytes, int64_t *remote
+    ) noexcept nogil
+    cdef int fetch(
+        self, int64_t channel, char *target, const char *data, int64_t nbytes
+    ) noexcept nogil
     cdef void release(self, int64_t channel) noexcept nogil
     cdef int pause(self, int64_t *idle) noexcept nogil
     cdef void resume(self, int64_t idle) noexcept nogil

@@ -42,11 +42,12 @@ cdef class Transport:
 
     cdef bint lend(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
-        int64_t nbytes
+        int64_t nbytes, bint fetch
     ) noexcept nogil:
         """Let the readers read the next bytes of a post's message where they are.
 
-        False if they cannot, or not now. They must not change as long as they are lent.
+        False if they cannot, or not now. The bytes must not change while they are lent.
+        Readers that only copy can also ``fetch`` them from memory that is not shared.
         """
         return False
 
@@ -54,9 +55,20 @@ cdef class Transport:
         """Whether somebody may still read what was lent."""
         return False
 
-    cdef const char *peek(self, int64_t channel, int64_t *nbytes) noexcept nogil:
-        """The next segment that has come on a channel, valid until released, or NULL."""
+    cdef const char *peek(
+        self, int64_t channel, int64_t *nbytes, int64_t *remote
+    ) noexcept nogil:
+        """The next segment that has come on a channel, valid until released, or NULL.
+
+        If it is ``remote``, nothing but :meth:`fetch` can read it.
+        """
         return NULL
+
+    cdef int fetch(
+        self, int64_t channel, char *target, const char *data, int64_t nbytes
+    ) noexcept nogil:
+        """Copy from a remote segment: GO_ON, or STOP if the sender is gone."""
+        return STOP
 
     cdef void release(self, int64_t channel) noexcept nogil:
         """The segment last peeked at has been consumed."""

@@ -54,6 +54,7 @@ class HostOrigin:
             os.close(descriptor)
         machine = Machine.of_settings(segment.settings()) if size > 1 else None
         transport = shm.attach(segment, rank, size, machine.cores if machine else None)
+        transport.allow_fetching(processes)
         watched = shm.watch(transport, processes)
         return Connection(transport, HostOrigin(job), machine, watched)
 

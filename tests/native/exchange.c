@@ -43,7 +43,7 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
         int moved = 0;
         int64_t room;
         if (!done && may_lend && sent == 0 && nbytes > INLINE_BYTES &&
-            endpoint_lend(e, 0, channels, readers, mine, nbytes)) {
+            endpoint_lend(e, 0, channels, readers, mine, nbytes, 0)) {
             moved = done = 1;
         } else if (!done) {
             char *slot = endpoint_reserve(e, 0, channels, readers, nbytes - sent, &room);
@@ -56,9 +56,9 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
             }
         }
         for (int64_t i = 0; i < readers; i++) {
-            int64_t peer = channels[i] % RANKS, got;
+            int64_t peer = channels[i] % RANKS, got, remote;
             if (received[peer] < 0) continue;
-            const char *data = endpoint_peek(e, channels[i], &got);
+            const char *data = endpoint_peek(e, channels[i], &got, &remote);
             if (!data) continue;
             for (int64_t j = 0; j < got; j++)
                 if ((uint8_t)data[j] != expected(call, peer, received[peer] + j)) {
