@@ -21,8 +21,8 @@
 /* To write a line that the reader still has in its cache takes three times as long as
  * to write one that it has forgotten. So what is short goes round in a small ring, which
  * stays in the caches of both, and what is long in one larger than these caches. */
-#define SMALL_RING_BYTES 65536
-#define SMALL_BYTES 8192   /* the longest message that goes into the small ring */
+#define SMALL_RING_BYTES 8192
+#define SMALL_BYTES 2048   /* the longest message that goes into the small ring */
 #define LARGE_RING_BYTES 2097152
 #define LENDS 256          /* runs of a heap that are being read at a time */
 #define SLOTS 4            /* of a message that is longer than its share of a ring */
