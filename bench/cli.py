@@ -242,16 +242,18 @@ def on_each_rank(comm: collalgo.Communicator, sweep: Sweep):  # type: ignore[no-
 
 def raced(against: list[Peer], ranks: int, sweep: Sweep):  # type: ignore[no-untyped-def]
     """Measure beside others, from a process that is no rank itself."""
-    with progress_bar(sweep, ranks) as progress:
+    with progress_bar(sweep, ranks, sweep.cycles) as progress:
         records, versions = measure_against(against, ranks, sweep, progress)
     return records, environment(ranks, contestants=versions)
 
 
 @contextmanager
-def progress_bar(sweep: Sweep, ranks: int) -> Iterator[Callable[[Cell], None]]:
+def progress_bar(
+    sweep: Sweep, ranks: int, cycles: int = 1
+) -> Iterator[Callable[[Cell], None]]:
     """A bar of the cells that are done."""
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("measuring", total=len(list(sweep.cells(ranks))))
+        task = bar.add_task("measuring", total=cycles * len(list(sweep.cells(ranks))))
 
         def progress(cell: Cell) -> None:
             words = f"{cell.collective} {human(cell.nbytes)}"

@@ -1,5 +1,6 @@
 """Measure all cells of a sweep, ours and what is to be raced against it."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +13,7 @@ from collalgo.bench.cells import PLACES, ROOTED, Bench, Cell, able, dtype_of, op
 from collalgo.bench.limits import Floor
 from collalgo.bench.peers.contest import (
     OURS,
-    ROUNDS,
+    Times,
     contestants as come_up,
     race_cell,
 )
@@ -135,43 +136,50 @@ def measure_cell(
 def measure_against(
     peers: Sequence[Peer], ranks: int, sweep: Sweep, progress: Progress | None = None
 ) -> tuple[list[Record], dict[str, str]]:
-    """Measure a sweep with ourselves and the peers in turn: the rows, and who ran."""
-    records: list[Record] = []
-    machine = this_machine()
-    floor = spawn(Floor, ranks)[0]
+    """Measure a sweep with ourselves and the peers in turn: the rows, and who ran.
+
+    Each cycle goes through all cells, so that what disturbs the machine for a while
+    disturbs only some of the runs of a cell.
+    """
+    if len(sweep.algorithms) > 1 or sweep.algorithms == ("all",):
+        raise ValueError("one algorithm can race against others; name one, or none")
     name = sweep.algorithms[0] if sweep.algorithms else None
+    floor = spawn(Floor, ranks)[0]
+    times: dict[tuple[Cell, str], list[Times]] = defaultdict(list)
     with come_up(peers, ranks) as field:
-        for cell in sweep.cells(ranks):
+        for cycle, cell in product(range(sweep.cycles), sweep.cells(ranks)):
             if progress is not None:
                 progress(cell)
-            nbytes = cell.counts(ranks)[1] * dtype_of(cell.dtype).itemsize
-            chosen = select(cell.collective, nbytes, size=ranks, machine=machine)
-            row = find(cell.collective, name, ranks) if name else chosen.row
-            times = race_cell(
-                field,
-                cell,
-                name,
-                warmup=sweep.warmup,
-                rounds=max(sweep.cycles, ROUNDS),
-                check=sweep.check,
-            )
-            for contestant, seconds in times.items():
-                if contestant != OURS:
-                    records.append(record(cell, ranks, seconds, contestant=contestant))
-                    continue
-                ours = record(
-                    cell,
-                    ranks,
-                    seconds,
-                    algorithm=row.name,
-                    predicted=predicted(row, ranks, nbytes, machine),
-                    sent=sent(row, cell, ranks, nbytes),
-                    wrong=0 if sweep.check else None,
-                    reason="as asked" if name else chosen.reason,
-                    floor=floor.seconds(cell),
-                )
-                records.append(ours)
-        return records, {one.name: one.version for one in field}
+            check = sweep.check and cycle == 0
+            found = race_cell(field, cell, name, warmup=sweep.warmup, check=check)
+            for contestant, bursts in found.items():
+                times[cell, contestant] += bursts
+        versions = {one.name: one.version for one in field}
+    records = []
+    for (cell, contestant), bursts in times.items():
+        more = {}
+        if contestant == OURS:
+            more = particulars(cell, ranks, name, floor, checked=sweep.check)
+        records.append(record(cell, ranks, bursts, contestant=contestant, **more))
+    return records, versions
+
+
+def particulars(
+    cell: Cell, ranks: int, name: str | None, floor: Floor, *, checked: bool
+) -> dict[str, Any]:
+    """What there is to say of a cell of ours, beside its times."""
+    machine = this_machine()
+    nbytes = cell.counts(ranks)[1] * dtype_of(cell.dtype).itemsize
+    chosen = select(cell.collective, nbytes, size=ranks, machine=machine)
+    row = find(cell.collective, name, ranks) if name else chosen.row
+    return {
+        "algorithm": row.name,
+        "predicted": predicted(row, ranks, nbytes, machine),
+        "sent": sent(row, cell, ranks, nbytes),
+        "wrong": 0 if checked else None,  # or the race would have ended
+        "reason": "as asked" if name else chosen.reason,
+        "floor": floor.seconds(cell),
+    }
 
 
 def contestants(cell: Cell, size: int, names: Sequence[str]) -> list[Algorithm]:

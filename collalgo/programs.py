@@ -32,8 +32,9 @@ EQUAL_BLOCKS = ("allgather", "alltoall", "gather", "reduce_scatter", "scatter")
 #: Those of them in which a rank passes the blocks of all ranks.
 SPLIT = ("alltoall", "reduce_scatter")
 
-#: Those in which every rank copies as much as any other. Where their arrays exceed the
-#: caches, one copy by the kernel is faster than two through shared memory.
+#: Those in which every rank copies as much as any other. Of long arrays one copy by the
+#: kernel takes about as long as two through shared memory where cores share a cache, a
+#: half to a fifth as long where they do not.
 EXCHANGES = ("allgather", "alltoall")
 
 #: An algorithm as users name it: None for the cheapest, a name, names in the order
@@ -122,8 +123,8 @@ class Programs:
         divisor = self.size if op == "avg" else 0
         record = (fingerprint, *compared, chosen.name)
         held = 2 * self.size * layout.whole.stop // collective.buffers(self.size)
-        streamed = held > last_cache()
-        fetched = streamed and call.collective in EXCHANGES
+        streamed = held >= last_cache()
+        fetched = call.collective in EXCHANGES and 4 * held > last_cache()
         return Program(plan, kernel, divisor, record, fetched, streamed)
 
     def _waves(self, call: Call, layout: Layout, chosen: Chosen) -> Waves:

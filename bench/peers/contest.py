@@ -33,9 +33,11 @@ FEWEST, MOST = 4, 2000
 
 #: How often every contestant has a burst, after some that find out how many calls fit
 #: into one, and how many times as many these may be as before.
-ROUNDS, TRIALS, GROWTH = 9, 3, 8.0
+ROUNDS, TRIALS, GROWTH = 5, 3, 8.0
 
 OURS = "collalgo"
+
+Times = NDArray[np.float64]
 
 
 class ContestError(RuntimeError):
@@ -98,10 +100,10 @@ class Contestant:
                 process.wait()
         self._log.close()
 
-    def seconds(self, iterations: int) -> NDArray[np.float64]:
+    def seconds(self, iterations: int) -> Times:
         """The time of each of some calls, which is that of the slowest rank."""
         answers = self.ask({"times": iterations})
-        times: NDArray[np.float64] = np.max([a["seconds"] for a in answers], axis=0)
+        times: Times = np.max([a["seconds"] for a in answers], axis=0)
         return times
 
 
@@ -189,7 +191,7 @@ def race_cell(
     warmup: int = 2,
     rounds: int = ROUNDS,
     check: bool = True,
-) -> dict[str, list[NDArray[np.float64]]]:
+) -> dict[str, list[Times]]:
     """The times of each contestant that has the call: an array for each burst.
 
     Raises
@@ -211,7 +213,7 @@ def race_cell(
         if answer["able"]:
             able.append(one)
     calls = {one.name: FEWEST for one in able}
-    times: dict[str, list[NDArray[np.float64]]] = {one.name: [] for one in able}
+    times: dict[str, list[Times]] = {one.name: [] for one in able}
     for turn in range(TRIALS + rounds):
         for one in random.sample(able, len(able)):
             start = perf_counter()

@@ -238,9 +238,11 @@ cdef class Program:
 
     cdef int64_t bytes_until(self, const piece_row *piece, int64_t wave) noexcept nogil:
         """How many bytes of a piece belong to the waves before this one."""
-        cdef int64_t lines = (piece.nbytes + CACHE_LINE - 1) // CACHE_LINE
+        if wave == 0:
+            return 0
         if wave == self.waves:
             return piece.nbytes
+        cdef int64_t lines = (piece.nbytes + CACHE_LINE - 1) // CACHE_LINE
         return lines * wave // self.waves * CACHE_LINE
 
     cdef void skip_to(self, int64_t m, int64_t piece) noexcept nogil:
