@@ -296,6 +296,19 @@ def compare(old: Path, new: Path, tolerance: float) -> None:
 
 
 @main.command()
+@click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("picture", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("collectives", nargs=-1, type=click.Choice(list(PLACES)))
+def plot(results: Path, picture: Path, collectives: tuple[str, ...]) -> None:
+    """Draw RESULTS, a file of --json, as PICTURE: all COLLECTIVES, or some."""
+    chosen = collectives or tuple(PLACES)
+    try:
+        draw([r for r in of_json(results) if r.collective in chosen], picture)
+    except (ImportError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+@main.command()
 @click.option("-R", "--ranks", type=click.IntRange(1), default=2, help="Ranks.")
 def limits(ranks: int) -> None:
     """Measure what the machine can do: copies, sums, and a line handed over."""

@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 from collalgo.bench.records import Record
 
 
 def plot(records: Sequence[Record], path: Path) -> None:
-    """Write a picture of all records; its ending gives the format.
+    """Write a picture with a row for each collective; its ending gives the format.
 
     Raises
     ------
     ImportError
         Without matplotlib.
+    ValueError
+        If there is nothing to draw.
     """
     try:
         import matplotlib as mpl
@@ -23,24 +27,44 @@ def plot(records: Sequence[Record], path: Path) -> None:
     mpl.use("agg")
     from matplotlib import pyplot as plt
 
-    lines: dict[tuple[str, ...], list[Record]] = {}
-    for record in sorted(records, key=lambda record: record.size):
-        if record.size:
-            name = record.algorithm if record.contestant == "collalgo" else ""
-            lines.setdefault(
-                (record.contestant, record.collective, record.place, name), []
-            ).append(record)
-    figure, (latency, bandwidth) = plt.subplots(1, 2, figsize=(12, 5))
-    for label, points in lines.items():
-        sizes = [record.size for record in points]
-        name = " ".join(filter(None, label))
-        latency.loglog(sizes, [r.p50 * 1e6 for r in points], marker=".", label=name)
-        bandwidth.loglog(sizes, [r.busbw / 1e9 for r in points], marker=".", label=name)
-    for axes, quantity in ((latency, "time in us"), (bandwidth, "busbw in GB/s")):
-        axes.set_xlabel("bytes")
-        axes.set_ylabel(quantity)
-        axes.grid(visible=True, which="both", alpha=0.3)
-    latency.legend(fontsize="small")
+    names = list(dict.fromkeys(r.collective for r in records if r.size))
+    if not names:
+        raise ValueError("there is nothing to draw: no result has a size")
+    figure, axes = plt.subplots(
+        len(names), 2, figsize=(11, 3.6 * len(names)), squeeze=False, sharex=True
+    )
+    for (left, right), collective in zip(axes, names, strict=True):
+        _draw(left, right, [r for r in records if r.collective == collective])
+        left.set_title(collective, loc="left")
+        left.set_ylabel("time in us")
+        right.set_ylabel("busbw in GB/s")
+    for one in axes.flat:
+        one.grid(visible=True, alpha=0.3)
+    for one in axes[-1]:
+        one.set_xlabel("bytes")
     figure.tight_layout()
     figure.savefig(path)
     plt.close(figure)
+
+
+def _draw(latency: Any, bandwidth: Any, records: Sequence[Record]) -> None:
+    """Draw one collective: a line for each contestant or algorithm, ours on top."""
+    lines: dict[tuple[str, ...], list[Record]] = {}
+    ours = {r.algorithm for r in records if r.contestant == "collalgo" and r.predicted}
+    sizes = {record.size for record in records}
+    several = len(ours) > 1 and len(records) > 2 * len(sizes)
+    for record in sorted(records, key=lambda record: record.size):
+        mine = record.contestant == "collalgo"
+        peers = any(other.contestant != "collalgo" for other in records)
+        name = record.algorithm if mine and several and not peers else ""
+        label = (record.contestant, record.dtype, record.op, record.place, name)
+        lines.setdefault(label, []).append(record)
+    shown = [i for i in range(5) if len({label[i] for label in lines}) > 1] or [0]
+    for label, points in lines.items():
+        style = {"marker": ".", "label": " ".join(label[i] for i in shown if label[i])}
+        if label[0] == "collalgo":
+            style |= {"linewidth": 2.5, "zorder": 3}
+        x = [record.size for record in points]
+        latency.loglog(x, [median(r.runs) * 1e6 for r in points], **style)
+        bandwidth.loglog(x, [r.busbw / 1e9 for r in points], **style)
+    latency.legend(fontsize="x-small")

@@ -143,7 +143,7 @@ def as_json(records: Sequence[Record], conditions: dict[str, Any]) -> str:
     """All rows with the conditions and the command that made them."""
     document = {
         "version": VERSION,
-        "command": " ".join(sys.argv),
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "environment": conditions,
         "results": [row._asdict() for row in records],
     }

@@ -195,6 +195,11 @@ def test_the_command_measures_writes_and_compares(tmp_path):
     same = bench("compare", str(files[0]), str(files[0]))
     assert same.exit_code == 0
     assert "same" in same.output
+    picture = tmp_path / "b.svg"
+    assert bench("plot", str(files[0]), str(picture), "scan").exit_code == 0
+    assert "<svg" in picture.read_text()
+    nothing = bench("plot", str(files[0]), str(picture), "alltoall")
+    assert "nothing to draw" in nothing.output
     slow = json.loads(files[0].read_text())
     for row in slow["results"]:
         row["p50"] *= 2
@@ -216,6 +221,8 @@ def test_the_command_measures_writes_and_compares(tmp_path):
         (["broadcast", "-e", "8", "-r", "x"], "'x' is no rank"),
         (["broadcast", "-e", "8", "-r", "7"], "root 7 is out of range"),
         (["-e", "8", "--load", __file__, "-a", "mine"], "there is no algorithm 'mine'"),
+        (["--against", "lam"], "unknown peer 'lam'; choose from openmpi"),
+        (["-a", "ring,bine", "--against", "gloo"], "one algorithm can race"),
         (["--help"], "compare"),
     ],
 )
@@ -253,3 +260,18 @@ def test_limits_are_those_of_all_ranks_at_once(monkeypatch):
         ]
         assert all(isinstance(k, Limit) and k.bandwidth > 1e7 for k in kernels)
         assert seconds > 0
+
+
+def test_the_floor_of_a_cell_is_a_copy_of_what_it_moves(monkeypatch):
+    from collalgo.bench import limits
+
+    monkeypatch.setattr(limits, "SIZES", (1 << 12, 1 << 16))
+    monkeypatch.setattr(limits, "BUDGET", 0.01)
+    floor = threads(limits.Floor, 2)[0]
+    meeting = floor.seconds(Cell("barrier", 0))
+    assert meeting == floor.seconds(Cell("allreduce", 4, op="sum")) == floor.hand_over
+    long = 1 << 30
+    twice = floor.seconds(Cell("allreduce", long, op="sum"))
+    assert twice > meeting
+    assert floor.seconds(Cell("broadcast", long)) == pytest.approx(twice / 2)
+    assert floor.seconds(Cell("allgather", long)) == pytest.approx(twice * 3 / 4)

@@ -32,7 +32,7 @@ class Mpi:
 
         self.world = MPI.COMM_WORLD
         self.rank, self.size = self.world.rank, self.world.size
-        self.version = MPI.Get_library_version().splitlines()[0]
+        self.version = MPI.Get_library_version().splitlines()[0].strip("\0")
         self.barrier = self.world.Barrier
 
     def call(self, spec: Spec) -> Call | None:
