@@ -2,6 +2,7 @@
 
 import weakref
 from bisect import insort
+from contextlib import suppress
 from threading import Lock
 
 from collalgo._kernels.shared_memory import Block, Segment, SharedMemory, give_back
@@ -19,6 +20,17 @@ ADDRESSES = 1 << 42
 def heap_bytes(size: int) -> int:
     """How large the heap of each of so many ranks is."""
     return min(HEAP_BYTES, ADDRESSES // size) // PAGE * PAGE
+
+
+def mapped(size: int, descriptor: int = -1) -> Segment:
+    """The memory of a world, of a memory file or of this process alone.
+
+    Where there are not so many addresses, as under a limit of the memory, arrays that
+    can be lent are left out.
+    """
+    with suppress(OSError):
+        return Segment(size, heap_bytes(size), descriptor)
+    return Segment(size, 0, descriptor)
 
 
 class Heap:

@@ -136,7 +136,7 @@ def test_what_has_no_size_is_refused():
 
 
 def test_too_large_an_array_is_an_ordinary_one(monkeypatch):
-    monkeypatch.setattr("collalgo.transport.thread.heap_bytes", lambda size: PAGE)
+    monkeypatch.setattr("collalgo.heap.heap_bytes", lambda size: PAGE)
 
     def run(comm):
         x = comm.empty(10_000, np.int32)

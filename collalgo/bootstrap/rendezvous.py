@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from collalgo.connection import JOIN_TIMEOUT, Connection
 from collalgo.errors import BootstrapError
+from collalgo.heap import mapped
 from collalgo.machine import Machine, this_machine
 from collalgo.transport import shm
 from collalgo.transport.waiting import cores
@@ -49,7 +50,7 @@ class HostOrigin:
         else:
             descriptor, processes = _join(address, rank, size, deadline)
         try:
-            segment = shm.mapped(descriptor, size)
+            segment = mapped(size, descriptor)
         finally:
             os.close(descriptor)
         machine = Machine.of_settings(segment.settings()) if size > 1 else None

@@ -24,17 +24,6 @@ def create(size: int) -> int:
     return descriptor
 
 
-def mapped(descriptor: int, size: int) -> Segment:
-    """The memory file of a world; the descriptor is not kept.
-
-    Where there are not so many addresses, as under a limit of the memory, arrays that
-    can be lent are left out.
-    """
-    with suppress(OSError):
-        return Segment(size, heap_bytes(size), descriptor)
-    return Segment(size, 0, descriptor)
-
-
 def attach(segment: Segment, rank: int, size: int, cores: int | None) -> SharedMemory:
     """One rank's end of a world whose ranks have so many cores together."""
     return SharedMemory(segment, rank, size, *patience(size, cores))

@@ -1,7 +1,7 @@
 """Ranks as threads of one process: for tests, teaching and notebooks."""
 
-from collalgo._kernels.shared_memory import Segment, SharedMemory
-from collalgo.heap import heap_bytes
+from collalgo._kernels.shared_memory import SharedMemory
+from collalgo.heap import mapped
 from collalgo.transport.waiting import patience
 
 
@@ -15,6 +15,6 @@ def world(size: int, waiting: tuple[int, int] | None = None) -> list[SharedMemor
     waiting
         How often to spin and to yield; by default what suits the cores.
     """
-    segment = Segment(size, heap_bytes(size))
+    segment = mapped(size)
     spins, yields = waiting or patience(size)
     return [SharedMemory(segment, rank, size, spins, yields) for rank in range(size)]
