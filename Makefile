@@ -4,7 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard collalgo/_kernels/*.pyx \
-	collalgo/_kernels/*.pxd collalgo/_kernels/*.h collalgo/_kernels/calls/*.p[xy]*)
+	collalgo/_kernels/*.pxd collalgo/_kernels/*.h collalgo/_kernels/calls/*.p[xy]* \
+	collalgo/functions/*.py collalgo/world.py)
 
 .PHONY: demo test lint types format docs build clean
 
