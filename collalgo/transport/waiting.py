@@ -19,6 +19,7 @@ SHARING = (0, YIELDS)
 
 #: Where the kernel says how much of the processors a group of processes may use.
 CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUPS = Path("/proc/self/cgroup")
 
 
 def cores(processes: Iterable[int] = ()) -> int:
@@ -37,7 +38,7 @@ def quota() -> float:
     """The processors that the cgroups of this process grant it; infinite if all."""
     least = math.inf
     with suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
+        for line in OWN_CGROUPS.read_text().splitlines():
             _, controllers, name = line.split(":", 2)
             if controllers and "cpu" not in controllers.split(","):
                 continue

@@ -1,0 +1,58 @@
+"""How many cores there are, by affinity and by cgroup, and what follows for waiting."""
+
+import os
+import sys
+
+import pytest
+
+from collalgo.transport import waiting
+from collalgo.transport.waiting import SHARING, SPINS, YIELDS, cores, patience, quota
+
+
+def test_the_cores_of_ranks_that_are_bound_are_those_of_all(monkeypatch):
+    bound = {0: {0}, 11: {1}, 12: {0, 2}}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(bound[process]))
+    monkeypatch.setattr(waiting, "quota", lambda: 1e9)
+    assert cores() == 1
+    assert cores([0, 11]) == 2
+    assert cores([0, 11, 12]) == 3
+
+
+def test_a_process_that_has_ended_has_no_cores(monkeypatch):
+    monkeypatch.setattr(waiting, "quota", lambda: 1e9)
+    assert cores([2**22 + 1]) == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),
+        ({"cpu.max": "max 100000"}, None),
+        ({"cpu.max": "150000 100000"}, 1.5),
+        ({"a/cpu.max": "300000 100000", "cpu.max": "200000 100000"}, 2.0),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ({"cpu/b/cpu.cfs_quota_us": "50000", "cpu/b/cpu.cfs_period_us": "100000"}, 0.5),
+    ],
+)
+def test_quotas_count_wherever_they_are_set(monkeypatch, tmp_path, files, expected):
+    own = tmp_path / "own"
+    own.write_text("0::/a\n3:cpu,cpuacct:/b\n2:memory:/c\n")
+    groups = tmp_path / "groups"
+    for name, text in files.items():
+        path = groups / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(waiting, "CGROUPS", groups)
+    monkeypatch.setattr(waiting, "OWN_CGROUPS", own)
+    assert quota() == (sys.maxsize if expected is None else expected)
+
+
+def test_less_than_a_core_is_still_one(monkeypatch):
+    monkeypatch.setattr(waiting, "quota", lambda: 0.2)
+    assert cores() == 1
+
+
+def test_only_ranks_with_cores_of_their_own_spin():
+    assert patience(4, 4) == (SPINS, YIELDS)
+    assert patience(5, 4) == SHARING
+    assert SHARING[0] == 0
