@@ -37,7 +37,7 @@ def shape_of(collective, size, rank, shape):
     return (shape[0] // size,) if collective == "reduce_scatter" else shape
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("wave", [4096, 1 << 20])
 def test_every_algorithm_gives_the_same_as_on_other_arrays(monkeypatch, size, wave):
     monkeypatch.setattr(cost, "WAVE_BYTES", wave)

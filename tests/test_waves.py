@@ -22,8 +22,8 @@ from collalgo.layout import Layout, Span
 from tests.oracle import check, vectors
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
-@pytest.mark.parametrize("nbytes", [64, 200, 1500])
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+@pytest.mark.parametrize("nbytes", [64, 1500])
 def test_every_algorithm_in_short_waves(monkeypatch, size, nbytes):
     monkeypatch.setattr(cost, "WAVE_BYTES", nbytes)
     monkeypatch.setattr(programs, "SHORT", 0)
