@@ -110,22 +110,13 @@ def measure_cell(
     times = [
         race(comm, calls, sweep.iterations, sweep.warmup) for _ in range(sweep.cycles)
     ]
-    machine = this_machine()
+    reason = "as asked" if sweep.algorithms else chosen.reason
     records = []
     for number, row in enumerate(rows):
-        asked = "as asked" if sweep.algorithms else chosen.reason
+        seconds = [cycle[number] for cycle in times]
+        more = particulars(cell, comm.size, row, floor)
         records.append(
-            record(
-                cell,
-                comm.size,
-                [cycle[number] for cycle in times],
-                algorithm=row.name,
-                predicted=predicted(row, comm.size, bench.nbytes, machine),
-                sent=sent(row, cell, comm.size, bench.nbytes),
-                wrong=wrong[number],
-                reason=asked,
-                floor=floor.seconds(cell),
-            )
+            record(cell, comm.size, seconds, wrong=wrong[number], reason=reason, **more)
         )
     for number in range(len(rows), len(calls)):
         seconds = [cycle[number] for cycle in times]
@@ -157,27 +148,25 @@ def measure_against(
         versions = {one.name: one.version for one in field}
     records = []
     for (cell, contestant), bursts in times.items():
-        more = {}
+        more: dict[str, Any] = {}
         if contestant == OURS:
-            more = particulars(cell, ranks, name, floor, checked=sweep.check)
+            nbytes = cell.counts(ranks)[1] * dtype_of(cell.dtype).itemsize
+            chosen = select(cell.collective, nbytes, size=ranks)
+            row = find(cell.collective, name, ranks) if name else chosen.row
+            more = particulars(cell, ranks, row, floor)
+            more["reason"] = "as asked" if name else chosen.reason
+            more["wrong"] = 0 if sweep.check else None  # or the race would have ended
         records.append(record(cell, ranks, bursts, contestant=contestant, **more))
     return records, versions
 
 
-def particulars(
-    cell: Cell, ranks: int, name: str | None, floor: Floor, *, checked: bool
-) -> dict[str, Any]:
-    """What there is to say of a cell of ours, beside its times."""
-    machine = this_machine()
+def particulars(cell: Cell, ranks: int, row: Algorithm, floor: Floor) -> dict[str, Any]:
+    """What there is to say of an algorithm in a cell before it is run."""
     nbytes = cell.counts(ranks)[1] * dtype_of(cell.dtype).itemsize
-    chosen = select(cell.collective, nbytes, size=ranks, machine=machine)
-    row = find(cell.collective, name, ranks) if name else chosen.row
     return {
         "algorithm": row.name,
-        "predicted": predicted(row, ranks, nbytes, machine),
+        "predicted": predicted(row, ranks, nbytes, this_machine()),
         "sent": sent(row, cell, ranks, nbytes),
-        "wrong": 0 if checked else None,  # or the race would have ended
-        "reason": "as asked" if name else chosen.reason,
         "floor": floor.seconds(cell),
     }
 

@@ -88,7 +88,7 @@ class Communicator(Calls):
         """An array in memory that the other ranks can read without a copy.
 
         Calls on it, or on any part of it, are the same as on other arrays, but
-        contributions are read where they are: large ones in half the time. It lives as
+        contributions are read where they are, which saves a copy. It lives as
         long as it is used, even when the communicator is closed. Where the system has
         no room for it, an ordinary array is given.
 

@@ -35,7 +35,7 @@ typedef struct {
     int64_t end; /* of memory in a ring, counted through all rounds */
 } hold;
 
-/* What of my heap a reader reads until its ack. */
+/* What of my memory a reader reads where it is, until its ack. */
 typedef struct {
     int64_t channel;
     uint64_t number;

@@ -24,7 +24,7 @@
 #define SMALL_RING_BYTES 8192
 #define SMALL_BYTES 2048   /* the longest message that goes into the small ring */
 #define LARGE_RING_BYTES 2097152
-#define LENDS 256          /* runs of a heap that are being read at a time */
+#define LENDS 256          /* messages that are being read where they are */
 #define SLOTS 4            /* of a message that is longer than its share of a ring */
 #define CALLS 16          /* how many calls of each rank are remembered */
 #define FAREWELL_BYTES 256
