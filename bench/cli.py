@@ -31,7 +31,7 @@ from collalgo.bootstrap.identity import identity
 from collalgo.errors import CollalgoError
 from collalgo.reduction import DTYPES, OPS
 
-WIDTH = 160
+WIDTH = 180
 
 
 class Default(click.Group):
