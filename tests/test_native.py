@@ -1,4 +1,4 @@
-"""The C parts under the sanitizers of the compiler, where it has them."""
+"""The C parts by themselves: under sanitizers, and on another processor."""
 
 import os
 import shutil
@@ -10,26 +10,44 @@ import pytest
 HERE = Path(__file__).parent
 KERNELS = HERE.parent / "collalgo" / "_kernels"
 COMPILER = os.environ.get("CC", "cc")
+FLAGS = ["-std=gnu11", "-g", "-Wall", "-Wno-unused-function", "-pthread"]
 
 
-@pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
-def test_the_transport_has_no_races_and_no_bad_accesses(tmp_path, sanitizer):
-    if shutil.which(COMPILER) is None:
-        pytest.skip(f"there is no compiler {COMPILER!r}")
-    program = tmp_path / "exchange"
-    flags = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wno-unused-function", "-pthread"]
-    flags += [f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all", f"-I{KERNELS}"]
+def build(compiler, flags, name, folder):
+    """Build a program; the end of a test that cannot without this compiler or flag."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no compiler {compiler!r}")
+    program = folder / name
+    source = HERE / "native" / f"{name}.c"
     built = subprocess.run(
-        [COMPILER, *flags, str(HERE / "native" / "exchange.c"), "-o", str(program)],
+        [compiler, *FLAGS, f"-I{KERNELS}", *flags, str(source), "-o", str(program)],
         capture_output=True,
         text=True,
         check=False,
     )
     if "cannot find" in built.stderr or "unrecognized" in built.stderr:
-        pytest.skip(f"this compiler has no {sanitizer} sanitizer")
+        pytest.skip(f"this compiler cannot build with {' '.join(flags)}")
     assert built.returncode == 0, built.stderr
-    done = subprocess.run([program], capture_output=True, text=True, timeout=250)
+    return program
+
+
+def run(command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250)
     if "unexpected memory mapping" in done.stderr:
         pytest.skip("the sanitizer cannot run in this address space")
     assert done.returncode == 0, done.stderr
-    assert "all bytes right" in done.stdout
+    assert "all right" in done.stdout
+
+
+@pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
+def test_the_transport_has_no_races_and_no_bad_accesses(tmp_path, sanitizer):
+    flags = ["-O1", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
+    run([build(COMPILER, flags, "exchange", tmp_path)])
+
+
+@pytest.mark.parametrize("name", ["exchange", "reduce"])
+def test_arm64_gives_the_same_results(tmp_path, name):
+    if shutil.which("qemu-aarch64") is None:
+        pytest.skip("there is no qemu-aarch64 to run what is built for arm64")
+    flags = ["-O3", "-static", "-fwrapv", "-ffp-contract=off"]
+    run(["qemu-aarch64", build("aarch64-linux-gnu-gcc", flags, name, tmp_path)])

@@ -5,6 +5,11 @@
 
 #include <stddef.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #include "reduce.h"
 
@@ -79,26 +84,42 @@ static inline int64_t floor_divide(int64_t a, int64_t b) {
 #define GLUE(a, b) GLUE_(a, b)
 #define IN_VARIANT(name) GLUE(name, VARIANT)
 
+/* Of variants that convert float16 in vector registers: how, and how many at once. */
+#if defined(__aarch64__)
+#define LANES 4
+#define WIDEN(to, from) \
+    vst1q_f32(to, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from))))
+#define NARROW(to, from) \
+    vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(from))))
+#endif
 #define VARIANT baseline
 #include "reduce_variant.h"
-#undef VARIANT
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define COLLALGO_X86 1
 #define VARIANT avx2
+#define LANES 8
+#define WIDEN(to, from) \
+    _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from))))
+#define NARROW(to, from) \
+    _mm_storeu_si128((__m128i *)(to), _mm256_cvtps_ph(_mm256_loadu_ps(from), 0))
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,f16c"))), apply_to = function)
 #include "reduce_variant.h"
 #pragma clang attribute pop
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2")
+#pragma GCC target("avx2,f16c")
 #include "reduce_variant.h"
 #pragma GCC pop_options
 #endif
-#undef VARIANT
 
 #define VARIANT avx512
+#define LANES 16
+#define WIDEN(to, from) \
+    _mm512_storeu_ps(to, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from))))
+#define NARROW(to, from) \
+    _mm256_storeu_si256((__m256i *)(to), _mm512_cvtps_ph(_mm512_loadu_ps(from), 0))
 #if defined(__clang__)
 #pragma clang attribute push( \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
@@ -110,7 +131,6 @@ static inline int64_t floor_divide(int64_t a, int64_t b) {
 #include "reduce_variant.h"
 #pragma GCC pop_options
 #endif
-#undef VARIANT
 #endif
 
 typedef const reduce_fn (*reduce_table)[OPS];
@@ -120,7 +140,9 @@ static reduce_table reduce_variant(const char *name) {
     if (!strcmp(name, "baseline")) return table_baseline;
 #ifdef COLLALGO_X86
     __builtin_cpu_init();
-    if (!strcmp(name, "avx2") && __builtin_cpu_supports("avx2")) return table_avx2;
+    if (!strcmp(name, "avx2") && __builtin_cpu_supports("avx2") &&
+        __builtin_cpu_supports("f16c"))
+        return table_avx2;
     if (!strcmp(name, "avx512") && __builtin_cpu_supports("avx512f") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))

@@ -63,6 +63,46 @@
         }                                                                             \
     }
 
+/* The same for float16 where it is converted a vector register at a time. */
+#define HALF_KERNEL(name, COMBINE)                                                    \
+    static void IN_VARIANT(name)(void *dst_, const void *const *inputs, int64_t n,    \
+                                 int64_t count, int64_t divisor,                      \
+                                 const float8_tables *tables) {                       \
+        uint16_t *dst = (uint16_t *)dst_;                                             \
+        const uint16_t *const *in = (const uint16_t *const *)inputs;                  \
+        int64_t start = 0;                                                            \
+        (void)tables;                                                                 \
+        if (n == 2 && !divisor)                                                       \
+            for (; start + LANES <= count; start += LANES) {                          \
+                float total[LANES], next[LANES];                                      \
+                WIDEN(total, in[0] + start);                                          \
+                WIDEN(next, in[1] + start);                                           \
+                for (int64_t i = 0; i < LANES; i++)                                   \
+                    total[i] = (float)COMBINE(total[i], next[i]);                     \
+                NARROW(dst + start, total);                                           \
+            }                                                                         \
+        for (; start + LANES <= count; start += LANES) {                              \
+            float total[LANES], next[LANES];                                          \
+            WIDEN(total, in[0] + start);                                              \
+            for (int64_t k = 1; k < n; k++) {                                         \
+                WIDEN(next, in[k] + start);                                           \
+                for (int64_t i = 0; i < LANES; i++)                                   \
+                    total[i] = (float)COMBINE(total[i], next[i]);                     \
+            }                                                                         \
+            if (divisor)                                                              \
+                for (int64_t i = 0; i < LANES; i++) total[i] /= (float)divisor;       \
+            NARROW(dst + start, total);                                               \
+        }                                                                             \
+        for (; start < count; start++) {                                              \
+            float total = float16_to_float(in[0][start]);                             \
+            for (int64_t k = 1; k < n; k++) {                                         \
+                float next = float16_to_float(in[k][start]);                          \
+                total = (float)COMBINE(total, next);                                  \
+            }                                                                         \
+            dst[start] = float16_from_float(divisor ? total / (float)divisor : total);\
+        }                                                                             \
+    }
+
 #define LOGICAL(name, type, wide, LOAD, STORE, DIVIDE)                                \
     KERNEL(name##_land, type, wide, LOAD, STORE, LOGICAL_AND, DIVIDE)                 \
     KERNEL(name##_lor, type, wide, LOAD, STORE, LOGICAL_OR, DIVIDE)                   \
@@ -119,7 +159,17 @@ INTEGER(uint8, uint8_t, UNSIGNED_DIVIDE)
 INTEGER(uint16, uint16_t, UNSIGNED_DIVIDE)
 INTEGER(uint32, uint32_t, UNSIGNED_DIVIDE)
 INTEGER(uint64, uint64_t, UNSIGNED_DIVIDE)
+#ifdef LANES
+HALF_KERNEL(float16_sum, ADD)
+HALF_KERNEL(float16_prod, MULTIPLY)
+HALF_KERNEL(float16_min, MINIMUM)
+HALF_KERNEL(float16_max, MAXIMUM)
+HALF_KERNEL(float16_land, LOGICAL_AND)
+HALF_KERNEL(float16_lor, LOGICAL_OR)
+HALF_KERNEL(float16_lxor, LOGICAL_XOR)
+#else
 ARITHMETIC(float16, uint16_t, float, float16_to_float, float16_from_float, FLOAT_DIVIDE)
+#endif
 ARITHMETIC(bfloat16, uint16_t, float, bfloat16_to_float, bfloat16_from_float,
            FLOAT_DIVIDE)
 ARITHMETIC(float8, uint8_t, float, DECODE_FLOAT8, ENCODE_FLOAT8, FLOAT_DIVIDE)
@@ -164,6 +214,7 @@ static const reduce_fn IN_VARIANT(table)[DTYPE_FAMILIES][OPS] = {
 };
 
 #undef KERNEL
+#undef HALF_KERNEL
 #undef ARITHMETIC
 #undef LOGICAL
 #undef INTEGER
@@ -173,3 +224,7 @@ static const reduce_fn IN_VARIANT(table)[DTYPE_FAMILIES][OPS] = {
 #undef COMPLEX_ROW
 #undef DECODE_FLOAT8
 #undef ENCODE_FLOAT8
+#undef VARIANT
+#undef LANES
+#undef WIDEN
+#undef NARROW

@@ -103,6 +103,6 @@ int main(void) {
         pthread_join(threads[r], &e);
         endpoint_free(e);
     }
-    puts("all bytes right");
+    puts("all right");
     return 0;
 }
