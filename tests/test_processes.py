@@ -2,6 +2,8 @@
 
 import gc
 import os
+import threading
+import time
 from itertools import cycle
 from pathlib import Path
 
@@ -73,6 +75,28 @@ def groups_in_groups(comm):
 
 def test_groups_come_up_between_processes():
     assert spawn(groups_in_groups, 4) == [(2, 2), (4, 4), (2, 2), (4, 4)]
+
+
+def turns_of_another_thread(comm):
+    """How often another thread comes round while this one waits for the last rank."""
+    turns, over = [0], threading.Event()
+
+    def count():
+        while not over.wait(0.001):
+            turns[0] += 1
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    if comm.rank == comm.size - 1:
+        time.sleep(0.5)
+    comm.barrier()
+    over.set()
+    counter.join()
+    return turns[0]
+
+
+def test_other_threads_run_while_a_short_call_waits():
+    assert spawn(turns_of_another_thread, 2)[0] > 20
 
 
 def use_the_world(comm):

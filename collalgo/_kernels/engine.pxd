@@ -1,8 +1,13 @@
+cimport cython
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.reduce cimport Reduction
 from collalgo._kernels.transport cimport Transport, call_record
+
+cdef extern from "Python.h":
+    ctypedef struct PyThreadState:
+        pass
 
 cdef extern from "copy.h" nogil:
     void copy_bytes(void *target, const void *source, int64_t nbytes)
@@ -22,6 +27,7 @@ cdef struct piece_row:
     int64_t offset, nbytes, source, source_offset, target, target_offset, action
 
 cdef enum:
+    BRIEF_BYTES = 16384  # what is copied in about the time of releasing the GIL
     LEND_BYTES = 1024  # below it a copy is faster than the wait for who reads
     ALWAYS = 1  # a post may be read where it is
     APART = 2   # or only if the result has memory of its own
@@ -38,6 +44,7 @@ cdef struct segment_state:
     int64_t left, remote
 
 
+@cython.final
 cdef class Program:
     cdef readonly object plan
     cdef Reduction reduction
@@ -54,7 +61,8 @@ cdef class Program:
     cdef segment_state *segments
     cdef const void **inputs
     cdef const int64_t *lendable
-    cdef bint reads, apart, lending, fetched, streamed
+    cdef PyThreadState *thread  # this one, while it does not have the GIL
+    cdef bint brief, reads, apart, lending, fetched, streamed
     cdef object states
     cdef call_record record
     cdef char *base[3]
@@ -62,9 +70,9 @@ cdef class Program:
     cpdef int run(
         self, Transport transport, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double timeout
-    ) except? -100
-    cdef int execute(self, Transport transport, double timeout) except -1 nogil
-    cdef int run_step(self, Transport transport, const step_row *step) except -1 nogil
+    ) except -100
+    cdef int execute(self, Transport transport, double timeout) noexcept nogil
+    cdef int run_step(self, Transport transport, const step_row *step) noexcept nogil
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
     cdef int64_t bytes_until(self, const piece_row *piece, int64_t wave) noexcept nogil
     cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil
@@ -82,7 +90,8 @@ cdef class Program:
     cdef void reduce(
         self, void *target, int64_t n, int64_t nbytes, int64_t action
     ) noexcept nogil
-    cdef int settle(self, Transport transport) except -1 nogil
+    cdef int settle(self, Transport transport) noexcept nogil
+    cdef int pause(self, Transport transport, int64_t *idle) noexcept nogil
     cdef void store(
         self, char *target, const char *source, int64_t nbytes, int64_t action
     ) noexcept nogil

@@ -12,8 +12,8 @@ So what a step leaves is still in the caches when the next step reads it, and th
 that the ranks share need not hold more than a wave.
 """
 
+cimport cython
 cimport numpy as cnp
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 from libc.string cimport strncpy
 
@@ -26,13 +26,20 @@ from collalgo._kernels.transport cimport (
 
 cnp.import_array()
 
+cdef extern from "Python.h" nogil:
+    PyThreadState *PyEval_SaveThread()
+    void PyEval_RestoreThread(PyThreadState *thread)
+    int check_signals "PyErr_CheckSignals"()  # which leaves its exception behind
+
 #: What became of a run: done, or failed for every rank, or not even begun.
 RUN_DONE, RUN_FAILED, RUN_CLOSED, RUN_FORKED = GO_ON, STOP, CLOSED, FORKED
 RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = -1, -2, -3
 
 cdef enum:
+    INTERRUPTED = -100  # by a signal, whose exception is set; what `run` then gives
     NOTHING = -1  # what a receive gives that can do nothing now
-    SOURCE = 2    # the column of a piece's source
+    BYTES = 1     # the columns of a piece: its bytes and its source
+    SOURCE = 2
     INPUT = 0
 
 cdef void *address(cnp.ndarray array) except? NULL:
@@ -41,6 +48,7 @@ cdef void *address(cnp.ndarray array) except? NULL:
     return cnp.PyArray_DATA(array)
 
 
+@cython.final
 cdef class Program:
     """A plan of one rank, bound to a reduction and to what the ranks compare.
 
@@ -67,6 +75,7 @@ cdef class Program:
         self.streamed = streamed
         self.fetched = fetched
         self.waves = plan.waves
+        self.brief = plan.waves == 1 and plan.pieces[:, BYTES].sum() <= BRIEF_BYTES
         self.reads = bool((plan.pieces[:, SOURCE] == INPUT).any() or len(plan.copies))
         self.reduction = reduction
         self.divisor = divisor
@@ -100,8 +109,11 @@ cdef class Program:
     cpdef int run(
         self, Transport transport, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double timeout
-    ) except? -100:
+    ) except -100:
         """Run the plan once; a negative timeout means to wait for ever.
+
+        The GIL is released, but for a run of few bytes only when it has to wait: to
+        release it and take it again takes as long as to send a message.
 
         Returns
         -------
@@ -131,25 +143,29 @@ cdef class Program:
                 self.finish()
             return status
         transport.busy = True
-        try:
-            with nogil:
-                status = self.execute(transport, timeout)
-        finally:
-            transport.busy = False
+        if not self.brief:
+            self.thread = PyEval_SaveThread()
+        status = self.execute(transport, timeout)
+        if self.thread != NULL:
+            PyEval_RestoreThread(self.thread)
+            self.thread = NULL
+        transport.busy = False
         return status
 
     def repeat(self, Transport transport, int64_t times):
         """Run a plan without buffers many times, as for measuring the transport."""
         cdef int64_t _i
         for piece in self.plan.pieces:
-            if piece[1]:  # its bytes
+            if piece[BYTES]:
                 raise ValueError("only a plan that moves no bytes can be repeated")
-        with nogil:
-            for _i in range(times):
-                if self.execute(transport, -1) != GO_ON:
-                    break
+        self.thread = PyEval_SaveThread()
+        for _i in range(times):
+            if self.execute(transport, -1) != GO_ON:
+                break
+        PyEval_RestoreThread(self.thread)
+        self.thread = NULL
 
-    cdef int execute(self, Transport transport, double timeout) except -1 nogil:
+    cdef int execute(self, Transport transport, double timeout) noexcept nogil:
         cdef int64_t step
         cdef int status = transport.enter(&self.record, timeout)
         self.wave = 0
@@ -168,21 +184,27 @@ cdef class Program:
             transport.leave()
         return status
 
-    cdef int settle(self, Transport transport) except -1 nogil:
+    cdef int settle(self, Transport transport) noexcept nogil:
         """Wait until nobody reads what I have lent."""
         cdef int64_t idle = 0
         cdef int status = GO_ON
         while status == GO_ON and transport.is_lent():
-            status = transport.pause(&idle)
-            if status == SIGNALS:
-                with gil:
-                    PyErr_CheckSignals()
-                status = GO_ON
+            status = self.pause(transport, &idle)
         if idle:
             transport.resume(idle)
         return status
 
-    cdef int run_step(self, Transport transport, const step_row *step) except -1 nogil:
+    cdef int pause(self, Transport transport, int64_t *idle) noexcept nogil:
+        """Wait a little: GO_ON, STOP or INTERRUPTED."""
+        if self.thread == NULL and idle[0] >= transport.patience:
+            self.thread = PyEval_SaveThread()
+        cdef int status = transport.pause(idle)
+        if status == SIGNALS:
+            with gil:
+                status = INTERRUPTED if check_signals() else GO_ON
+        return status
+
+    cdef int run_step(self, Transport transport, const step_row *step) noexcept nogil:
         cdef int64_t unfinished = self.begin(transport, step), idle = 0, m
         cdef bint moved
         cdef int status
@@ -208,11 +230,8 @@ cdef class Program:
                     transport.resume(idle)
                     idle = 0
                 continue
-            status = transport.pause(&idle)
-            if status == SIGNALS:
-                with gil:
-                    PyErr_CheckSignals()
-            elif status != GO_ON:
+            status = self.pause(transport, &idle)
+            if status != GO_ON:
                 return status
         return GO_ON
 

@@ -16,7 +16,7 @@
 #include "transport.h"
 
 #define LINES 8           /* messages under way on one channel */
-#define INLINE_BYTES 96   /* what a line carries itself */
+#define INLINE_BYTES 88   /* what a line carries itself */
 #define INLINE_DATA (-1)
 /* To write a line that the reader still has in its cache takes three times as long as
  * to write one that it has forgotten. So what is short goes round in a small ring, which
@@ -67,6 +67,7 @@ typedef struct {
 
 typedef struct {
     uint64_t number; /* from 1; written last */
+    uint64_t ack;    /* of what came on the channel in the other direction */
     int64_t fingerprint, offset;
     uint32_t nbytes, sequence;
     char data[INLINE_BYTES];

@@ -153,6 +153,7 @@ static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
         channel_state *c = e->channels + channels[i];
         mail_line *l = line(e, e->rank, channels[i] / e->size, channels[i] % e->size,
                             c->sent);
+        l->ack = c->consumed;
         l->fingerprint = e->fingerprint;
         l->offset = post->place;
         l->nbytes = (uint32_t)nbytes;
@@ -200,9 +201,10 @@ static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
 static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes,
                                  int64_t *remote) {
     int64_t lane = channel / e->size, sender = channel % e->size;
-    uint64_t consumed = e->channels[channel].consumed;
-    mail_line *l = line(e, sender, lane, e->rank, consumed);
-    if (LOAD(&l->number) != consumed + 1) return NULL;
+    channel_state *c = e->channels + channel;
+    mail_line *l = line(e, sender, lane, e->rank, c->consumed);
+    if (LOAD(&l->number) != c->consumed + 1) return NULL;
+    if (l->ack > c->acked) c->acked = l->ack; /* as if it had been read from the ack */
     if (l->fingerprint != e->fingerprint) {
         /* The calls part where the line comes from, or where I am if that is earlier. */
         int32_t ahead = (int32_t)(l->sequence - (uint32_t)e->sequence);

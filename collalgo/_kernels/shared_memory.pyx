@@ -113,6 +113,9 @@ FAILURES = {
 #: The largest world on one host.
 RANKS = 4096
 
+cdef enum:
+    PATIENCE = 100  # pauses, of about 3 microseconds: as long as a short call takes
+
 
 def segment_size(int64_t size, int64_t heap_bytes):
     """Bytes of the segment of a world; most of them are never touched."""
@@ -135,6 +138,7 @@ cdef class Segment:
     cdef int64_t nbytes, size
     cdef readonly int64_t heap_bytes
     cdef int32_t generation
+    cdef bint private
 
     def __init__(self, int64_t size, int64_t heap_bytes=0, int fd=-1):
         cdef int flags = MAP_SHARED | MAP_NORESERVE
@@ -144,6 +148,7 @@ cdef class Segment:
         self.heap_bytes = heap_bytes
         self.nbytes = segment_size(size, heap_bytes)
         self.generation = fork_generation
+        self.private = fd < 0
         cdef void *base = mmap(
             NULL, self.nbytes, PROT_READ | PROT_WRITE,
             flags | (MAP_ANONYMOUS if fd < 0 else 0), fd, 0,
@@ -220,6 +225,8 @@ cdef class SharedMemory(Transport):
         self.size = size
         self.generation = segment.generation
         self.segment = segment
+        # The ranks of a private segment are threads: they wait for each other's GIL.
+        self.patience = 0 if segment.private else min(spins, PATIENCE)
         self.end = endpoint_new(
             segment.base, segment.heap_bytes, rank, size, spins, yields
         )

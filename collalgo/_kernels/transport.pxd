@@ -18,6 +18,7 @@ cdef extern from "transport.h":
 cdef class Transport:
     cdef readonly int64_t rank, size
     cdef bint busy
+    cdef int64_t patience  # pauses before a call releases the GIL
 
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil
     cdef void leave(self) noexcept nogil

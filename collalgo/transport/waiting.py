@@ -10,8 +10,9 @@ from pathlib import Path
 #: Turns of looking again at once: about 50 microseconds, more than a step takes.
 SPINS = 2000
 
-#: Turns of yielding the core before sleeping; waking a sleeper takes 30 microseconds.
-YIELDS = 100
+#: Turns of yielding the core before sleeping, about a millisecond. Waking a sleeper
+#: takes 30 microseconds, and with eight ranks on two cores each waits so long at times.
+YIELDS = 1000
 
 #: Spins and yields where ranks share cores: who spins keeps the other from running.
 SHARING = (0, YIELDS)
