@@ -34,7 +34,7 @@ SPLIT = ("alltoall", "reduce_scatter")
 
 #: Those in which every rank copies as much as any other. Of long arrays one copy by the
 #: kernel takes about as long as two through shared memory where cores share a cache, a
-#: half to a fifth as long where they do not.
+#: half to a fifth as long where they do not, and twice as long where ranks share one.
 EXCHANGES = ("allgather", "alltoall")
 
 #: An algorithm as users name it: None for the cheapest, a name, names in the order
@@ -109,7 +109,13 @@ class Programs:
         layout = self._layout(call)
         chosen = self._choose(call, layout.whole.stop // collective.buffers(self.size))
         steps = trace(chosen.schedule, self.rank, self.size, call.root)
-        waves = self._waves(call, layout, chosen)
+        held = 2 * self.size * layout.whole.stop // collective.buffers(self.size)
+        streamed = held >= last_cache()
+        swap = call.collective in EXCHANGES and 4 * held > last_cache()
+        machine = self.machine or this_machine()
+        fetched = swap and self.size <= machine.cores
+        # Waves keep in the caches what is read again; of this hardly anything is.
+        waves = Waves() if swap else self._waves(call, layout, chosen)
         walk = Walk(layout, self.rank, self.size, *self._ends(call, layout), waves)
         plan = walk.lower(steps, _averaging(call.collective, op))
         compared = (
@@ -122,9 +128,6 @@ class Programs:
         fingerprint = _fingerprint(*compared, layout.counts, chosen.name)
         divisor = self.size if op == "avg" else 0
         record = (fingerprint, *compared, chosen.name)
-        held = 2 * self.size * layout.whole.stop // collective.buffers(self.size)
-        streamed = held >= last_cache()
-        fetched = call.collective in EXCHANGES and 4 * held > last_cache()
         return Program(plan, kernel, divisor, record, fetched, streamed)
 
     def _waves(self, call: Call, layout: Layout, chosen: Chosen) -> Waves:
