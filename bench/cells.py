@@ -1,7 +1,7 @@
 """What is measured: one collective on arrays of one size, and what is right."""
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,25 +149,23 @@ class Bench:
 
     def call(self, algorithm: Any = None) -> Callable[[], object]:
         """The call as a function without arguments."""
-        comm, cell, source, out = self.comm, self.cell, self.source, self.out
+        cell, source, out = self.cell, self.source, self.out
+        method = getattr(self.comm, cell.collective)
+        if algorithm is not None:
+            method = partial(method, algorithm=algorithm)
         match cell.collective:
             case "barrier":
-                return lambda: comm.barrier(algorithm=algorithm)
+                return method
             case "broadcast":
-                return lambda: comm.broadcast(source, cell.root, algorithm=algorithm)
+                return lambda: method(source, cell.root)
             case "reduce":
-                return lambda: comm.reduce(
-                    source, cell.op, cell.root, out=out, algorithm=algorithm
-                )
+                return lambda: method(source, cell.op, cell.root, out=out)
             case "gather" | "scatter":
-                rooted = getattr(comm, cell.collective)
-                return lambda: rooted(source, cell.root, out=out, algorithm=algorithm)
+                return lambda: method(source, cell.root, out=out)
             case "allgather" | "alltoall":
-                moving = getattr(comm, cell.collective)
-                return lambda: moving(source, out=out, algorithm=algorithm)
+                return lambda: method(source, out=out)
             case _:
-                reducing = getattr(comm, cell.collective)
-                return lambda: reducing(source, cell.op, out=out, algorithm=algorithm)
+                return lambda: method(source, cell.op, out=out)
 
     def wrong(self, algorithm: Any = None) -> int:
         """How many elements of a fresh call are wrong, on all ranks together."""
