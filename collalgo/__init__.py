@@ -45,6 +45,7 @@ from collalgo.errors import (
     MismatchError,
     PeerFailed,
     ScheduleError,
+    TopologyError,
 )
 from collalgo.functions.reducing import (
     allreduce,
@@ -74,6 +75,7 @@ from collalgo.schedule import (
     together,
 )
 from collalgo.select import Selection, select
+from collalgo.topology.model import Topology
 from collalgo.verify import Proof, verify
 from collalgo.world import init
 
@@ -91,6 +93,8 @@ __all__ = [
     "Proof",
     "ScheduleError",
     "Selection",
+    "Topology",
+    "TopologyError",
     "__version__",
     "algorithm",
     "allgather",

@@ -69,3 +69,7 @@ class CommunicatorClosed(CollalgoError):
 
 class BootstrapError(CollalgoError):
     """The ranks could not find each other."""
+
+
+class TopologyError(CollalgoError, ValueError):
+    """A topology cannot be read, built or used as asked."""

@@ -1,0 +1,147 @@
+"""Which devices belong together: NVLink domains, NUMA nodes, sockets, hosts, racks."""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import networkx as nx
+
+from collalgo.topology.model import FAST, Kind, LinkKind, Topology
+from collalgo.topology.paths import PathType, paths_from
+
+
+class Level(NamedTuple):
+    """A level of a hierarchy: its name, and the parts into which it divides the GPUs.
+
+    Where no GPUs are known, the parts consist of hosts.
+    """
+
+    name: str
+    parts: tuple[tuple[str, ...], ...]
+
+
+def fast_domains(topology: Topology) -> list[tuple[str, ...]]:
+    """The groups of GPUs that NVLink or xGMI joins, NVSwitches merged.
+
+    Returns
+    -------
+    list of tuple of str
+        Ids of GPUs, largest group first; a GPU without such links is alone.
+    """
+    fast: nx.Graph[str] = nx.Graph()
+    fast.add_nodes_from(d.id for d in topology.devices(Kind.GPU, Kind.NVSWITCH))
+    for link in topology.links:
+        if link.kind in FAST and all(end in fast for end in link.ends):
+            fast.add_edge(*link.ends)
+    order = {d.id: i for i, d in enumerate(topology.devices(Kind.GPU))}
+    groups = [
+        tuple(sorted((id for id in part if id in order), key=order.__getitem__))
+        for part in nx.connected_components(fast)
+    ]
+    return sorted((g for g in groups if g), key=lambda g: (-len(g), order[g[0]]))
+
+
+def numa_of(topology: Topology, id: str) -> str | None:
+    """The NUMA node that a device is nearest to; None if that is not known."""
+    near = [
+        (path.type, len(path.links), other)
+        for other, path in paths_from(topology, id, PathType.NODE).items()
+        if topology.device(other).kind is Kind.CPU
+    ]
+    return min(near)[2] if near else None
+
+
+def host_of(topology: Topology, member: str) -> str:
+    """The host of a device, or a host itself."""
+    return (member in topology.graph and topology.device(member).host) or member
+
+
+def levels(topology: Topology) -> list[Level]:
+    """The levels of the machine, from the innermost to the outermost.
+
+    NUMA nodes, sockets, NVLink domains, hosts, and then the levels of switches: racks,
+    pods, and "level 3" and so on. One that divides as the one before is left out, but
+    NVLink domains and hosts, and one whose parts are single GPUs.
+    """
+    gpus = [gpu.id for gpu in topology.devices(Kind.GPU)]
+    members = gpus or topology.hosts
+    host = {m: host_of(topology, m) for m in members}
+    found = []
+    if gpus:
+        numa = {gpu: numa_of(topology, gpu) or host[gpu] for gpu in gpus}
+        sockets = {cpu.id: _socket(cpu.host, cpu) for cpu in topology.devices(Kind.CPU)}
+        domains = {g: part[0] for part in fast_domains(topology) for g in part}
+        found.append(("numa", numa))
+        found.append(("socket", {g: sockets.get(numa[g], numa[g]) for g in gpus}))
+        found.append(("nvlink", domains))
+    found.append(("host", host))
+    names = ("rack", "pod")
+    for i, switch_of in enumerate(_switch_levels(topology)):
+        name = names[i] if i < len(names) else f"level {i + 1}"
+        found.append((name, {m: switch_of.get(host[m], host[m]) for m in members}))
+    return _distinct(members, found)
+
+
+def _socket(host: str, cpu: object) -> str:
+    attributes = getattr(cpu, "attributes", {})
+    return f"{host}/socket{attributes.get('socket', attributes.get('numa', cpu))}"
+
+
+def _distinct(
+    members: list[str], found: list[tuple[str, dict[str, str]]]
+) -> list[Level]:
+    """The partitions by these labels, without those that repeat the one before."""
+    result: list[Level] = []
+    for name, label in found:
+        parts: dict[str, list[str]] = defaultdict(list)
+        for member in members:
+            parts[label[member]].append(member)
+        level = Level(name, tuple(tuple(part) for part in parts.values()))
+        if len(level.parts) == len(members) and name != "host":
+            continue
+        new = not result or level.parts != result[-1].parts
+        if new or name in ("nvlink", "host"):
+            result.append(level)
+    return result
+
+
+def _switch_levels(topology: Topology) -> list[dict[str, str]]:
+    """For each level of switches, the first switch above each host."""
+    above: dict[str, str] = {}
+    for link in topology.links:
+        if link.kind is LinkKind.NETWORK:
+            for end in link.ends:
+                device, other = topology.device(end), topology.device(link.other(end))
+                if other.kind is Kind.SWITCH and device.kind is not Kind.SWITCH:
+                    above.setdefault(device.host or device.id, other.id)
+    result = []
+    distance = distance_from_hosts(topology)
+    while above:
+        result.append(dict(above))
+        above = {
+            host: up
+            for host, switch in above.items()
+            if (up := _upward(topology, switch, distance)) is not None
+        }
+    return [
+        level for level in result if len(set(level.values())) < len(level)
+    ] or result
+
+
+def distance_from_hosts(topology: Topology) -> dict[str, int]:
+    """How many links each switch is away from the nearest host."""
+    leaves = [d.id for d in topology.devices() if d.kind is not Kind.SWITCH]
+    if not leaves:
+        return {}
+    graph = nx.Graph(topology.graph)
+    lengths = nx.multi_source_dijkstra_path_length(graph, set(leaves))
+    return {id: int(length) for id, length in lengths.items()}
+
+
+def _upward(topology: Topology, switch: str, distance: dict[str, int]) -> str | None:
+    """The first switch that is further from the hosts."""
+    higher = [
+        link.other(switch)
+        for link in topology.links_of(switch)
+        if distance.get(link.other(switch), 0) > distance.get(switch, 0)
+    ]
+    return min(higher, default=None)

@@ -1,0 +1,89 @@
+"""Lists of names with ranges: ``node[01-03,7]`` is node01, node02, node03 and node7."""
+
+import re
+
+from collalgo.errors import TopologyError
+
+#: No list stands for more names than this.
+LONGEST = 200_000
+
+_RANGES = re.compile(r"\[([0-9,\- ]*)\]")
+
+
+def expand(text: str) -> list[str]:
+    """The names of a list; commas separate, brackets hold ranges, zeros are kept.
+
+    >>> expand("node[01-03,7],spare")
+    ['node01', 'node02', 'node03', 'node7', 'spare']
+    >>> expand("r[1-2]n[0-1]")
+    ['r1n0', 'r1n1', 'r2n0', 'r2n1']
+    """
+    names: list[str] = []
+    for word in re.split(r",(?![^\[]*\])", text):
+        if word.strip():
+            names += _words(word.strip(), LONGEST - len(names))
+    return names
+
+
+def _words(word: str, room: int) -> list[str]:
+    names = [""]
+    for i, part in enumerate(_RANGES.split(word)):
+        numbers = _numbers(part, word, room) if i % 2 else [part]
+        if len(names) * len(numbers) > room:
+            raise TopologyError(f"{word[:60]!r} stands for more than {LONGEST} names")
+        names = [name + number for name in names for number in numbers]
+    if re.search(r"[\[\]]", names[0] if names else "["):
+        raise TopologyError(f"{word[:60]!r}: its brackets hold no ranges of numbers")
+    return names
+
+
+def _numbers(ranges: str, word: str, room: int) -> list[str]:
+    numbers: list[str] = []
+    for piece in ranges.split(","):
+        found = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", piece)
+        if found is None:
+            raise TopologyError(f"{word[:60]!r}: {piece[:20]!r} is no range of numbers")
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last < first or last - first >= room:
+            raise TopologyError(
+                f"{word[:60]!r}: a range from {first} to {last} is empty or too long"
+            )
+        width = len(found[1])
+        numbers += [str(n).zfill(width) for n in range(first, last + 1)]
+    return numbers
+
+
+def fold(names: list[str]) -> str:
+    """A short form of names that differ by a number at their end.
+
+    >>> fold(["gpu0", "gpu1", "gpu2", "nic0"])
+    'gpu[0-2],nic0'
+    """
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and _follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return ",".join(_run(run) for run in runs)
+
+
+def _split(name: str) -> tuple[str, str]:
+    found = re.fullmatch(r"(.*?)(\d{0,9})", name, re.DOTALL)
+    return (found[1], found[2]) if found else (name, "")
+
+
+def _follows(name: str, other: str) -> bool:
+    (stem, number), (next_stem, next_number) = _split(name), _split(other)
+    return (
+        stem == next_stem
+        and bool(number and next_number)
+        and str(int(number) + 1).zfill(len(number)) == next_number
+    )
+
+
+def _run(run: list[str]) -> str:
+    if len(run) == 1:
+        return run[0]
+    (stem, first), (_, last) = _split(run[0]), _split(run[-1])
+    return f"{stem}[{first}-{last}]"

@@ -1,0 +1,259 @@
+"""The graph of a machine or a cluster."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology.elements import (
+    FAST,
+    Device,
+    Kind,
+    Link,
+    LinkKind,
+    check,
+    together,
+)
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["FAST", "LARGEST", "Device", "Kind", "Link", "LinkKind", "Topology"]
+
+#: No more devices or links than this are taken from anywhere.
+LARGEST = 1_000_000
+
+
+class Topology:
+    """Devices and links.
+
+    Attributes
+    ----------
+    name : str
+        What the machine is called.
+    source : str
+        Where this was read, or how it was built or detected.
+    graph : networkx.MultiGraph
+        Nodes are ids of devices with the attribute ``device``; edges have the kind of
+        link as their key and the attribute ``link``.
+    warnings : list of str
+        What looked wrong or was not known, each naming the element.
+    """
+
+    def __init__(self, name: str = "", source: str = ""):
+        import networkx as nx
+
+        self.name = name
+        self.source = source
+        self.graph: nx.MultiGraph[str] = nx.MultiGraph()
+        self.warnings: list[str] = []
+        self._wired = 0
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{len(self.devices(kind))} {kind.value}"
+            for kind in Kind
+            if self.devices(kind)
+        )
+        return (
+            f"<Topology {self.name or self.source}: {counts}; {len(self.links)} links>"
+        )
+
+    def warn(self, text: str) -> None:
+        """Note what looks wrong, once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    # ---- building
+
+    def add(
+        self, id: str, kind: Kind, *, host: str = "", name: str = "", **attributes: Any
+    ) -> str:
+        """Add a device: its id, which differs from the one given if that is taken.
+
+        Spaces, commas and brackets, which have a meaning in lists, become underscores.
+        """
+        if len(self.graph) >= LARGEST:
+            raise TopologyError(f"{self.source}: more than {LARGEST} devices")
+        id = re.sub(r"[\s,\[\]]+", "_", id)
+        unique, n = id, 1
+        while unique in self.graph:
+            n += 1
+            unique = f"{id}#{n}"
+        if n > 1:
+            self.warn(f"{id} occurs more than once; the new one is {unique}")
+        known = {key: value for key, value in attributes.items() if value is not None}
+        device = Device(unique, Kind(kind), host, name, known)
+        self.graph.add_node(unique, device=device)
+        return unique
+
+    def link(
+        self,
+        a: str,
+        b: str,
+        kind: LinkKind,
+        bandwidth: float | None = None,
+        *,
+        count: int = 1,
+        latency: float | None = None,
+        assumed: tuple[str, ...] = (),
+    ) -> None:
+        """Link two devices; cables of a kind that is there already add up.
+
+        Parameters
+        ----------
+        a, b
+            Ids of devices.
+        kind
+            Of the link.
+        bandwidth
+            GB/s in each direction, of all ``count`` cables together.
+        count
+            How many cables.
+        latency
+            Seconds.
+        assumed
+            What of this nobody has said.
+
+        Raises
+        ------
+        TopologyError
+            If an end is unknown or a number is none that a link can have.
+        """
+        kind = LinkKind(kind)
+        for end in (a, b):
+            if end not in self.graph:
+                raise TopologyError(f"{kind.value} {a} - {b}: there is no device {end}")
+        if a == b:
+            self.warn(f"{kind.value} {a} - {b}: a link to itself is left out")
+            return
+        new = Link((a, b), kind, bandwidth, count, latency, assumed)
+        check(new)
+        if self.graph.has_edge(a, b, kind):
+            new = together(self.graph.edges[a, b, kind]["link"], new)
+        elif self._wired >= LARGEST:  # the graph would count them all, every time
+            raise TopologyError(f"{self.source}: more than {LARGEST} links")
+        self._wired += 1
+        self.graph.add_edge(a, b, key=kind, link=new)
+
+    def include(
+        self, other: "Topology", rename: "dict[str, str] | None" = None
+    ) -> None:
+        """Add all of another topology, with its hosts under other names."""
+        names = rename or {}
+        ids: dict[str, str] = {}
+        for device in other.devices():
+            host = names.get(device.host, device.host)
+            id = device.id
+            if device.host and id.startswith(f"{device.host}/"):
+                id = host + id[len(device.host) :]
+            elif id in names:
+                id = names[id]
+            ids[device.id] = self.add(
+                id, device.kind, host=host, name=device.name, **device.attributes
+            )
+        for link in other.links:
+            self.link(
+                ids[link.ends[0]],
+                ids[link.ends[1]],
+                link.kind,
+                link.bandwidth,
+                count=link.count,
+                latency=link.latency,
+                assumed=link.assumed,
+            )
+        for text in other.warnings:
+            self.warn(text)
+
+    # ---- looking
+
+    def device(self, id: str) -> Device:
+        """The device of an id."""
+        try:
+            found: Device = self.graph.nodes[id]["device"]
+        except KeyError:
+            raise TopologyError(f"{self.name}: there is no device {id!r}") from None
+        return found
+
+    def devices(self, *kinds: Kind | str, host: str | None = None) -> list[Device]:
+        """All devices, or those of some kinds or of a host, in the order of adding."""
+        wanted = {Kind(kind) for kind in kinds} or set(Kind)
+        found: list[Device] = [data["device"] for data in self.graph.nodes.values()]
+        return [
+            device
+            for device in found
+            if device.kind in wanted and host in (None, device.host)
+        ]
+
+    @property
+    def links(self) -> list[Link]:
+        """All links."""
+        return [data["link"] for data in self.graph.edges.values()]
+
+    def links_of(self, id: str) -> Iterator[Link]:
+        """The links of a device."""
+        for _, _, data in self.graph.edges(id, data=True):
+            yield data["link"]
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names of the hosts, whether their insides are known or not."""
+        names = [d.id if d.kind is Kind.HOST else d.host for d in self.devices()]
+        return [name for name in dict.fromkeys(names) if name]
+
+    # ---- making
+
+    @classmethod
+    def load(cls, name: str, **parameters: Any) -> "Topology":
+        """Build a machine of the collection, or a fabric of several.
+
+        Parameters
+        ----------
+        name
+            A preset of ``collalgo topo list``, as ``dgx1v``, or a fabric, as ``torus``.
+        **parameters
+            ``hosts``, ``nics`` and the speeds of links in GB/s, as ``nvlink=25.0``.
+
+        Examples
+        --------
+        >>> from collalgo import Topology
+        >>> machine = Topology.load("dgx1v", nvlink=25.0)
+        >>> len(machine.devices("gpu"))
+        8
+        """
+        from collalgo.topology.presets import load
+
+        return load(name, **parameters)
+
+    @classmethod
+    def read(cls, path: Any) -> "Topology":
+        """Read a file of any of the formats that are known; its content tells which.
+
+        Raises
+        ------
+        TopologyError
+            If it is of no format that is known, or wrong, or too large.
+        """
+        from collalgo.topology.readers import read
+
+        return read(path)
+
+    @classmethod
+    def detect(cls) -> "Topology":
+        """The machine that this process runs on."""
+        from collalgo.topology.detect import detect
+
+        return detect()
+
+    @classmethod
+    def of(cls, comm: Any = None) -> "Topology":
+        """The machines of all ranks of a communicator, as one graph; all must call."""
+        from collalgo.topology.detect import of
+
+        return of(comm)
+
+    def write(self, path: Any) -> None:
+        """Write the project's own format, as YAML or, by the name, as JSON."""
+        from collalgo.topology.exchange import write
+
+        write(self, path)

@@ -1,0 +1,79 @@
+"""In which order ranks should stand in a ring, in a torus, and along rails.
+
+Every order is a list of ids of GPUs (of hosts, where no GPUs are known); the rank of a
+device is its place in it.
+"""
+
+from collections import defaultdict
+
+from collalgo.topology.affinity import assignment, rails
+from collalgo.topology.domains import host_of, levels
+from collalgo.topology.model import Kind, Topology
+from collalgo.topology.rings import rings
+
+
+def host_order(topology: Topology) -> list[str]:
+    """The hosts, those that share a switch next to each other, level by level."""
+    hosts = topology.hosts
+    place: dict[str, tuple[int, ...]] = dict.fromkeys(hosts, ())
+    for level in reversed(levels(topology)):
+        if level.name in ("numa", "socket", "nvlink", "host"):
+            continue
+        for i, part in enumerate(level.parts):
+            for member in part:
+                host = host_of(topology, member)
+                place[host] = (*place[host], i) if len(place[host]) < 9 else place[host]
+    return sorted(hosts, key=lambda host: (place[host], hosts.index(host)))
+
+
+def ring_order(topology: Topology) -> list[str]:
+    """The order for a ring: along the fastest ring of each host, host after host."""
+    return [gpu for host in host_order(topology) for gpu in _inside(topology, host)]
+
+
+def torus_order(topology: Topology) -> list[list[str]]:
+    """Rows and columns for a 2D torus: a row for each host, along its fastest ring.
+
+    Columns join the GPUs of the same place on all hosts, so that with a NIC for each
+    GPU a column keeps to one rail. Hosts of unequal size give rows of unequal length.
+    """
+    return [_inside(topology, host) for host in host_order(topology)]
+
+
+def rail_order(topology: Topology, rail: int = 0) -> list[str]:
+    """The order for a ring that goes from host to host along a rail.
+
+    The ring of a host begins at the GPU that owns the NIC of the rail; every other host
+    is walked backwards, so that both sides of each crossing use one rail.
+    """
+    groups = rails(topology)
+    on_rail = set(groups[rail % len(groups)]) if groups else set()
+    owners = {
+        gpu for gpu, nics in assignment(topology).items() if on_rail.intersection(nics)
+    }
+    order: list[str] = []
+    for i, host in enumerate(host_order(topology)):
+        ring = _inside(topology, host)
+        start = next((k for k, gpu in enumerate(ring) if gpu in owners), 0)
+        ring = ring[start:] + ring[:start]
+        order += ring[::-1] if i % 2 else ring
+    return order
+
+
+def _inside(topology: Topology, host: str) -> list[str]:
+    """The GPUs of a host along its fastest ring; the host itself if it has none."""
+    gpus = [gpu.id for gpu in topology.devices(Kind.GPU, host=host)]
+    if not gpus:
+        return [host]
+    found = rings(topology, tuple(gpus))
+    return list(found[0].order) if found else _by_numa(topology, gpus)
+
+
+def _by_numa(topology: Topology, gpus: list[str]) -> list[str]:
+    """GPUs without NVLink: those of a PCIe switch or NUMA node next to each other."""
+    parts: dict[str, tuple[int, ...]] = defaultdict(tuple)
+    for level in reversed(levels(topology)):
+        for i, part in enumerate(level.parts):
+            for member in part:
+                parts[member] = (*parts[member], i)
+    return sorted(gpus, key=lambda gpu: (parts[gpu], gpus.index(gpu)))

@@ -1,0 +1,233 @@
+"""How two devices reach each other: the kind of the path, and its bottleneck.
+
+The kinds and their order are those of ``nvidia-smi topo -m`` and of NCCL: a better kind
+beats more bandwidth, more bandwidth beats fewer links.
+"""
+
+import math
+from collections import deque
+from enum import IntEnum
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import NamedTuple
+
+from collalgo.errors import TopologyError
+from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
+
+
+class PathType(IntEnum):
+    """What a path passes, from the best to the worst."""
+
+    LOC = 0  #: nothing: the same device
+    NVL = 1  #: NVLink or xGMI, directly or through NVSwitches
+    NVB = 2  #: two such links, through another GPU
+    C2C = 3  #: the link of a GPU to its own CPU
+    PIX = 4  #: one PCIe switch at most
+    PXB = 5  #: several PCIe switches, no CPU
+    PHB = 6  #: the host bridge of a CPU
+    NODE = 7  #: several host bridges of one NUMA node
+    SYS = 8  #: several NUMA nodes
+    NET = 9  #: the network
+    DIS = 10  #: there is no path
+
+
+class Path(NamedTuple):
+    """A path between two devices.
+
+    ``bandwidth`` is that of the narrowest link in GB/s in each direction, None where a
+    link is not known; ``devices`` are the ids on the way, both ends included.
+    """
+
+    type: PathType
+    bandwidth: float | None
+    devices: tuple[str, ...]
+    links: tuple[Link, ...]
+
+
+def best_path(topology: Topology, a: str, b: str) -> Path:
+    """The best path from one device to another; of type ``DIS`` if there is none.
+
+    Parameters
+    ----------
+    topology
+        The machine.
+    a, b
+        Ids of devices.
+
+    Raises
+    ------
+    TopologyError
+        If there is no such device.
+    """
+    topology.device(b)
+    return paths_from(topology, a).get(b, Path(PathType.DIS, 0.0, (), ()))
+
+
+def paths_from(
+    topology: Topology, source: str, worst: PathType = PathType.NET
+) -> dict[str, Path]:
+    """The best path to every device, if it is none worse than ``worst``."""
+    topology.device(source)
+    found = {source: Path(PathType.LOC, math.inf, (source,), ())}
+    for limit in PathType:
+        if limit > worst:
+            break
+        if limit is PathType.NVB:
+            found.update(_through_a_gpu(topology, source, found))
+        widths = _widest(topology, source, limit)
+        new = {id: width for id, width in widths.items() if id not in found}
+        for width in set(new.values()):
+            before = _fewest_links(topology, source, limit, width)
+            for id in (id for id in new if new[id] == width):
+                found[id] = _along(limit, _route(before, id), topology)
+    return found
+
+
+def link_type(topology: Topology, link: Link) -> PathType:
+    """The best type that a path over a link can have."""
+    if link.kind in FAST:
+        return PathType.NVL
+    if link.kind is LinkKind.PCIE:
+        return _pcie_type({topology.device(end).kind for end in link.ends})
+    return {
+        LinkKind.C2C: PathType.C2C,
+        LinkKind.SMP: PathType.SYS,
+        LinkKind.NETWORK: PathType.NET,
+    }[link.kind]
+
+
+def _pcie_type(kinds: set[Kind]) -> PathType:
+    if kinds == {Kind.ROOT, Kind.CPU}:
+        return PathType.NODE
+    if kinds & {Kind.ROOT, Kind.CPU}:
+        return PathType.PHB
+    return PathType.PXB if kinds == {Kind.PCI} else PathType.PIX
+
+
+def _relays(device: Device, limit: PathType) -> bool:
+    """Whether paths up to a type may pass a device."""
+    if device.kind is Kind.NIC:
+        return limit is PathType.NET
+    if device.kind in (Kind.CPU, Kind.ROOT):
+        return limit >= PathType.PHB
+    return device.kind not in (Kind.GPU, Kind.HOST)
+
+
+def _onward(
+    topology: Topology, id: str, source: str, limit: PathType
+) -> list[tuple[str, Link]]:
+    """The links by which a path up to a type can go on from a device."""
+    if id != source and not _relays(topology.device(id), limit):
+        return []
+    return [
+        (link.other(id), link)
+        for link in topology.links_of(id)
+        if link_type(topology, link) <= limit
+    ]
+
+
+def _width(link: Link) -> float:
+    return math.inf if link.bandwidth is None else link.bandwidth
+
+
+def _widest(topology: Topology, source: str, limit: PathType) -> dict[str, float]:
+    """The bottleneck of the widest path to each device, by a search for the widest."""
+    best: dict[str, float] = {}
+    queue = [(-math.inf, source)]
+    while queue:
+        width, id = heappop(queue)
+        if id in best:
+            continue
+        best[id] = -width
+        for other, link in _onward(topology, id, source, limit):
+            if other not in best:
+                heappush(queue, (max(width, -_width(link)), other))
+    return best
+
+
+def _fewest_links(
+    topology: Topology, source: str, limit: PathType, width: float
+) -> dict[str, str]:
+    """For each device its predecessor on a shortest path of at least some width."""
+    before = {source: source}
+    queue = deque([source])
+    while queue:
+        id = queue.popleft()
+        for other, link in _onward(topology, id, source, limit):
+            if other not in before and _width(link) >= width:
+                before[other] = id
+                queue.append(other)
+    return before
+
+
+def _route(before: dict[str, str], id: str) -> list[str]:
+    route = [id]
+    while before[route[-1]] != route[-1]:
+        route.append(before[route[-1]])
+    return route[::-1]
+
+
+def _along(limit: PathType, route: list[str], topology: Topology) -> Path:
+    """The path along a route, by the widest link of each pair that it may take."""
+    links = tuple(
+        max(
+            (
+                link
+                for link in topology.links_of(a)
+                if link.other(a) == b and link_type(topology, link) <= limit
+            ),
+            key=_width,
+        )
+        for a, b in pairwise(route)
+    )
+    widths = [link.bandwidth for link in links]
+    narrowest = None if None in widths else min(w for w in widths if w is not None)
+    return Path(limit, narrowest, tuple(route), links)
+
+
+def _through_a_gpu(
+    topology: Topology, source: str, found: dict[str, Path]
+) -> dict[str, Path]:
+    """Paths of two NVLinks or xGMI links through another GPU, which lends them."""
+    if topology.device(source).kind is not Kind.GPU:
+        return {}
+    best: dict[str, Path] = {}
+    for first in _fast_to_gpus(topology, source):
+        middle = first.other(source)
+        for second in _fast_to_gpus(topology, middle):
+            path = _joined(source, first, second)
+            id = path.devices[-1]
+            if id not in found and (
+                id not in best or (path.bandwidth or 0) > (best[id].bandwidth or 0)
+            ):
+                best[id] = path
+    return best
+
+
+def _fast_to_gpus(topology: Topology, id: str) -> list[Link]:
+    return [
+        link
+        for link in topology.links_of(id)
+        if link.kind in FAST and topology.device(link.other(id)).kind is Kind.GPU
+    ]
+
+
+def _joined(source: str, first: Link, second: Link) -> Path:
+    middle = first.other(source)
+    widths = (first.bandwidth, second.bandwidth)
+    narrowest = None if None in widths else min(w for w in widths if w is not None)
+    route = (source, middle, second.other(middle))
+    return Path(PathType.NVB, narrowest, route, (first, second))
+
+
+def matrix(topology: Topology, ids: list[str]) -> list[list[Path]]:
+    """The best paths between all pairs of some devices."""
+    rows = []
+    for a in ids:
+        paths = paths_from(topology, a)
+        missing = [b for b in ids if b not in topology.graph]
+        if missing:
+            raise TopologyError(f"{topology.name}: there is no device {missing[0]!r}")
+        nowhere = Path(PathType.DIS, 0.0, (), ())
+        rows.append([paths.get(b, nowhere) for b in ids])
+    return rows

@@ -1,0 +1,43 @@
+"""Tell what cannot be right in a topology that has been read."""
+
+from collalgo.topology.model import Kind, Link, LinkKind, Topology
+
+#: GB/s in each direction that no cable, and no bundle sold as one, carries today.
+MOST = {
+    LinkKind.NVLINK: 1000.0,
+    LinkKind.XGMI: 1000.0,
+    LinkKind.C2C: 1000.0,
+    LinkKind.PCIE: 260.0,
+    LinkKind.SMP: 1000.0,
+    LinkKind.NETWORK: 1000.0,
+}
+
+#: The same for the port of a NIC.
+MOST_OF_PORT = 400.0
+
+
+def review(topology: Topology) -> None:
+    """Add warnings for speeds that are beyond any cable, and for lonely devices."""
+    for link in topology.links:
+        _review_link(topology, link)
+    for nic in topology.devices(Kind.NIC):
+        speed = nic.attributes.get("speed")
+        if speed is not None and speed > MOST_OF_PORT:
+            topology.warn(f"{nic.id}: {speed:g} GB/s is more than any port carries")
+    lonely = [id for id, degree in topology.graph.degree() if degree == 0]
+    if len(topology.graph) > 1:
+        for id in lonely[:20]:
+            topology.warn(f"{id} is linked to nothing")
+
+
+def _review_link(topology: Topology, link: Link) -> None:
+    if link.bandwidth == 0:
+        topology.warn(f"{link}: a bandwidth of 0 GB/s carries nothing")
+    elif link.bandwidth is not None and link.bandwidth / link.count > MOST[link.kind]:
+        each = link.bandwidth / link.count
+        topology.warn(
+            f"{link}: {each:g} GB/s is more than any such cable carries; "
+            "it may have been given in another unit"
+        )
+    if link.latency is not None and link.latency > 1.0:
+        topology.warn(f"{link}: a latency of {link.latency:g} s is longer than any")

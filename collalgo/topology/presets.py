@@ -1,0 +1,162 @@
+"""Machines of the collection and fabrics by name, alone or several joined by a CLOS."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology import fabrics
+from collalgo.topology.exchange import build
+from collalgo.topology.fabrics import Cable
+from collalgo.topology.model import Kind, LinkKind, Topology
+
+#: Fabrics and what they are made of, with defaults; ``bandwidth`` and ``latency`` too.
+FABRICS: dict[str, tuple[Callable[..., Topology], dict[str, Any]]] = {
+    "torus": (fabrics.torus, {"dims": (4, 4)}),
+    "mesh": (fabrics.mesh, {"dims": (4, 4)}),
+    "hypercube": (fabrics.hypercube, {"dimensions": 3}),
+    "fully_connected": (fabrics.fully_connected, {"hosts": 8}),
+    "fat_tree": (fabrics.fat_tree, {"k": 4, "oversubscription": 1.0}),
+    "dragonfly": (fabrics.dragonfly, {"groups": 5, "routers": 4, "hosts": 2}),
+}
+
+#: What every machine takes besides the speeds in its file.
+JOINING = ("hosts", "nics", "rail", "hosts_per_leaf", "oversubscription", "virtual")
+
+
+def names() -> list[str]:
+    """All that :func:`load` can build."""
+    return [*machines(), *FABRICS]
+
+
+@cache
+def machines() -> dict[str, str]:
+    """The machines of the collection, each with what its file says about it."""
+    files = resources.files("collalgo.topologies").iterdir()
+    stems = sorted(
+        f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")
+    )
+    return {stem: str(_document(stem)["about"]) for stem in stems}
+
+
+@cache
+def _document(name: str) -> dict[str, Any]:
+    import yaml
+
+    file = resources.files("collalgo.topologies") / f"{name}.yaml"
+    document: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return document
+
+
+def load(name: str, **parameters: Any) -> Topology:
+    """Build a machine or a fabric.
+
+    Parameters
+    ----------
+    name
+        One of :func:`names`.
+    **parameters
+        Of a machine: the speeds that its file lists, in GB/s in each direction, and
+
+        - ``hosts``: how many, joined by a CLOS of two levels if more than one;
+        - ``nics``: how many of the NICs each host keeps, taken evenly;
+        - ``rail``: whether the CLOS is rail-optimised;
+        - ``hosts_per_leaf``, ``oversubscription``: see ``fabrics.leaf_spine``;
+        - ``virtual``: whether PCIe switches are hidden, as in many virtual machines.
+
+        Of a fabric: those of its function, ``bandwidth`` and ``latency``.
+
+    Raises
+    ------
+    TopologyError
+        If there is no such name or parameter; the message lists those there are.
+    """
+    if name in FABRICS:
+        return _fabric(name, parameters)
+    if name not in machines():
+        raise TopologyError(f"no topology {name!r}; choose one of {', '.join(names())}")
+    joining = {key: parameters.pop(key) for key in JOINING if key in parameters}
+    values = _document(name).get("parameters", {})
+    unknown = sorted(set(parameters) - set(values))
+    if unknown:
+        raise TopologyError(
+            f"{name} has no parameter {unknown[0]!r}; it has "
+            f"{', '.join([*values, *JOINING])}"
+        )
+    machine = build(_document(name), {k: float(v) for k, v in parameters.items()})
+    speed = float(parameters.get("nic", values.get("nic", 12.5)))
+    for nic in machine.devices(Kind.NIC):
+        nic.attributes["speed"] = speed
+    return _cluster(machine, speed, **joining)
+
+
+def _fabric(name: str, parameters: dict[str, Any]) -> Topology:
+    function, defaults = FABRICS[name]
+    known = {**defaults, "bandwidth": 12.5, "latency": None}
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        raise TopologyError(
+            f"{name} has no parameter {unknown[0]!r}; it has {', '.join(known)}"
+        )
+    values = known | parameters
+    cable = Cable(values.pop("bandwidth"), values.pop("latency"))
+    return function(**values, cable=cable)
+
+
+def _cluster(
+    machine: Topology,
+    speed: float,
+    hosts: int = 1,
+    nics: int | None = None,
+    rail: bool = False,
+    virtual: bool = False,
+    **clos: Any,
+) -> Topology:
+    """So many of a machine with so many NICs each, joined by a CLOS."""
+    if hosts < 1:
+        raise TopologyError(f"{machine.name}: hosts={hosts!r} must be a number from 1")
+    if nics is not None:
+        _keep_nics(machine, nics)
+    if virtual:
+        _hide_switches(machine)
+    if hosts == 1:
+        return machine
+    cluster = Topology(f"{hosts} x {machine.name}", machine.source)
+    each = machine.hosts
+    for i in range(hosts):
+        new = {old: f"host{i * len(each) + k}" for k, old in enumerate(each)}
+        fabric = [d.id for d in machine.devices() if not d.host]
+        cluster.include(machine, new | {id: f"rack{i}/{id}" for id in fabric})
+    ports = [[n.id for n in cluster.devices(Kind.NIC, host=h)] for h in cluster.hosts]
+    fabrics.leaf_spine(cluster, ports, Cable(speed), rail=rail, **clos)
+    return cluster
+
+
+def _keep_nics(machine: Topology, count: int) -> None:
+    """Keep so many NICs of each host, evenly from the first to the last."""
+    for host in machine.hosts:
+        nics = [nic.id for nic in machine.devices(Kind.NIC, host=host)]
+        if not 0 <= count <= len(nics):
+            raise TopologyError(
+                f"{machine.name}: nics={count}, but a host has 0 to {len(nics)}"
+            )
+        kept = {nics[i * len(nics) // count] for i in range(count)}
+        machine.graph.remove_nodes_from(set(nics) - kept)
+
+
+def _hide_switches(machine: Topology) -> None:
+    """Link what is below PCIe switches to the CPU, as a hypervisor shows it."""
+    for switch in machine.devices(Kind.PCI):
+        up, down = _around(machine, switch.id)
+        for other in down:
+            for link in list(machine.links_of(switch.id)):
+                if link.other(switch.id) == other:
+                    machine.link(other, up[0], LinkKind.PCIE, link.bandwidth)
+        machine.graph.remove_node(switch.id)
+
+
+def _around(machine: Topology, switch: str) -> tuple[Sequence[str], Sequence[str]]:
+    others = [link.other(switch) for link in machine.links_of(switch)]
+    up = [id for id in others if machine.device(id).kind in (Kind.CPU, Kind.ROOT)]
+    return up, [id for id in others if id not in up]

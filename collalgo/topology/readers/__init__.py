@@ -1,0 +1,121 @@
+"""Read the topology files that people have; their content tells which format it is.
+
+Every format is a module with two functions: ``recognises(text)`` looks at the beginning
+of a file, ``parse(text, topology)`` fills a topology. Files are untrusted: their size,
+depth and numbers have limits, nothing in them is run or fetched.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology.model import Topology
+from collalgo.topology.plausible import review
+
+#: The largest file that is read, and the longest line, in characters.
+LARGEST_FILE = 32 << 20
+LONGEST_LINE = 1 << 20
+
+#: The formats in the order in which they are tried, the most telling first.
+FORMATS = {
+    "nccl_xml": "NCCL or RCCL system XML",
+    "nccl_graph": "NCCL graph XML",
+    "hwloc": "hwloc XML",
+    "simgrid": "SimGrid platform XML",
+    "graphml": "GraphML",
+    "own": "collalgo topology",
+    "slurm_yaml": "Slurm topology.yaml",
+    "kueue": "Kueue Topology and Kubernetes nodes",
+    "topograph": "topograph model",
+    "astra_sim": "ASTRA-sim network",
+    "taccl": "TACCL topology",
+    "netq": "NetQ topology graph",
+    "jgf": "JSON Graph Format",
+    "amd_smi": "amd-smi topology",
+    "rocm_smi": "rocm-smi --showtopo",
+    "nvidia_smi": "nvidia-smi topo -m",
+    "infiniband": "ibnetdiscover output or ibsim net",
+    "torus_2qos": "OpenSM torus-2QoS.conf",
+    "slurm_conf": "Slurm topology.conf",
+    "htsim": "htsim topology",
+    "lspci": "lspci -PP output",
+    "link_list": "ns-3 or SimAI link list",
+}
+
+#: What a malformed file may raise in a reader that did not think of it.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
+             ValueError)  # fmt: skip
+
+
+def read(path: Any) -> Topology:
+    """Read a file of any known format.
+
+    Raises
+    ------
+    TopologyError
+        If the file is of no known format, or wrong, or larger than the limits.
+    OSError
+        If it cannot be opened.
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        data = file.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise TopologyError(f"{path}: more than {LARGEST_FILE >> 20} MiB")
+    return parse(data.decode("utf-8", errors="replace"), path.name)
+
+
+def parse(text: str, source: str) -> Topology:
+    """The topology that a text describes; see :func:`read`.
+
+    Parameters
+    ----------
+    text
+        The content of a file.
+    source
+        What to call it.
+    """
+    _check_lines(text, source)
+    name = recognise(text)
+    if name is None:
+        raise TopologyError(
+            f"{source}: this is none of the formats that are known: "
+            f"{', '.join(FORMATS.values())}"
+        )
+    topology = Topology(Path(source).stem, f"{source} ({FORMATS[name]})")
+    try:
+        topology = _module(name).parse(text, topology) or topology
+    except TopologyError as error:
+        raise TopologyError(f"{source}: {error}") from error
+    except MALFORMED as error:
+        raise TopologyError(f"{source}: no valid {FORMATS[name]}: {error}") from error
+    if not topology.devices():
+        raise TopologyError(f"{source}: this {FORMATS[name]} names no devices")
+    review(topology)
+    return topology
+
+
+def recognise(text: str) -> str | None:
+    """The name of the format, in :data:`FORMATS`, or None."""
+    for name in FORMATS:
+        try:
+            if _module(name).recognises(text):
+                return name
+        except MALFORMED:
+            continue
+    return None
+
+
+def _module(name: str) -> Any:
+    return import_module(f"collalgo.topology.readers.{name}")
+
+
+def _check_lines(text: str, source: str) -> None:
+    longest = max(map(len, text.splitlines()), default=0)
+    if longest > LONGEST_LINE:
+        raise TopologyError(f"{source}: a line of {longest} characters is too long")
+    if "\0" in text:
+        raise TopologyError(f"{source}: this is no text file")
+    if not text.strip():
+        raise TopologyError(f"{source}: the file is empty")

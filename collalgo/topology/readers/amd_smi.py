@@ -1,0 +1,76 @@
+"""The tables of ``amd-smi topology``: links between GPUs, which bus ids name."""
+
+import re
+
+from collalgo.errors import TopologyError
+from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.readers.matrix import Table, plain, table, words
+from collalgo.topology.readers.text import number
+
+BUSID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$", re.IGNORECASE)
+
+
+def recognises(text: str) -> bool:
+    """Headings of tables as this tool prints them."""
+    return bool(re.search(r"^\s*(LINK TYPE|ACCESS|HOPS|CACHE COHERANCY) TABLE:", text,
+                          re.MULTILINE))  # fmt: skip
+
+
+def parse(text: str, topology: Topology) -> None:
+    """Fill a topology from the tables."""
+    tables = _tables(plain(text))
+    if "LINK TYPE" not in tables:
+        raise TopologyError(
+            f"there are tables of {', '.join(tables)}, which tell what GPUs can "
+            "do, but none of LINK TYPE, which tells how they are linked"
+        )
+    types = tables["LINK TYPE"]
+    ids = {
+        busid: topology.add(f"host0/gpu{i}", Kind.GPU, host="host0", busid=busid)
+        for i, busid in enumerate(types.labels)
+    }
+    cpu = None
+    for i, a in enumerate(types.labels):
+        for b in types.labels[:i]:
+            if types.cells[a][b] == "XGMI":
+                _xgmi(topology, tables, (ids[b], ids[a]), (b, a))
+            elif types.cells[a][b] == "PCIE":
+                cpu = cpu or topology.add("host0/cpu0", Kind.CPU, host="host0")
+    if cpu:
+        topology.warn(
+            "PCIE does not tell switches from CPUs: all GPUs are put at one CPU"
+        )
+        for id in ids.values():
+            topology.link(id, cpu, LinkKind.PCIE)
+
+
+def _tables(lines: list[str]) -> dict[str, Table]:
+    tables: dict[str, Table] = {}
+    for i, line in enumerate(lines):
+        title = re.match(r"\s*([A-Z\- ]{3,30}) TABLE:$", line)
+        if title:
+            end = next((k for k in range(i + 1, len(lines)) if not lines[k].strip()),
+                       len(lines))  # fmt: skip
+            labels = words(lines[i + 1]) if i + 1 < len(lines) else []
+            if labels and all(BUSID.match(label) for label in labels):
+                tables[title[1].strip()] = table(labels, lines[i + 2 : end])
+    return tables
+
+
+def _xgmi(
+    topology: Topology,
+    tables: dict[str, Table],
+    ends: tuple[str, str],
+    labels: tuple[str, str],
+) -> None:
+    a, b = labels
+    hops = tables["HOPS"].cells[a][b] if "HOPS" in tables else "1"
+    if hops != "1":  # through another GPU
+        return
+    bandwidth = None
+    if "NUMA BW" in tables:
+        cell = tables["NUMA BW"].cells[a][b]
+        range_of = re.fullmatch(r"(\d+)-(\d+)", cell)
+        if range_of and int(range_of[2]):
+            bandwidth = number(range_of[2], f"{ends[0]} - {ends[1]} NUMA BW") / 1000
+    topology.link(*ends, LinkKind.XGMI, bandwidth)

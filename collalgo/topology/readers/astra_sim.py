@@ -1,0 +1,84 @@
+"""Networks of ASTRA-sim's analytical backend: a grid whose dimensions differ."""
+
+import math
+from itertools import combinations, pairwise
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology.fabrics import Cable, star, wire
+from collalgo.topology.model import Kind, Topology
+from collalgo.topology.readers.text import integer, mappings, number
+
+KINDS = ("Ring", "Switch", "FullyConnected")
+LISTS = ("topology", "npus_count", "bandwidth", "latency")
+
+#: No network has more NPUs than this.
+LARGEST = 100_000
+
+
+def recognises(text: str) -> bool:
+    """Parallel lists of kinds and counts, or the logical dimensions for ns-3."""
+    return any(
+        {"topology", "npus_count"} <= set(entry) or "logical-dims" in entry
+        for entry in mappings(text)
+    )
+
+
+def parse(text: str, topology: Topology) -> None:
+    """Fill a topology; the first dimension is the innermost."""
+    entry = mappings(text)[0]
+    if "logical-dims" in entry:
+        raise TopologyError(
+            f"logical-dims {entry['logical-dims']} only name the dimensions of a "
+            "network that is in another file: read that one"
+        )
+    kinds, counts, bandwidths, latencies = (_list(entry, key) for key in LISTS)
+    if len({len(kinds), len(counts), len(bandwidths), len(latencies)}) != 1:
+        raise TopologyError(f"the lists {', '.join(LISTS)} are of different lengths")
+    dims = [integer(n, f"npus_count {n}", 1, LARGEST) for n in counts]
+    total = math.prod(dims)
+    if total > LARGEST:
+        raise TopologyError(f"{total} NPUs are more than {LARGEST}")
+    npus = [topology.add(f"npu{i}", Kind.GPU) for i in range(total)]
+    for axis, kind in enumerate(kinds):
+        if kind not in KINDS:
+            raise TopologyError(f"{kind!r} is none of {', '.join(KINDS)}")
+        bandwidth = number(bandwidths[axis], f"bandwidth of dimension {axis}")
+        latency = number(latencies[axis], f"latency of dimension {axis}") * 1e-9
+        for i, line in enumerate(_lines(npus, dims, axis)):
+            _join(topology, line, kind, Cable(bandwidth, latency), f"switch{axis}-{i}")
+    if "Switch" in kinds:
+        topology.warn("ASTRA-sim counts the latency of a switch twice, up and down")
+
+
+def _list(entry: dict[str, Any], key: str) -> list[Any]:
+    value = entry.get(key)
+    if not isinstance(value, list) or not value:
+        raise TopologyError(f"{key} is {value!r}, not a list")
+    return value
+
+
+def _lines(npus: list[str], dims: list[int], axis: int) -> list[list[str]]:
+    """The NPUs that differ in one dimension only."""
+    stride, length = math.prod(dims[:axis]), dims[axis]
+    starts = [i for i in range(len(npus)) if i // stride % length == 0]
+    return [[npus[s + k * stride] for k in range(length)] for s in starts]
+
+
+def _join(
+    topology: Topology, line: list[str], kind: str, cable: Cable, name: str
+) -> None:
+    if len(line) < 2:
+        return
+    if kind == "Switch":
+        star(topology, line, name, cable)
+    elif kind == "FullyConnected":
+        if len(line) > 1024:
+            raise TopologyError(f"{len(line)} NPUs cannot be wired each to each")
+        for a, b in combinations(line, 2):
+            wire(topology, a, b, cable)
+    else:
+        for a, b in pairwise(line):
+            wire(topology, a, b, cable)
+        if len(line) > 2:
+            wire(topology, line[-1], line[0], cable)

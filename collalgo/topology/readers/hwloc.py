@@ -1,0 +1,176 @@
+"""The XML of hwloc (``lstopo --of xml``), of versions 1, 2 and 3.
+
+NUMA nodes become CPUs; of what is on PCIe, GPUs, NICs and NVSwitches are kept with the
+bridges above them. A bridge with a single device below is a port, not a switch.
+"""
+
+from itertools import combinations
+from typing import Any
+
+from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.readers.hwloc_distances import links_between
+from collalgo.topology.readers.text import number, root_tag, xml
+
+#: Vendors of the graphics of management controllers, which compute nothing.
+CONSOLES = ("102b", "1a03", "19a2")
+
+NVIDIA = "10de"
+
+
+def recognises(text: str) -> bool:
+    """An outermost ``topology`` that holds objects."""
+    return root_tag(text) == "topology" and "<object" in text
+
+
+def parse(text: str, topology: Topology) -> None:
+    """Fill a topology from the XML."""
+    root = xml(text)
+    machine = Machine(topology)
+    for element in root.findall("object"):
+        machine.container(element, None)
+    machine.between_cpus()
+    links_between(root, machine.by_number, topology)
+
+
+class Machine:
+    """The state of reading one file: devices by hwloc's numbers."""
+
+    def __init__(self, topology: Topology):
+        self.topology = topology
+        self.by_number: dict[str, str] = {}
+
+    def _next(self, kind: Kind) -> str:
+        return f"host0/{kind.value}{len(self.topology.devices(kind))}"
+
+    # ---- memory and processors
+
+    def container(self, element: Any, socket: str | None) -> list[str]:
+        """The NUMA nodes inside an object; what hangs on it is attached to them."""
+        if element.get("type") in ("Package", "Socket"):
+            socket = element.get("os_index", socket)
+        nodes = []
+        if element.get("type") == "NUMANode":
+            nodes.append(self._numa(element, socket))
+        bridges = []
+        for child in element.findall("object"):
+            if child.get("type") in ("Bridge", "PCIDev"):
+                bridges.append(child)
+            else:
+                nodes += self.container(child, socket)
+        if not nodes and element.get("type") == "Machine":
+            nodes.append(self._numa(element, "0"))
+        if nodes:
+            for bridge in bridges:
+                self._host_bridge(bridge, nodes)
+        elif bridges:
+            self.topology.warn(
+                f"{len(bridges)} host bridges below a {element.get('type')} without "
+                "NUMA nodes are left out"
+            )
+        return nodes
+
+    def _numa(self, element: Any, socket: str | None) -> str:
+        index = element.get("os_index", "0")
+        id = self.topology.add(
+            f"host0/cpu{index}",
+            Kind.CPU,
+            host="host0",
+            numa=int(index),
+            socket=int(socket) if socket and socket.isdigit() else None,
+            affinity=element.get("cpuset"),
+        )
+        self.by_number[f"NUMANode:{index}"] = id
+        return id
+
+    def between_cpus(self) -> None:
+        """Join all NUMA nodes; hwloc tells their distances, but no bandwidth."""
+        nodes = [
+            cpu.id
+            for cpu in self.topology.devices(Kind.CPU)
+            if cpu.attributes.get("affinity") not in ("0x0", None)
+        ]
+        for a, b in combinations(nodes, 2):
+            self.topology.link(a, b, LinkKind.SMP)
+
+    # ---- devices
+
+    def _host_bridge(self, element: Any, nodes: list[str]) -> None:
+        if not holds_devices(element):
+            return
+        root = self.topology.add(self._next(Kind.ROOT), Kind.ROOT, host="host0")
+        for node in nodes:
+            self.topology.link(root, node, LinkKind.PCIE)
+        self._below(element, root)
+
+    def _below(self, element: Any, parent: str) -> None:
+        role = role_of(element)
+        if role is not None:
+            self._device(element, role, parent)
+            return
+        kept = [child for child in element.findall("object") if holds_devices(child)]
+        is_host_bridge = element.get("bridge_type", "").startswith("0-")
+        if len(kept) > 1 and not is_host_bridge:
+            switch = self.topology.add(self._next(Kind.PCI), Kind.PCI, host="host0")
+            self._pcie(element, switch, parent)
+            parent = switch
+        for child in kept:
+            self._below(child, parent)
+
+    def _device(self, element: Any, kind: Kind, parent: str) -> None:
+        names = [child.get("name", "") for child in element.iter("object")][1:]
+        speed = _speed(element)
+        id = self.topology.add(
+            self._next(kind),
+            kind,
+            host="host0",
+            name=" ".join(name for name in names if name),
+            busid=element.get("pci_busid"),
+            pci=element.get("pci_type"),
+            speed=speed if kind is Kind.NIC else None,
+        )
+        for child in element.iter("object"):
+            for key in (child.get("gp_index"), child.get("os_index")):
+                self.by_number.setdefault(f"{child.get('type')}:{key}", id)
+        self._pcie(element, id, parent)
+
+    def _pcie(self, element: Any, id: str, parent: str) -> None:
+        what = f"{id} pci_link_speed"
+        speed = number(element.get("pci_link_speed", "0"), what)  # already in GB/s
+        self.topology.link(id, parent, LinkKind.PCIE, speed or None)
+
+
+def holds_devices(element: Any) -> bool:
+    """Whether there is a GPU, a NIC or an NVSwitch in or below an object."""
+    return any(role_of(child) is not None for child in element.iter("object"))
+
+
+def role_of(element: Any) -> Kind | None:
+    """What a PCI device is; None for what does not matter here."""
+    if element.get("type") != "PCIDev":
+        return None
+    words = element.get("pci_type", "").split()
+    pci_class = words[0] if words else ""
+    vendor = words[1].strip("[]").split(":")[0] if len(words) > 1 else ""
+    if pci_class.startswith("02"):
+        return Kind.NIC
+    if element.get("subtype") == "NVSwitch" or (pci_class, vendor) == ("0680", NVIDIA):
+        return Kind.NVSWITCH
+    if pci_class.startswith("12") and vendor in (NVIDIA, "1002", "8086"):
+        return Kind.GPU
+    if pci_class.startswith("03") and vendor not in CONSOLES:
+        computes = vendor == NVIDIA or pci_class in ("0302", "0380")
+        return Kind.GPU if computes or _computes(element) else None
+    return None
+
+
+def _computes(element: Any) -> bool:
+    stems = ("cuda", "nvml", "opencl", "rsmi", "ze")
+    return any(o.get("name", "").startswith(stems) for o in element.iter("object"))
+
+
+def _speed(element: Any) -> float | None:
+    """The speed of the port of a NIC, where hwloc tells it as ``LinkSpeed``."""
+    for info in element.iter("info"):
+        if info.get("name") == "LinkSpeed" and info.get("value", "").isdigit():
+            return number(info.get("value"), "LinkSpeed") / 8000
+    return None

@@ -1,0 +1,77 @@
+"""The matrices of hwloc that tell how fast links between GPUs are."""
+
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology.model import Kind, LinkKind, Topology
+
+#: MB/s in each direction, by the name of the matrix.
+MATRICES = {
+    "NVLinkBandwidth": LinkKind.NVLINK,
+    "XGMIBandwidth": LinkKind.XGMI,
+    "XeLinkBandwidth": LinkKind.XGMI,
+}
+
+#: MB/s of one NVLink of the second to fourth generation.
+ONE_NVLINK = 25000
+
+#: What hwloc writes on the diagonal, and for devices that share all they have.
+SAME_DEVICE = 1_000_000
+
+
+def links_between(root: Any, by_number: dict[str, str], topology: Topology) -> None:
+    """Add the links of all matrices of bandwidths."""
+    for element in (*root.iter("distances2"), *root.iter("distances2hetero")):
+        kind = MATRICES.get(element.get("name", ""))
+        if kind is not None:
+            _add(element, kind, by_number, topology)
+    _join_boards(topology)
+
+
+def _words(element: Any, tag: str) -> list[str]:
+    return [word for part in element.findall(tag) for word in (part.text or "").split()]
+
+
+def _add(
+    element: Any, kind: LinkKind, by_number: dict[str, str], topology: Topology
+) -> None:
+    name = element.get("name")
+    type = element.get("type")
+    labels = [f"{type}:{w}" if type else w for w in _words(element, "indexes")]
+    values = [int(word) for word in _words(element, "u64values")]
+    if len(values) != len(labels) ** 2:
+        raise TopologyError(
+            f"{name} has {len(values)} values for {len(labels)} objects"
+        )
+    found = [(i, by_number.get(label)) for i, label in enumerate(labels)]
+    missing = [labels[i] for i, id in found if id is None]
+    if missing:
+        topology.warn(f"{name} names {missing[0]}, which is no device that is kept")
+    rule = f"the driver's {name}"
+    if kind is LinkKind.XGMI:
+        rule += ", which is the same for every pair on some machines"
+    for i, a in found:
+        for j, b in found[:i]:
+            speed = values[i * len(labels) + j]
+            if a and b and a != b and 0 < speed < SAME_DEVICE:
+                count = max(1, speed // ONE_NVLINK) if kind is LinkKind.NVLINK else 1
+                topology.link(b, a, kind, speed / 1000, count=count, assumed=(rule,))
+
+
+def _join_boards(topology: Topology) -> None:
+    """Join NVSwitches of several boards: the driver shows no links between them."""
+    import networkx as nx
+
+    fast: nx.Graph[str] = nx.Graph()
+    fast.add_edges_from(
+        link.ends for link in topology.links if link.kind is LinkKind.NVLINK
+    )
+    switches = [d.id for d in topology.devices(Kind.NVSWITCH) if d.id in fast]
+    boards = [
+        [id for id in switches if id in part] for part in nx.connected_components(fast)
+    ]
+    boards = sorted(board for board in boards if board)
+    for board in boards[1:]:
+        for a, b in zip(boards[0], board, strict=False):
+            rule = ("the NVSwitches of one machine are joined",)
+            topology.link(a, b, LinkKind.NVLINK, assumed=rule)

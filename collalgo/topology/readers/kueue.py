@@ -1,0 +1,83 @@
+"""Kubernetes: Kueue's ``Topology``, and the labels of nodes that it speaks of."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology.fabrics import Cable, wire
+from collalgo.topology.model import Kind, Topology
+from collalgo.topology.readers.text import mappings
+
+#: Labels from the widest to the narrowest, where no ``Topology`` lists them.
+USUAL = (
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "cloud.provider.com/topology-block",
+    "cloud.provider.com/topology-rack",
+    "cloud.google.com/gce-topology-block",
+    "cloud.google.com/gce-topology-subblock",
+    "cloud.google.com/gce-topology-host",
+    "network.topology.nvidia.com/spine",
+    "network.topology.nvidia.com/leaf",
+    "kubernetes.io/hostname",
+)
+
+
+def recognises(text: str) -> bool:
+    """Objects of the kind Topology of Kueue, or nodes."""
+    return any(
+        (entry.get("kind") == "Topology" and "kueue" in str(entry.get("apiVersion")))
+        or (entry.get("kind") in ("Node", "NodeList", "List") and "apiVersion" in entry)
+        for entry in mappings(text)
+    )
+
+
+def parse(text: str, topology: Topology) -> None:
+    """Fill a topology: a switch for every value of every level of labels."""
+    objects = list(_objects(mappings(text)))
+    levels = next((_levels(o) for o in objects if o.get("kind") == "Topology"), None)
+    nodes = [o for o in objects if o.get("kind") == "Node"]
+    if not nodes:
+        raise TopologyError(
+            f"the levels {' > '.join(levels or USUAL)} are there, but no nodes; append "
+            "the output of kubectl get nodes -o yaml"
+        )
+    for node in nodes:
+        _place(topology, node["metadata"], levels or USUAL)
+
+
+def _objects(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for entry in entries:
+        if isinstance(entry.get("items"), list):
+            yield from (item for item in entry["items"] if isinstance(item, dict))
+        else:
+            yield entry
+
+
+def _levels(entry: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(level["nodeLabel"]) for level in entry["spec"]["levels"])
+
+
+def _place(
+    topology: Topology, metadata: dict[str, Any], levels: tuple[str, ...]
+) -> None:
+    name = str(metadata["name"])
+    labels = metadata.get("labels") or {}
+    if name in topology.graph:
+        raise TopologyError(f"node {name} is there twice")
+    host = topology.add(name, Kind.HOST, name=name)
+    path, above = "", None
+    for level in levels[:-1] if levels[-1] == "kubernetes.io/hostname" else levels:
+        if level not in labels:
+            continue
+        path += f"/{labels[level]}"
+        id = path[1:]
+        if id not in topology.graph:
+            topology.add(id, Kind.SWITCH, name=str(labels[level]), level=level)
+            if above is not None:
+                wire(topology, id, above, Cable(None))
+        above = id
+    if above is None:
+        topology.warn(f"{name} has none of the labels {', '.join(levels)}")
+    else:
+        wire(topology, host, above, Cable(None))

@@ -1,0 +1,99 @@
+"""Lists of links for ns-3 (of HPCC) and SimAI: numbers only.
+
+The first line has the counts, the second the switches, each other a link: its ends,
+rate, latency and error rate. SimAI's first line also tells GPUs and NVSwitches.
+"""
+
+import re
+
+from collalgo.errors import TopologyError
+from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.readers.text import integer, number
+
+LINK = re.compile(
+    r"(\d{1,7})\s+(\d{1,7})\s+([\d.]{1,20})(Gbps|Mbps|Kbps|bps)\s+"
+    r"([\d.]{1,20})(s|ms|us|ns)(?:\s+[\d.eE+-]+)?\s*"
+)
+GIGABITS = {"Gbps": 1.0, "Mbps": 1e-3, "Kbps": 1e-6, "bps": 1e-9}
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def recognises(text: str) -> bool:
+    """Counts in the first line, and a link further down."""
+    lines = text.strip().splitlines()
+    return bool(
+        lines
+        and re.fullmatch(r"\d+\s+\d+\s+\d+(\s+\d+\s+\d+\s+\S+)?\s*", lines[0])
+        and any(LINK.fullmatch(line) for line in lines[1:50])
+    )
+
+
+def parse(text: str, topology: Topology) -> None:
+    """Fill a topology from the list."""
+    lines = text.strip().splitlines()
+    counts = lines[0].split()
+    per_server, nvswitches = 0, 0
+    nodes = integer(counts[0], "the number of nodes", 1)
+    if len(counts) == 3:
+        switches, links = (integer(n, "a count in the first line") for n in counts[1:])
+    else:
+        per_server = integer(counts[1], "GPUs of a server", 1)
+        nvswitches, switches, links = (integer(n, "a count") for n in counts[2:5])
+    listed = [integer(n, "a switch", 0, nodes - 1) for n in lines[1].split()]
+    if len(listed) != nvswitches + switches:
+        raise TopologyError(
+            f"the first line tells {nvswitches + switches} switches, the second lists "
+            f"{len(listed)}"
+        )
+    kinds = dict.fromkeys(listed[:nvswitches], Kind.NVSWITCH)
+    kinds |= dict.fromkeys(listed[nvswitches:], Kind.SWITCH)
+    ids = _nodes(topology, nodes, kinds, per_server, len(counts) > 3)
+    found = 0
+    for i, line in enumerate(lines[2:], 3):
+        if line.strip():
+            _link(topology, ids, line.strip(), i)
+            found += 1
+    if found != links:
+        topology.warn(f"the first line tells {links} links, {found} are listed")
+
+
+def _nodes(
+    topology: Topology,
+    count: int,
+    kinds: dict[int, Kind],
+    per_server: int,
+    simai: bool,
+) -> list[str]:
+    """SimAI counts the GPUs, server by server, before all switches."""
+    ids = []
+    for i in range(count):
+        kind = kinds.get(i, Kind.GPU if simai else Kind.HOST)
+        host = ""
+        if kind is Kind.GPU:
+            host = f"host{i // per_server}"
+        ids.append(
+            topology.add(
+                f"{host}/gpu{i}" if host else f"{kind.value}{i}", kind, host=host
+            )
+        )
+    return ids
+
+
+def _link(topology: Topology, ids: list[str], line: str, number_of: int) -> None:
+    found = LINK.fullmatch(line)
+    if found is None:
+        raise TopologyError(f"line {number_of}: {line[:60]!r} is no link")
+    a, b = (int(n) for n in found.groups()[:2])
+    if max(a, b) >= len(ids):
+        raise TopologyError(
+            f"line {number_of}: node {max(a, b)} of a link, but there are {len(ids)}"
+        )
+    what = f"line {number_of}"
+    nvlink = Kind.NVSWITCH in {topology.device(ids[n]).kind for n in (a, b)}
+    topology.link(
+        ids[a],
+        ids[b],
+        LinkKind.NVLINK if nvlink else LinkKind.NETWORK,
+        number(found[3], what) * GIGABITS[found[4]] / 8,
+        latency=number(found[5], what) * SECONDS[found[6]],
+    )

@@ -1,0 +1,54 @@
+"""The XML by which NCCL tells which rings and trees it found (NCCL_GRAPH_FILE)."""
+
+from itertools import pairwise
+from typing import Any
+
+from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.readers.text import number, root_tag, xml
+
+#: The pattern whose channels are closed rings.
+RING = "4"
+
+#: What a channel between GPUs runs over, by the name of its path.
+OVER = {"NVL": LinkKind.NVLINK, "NVB": LinkKind.NVLINK, "SYS": LinkKind.SMP,
+        "NET": LinkKind.NETWORK}  # fmt: skip
+
+
+def recognises(text: str) -> bool:
+    """Whether the outermost element is ``graphs``."""
+    return root_tag(text) == "graphs"
+
+
+def parse(text: str, topology: Topology) -> None:
+    """The GPUs and NICs, linked as the channels of the rings go.
+
+    Trees and other graphs are noted only: their channels share the links of the rings.
+    """
+    for graph in xml(text):
+        ring = graph.get("pattern") == RING
+        channels = [_ids(channel, topology) for channel in graph.iter("channel")]
+        speed = number(graph.get("speedintra", "0"), "speedintra")
+        kind = OVER.get(graph.get("typeintra", ""), LinkKind.PCIE)
+        if not ring:
+            topology.warn(
+                f"graph {graph.get('id')} (pattern {graph.get('pattern')}, "
+                f"{len(channels)} channels) is no ring and adds no links"
+            )
+            continue
+        for channel in channels:
+            closed = [*channel, channel[0]] if len(channel) > 2 else channel
+            for a, b in pairwise(closed):
+                topology.link(a, b, kind, speed, assumed=("the speed of a channel",))
+
+
+def _ids(channel: Any, topology: Topology) -> list[str]:
+    """The devices of a channel in their order, added when they are met first."""
+    found = []
+    for element in channel:
+        kind = Kind.NIC if element.tag == "net" else Kind.GPU
+        # NCCL writes these numbers in hexadecimal and without a prefix.
+        id = f"host0/{kind.value}{int(element.get('dev', ''), 16)}"
+        if id not in topology.graph:
+            topology.add(id, kind, host="host0")
+        found.append(id)
+    return found

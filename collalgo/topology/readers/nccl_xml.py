@@ -1,0 +1,274 @@
+"""The XML by which NCCL and RCCL describe a system (NCCL_TOPO_FILE).
+
+A tree of NUMA nodes, PCI devices, GPUs and NICs; NVLinks name the bus ids of their
+other ends. Source: src/graph/xml.cc and topo.cc of NCCL 2.30, and RCCL.
+"""
+
+import re
+from itertools import combinations
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology import constants
+from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.readers.broadcom import flatten
+from collalgo.topology.readers.text import integer, number, root_tag, xml
+
+#: Classes of PCI devices, by their beginning.
+GPU_CLASSES = ("0x03", "0x12")
+NIC_CLASS, NVSWITCH_CLASS, POWER_CLASS = "0x02", "0x068000", "0x068001"
+
+#: The bus id of what a process may not see; behind it is an NVSwitch.
+HIDDEN = re.compile(r"f{4,}:")
+
+
+def recognises(text: str) -> bool:
+    """Whether the outermost element is ``system``."""
+    return root_tag(text) == "system"
+
+
+def parse(text: str, topology: Topology) -> None:
+    """Fill a topology from the XML."""
+    root = xml(text)
+    flatten(root, topology)
+    System(topology).read(root)
+
+
+class System:
+    """The state of reading one file: hosts, and who has which bus id."""
+
+    def __init__(self, topology: Topology):
+        self.topology = topology
+        self.hosts: dict[str, str] = {}
+        self.by_busid: dict[tuple[str, str], str] = {}
+        self.numbers: dict[tuple[str, str], int] = {}
+        self.fast: list[tuple[str, str, Any]] = []  # host, id of a GPU, element
+
+    def read(self, root: Any) -> None:
+        for child in root:
+            if child.tag != "cpu":
+                raise TopologyError(f"<system> holds a <{child.tag}>, not a <cpu>")
+            self._cpu(child)
+        for host, gpu, element in self.fast:
+            self._fast_link(host, gpu, element)
+        self._between_cpus()
+
+    def _next(self, host: str, kind: str) -> str:
+        number = self.numbers.get((host, kind), 0)
+        self.numbers[host, kind] = number + 1
+        return f"{host}/{kind}{number}"
+
+    def _cpu(self, element: Any) -> None:
+        key = element.get("host_hash", "")
+        host = self.hosts.setdefault(key, f"host{len(self.hosts)}")
+        numa = integer(element.get("numaid", "-1"), "cpu numaid", least=-1)
+        cpu = self.topology.add(
+            f"{host}/cpu{numa}" if numa >= 0 else self._next(host, "cpu"),
+            Kind.CPU,
+            host=host,
+            numa=numa if numa >= 0 else None,
+            arch=element.get("arch"),
+            vendor=element.get("vendor"),
+            family=integer(element.get("familyid", "0"), f"cpu {numa} familyid", -1),
+            model=integer(element.get("modelid", "0"), f"cpu {numa} modelid", -1),
+            affinity=element.get("affinity"),
+        )
+        for child in element:
+            self._below(child, cpu, host)
+
+    def _below(self, element: Any, parent: str, host: str) -> None:
+        if element.tag == "pci":
+            self._pci(element, parent, host)
+        elif element.tag == "nic":  # at the CPU itself, by a bus that is not told
+            for net in element.iter("net"):
+                self._nic(net, parent, host, None)
+        elif element.tag == "pcilink":
+            self.fast.append((host, parent, element))
+        else:
+            raise TopologyError(f"{parent} holds a <{element.tag}>, which is unknown")
+
+    def _pci(self, element: Any, parent: str, host: str) -> None:
+        children = {child.tag for child in element}
+        if "gpu" in children:
+            self._gpu(element, parent, host)
+        elif "nic" in children:
+            for net in element.iter("net"):
+                self._nic(net, parent, host, element)
+        elif children:
+            id = self._device(element, Kind.PCI, parent, host)
+            for child in element:
+                self._below(child, id, host)
+        else:
+            self._leaf(element, parent, host)
+
+    def _leaf(self, element: Any, parent: str, host: str) -> None:
+        """A device of which the file says nothing but, perhaps, its class."""
+        kind = role(element.get("class"))
+        id = self._device(element, kind or Kind.PCI, parent, host)
+        if kind is None:
+            self.topology.warn(
+                f"{id} ({element.get('busid')}) has no class: it may be a GPU, a NIC "
+                "or a bridge"
+            )
+
+    def _device(self, element: Any, kind: Kind, parent: str, host: str) -> str:
+        busid = element.get("busid", "")
+        id = self.topology.add(
+            self._next(host, kind.value), kind, host=host, busid=busid or None
+        )
+        if self.by_busid.setdefault((host, busid), id) != id:
+            self.topology.warn(f"{id}: bus id {busid} is taken already")
+        self._pcie(element, id, parent)
+        return id
+
+    def _pcie(self, element: Any, id: str, parent: str) -> None:
+        assumed = []
+        speed, width = element.get("link_speed", ""), element.get("link_width", "0")
+        rate = constants.transfers(speed)
+        if rate is None:
+            rate = 8.0
+            assumed.append(f"8 GT/s, since link_speed is {speed!r}")
+        lanes = integer(width or "0", f"{id} link_width", most=64)
+        if not lanes:
+            lanes = 16
+            assumed.append("16 lanes, since link_width is 0")
+        bandwidth = constants.pcie(rate, lanes)
+        self.topology.link(id, parent, LinkKind.PCIE, bandwidth, assumed=tuple(assumed))
+
+    def _gpu(self, element: Any, parent: str, host: str) -> None:
+        id = self._device(element, Kind.GPU, parent, host)
+        attributes = self.topology.device(id).attributes
+        for child in element:
+            if child.tag != "gpu":
+                raise TopologyError(f"{id}: beside its <gpu> stands a <{child.tag}>")
+            for key in ("dev", "sm", "rank", "gdr"):
+                if child.get(key) is not None:
+                    what = f"{id} {key}"
+                    attributes[key] = integer(child.get(key), what, least=-1)
+            if child.get("gcn"):
+                attributes["gcn"] = child.get("gcn")
+            if "rank" not in attributes and "dev" not in attributes:
+                self.topology.warn(f"{id} has neither rank nor dev: NCCL ignores it")
+            self.fast += [(host, id, link) for link in child]
+
+    def _nic(self, net: Any, parent: str, host: str, card: Any) -> None:
+        name = net.get("name", "")
+        id = self._next(host, "nic")
+        megabits = number(net.get("speed", "0"), f"{id} speed", least=-1e12)
+        busid = None if card is None else card.get("busid")
+        if megabits <= 0:
+            self.topology.warn(f"{id}: a speed of {megabits:g} Mb/s is not known")
+        self.topology.add(
+            id,
+            Kind.NIC,
+            host=host,
+            name=name,
+            busid=busid,
+            speed=constants.network(megabits) if megabits > 0 else None,
+            port=net.get("port"),
+            guid=net.get("guid"),
+            gdr=net.get("gdr"),
+            rail=net.get("rail"),
+        )
+        if card is None:
+            self.topology.link(id, parent, LinkKind.PCIE)
+        else:
+            self.by_busid.setdefault((host, str(busid)), id)
+            self._pcie(card, id, parent)
+
+    # ---- links that name their other end
+
+    def _fast_link(self, host: str, gpu: str, element: Any) -> None:
+        if element.tag == "c2c":
+            self._c2c(gpu, element)
+            return
+        if element.tag not in ("nvlink", "xgmi", "pcilink"):
+            raise TopologyError(f"{gpu} holds a <{element.tag}>, which is unknown")
+        target = self._target(host, gpu, element)
+        if target is None:
+            self.topology.warn(
+                f"{gpu}: the other end of its {element.tag}, {element.get('target')}, "
+                "is not in the file"
+            )
+        elif self._is_first(gpu, target, element):
+            self._lay(gpu, target, element)
+
+    def _target(self, host: str, gpu: str, element: Any) -> str | None:
+        """The device at the other end; all NVSwitches of a host are one."""
+        busid, type = element.get("target", ""), element.get("tclass", "")
+        found = self.by_busid.get((host, busid))
+        if found is not None:
+            return found
+        if type.startswith(NVSWITCH_CLASS) or HIDDEN.match(busid):
+            switch = f"{host}/nvswitch0"
+            if switch not in self.topology.graph:
+                self.topology.add(switch, Kind.NVSWITCH, host=host)
+            return switch
+        return self._cpu_above(gpu) if type.startswith(POWER_CLASS) else None
+
+    def _is_first(self, gpu: str, target: str, element: Any) -> bool:
+        """Whether a link has not been laid by the element at its other end."""
+        if self.topology.device(target).kind is not Kind.GPU or target == gpu:
+            return True
+        laid = self.topology.graph.get_edge_data(gpu, target, LinkKind(element.tag))
+        return not laid or bool(laid["link"].ends[0] == gpu)
+
+    def _lay(self, gpu: str, target: str, element: Any) -> None:
+        if element.tag == "pcilink":
+            self.topology.link(gpu, target, LinkKind.PCIE)
+            return
+        kind = LinkKind(element.tag)
+        count = integer(element.get("count", "1"), f"{gpu} {kind.value} count")
+        if not count:
+            self.topology.warn(f"{gpu} - {target}: a {kind.value} of 0 cables")
+            return
+        attributes = self.topology.device(gpu).attributes
+        if kind is LinkKind.XGMI:
+            each = constants.xgmi(str(attributes.get("gcn", "")))
+            rule = f"{each:g} GB/s for each xGMI, by gcn"
+        else:
+            each = constants.nvlink(attributes.get("sm", 70))
+            rule = f"{each:g} GB/s for each NVLink, by sm"
+        self.topology.link(
+            gpu, target, kind, count * each, count=count, assumed=(rule,)
+        )
+
+    def _c2c(self, gpu: str, element: Any) -> None:
+        each = number(element.get("bw", "0"), f"{gpu} c2c bw") / 1000
+        count = integer(element.get("count", "1"), f"{gpu} c2c count", least=1)
+        cpu = self._cpu_above(gpu)
+        if cpu is not None:
+            self.topology.link(gpu, cpu, LinkKind.C2C, each * count, count=count)
+
+    def _cpu_above(self, id: str) -> str | None:
+        seen, queue = {id}, [id]
+        for current in queue:
+            for link in self.topology.links_of(current):
+                other = link.other(current)
+                if link.kind is LinkKind.PCIE and other not in seen:
+                    if self.topology.device(other).kind is Kind.CPU:
+                        return other
+                    seen.add(other)
+                    queue.append(other)
+        return None
+
+    def _between_cpus(self) -> None:
+        for host in self.hosts.values():
+            for a, b in combinations(self.topology.devices(Kind.CPU, host=host), 2):
+                x = a.attributes
+                speed = constants.smp(
+                    str(x.get("arch")), str(x.get("vendor")), x["family"], x["model"]
+                )
+                rule = () if speed is None else (f"{speed:g} GB/s, NCCL's figure",)
+                self.topology.link(a.id, b.id, LinkKind.SMP, speed, assumed=rule)
+
+
+def role(pci_class: str | None) -> Kind | None:
+    """What a PCI device is by its class; None if it has none."""
+    if not pci_class:
+        return None
+    if pci_class.startswith(GPU_CLASSES):
+        return Kind.GPU
+    if pci_class.startswith(NIC_CLASS):
+        return Kind.NIC
+    return Kind.NVSWITCH if pci_class.startswith(NVSWITCH_CLASS) else Kind.PCI

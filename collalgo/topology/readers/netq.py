@@ -1,0 +1,68 @@
+"""NVIDIA NetQ: the graph of an Ethernet fabric, and the list of its computers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology.fabrics import Cable, wire
+from collalgo.topology.model import Kind, Topology
+from collalgo.topology.readers.text import mappings
+
+
+def recognises(text: str) -> bool:
+    """Links with source and target beside nodes in tiers, or a list of computers."""
+    return any(_is_graph(e) or "GpuIDList" in e for e in mappings(text))
+
+
+def _is_graph(entry: dict[str, Any]) -> bool:
+    links = entry.get("links")
+    return isinstance(links, list) and any(
+        isinstance(link, dict) and "compounded_links" in link for link in links
+    )
+
+
+def parse(text: str, topology: Topology) -> None:
+    """Fill a topology; a link of several cables counts each."""
+    graphs = [entry for entry in mappings(text) if _is_graph(entry)]
+    if not graphs:
+        raise TopologyError(
+            "this lists computers and their GPUs, but no links; the topology graph does"
+        )
+    for graph in graphs:
+        for node in _devices(graph.get("nodes") or []):
+            kind = Kind.SWITCH if node.get("device_type") == "switch" else Kind.HOST
+            topology.add(
+                str(node["id"]),
+                kind,
+                name=str(node.get("name", "")),
+                tier=node.get("tier"),
+            )
+        for link in graph["links"]:
+            _link(topology, link)
+    topology.warn("NetQ's graph tells no speeds of links")
+
+
+def _devices(nodes: list[Any]) -> Iterator[dict[str, Any]]:
+    """The devices of the tiers, to any depth."""
+    stack = list(reversed(nodes))
+    while stack:
+        node = stack.pop()
+        inner = node.get("compounded_nodes") or []
+        if inner:
+            stack += reversed(inner)
+        elif node.get("node_type", "device") == "device":
+            yield node
+
+
+def _link(topology: Topology, link: dict[str, Any]) -> None:
+    ends = [str(link["src"]), str(link["target"])]
+    for end in ends:
+        if end not in topology.graph:
+            topology.warn(f"{end} has links but is not among the nodes")
+            topology.add(end, Kind.HOST, name=end)
+    count = len(link.get("compounded_links") or [link])
+    if "size" in link and link["size"] != count:
+        topology.warn(
+            f"{ends[0]} - {ends[1]}: {link['size']} cables, {count} are listed"
+        )
+    wire(topology, ends[0], ends[1], Cable(None), count)

@@ -1,0 +1,22 @@
+"""The project's own format; see :mod:`collalgo.topology.exchange`."""
+
+import re
+
+from collalgo.errors import TopologyError
+from collalgo.topology.exchange import VERSION, build
+from collalgo.topology.model import Topology
+from collalgo.topology.readers.text import json_of, yaml_of
+
+
+def recognises(text: str) -> bool:
+    """A document that says so."""
+    return bool(re.search(r"""^\s*[{"']*collalgo["']?\s*:""", text, re.MULTILINE))
+
+
+def parse(text: str, _topology: Topology) -> Topology:
+    """The topology of the document."""
+    value = json_of(text)
+    documents = yaml_of(text) if value is None else [value]
+    if len(documents) != 1:
+        raise TopologyError(f"{len(documents)} documents; one with {VERSION} is read")
+    return build(documents[0])

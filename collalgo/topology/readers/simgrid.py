@@ -1,0 +1,182 @@
+"""Platforms of SimGrid: clusters of several shapes, and the routes between them."""
+
+import math
+import re
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology.fabrics import Cable, grid, star, wire
+from collalgo.topology.hostlist import expand
+from collalgo.topology.model import Kind, Topology
+from collalgo.topology.readers.text import integer, number, root_tag, xml
+
+#: Bytes per second, and seconds, of the units of SimGrid.
+RATES = {"Bps": 1.0, "bps": 1 / 8}
+TIMES = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3,
+         "us": 1e-6, "ns": 1e-9, "ps": 1e-12, "": 1.0}  # fmt: skip
+PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10,
+            "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}  # fmt: skip
+
+
+def recognises(text: str) -> bool:
+    """Whether the outermost element is ``platform``."""
+    return root_tag(text) == "platform"
+
+
+def parse(text: str, topology: Topology) -> None:
+    """Fill a topology from the clusters, hosts and routes of all zones."""
+    root = xml(text)
+    ends: dict[str, str] = {}
+    for element in root.iter("cluster"):
+        ends[element.get("id", "")] = _cluster(topology, element)
+    for element in root.iter("host"):
+        id = element.get("id", "")
+        ends[id] = topology.add(id, Kind.HOST, name=id)
+    cables = {link.get("id"): _cable(link, "bandwidth", "latency")
+              for link in root.iter("link")}  # fmt: skip
+    media: dict[str, str] = {}
+    for route in (*root.iter("zoneRoute"), *root.iter("route")):
+        _route(topology, route, ends, cables, media)
+
+
+def rate(text: str, what: str) -> float:
+    """GB/s of "125MBps" or "1Gbps"; a bare number is bytes per second."""
+    found = re.fullmatch(r"\s*([\d.eE+-]{1,30})\s*([KMGTk]?i?)(Bps|bps)?\s*", text)
+    if found is None or found[2] not in PREFIXES:
+        raise TopologyError(f"{what}: {text[:40]!r} is no bandwidth")
+    unit = RATES[found[3] or "Bps"] * PREFIXES[found[2]]
+    return number(found[1], what) * unit / 1e9
+
+
+def seconds(text: str, what: str) -> float:
+    """Seconds of "50us"; a bare number is seconds."""
+    found = re.fullmatch(r"\s*([\d.]{1,30}(?:[eE][+-]?\d{1,3})?)\s*([a-z]*)\s*", text)
+    if found is None or found[2] not in TIMES:
+        raise TopologyError(f"{what}: {text[:40]!r} is no time")
+    return number(found[1], what) * TIMES[found[2]]
+
+
+def _cable(element: Any, bandwidth: str, latency: str) -> Cable:
+    what = element.get("id", "")
+    speed = element.get(bandwidth)
+    return Cable(
+        None if speed is None else rate(speed.split(",")[0], f"{what} {bandwidth}"),
+        seconds(element.get(latency, "0"), f"{what} {latency}"),
+    )
+
+
+def _cluster(topology: Topology, element: Any) -> str:
+    """Add a cluster: the id of the switch by which others reach it."""
+    id = element.get("id", "")
+    before, after = element.get("prefix", ""), element.get("suffix", "")
+    names = [f"{before}{n}{after}" for n in expand(f"[{element.get('radical', '')}]")]
+    nodes = [topology.add(name, Kind.HOST, name=name) for name in names]
+    cable = _cable(element, "bw", "lat")
+    shape = element.get("topology", "FLAT")
+    sizes = element.get("topo_parameters", "")
+    if shape == "FLAT":
+        return star(topology, nodes, id, cable)
+    if shape == "TORUS":
+        grid(topology, nodes, _numbers(sizes, ",", id), cable)
+    elif shape == "FAT_TREE":
+        _fat_tree(topology, nodes, sizes, id, cable)
+    elif shape == "DRAGONFLY":
+        _dragonfly(topology, nodes, sizes, id, cable)
+    else:
+        raise TopologyError(f"cluster {id}: the shape {shape!r} is not known")
+    return nodes[0]
+
+
+def _numbers(text: str, separator: str, id: str) -> list[int]:
+    return [
+        integer(word, f"cluster {id} topo_parameters", 1, 100_000)
+        for word in text.split(separator)
+    ]
+
+
+def _fat_tree(
+    topology: Topology, nodes: list[str], sizes: str, id: str, cable: Cable
+) -> None:
+    """Levels; nodes below, switches above and cables to each, for every level."""
+    parts = sizes.split(";")
+    if len(parts) != 4:
+        raise TopologyError(f"cluster {id}: {sizes!r} has not four parts")
+    down, up, cables = (_numbers(part, ",", id) for part in parts[1:])
+    if {len(down), len(up), len(cables)} != {integer(parts[0], f"cluster {id} levels")}:
+        raise TopologyError(
+            f"cluster {id}: {sizes!r} has not as many numbers as levels"
+        )
+    if math.prod(down) != len(nodes):
+        raise TopologyError(
+            f"cluster {id}: {sizes!r} is for {math.prod(down)} nodes, not {len(nodes)}"
+        )
+    # A switch of a level is told by the subtree that it serves and by its place there.
+    lower = [[node] for node in nodes]
+    for level, (width, above, count) in enumerate(zip(down, up, cables, strict=True)):
+        groups = [lower[i : i + width] for i in range(0, len(lower), width)]
+        upper = []
+        for g, group in enumerate(groups):
+            size = above * len(group[0])
+            names = [f"{id}-l{level}-{g}-{k}" for k in range(size)]
+            switches = [topology.add(name, Kind.SWITCH) for name in names]
+            for members in group:
+                for k, member in enumerate(members):
+                    for s in switches[k * above : (k + 1) * above]:
+                        wire(topology, member, s, cable, count)
+            upper.append(switches)
+        lower = upper
+
+
+def _dragonfly(
+    topology: Topology, nodes: list[str], sizes: str, id: str, cable: Cable
+) -> None:
+    """Groups of chassis of routers; those of a chassis, and of a row, are joined."""
+    pairs = [_numbers(part, ",", id) for part in sizes.split(";")]
+    if [len(pair) for pair in pairs] != [2, 2, 2, 1]:
+        raise TopologyError(f"cluster {id}: {sizes!r} are no sizes of a dragonfly")
+    (groups, blue), (chassis, black), (routers, green), (each,) = pairs
+    if groups * chassis * routers * each != len(nodes):
+        raise TopologyError(f"cluster {id}: {sizes!r} is not for {len(nodes)} nodes")
+    place = {}
+    for i in range(groups * chassis * routers):
+        key = (i // (chassis * routers), i // routers % chassis, i % routers)
+        mine = nodes[i * each : (i + 1) * each]
+        place[key] = star(topology, mine, f"{id}-router{i}", cable)
+    for (g, c, r), router in place.items():
+        for k in range(r):
+            wire(topology, router, place[g, c, k], cable, green)
+        for k in range(c):
+            wire(topology, router, place[g, k, r], cable, black)
+    for a in range(groups):
+        for b in range(a):
+            ends = (place[a, 0, b % routers], place[b, 0, (a - 1) % routers])
+            wire(topology, *ends, cable, blue)
+
+
+def _route(
+    topology: Topology,
+    route: Any,
+    ends: dict[str, str],
+    cables: dict[str | None, Cable],
+    media: dict[str, str],
+) -> None:
+    """The links of a route, each a medium that all who use it share."""
+    src, dst = route.get("src"), route.get("dst")
+    if src not in ends or dst not in ends:
+        topology.warn(f"the route from {src} to {dst} does not join hosts or clusters")
+        return
+    at = ends[src]
+    for part in route.iter("link_ctn"):
+        name = part.get("id")
+        if name not in cables:
+            raise TopologyError(f"the route from {src} to {dst}: no link {name!r}")
+        if name not in media:
+            media[name] = topology.add(name, Kind.SWITCH, name=name, medium=True)
+        _once(topology, at, media[name], cables[name])
+        at = media[name]
+    _once(topology, at, ends[dst], Cable(None))
+
+
+def _once(topology: Topology, a: str, b: str, cable: Cable) -> None:
+    if a != b and not topology.graph.has_edge(a, b):
+        wire(topology, a, b, cable)

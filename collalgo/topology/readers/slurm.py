@@ -1,0 +1,84 @@
+"""What Slurm's two files of a topology have in common."""
+
+from itertools import pairwise
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology.fabrics import Cable, wire
+from collalgo.topology.hostlist import expand
+from collalgo.topology.model import Kind, Topology
+
+#: Slurm tells no speeds.
+UNKNOWN = Cable(None)
+
+Entry = dict[str, Any]
+
+
+def host(topology: Topology, name: str) -> str:
+    """The host of a name, added when it is met first."""
+    return name if name in topology.graph else topology.add(name, Kind.HOST, name=name)
+
+
+def switches(topology: Topology, entries: list[Entry]) -> None:
+    """A tree, or several: every entry has the names of switches or of nodes below."""
+    parents: dict[str, str] = {}
+    for entry in entries:
+        if entry["name"] in topology.graph:
+            raise TopologyError(f"switch {entry['name']} is defined twice")
+        topology.add(entry["name"], Kind.SWITCH, name=entry["name"])
+    for entry in entries:
+        below = entry.get("switches") or entry.get("children") or ""
+        for child in expand(str(below)):
+            if child not in topology.graph:
+                raise TopologyError(
+                    f"switch {entry['name']} has switch {child} below it, which is not "
+                    "defined"
+                )
+            _under(topology, parents, child, entry["name"])
+        for node in expand(str(entry.get("nodes") or "")):
+            _under(topology, parents, host(topology, node), entry["name"])
+
+
+def _under(topology: Topology, parents: dict[str, str], child: str, top: str) -> None:
+    if parents.setdefault(child, top) != top:
+        topology.warn(f"{child} is below {parents[child]} and {top}")
+    above: str | None = top
+    while above is not None:
+        if above == child:
+            raise TopologyError(f"switch {child} is below itself")
+        above = parents.get(above) if parents.get(above) != above else None
+    wire(topology, child, top, UNKNOWN)
+
+
+def blocks(topology: Topology, entries: list[Entry], sizes: list[int]) -> None:
+    """Blocks of nodes, and what larger sizes join: 4, 8, 16 are pairs of pairs."""
+    level = []
+    for entry in entries:
+        block = topology.add(entry["name"], Kind.SWITCH, name=entry["name"], level=1)
+        for node in expand(str(entry.get("nodes") or "")):
+            wire(topology, host(topology, node), block, UNKNOWN)
+        level.append(block)
+    for smaller, size in pairwise(sizes):
+        each = size // smaller if smaller else 0
+        if each < 2 or size % smaller:
+            raise TopologyError(f"block size {size} is no multiple of {smaller}")
+        groups = [level[i : i + each] for i in range(0, len(level), each)]
+        if len(level) < 2:
+            break
+        level = [_join(topology, f"block{size}-{i}", g) for i, g in enumerate(groups)]
+
+
+def _join(topology: Topology, name: str, below: list[str]) -> str:
+    above = topology.add(name, Kind.SWITCH)
+    for switch in below:
+        wire(topology, switch, above, UNKNOWN)
+    return above
+
+
+def ring(topology: Topology, entry: Entry) -> None:
+    """Nodes in the order in which they are joined."""
+    nodes = [host(topology, node) for node in expand(str(entry.get("nodes") or ""))]
+    for a, b in pairwise(nodes):
+        wire(topology, a, b, UNKNOWN)
+    if len(nodes) > 2:
+        wire(topology, nodes[-1], nodes[0], UNKNOWN)

@@ -1,0 +1,92 @@
+"""Measured link tables of TACCL: latencies and microseconds per megabyte."""
+
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.readers.text import integer, json_of, number
+
+
+def recognises(text: str) -> bool:
+    """The keys of these tables, or of the sketches that go with them."""
+    value = json_of(text)
+    return isinstance(value, dict) and (
+        "gpus_per_node" in value or "intranode_sketch" in value
+    )
+
+
+def parse(text: str, topology: Topology) -> None:
+    """Fill a topology: one node with its NICs."""
+    entry: dict[str, Any] = json_of(text)
+    if "gpus_per_node" not in entry:
+        raise TopologyError(
+            "this is a sketch, which restricts algorithms; the machine is in the "
+            "topology file beside it"
+        )
+    topology.name = str(entry.get("name", topology.name))
+    n = integer(entry["gpus_per_node"], "gpus_per_node", 1, 1024)
+    gpus = [topology.add(f"host0/gpu{i}", Kind.GPU, host="host0") for i in range(n)]
+    latency = number(entry.get("alpha", 0), "alpha") * 1e-6
+    costs = entry.get("node_invbws_list") or entry.get("node_betas_list") or []
+    speeds = [_speed(cost, "node_invbws_list") for cost in costs]
+    if len(speeds) == 1:
+        _switched(topology, gpus, speeds[0], latency)
+    elif len(speeds) == 2 and n == 8:
+        _cube_mesh(topology, gpus, speeds, latency)
+    else:
+        raise TopologyError(
+            f"{len(speeds)} costs of links for {n} GPUs: one, or two for 8, are known"
+        )
+    _nics(topology, entry, gpus)
+
+
+def _speed(microseconds: Any, what: str) -> float:
+    """GB/s of a link that takes so many microseconds for a megabyte."""
+    return 1000 / number(microseconds, what, 1e-6)
+
+
+def _switched(
+    topology: Topology, gpus: list[str], speed: float, latency: float
+) -> None:
+    switch = topology.add("host0/nvswitch0", Kind.NVSWITCH, host="host0")
+    rule = ("one cost for all pairs is taken for a switch",)
+    for gpu in gpus:
+        topology.link(
+            gpu, switch, LinkKind.NVLINK, speed, latency=latency / 2, assumed=rule
+        )
+
+
+def _cube_mesh(
+    topology: Topology, gpus: list[str], speeds: list[float], latency: float
+) -> None:
+    """Two costs for eight GPUs: the double and the single links of a DGX-1V."""
+    from collalgo.topology.presets import load
+
+    rule = ("which pairs have two links is taken from a DGX-1V",)
+    for link in load("dgx1v").links:
+        if link.kind is LinkKind.NVLINK:
+            a, b = (gpus[int(end.removeprefix("host0/gpu"))] for end in link.ends)
+            topology.link(
+                a,
+                b,
+                LinkKind.NVLINK,
+                speeds[0] if link.count == 2 else speeds[1],
+                count=link.count,
+                latency=latency,
+                assumed=rule,
+            )
+
+
+def _nics(topology: Topology, entry: dict[str, Any], gpus: list[str]) -> None:
+    count = integer(entry.get("nics_per_node", 0), "nics_per_node", 0, 1024)
+    cost = entry.get("remote_invbw", entry.get("remote_beta"))
+    for i in range(count):
+        id = topology.add(
+            f"host0/nic{i}",
+            Kind.NIC,
+            host="host0",
+            speed=None if cost is None else _speed(cost, "remote_invbw"),
+        )
+        for gpu in gpus[i * len(gpus) // count : (i + 1) * len(gpus) // count]:
+            rule = ("GPUs are dealt to NICs in their order",)
+            topology.link(gpu, id, LinkKind.PCIE, assumed=rule)

@@ -1,0 +1,116 @@
+"""What readers have in common: numbers with limits, XML and YAML that cannot bite."""
+
+import json
+import re
+from typing import Any
+
+from collalgo.errors import TopologyError
+
+#: How deep XML, JSON and YAML may be nested.
+DEEPEST = 100
+
+
+def number(value: Any, what: str, least: float = 0.0, most: float = 1e12) -> float:
+    """A number from a file, within limits.
+
+    Raises
+    ------
+    TopologyError
+        If it is none, or outside; ``what`` names the element.
+    """
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TopologyError(f"{what}: {str(value)[:40]!r} is no number") from None
+    if not least <= found <= most:
+        raise TopologyError(f"{what}: {found:g} is not between {least:g} and {most:g}")
+    return found
+
+
+def integer(value: Any, what: str, least: int = 0, most: int = 1_000_000) -> int:
+    """An integer from a file, decimal or with 0x, within limits."""
+    text = str(value).strip()
+    if not re.fullmatch(r"-?(0[xX][0-9a-fA-F]{1,16}|\d{1,18})", text):
+        raise TopologyError(f"{what}: {text[:40]!r} is no integer")
+    found = int(text, 16 if "x" in text.lower() else 10)
+    if not least <= found <= most:
+        raise TopologyError(f"{what}: {found} is not between {least} and {most}")
+    return found
+
+
+def xml(text: str) -> Any:
+    """The root element; entities, and what is nested too deeply, are refused."""
+    from defusedxml import ElementTree
+    from defusedxml.common import DefusedXmlException
+
+    try:
+        root = ElementTree.fromstring(text.strip())
+    except DefusedXmlException as error:
+        raise TopologyError(f"refused, since it defines entities: {error}") from None
+    except (ElementTree.ParseError, ValueError) as error:
+        raise TopologyError(f"this is no well-formed XML: {error}") from None
+    level = [root]
+    for _ in range(DEEPEST):
+        level = [child for element in level for child in element]
+        if not level:
+            return root
+    raise TopologyError(f"elements are nested more than {DEEPEST} deep")
+
+
+def root_tag(text: str) -> str:
+    """The name of the outermost element of XML, or ""."""
+    found = re.match(
+        r"\s*(?:\ufeff)?(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>|\s)*"
+        r"<([A-Za-z_][\w.:-]*)",
+        text[: 1 << 16],
+        re.DOTALL,
+    )
+    return found[1] if found else ""
+
+
+def json_of(text: str) -> Any:
+    """The value of JSON, or None if it is none."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def yaml_of(text: str) -> list[Any]:
+    """The documents of YAML, without aliases, which could stand for anything."""
+    import yaml
+
+    class Plain(yaml.SafeLoader):
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise TopologyError("aliases of YAML are refused")
+            self.depth = getattr(self, "depth", 0) + 1
+            if self.depth > DEEPEST:
+                raise TopologyError(f"YAML is nested more than {DEEPEST} deep")
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
+
+    try:
+        return list(yaml.load_all(text, Plain))
+    except yaml.YAMLError as error:
+        raise TopologyError(f"this is no YAML: {str(error)[:200]}") from None
+
+
+#: A line with a key, or one of a list.
+_LIKE_YAML = re.compile(r"^\s*[\"'{\w./-]+[\"']?\s*:|^\s*-\s", re.MULTILINE)
+
+
+def mappings(text: str) -> list[dict[str, Any]]:
+    """The mappings at the top of YAML or JSON; empty if it is neither."""
+    try:
+        value = json_of(text)
+        if value is None and not _LIKE_YAML.search(text):
+            return []
+        documents = yaml_of(text) if value is None else [value]
+    except (TopologyError, RecursionError):
+        return []
+    flat = [e for d in documents for e in (d if isinstance(d, list) else [d])]
+    return [entry for entry in flat if isinstance(entry, dict)]

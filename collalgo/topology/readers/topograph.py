@@ -1,0 +1,50 @@
+"""Models of NVIDIA's topograph: switches, and blocks of nodes below them."""
+
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology.fabrics import wire
+from collalgo.topology.hostlist import expand
+from collalgo.topology.model import Kind, Topology
+from collalgo.topology.readers.slurm import UNKNOWN
+from collalgo.topology.readers.text import mappings
+
+
+def recognises(text: str) -> bool:
+    """A mapping of switches beside a list of blocks."""
+    return any(
+        isinstance(entry.get("switches"), dict)
+        and isinstance(entry.get("blocks"), list)
+        for entry in mappings(text)
+    )
+
+
+def parse(text: str, topology: Topology) -> None:
+    """Fill a topology; the domain of NVLinks is an attribute of the hosts."""
+    model = mappings(text)[0]
+    tree: dict[str, Any] = model["switches"]
+    names = [
+        *tree,
+        *(s for e in tree.values() for s in (e or {}).get("switches") or []),
+    ]
+    names += [block["switch"] for block in model["blocks"] if block.get("switch")]
+    for name in dict.fromkeys(map(str, names)):
+        labels = (tree.get(name) or {}).get("labels") or {}
+        topology.add(name, Kind.SWITCH, name=name, labels=dict(labels) or None)
+    for name, entry in tree.items():
+        for child in (entry or {}).get("switches") or []:
+            wire(topology, str(child), str(name), UNKNOWN)
+    for block in model["blocks"]:
+        _block(topology, block)
+
+
+def _block(topology: Topology, block: dict[str, Any]) -> None:
+    annotations = block.get("annotations") or {}
+    domain = next((v for k, v in annotations.items() if k.endswith("/domain")), None)
+    for names in block.get("nodes") or []:
+        for name in expand(str(names)):
+            if name in topology.graph:
+                raise TopologyError(f"node {name} is in two blocks")
+            host = topology.add(name, Kind.HOST, name=name, domain=domain)
+            if block.get("switch"):
+                wire(topology, host, str(block["switch"]), UNKNOWN)

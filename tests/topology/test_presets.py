@@ -1,0 +1,134 @@
+"""Machines and fabrics by name."""
+
+import math
+
+import networkx as nx
+import pytest
+
+from collalgo import Topology, TopologyError
+from collalgo.topology.domains import fast_domains
+from collalgo.topology.model import Kind
+from collalgo.topology.presets import FABRICS, machines, names
+from collalgo.topology.rings import bandwidth, rings
+
+#: GB/s that leave a GPU by NVLink or xGMI, raw, all links together.
+PER_GPU = {
+    "dgx1": 80, "dgx1v": 150, "dgx2": 150, "dgx_a100": 300, "dgx_h100": 450,
+    "dgx_b200": 900, "gb200_nvl72": 900, "mi300x": 448, "ndv2": 150, "ndv4": 300,
+    "ndv5": 450, "p4d": 300, "p5": 450,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", names())
+def test_everything_that_has_a_name_is_built(name):
+    topology = Topology.load(name)
+    assert not topology.warnings
+    assert nx.is_connected(topology.graph)
+    assert all(link.bandwidth for link in topology.links)
+
+
+@pytest.mark.parametrize(("name", "expected"), PER_GPU.items())
+def test_a_gpu_has_the_nvlinks_that_are_published(name, expected):
+    machine = Topology.load(name)
+    for gpu in machine.devices(Kind.GPU):
+        fast = [
+            link.bandwidth
+            for link in machine.links_of(gpu.id)
+            if link.kind in ("nvlink", "xgmi")
+        ]
+        assert sum(fast) == expected
+    assert len(fast_domains(machine)[0]) == len(machine.devices(Kind.GPU))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("dgx1", 80), ("dgx1v", 150), ("dgx_h100", 450)]
+)
+def test_rings_use_all_nvlinks(name, expected):
+    assert bandwidth(rings(Topology.load(name))) == expected
+
+
+def test_speeds_are_parameters():
+    machine = Topology.load("dgx1v", hosts=4, nics=2, nvlink=20.0, pcie=16.0, nic=25.0)
+    assert {link.bandwidth for link in machine.links if link.kind == "nvlink"} == {
+        20,
+        40,
+    }
+    assert {link.bandwidth for link in machine.links if link.kind == "pcie"} == {16}
+    assert {link.bandwidth for link in machine.links if link.kind == "network"} == {25}
+    assert [nic.attributes["speed"] for nic in machine.devices("nic")] == [25.0] * 8
+    assert len(machine.hosts) == 4
+
+
+@pytest.mark.parametrize("nics", [0, 1, 2, 4, 8])
+def test_a_server_keeps_as_many_nics_as_it_is_told(nics):
+    machine = Topology.load("server8", nics=nics)
+    assert len(machine.devices("nic")) == nics
+    above = {next(machine.links_of(n.id)).other(n.id) for n in machine.devices("nic")}
+    assert len(above) == min(nics, 4)
+
+
+def test_a_hypervisor_hides_pcie_switches():
+    hidden = Topology.load("server8", virtual=True)
+    assert not hidden.devices("pci")
+    assert nx.is_connected(hidden.graph)
+    assert len(hidden.devices("gpu")) == 8
+
+
+@pytest.mark.parametrize("oversubscription", [1.0, 2.0, 4.0])
+def test_a_clos_carries_upwards_what_oversubscription_leaves(oversubscription):
+    cluster = Topology.load("dgx_h100", hosts=8, hosts_per_leaf=4, rail=False,
+                            oversubscription=oversubscription)  # fmt: skip
+    for leaf in ("leaf0", "leaf1"):
+        up = down = 0.0
+        for link in cluster.links_of(leaf):
+            above = link.other(leaf).startswith("spine")
+            up += link.bandwidth * above
+            down += link.bandwidth * (not above)
+        assert down / up == oversubscription
+
+
+@pytest.mark.parametrize("dims", [(2,), (3,), (4, 4), (2, 3, 4), (5, 1, 2)])
+def test_a_torus_has_two_cables_for_each_dimension(dims):
+    torus = Topology.load("torus", dims=dims)
+    assert len(torus.hosts) == math.prod(dims)
+    expected = sum({1: 0, 2: 1}.get(n, 2) for n in dims)
+    assert set(dict(torus.graph.degree()).values()) == {expected}
+
+
+@pytest.mark.parametrize("k", [2, 4, 6, 8])
+def test_a_fat_tree_is_that_of_the_literature(k):
+    tree = Topology.load("fat_tree", k=k)
+    assert len(tree.hosts) == k**3 // 4
+    assert len(tree.devices("switch")) == 5 * k * k // 4
+    switches = [d.id for d in tree.devices("switch")]
+    assert {tree.graph.degree(id) for id in switches} == {k}
+
+
+def test_a_hypercube_and_a_dragonfly_are_what_they_are():
+    cube = Topology.load("hypercube", dimensions=4)
+    assert nx.is_isomorphic(nx.Graph(cube.graph), nx.hypercube_graph(4))
+    fly = Topology.load("dragonfly", groups=5, routers=4, hosts=2)
+    assert len(fly.hosts) == 40
+    assert len(fly.links) == 40 + 5 * 6 + 10
+
+
+def test_names_and_parameters_that_do_not_exist_list_those_that_do():
+    with pytest.raises(TopologyError, match="choose one of cpu2s, dgx1, dgx1v"):
+        Topology.load("dgx9")
+    with pytest.raises(
+        TopologyError, match="no parameter 'nvlnik'; it has nvlink, pcie"
+    ):
+        Topology.load("dgx1v", nvlnik=25.0)
+    with pytest.raises(TopologyError, match="no parameter 'nics'; it has dims"):
+        Topology.load("torus", nics=3)
+    with pytest.raises(TopologyError, match="nics=9, but a host has 0 to 4"):
+        Topology.load("dgx1v", nics=9)
+    with pytest.raises(TopologyError, match="hosts=0 must be"):
+        Topology.load("dgx1v", hosts=0)
+
+
+def test_every_machine_says_what_it_is_and_where_the_facts_are_from():
+    for name, about in machines().items():
+        assert len(about) > 20
+        assert Topology.load(name).source
+    assert set(machines()) | set(FABRICS) == set(names())
