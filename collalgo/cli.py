@@ -191,6 +191,7 @@ def select_command(collective: str, nbytes: int, size: int, reproducible: bool) 
 
 # The suite lies beside this package, whose part it is only once installed.
 main.add_command(importlib.import_module("collalgo.bench.cli").main, "bench")
+main.add_command(importlib.import_module("collalgo.topology.cli").main, "topo")
 
 
 @main.group(invoke_without_command=True)

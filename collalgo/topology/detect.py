@@ -1,0 +1,300 @@
+"""The machine at hand: what sysfs shows, and NVML of its GPUs if that is there."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+from contextlib import suppress
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology import constants, exchange
+from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.plausible import review
+
+SYSFS = Path("/sys")
+
+#: Vendors of GPUs, and of the graphics of management controllers, which are none.
+GPU_VENDORS = ("0x10de", "0x1002", "0x8086")
+
+ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
+
+
+def detect(sysfs: Path = SYSFS, host: str | None = None) -> Topology:
+    """The machine that this process runs on.
+
+    Parameters
+    ----------
+    sysfs
+        Where the file system of that kind is mounted.
+    host
+        What to call the machine; by default its own name.
+    """
+    host = host or socket.gethostname() or "host0"
+    topology = Topology(host, f"detected from {sysfs}")
+    Sysfs(topology, sysfs, host).read()
+    if sysfs == SYSFS:
+        from collalgo.topology.nvml import add_nvlinks
+
+        add_nvlinks(topology)
+    review(topology)
+    return topology
+
+
+def from_lstopo() -> Topology:
+    """The machine as hwloc's ``lstopo`` shows it, which must be installed."""
+    from collalgo.topology.readers import parse
+
+    command = ["lstopo", "--of", "xml", "--whole-io", "-"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise TopologyError(f"lstopo of hwloc cannot be run: {error}") from None
+    return parse(done.stdout.decode(errors="replace"), "lstopo")
+
+
+def _text(path: Path, default: str = "") -> str:
+    with suppress(OSError):
+        return path.read_text().strip()
+    return default
+
+
+class Sysfs:
+    """The state of reading one sysfs."""
+
+    def __init__(self, topology: Topology, root: Path, host: str):
+        self.topology = topology
+        self.root = root
+        self.host = host
+        self.cpus: dict[int, str] = {}
+        self.roots: dict[str, str] = {}
+        self.bridges: dict[str, str] = {}
+
+    def read(self) -> None:
+        self._numa_nodes()
+        kept = self._devices()
+        below: dict[str, set[str]] = {}
+        for chain, _, _ in kept:
+            for i, bridge in enumerate(chain[:-1]):
+                below.setdefault(bridge, set()).add(chain[i + 1])
+        for chain, kind, path in kept:
+            self._device(chain, kind, path, below)
+        self._virtual_nics()
+
+    # ---- processors
+
+    def _numa_nodes(self) -> None:
+        folder = self.root / "devices/system/node"
+        nodes = sorted(int(p.name[4:]) for p in folder.glob("node[0-9]*")) or [0]
+        for node in nodes:
+            cores = _text(folder / f"node{node}/cpulist")
+            self.cpus[node] = self.topology.add(
+                f"{self.host}/cpu{node}",
+                Kind.CPU,
+                host=self.host,
+                numa=node,
+                cores=cores or None,
+                socket=self._socket(cores),
+                allowed=self._allowed(cores) if self.root == SYSFS else None,
+            )
+        for a, b in combinations(self.cpus.values(), 2):
+            self.topology.link(a, b, LinkKind.SMP)
+
+    def _socket(self, cores: str) -> int | None:
+        first = re.match(r"\d+", cores)
+        if first is None:
+            return None
+        where = f"devices/system/cpu/cpu{first[0]}/topology/physical_package_id"
+        number = _text(self.root / where)
+        return int(number) if number.isdigit() else None
+
+    @staticmethod
+    def _allowed(cores: str) -> str | None:
+        """The cores of a node that this process may use."""
+        mine = sorted(os.sched_getaffinity(0) & cores_of(cores))
+        return ",".join(map(str, mine)) or None
+
+    # ---- devices on PCIe
+
+    def _devices(self) -> list[tuple[list[str], Kind, Path]]:
+        """GPUs, NICs and NVSwitches, each with the addresses from its root port."""
+        found = []
+        for entry in sorted((self.root / "bus/pci/devices").glob("*")):
+            path = entry.resolve()
+            kind = _role(_text(path / "class"), _text(path / "vendor"), path)
+            if kind is not None:
+                chain = [part for part in path.parts if ADDRESS.match(part)]
+                found.append((chain, kind, path))
+        return found
+
+    def _device(
+        self,
+        chain: list[str],
+        kind: Kind,
+        path: Path,
+        below: dict[str, set[str]],
+    ) -> None:
+        parent = self._host_bridge(path)
+        for i, bridge in enumerate(chain[:-1]):
+            if len(below[bridge]) > 1:  # a switch, not a port with one device behind it
+                folder = path.parents[len(chain) - 2 - i]
+                parent = self._bridge(bridge, folder, parent)
+        folders = ("net/*", "*/net/*", "infiniband/*")  # virtio has one in between
+        names = [p.name for glob in folders for p in sorted(path.glob(glob))]
+        id = self.topology.add(
+            f"{self.host}/{kind.value}{len(self.topology.devices(kind))}",
+            kind,
+            host=self.host,
+            name=" ".join(names),
+            busid=chain[-1],
+            pci=f"{_text(path / 'vendor')}:{_text(path / 'device')}",
+            speed=self._port_speed(names) if kind is Kind.NIC else None,
+        )
+        self._pcie(id, path, parent)
+
+    def _host_bridge(self, path: Path) -> str:
+        name = next((p for p in path.parts if p.startswith("pci")), "pci")
+        if name not in self.roots:
+            node = _text(path / "numa_node", "-1")
+            number = int(node) if re.fullmatch(r"-?\d+", node) else -1
+            if number not in self.cpus:
+                number = min(self.cpus)
+                if len(self.cpus) > 1:
+                    self.topology.warn(
+                        f"{name}: its NUMA node is not known; {number} is taken"
+                    )
+            root = self.topology.add(
+                f"{self.host}/root{len(self.roots)}",
+                Kind.ROOT,
+                host=self.host,
+                bus=name,
+            )
+            self.topology.link(root, self.cpus[number], LinkKind.PCIE)
+            self.roots[name] = root
+        return self.roots[name]
+
+    def _bridge(self, address: str, path: Path, parent: str) -> str:
+        if address not in self.bridges:
+            number = len(self.topology.devices(Kind.PCI))
+            self.bridges[address] = self.topology.add(
+                f"{self.host}/pci{number}", Kind.PCI, host=self.host, busid=address
+            )
+            self._pcie(self.bridges[address], path, parent)
+        return self.bridges[address]
+
+    def _pcie(self, id: str, path: Path, parent: str) -> None:
+        rate = constants.transfers(_text(path / "current_link_speed"))
+        width = _text(path / "current_link_width")
+        known = rate is not None and width.isdigit() and int(width) > 0
+        speed = constants.pcie(rate, int(width)) if known and rate is not None else None
+        self.topology.link(id, parent, LinkKind.PCIE, speed)
+
+    def _port_speed(self, names: list[str]) -> float | None:
+        """GB/s of a network interface; what is down or virtual tells none."""
+        for name in names:
+            megabits = _text(self.root / "class/net" / name / "speed")
+            if megabits.isdigit() and int(megabits) > 0:
+                return constants.network(int(megabits))
+            rate = _text(self.root / "class/infiniband" / name / "ports/1/rate")
+            found = re.match(r"(\d+(?:\.\d+)?) Gb/sec", rate)
+            if found:
+                return float(found[1]) / 8
+        return None
+
+    def _virtual_nics(self) -> None:
+        """Network interfaces of a device that is not on PCIe, as of virtio's MMIO."""
+        for entry in sorted((self.root / "class/net").glob("*")):
+            path = entry.resolve()
+            if not (path / "device").exists() or any(map(ADDRESS.match, path.parts)):
+                continue
+            id = self.topology.add(
+                f"{self.host}/nic{len(self.topology.devices(Kind.NIC))}",
+                Kind.NIC,
+                host=self.host,
+                name=entry.name,
+                speed=self._port_speed([entry.name]),
+            )
+            self.topology.link(id, self.cpus[min(self.cpus)], LinkKind.PCIE)
+
+
+def _role(pci_class: str, vendor: str, path: Path) -> Kind | None:
+    if pci_class.startswith("0x02"):
+        return Kind.NIC
+    if pci_class.startswith("0x0680") and vendor == "0x10de":
+        return Kind.NVSWITCH
+    if pci_class.startswith(("0x03", "0x12")) and vendor in GPU_VENDORS:
+        # The graphics on the board of a server has no memory of its own to speak of.
+        return None if (path / "boot_vga").exists() and _is_console(path) else Kind.GPU
+    return None
+
+
+def _is_console(path: Path) -> bool:
+    return _text(path / "vendor") == "0x8086"
+
+
+def cores_of(text: str) -> set[int]:
+    """The numbers of a list as the kernel writes it: "0-3,8"."""
+    cores: set[int] = set()
+    for first, last in re.findall(r"(\d{1,6})(?:-(\d{1,6}))?", text):
+        cores.update(range(int(first), int(last or first) + 1))
+    return cores
+
+
+# ---- all ranks together
+
+
+def identity() -> str:
+    """What tells this host from others: the same for all processes on it."""
+    boot = _text(Path("/proc/sys/kernel/random/boot_id"))
+    return f"{socket.gethostname()} {boot}"
+
+
+def of(comm: Any = None) -> Topology:
+    """The machines of all ranks as one graph; see ``Topology.of``."""
+    import numpy as np
+
+    from collalgo.world import resolve
+
+    comm = resolve(comm)
+    seen = {
+        "identity": identity(),
+        "machine": exchange.document(detect(host="host")),
+        "cores": sorted(os.sched_getaffinity(0)),
+    }
+    mine = np.frombuffer(json.dumps(seen).encode(), np.uint8)
+    lengths = comm.allgather(np.array([len(mine)]))[:, 0].tolist()
+    joined = comm.allgatherv(mine, lengths).tobytes()
+    parts, start = [], 0
+    for length in lengths:
+        parts.append(json.loads(joined[start : start + length]))
+        start += length
+    return merge(parts)
+
+
+def merge(parts: list[dict[str, Any]]) -> Topology:
+    """One graph of what each rank has seen, by its number: hosts once, ranks placed.
+
+    The ranks of a NUMA node are its attribute ``ranks``; a rank that may use cores of
+    several is put to the one of which it may use most.
+    """
+    topology = Topology(f"{len(parts)} ranks", "detected by all ranks")
+    hosts: dict[str, str] = {}
+    for rank, part in enumerate(parts):
+        name = hosts.get(part["identity"])
+        if name is None:
+            name = hosts[part["identity"]] = f"host{len(hosts)}"
+            topology.include(exchange.build(part["machine"]), {"host": name})
+        _place(topology, name, rank, set(part["cores"]))
+    topology.name = f"{len(parts)} ranks on {len(hosts)} host{'s' * (len(hosts) > 1)}"
+    return topology
+
+
+def _place(topology: Topology, host: str, rank: int, cores: set[int]) -> None:
+    cpus = topology.devices(Kind.CPU, host=host)
+    if not cpus:
+        raise TopologyError(f"rank {rank} has seen no CPU on its host")
+    best = max(cpus, key=lambda c: len(cores_of(c.attributes.get("cores", "")) & cores))
+    best.attributes.setdefault("ranks", []).append(rank)

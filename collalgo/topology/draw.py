@@ -1,0 +1,228 @@
+"""A picture of a topology, laid out in layers by networkx and drawn by matplotlib."""
+
+import math
+from typing import Any
+
+import networkx as nx
+
+from collalgo.topology.domains import distance_from_hosts
+from collalgo.topology.model import FAST, Kind, LinkKind, Topology
+
+#: The layers of a machine, from the top.
+LAYERS = (Kind.SWITCH, Kind.NVSWITCH, Kind.GPU, Kind.NIC, Kind.PCI, Kind.ROOT, Kind.CPU)
+
+COLOURS = {
+    Kind.GPU: "#76b900",
+    Kind.NIC: "#f2a900",
+    Kind.PCI: "#c9ced6",
+    Kind.ROOT: "#e3e6ea",
+    Kind.CPU: "#4a90d9",
+    Kind.NVSWITCH: "#b8e06a",
+    Kind.HOST: "#4a90d9",
+    Kind.SWITCH: "#d9d0f0",
+}
+LINES = {
+    LinkKind.NVLINK: "#3f7d00",
+    LinkKind.XGMI: "#b0202a",
+    LinkKind.C2C: "#8a4fbf",
+    LinkKind.PCIE: "#7a828c",
+    LinkKind.SMP: "#1f5fa8",
+    LinkKind.NETWORK: "#c07800",
+}
+
+Graph = Any
+
+
+def draw(topology: Topology, path: Any, host: str | None = None) -> None:
+    """Write a picture, SVG or PNG by its name.
+
+    Parameters
+    ----------
+    topology
+        A machine is drawn with all of its devices; of several hosts each is one box,
+        and the network is drawn.
+    path
+        Where to write.
+    host
+        Draw the inside of this host instead.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib; it comes with ``pip install 'collalgo[plot]'``.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        message = "drawing needs matplotlib: pip install 'collalgo[plot]'"
+        raise ImportError(message) from error
+    if host is None and len(topology.hosts) > 1:
+        graph, places = _network(topology)
+    else:
+        graph, places = _machine(topology, host or next(iter(topology.hosts), ""))
+    width = max(_widest(places) * 1.15, 7.0)
+    figure = Figure(figsize=(min(width, 40.0), 6.0), layout="constrained")
+    axes = figure.subplots()
+    axes.set_axis_off()
+    axes.set_title(f"{topology.name} {host or ''}".strip())
+    _lines(axes, graph, places)
+    _boxes(axes, graph, places)
+    _legend(axes, graph)
+    lowest = min(y for _, y in places.values())
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_ylim(lowest - 0.5, 0.6)  # arcs need room above the first row
+    figure.savefig(path, dpi=150)
+
+
+def _widest(places: dict[str, Any]) -> int:
+    rows: dict[float, int] = {}
+    for _, y in places.values():
+        rows[round(float(y), 3)] = rows.get(round(float(y), 3), 0) + 1
+    return max(rows.values(), default=1)
+
+
+def _layered(graph: Graph) -> dict[str, Any]:
+    """Places by the layer of each node, top down, every layer as wide as the widest."""
+    layers: dict[int, list[str]] = {}
+    for node, layer in graph.nodes(data="layer"):
+        layers.setdefault(layer, []).append(node)
+    rows = {layer: layers[layer] for layer in sorted(layers)}
+    places: dict[str, Any] = nx.multipartite_layout(
+        graph, subset_key=rows, align="horizontal"
+    )
+    heights = {layer: -i for i, layer in enumerate(rows)}
+    for layer, row in rows.items():
+        for i, node in enumerate(row):
+            places[node] = ((i + 0.5) / len(row), heights[layer])
+    return places
+
+
+def _machine(topology: Topology, host: str) -> tuple[Graph, dict[str, Any]]:
+    """The devices of a host, and NVSwitches and such that belong to no host."""
+    graph: nx.MultiGraph[str] = nx.MultiGraph()
+    inside = [d for d in topology.devices() if host in (d.host, d.id)]
+    if any(link.kind in FAST for d in inside for link in topology.links_of(d.id)):
+        inside += [d for d in topology.devices(Kind.NVSWITCH) if not d.host]
+    for device in inside:
+        kind = device.kind
+        # NICs stand between the GPUs of their switches: by the tree, not by number.
+        layer = LAYERS.index(Kind.GPU if kind is Kind.NIC else kind)
+        label = device.id.removeprefix(f"{host}/")
+        if kind is Kind.NIC and device.name:
+            label = device.name
+        graph.add_node(device.id, kind=kind, layer=layer, label=label)
+    order = _tree_order(topology, [d.id for d in inside])
+    ordered: nx.MultiGraph[str] = nx.MultiGraph()
+    ordered.add_nodes_from((id, graph.nodes[id]) for id in order)
+    for link in topology.links:
+        if set(link.ends) <= set(ordered):
+            ordered.add_edge(*link.ends, link=link)
+    return ordered, _layered(ordered)
+
+
+def _tree_order(topology: Topology, ids: list[str]) -> list[str]:
+    """Devices as a walk from the CPUs down meets them: those of a switch together."""
+    order: list[str] = []
+
+    def visit(id: str) -> None:
+        order.append(id)
+        for link in topology.links_of(id):
+            other = link.other(id)
+            if link.kind is LinkKind.PCIE and other in ids and other not in order:
+                visit(other)
+
+    for id in (*(d.id for d in topology.devices(Kind.CPU) if d.id in ids), *ids):
+        if id not in order:
+            visit(id)
+    return order
+
+
+def _network(topology: Topology) -> tuple[Graph, dict[str, Any]]:
+    """Hosts as one box each, below the levels of switches."""
+    graph: nx.MultiGraph[str] = nx.MultiGraph()
+    distance = distance_from_hosts(topology)
+    box: dict[str, str] = {}
+    for device in topology.devices():
+        own = device.kind in (Kind.SWITCH, Kind.NVSWITCH) and not device.host
+        node = device.id if own or not device.host else device.host
+        box[device.id] = node
+        if node in graph:
+            continue
+        kind = device.kind if own or not device.host else Kind.HOST
+        layer = -distance.get(device.id, 1) if own else 0
+        label = node if kind is not Kind.HOST else _summary(topology, node)
+        graph.add_node(node, kind=kind, layer=layer, label=label)
+    for link in topology.links:
+        a, b = (box[end] for end in link.ends)
+        if a != b:
+            graph.add_edge(a, b, link=link)
+    return graph, _layered(graph)
+
+
+def _summary(topology: Topology, host: str) -> str:
+    counts = [
+        f"{len(found)} {kind.value.upper()}"
+        for kind in (Kind.GPU, Kind.NIC)
+        if (found := topology.devices(kind, host=host))
+    ]
+    return "\n".join([host, *counts])
+
+
+def _lines(axes: Any, graph: Graph, places: dict[str, Any]) -> None:
+    many = graph.number_of_edges() > 150
+    for a, b, link in graph.edges(data="link"):
+        (x0, y0), (x1, y1) = places[a], places[b]
+        level = abs(y0 - y1) < 1e-6
+        style = "arc3,rad=0"
+        if level:  # an arc above the row; the further, the flatter
+            bend = 0.2 / math.sqrt(abs(x0 - x1))
+            style = f"arc3,rad={-bend if x0 < x1 else bend}"
+        axes.annotate(
+            "",
+            (x1, y1),
+            (x0, y0),
+            arrowprops={
+                "arrowstyle": "-",
+                "color": LINES[link.kind],
+                "lw": 0.6 if many else 0.8 + 0.9 * min(link.count, 4),
+                "alpha": 0.5 if many else 0.85,
+                "connectionstyle": style,
+                "shrinkA": 8,
+                "shrinkB": 8,
+            },
+        )
+
+
+def _boxes(axes: Any, graph: Graph, places: dict[str, Any]) -> None:
+    small = _widest(places) > 24
+    for node, data in graph.nodes(data=True):
+        x, y = places[node]
+        axes.plot([x], [y], alpha=0)  # so that the axes hold it
+        axes.text(
+            x,
+            y,
+            data["label"],
+            ha="center",
+            va="center",
+            fontsize=6 if small else 8,
+            bbox={
+                "boxstyle": "round,pad=0.35",
+                "facecolor": COLOURS[data["kind"]],
+                "edgecolor": "#30353b",
+                "linewidth": 0.6,
+            },
+        )
+
+
+def _legend(axes: Any, graph: Graph) -> None:
+    """One line for each kind of link, with the speeds that occur."""
+    speeds: dict[LinkKind, set[str]] = {}
+    for _, _, link in graph.edges(data="link"):
+        each = None if link.bandwidth is None else link.bandwidth / link.count
+        speeds.setdefault(link.kind, set()).add("?" if each is None else f"{each:.4g}")
+    for kind, found in speeds.items():
+        shown = ", ".join(sorted(found)[:4]) + (", ..." if len(found) > 4 else "")
+        axes.plot([], [], color=LINES[kind], lw=2, label=f"{kind.value} {shown} GB/s")
+    if speeds:
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=3,
+                    frameon=False, fontsize=8)  # fmt: skip

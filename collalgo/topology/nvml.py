@@ -1,0 +1,80 @@
+"""NVLinks of the GPUs at hand, by NVIDIA's library; nothing where that is missing."""
+
+from contextlib import suppress
+from typing import Any
+
+from collalgo.topology.model import Kind, LinkKind, Topology
+
+#: GB/s in each direction of an NVLink, by its version.
+SPEEDS = {1: 20.0, 2: 25.0, 3: 25.0, 4: 25.0, 5: 50.0}
+
+
+def add_nvlinks(topology: Topology) -> None:
+    """Add the active NVLinks between the GPUs of a detected machine."""
+    try:
+        import pynvml
+    except ImportError:
+        if any(g.attributes.get("pci", "").startswith("0x10de") for g in
+               topology.devices(Kind.GPU)):  # fmt: skip
+            topology.warn("NVLinks are not known without nvidia-ml-py")
+        return
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        topology.warn(f"NVLinks are not known: {error}")
+        return
+    try:
+        _links(topology, pynvml)
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _links(topology: Topology, nvml: Any) -> None:
+    by_busid = {
+        _short(device.attributes["busid"]): device.id
+        for device in topology.devices(Kind.GPU, Kind.NVSWITCH)
+        if "busid" in device.attributes
+    }
+    for index in range(nvml.nvmlDeviceGetCount()):
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        gpu = by_busid.get(_short(_text(nvml.nvmlDeviceGetPciInfo(handle).busId)))
+        if gpu is None:
+            continue
+        attributes = topology.device(gpu).attributes
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+        attributes |= {"dev": index, "sm": 10 * major + minor}
+        for link in range(nvml.NVML_NVLINK_MAX_LINKS):
+            with suppress(nvml.NVMLError):
+                _link(topology, nvml, handle, link, gpu, by_busid)
+
+
+def _link(
+    topology: Topology,
+    nvml: Any,
+    handle: Any,
+    link: int,
+    gpu: str,
+    by_busid: dict[str, str],
+) -> None:
+    if not nvml.nvmlDeviceGetNvLinkState(handle, link):
+        return
+    speed = SPEEDS.get(nvml.nvmlDeviceGetNvLinkVersion(handle, link))
+    remote = nvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, link)
+    other = by_busid.get(_short(_text(remote.busId)))
+    if other is None:  # an NVSwitch that this machine does not show
+        host = topology.device(gpu).host
+        other = f"{host}/nvswitch0"
+        if other not in topology.graph:
+            topology.add(other, Kind.NVSWITCH, host=host)
+    is_gpu = topology.device(other).kind is Kind.GPU
+    if not is_gpu or gpu < other:  # each cable between GPUs is seen from both ends
+        topology.link(gpu, other, LinkKind.NVLINK, speed)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _short(busid: str) -> str:
+    """A bus id without the domain, of which NVML writes eight digits, sysfs four."""
+    return busid.lower()[-12:]

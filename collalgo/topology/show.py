@@ -1,0 +1,204 @@
+"""A topology as text: a tree of what it holds, and the matrix of its paths."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from rich.tree import Tree
+
+from collalgo.topology.hostlist import fold
+from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
+from collalgo.topology.paths import PathType, best_path, paths_from
+
+
+def tree(topology: Topology) -> Tree:
+    """What a topology holds: hosts with their devices, and the network."""
+    root = Tree(f"[bold]{topology.name}[/bold]  {topology.source}")
+    for alike in _alike(topology):
+        branch = root.add(f"[bold]{_shortened(fold(alike))}[/bold]")
+        _host(branch, topology, alike[0])
+    _network(root, topology)
+    for text in topology.warnings:
+        root.add(f"[yellow]warning[/yellow]: {text}")
+    return root
+
+
+def speed(link: Link) -> str:
+    """How fast a link is, as "NVLink 2 x 25 GB/s"; an assumed figure has a mark."""
+    each = None if link.bandwidth is None else link.bandwidth / link.count
+    figure = "?" if each is None else f"{each:.4g}"
+    count = f"{link.count} x " if link.count > 1 else ""
+    mark = " (assumed)" if link.assumed else ""
+    return f"{link.kind.value} {count}{figure} GB/s{mark}"
+
+
+def _alike(topology: Topology) -> list[list[str]]:
+    """The hosts whose insides are known, those with equal insides together."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    links: dict[str, list[str]] = {}
+    for link in topology.links:
+        hosts = {topology.device(end).host for end in link.ends}
+        if len(hosts) == 1:
+            host = hosts.pop()
+            ends = "-".join(end.removeprefix(f"{host}/") for end in link.ends)
+            links.setdefault(host, []).append(f"{ends} {speed(link)}")
+    for host in topology.hosts:
+        devices = [_short(device) for device in topology.devices(host=host)]
+        if devices:
+            found.setdefault((*devices, *links.get(host, ())), []).append(host)
+    return list(found.values())
+
+
+def _host(branch: Tree, topology: Topology, host: str) -> None:
+    shown: set[str] = set()
+    starts = topology.devices(Kind.CPU, host=host) or topology.devices(host=host)
+    for device in starts:
+        if device.id not in shown:
+            _below(branch, topology, device, None, shown)
+    for device in topology.devices(host=host):
+        if device.id not in shown:
+            _below(branch, topology, device, None, shown)
+
+
+def _below(
+    branch: Tree,
+    topology: Topology,
+    device: Device,
+    by: Link | None,
+    shown: set[str],
+) -> None:
+    """A device with its links that are not PCIe, and what is below it by PCIe."""
+    shown.add(device.id)
+    label = [_short(device), *_facts(device)]
+    if by is not None:
+        label.append(f"[dim]{speed(by)}[/dim]")
+    node = branch.add("  ".join(label))
+    for text in _others(topology, device):
+        node.add(f"[cyan]{text}[/cyan]")
+    for link in topology.links_of(device.id):
+        other = topology.device(link.other(device.id))
+        if link.kind is LinkKind.PCIE and other.id not in shown:
+            _below(node, topology, other, link, shown)
+
+
+def _short(device: Device) -> str:
+    return device.id.removeprefix(f"{device.host}/")
+
+
+def _facts(device: Device) -> Iterator[str]:
+    if device.name:
+        yield device.name
+    if device.attributes.get("busid"):
+        yield str(device.attributes["busid"])
+    if device.kind is Kind.NIC and device.attributes.get("speed"):
+        yield f"port {device.attributes['speed']:g} GB/s"
+    if device.attributes.get("ranks"):
+        yield f"ranks {', '.join(map(str, device.attributes['ranks']))}"
+
+
+def _others(topology: Topology, device: Device) -> Iterator[str]:
+    """The links of a device that are not PCIe, those alike in one line."""
+    alike: dict[str, list[str]] = {}
+    for link in topology.links_of(device.id):
+        if link.kind is not LinkKind.PCIE:
+            other = topology.device(link.other(device.id))
+            name = _short(other) if other.host == device.host else other.id
+            alike.setdefault(speed(link), []).append(name)
+    for text, names in alike.items():
+        yield f"{text} to {fold(sorted(names, key=_natural))}"
+
+
+def _natural(name: str) -> tuple[str, int]:
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or 0)
+
+
+def _network(root: Tree, topology: Topology) -> None:
+    """Switches by how many links they have, and hosts of which no more is known."""
+    plain = [host.id for host in topology.devices(Kind.HOST)]
+    if plain:
+        root.add(f"{len(plain)} hosts: {_shortened(fold(plain))}")
+    alike: dict[str, list[str]] = {}
+    for switch in topology.devices(Kind.SWITCH):
+        counts: Counter[str] = Counter()
+        for link in topology.links_of(switch.id):
+            other = topology.device(link.other(switch.id))
+            counts[f"{other.kind.value} by {speed(link)}"] += 1
+        text = ", ".join(f"{n} {what}" for what, n in counts.items())
+        alike.setdefault(text, []).append(switch.id)
+    for text, names in alike.items():
+        plural = "es" if len(names) > 1 else ""
+        root.add(f"{len(names)} switch{plural} {_shortened(fold(names))}: {text}")
+
+
+def _shortened(text: str, length: int = 100) -> str:
+    return text if len(text) <= length else f"{text[: length - 3]}..."
+
+
+def matrix(topology: Topology, host: str | None = None) -> str:
+    """The paths between GPUs and NICs of a host, as ``nvidia-smi topo -m`` prints them.
+
+    Parameters
+    ----------
+    topology
+        The machine.
+    host
+        Which host; by default the first.
+    """
+    host = host or next(iter(topology.hosts), "")
+    devices = topology.devices(Kind.GPU, Kind.NIC, host=host)
+    gpus = [d for d in devices if d.kind is Kind.GPU]
+    nics = [d for d in devices if d.kind is Kind.NIC]
+    labels = {d.id: f"GPU{i}" for i, d in enumerate(gpus)}
+    labels |= {d.id: f"NIC{i}" for i, d in enumerate(nics)}
+    rows = [["", *labels.values(), "CPU Affinity", "NUMA Affinity"]]
+    for device in (*gpus, *nics):
+        cells = [_cell(topology, device.id, other) for other in labels]
+        rows.append([labels[device.id], *cells, *_affinity(topology, device)])
+    named = [f"  {labels[nic.id]}: {nic.name}" for nic in nics if nic.name]
+    legend = ["", "NIC Legend:", "", *named] if named else []
+    return "\n".join([*("\t".join(row).rstrip() for row in rows), *legend])
+
+
+def _cell(topology: Topology, a: str, b: str) -> str:
+    path = best_path(topology, a, b)
+    if path.type is PathType.LOC:
+        return " X "
+    if path.type is PathType.NVL:
+        letters = "NV" if path.links[0].kind is LinkKind.NVLINK else "XG"
+        return f"{letters}{_cables(topology, path.links, a)}"
+    if path.type is PathType.NVB:  # the tool shows the way by PCIe
+        others = paths_from(_without_fast(topology), a)
+        return others[b].type.name if b in others else "SYS"
+    return path.type.name
+
+
+def _cables(topology: Topology, links: Iterable[Link], gpu: str) -> int:
+    """Those of a pair, or of the GPU to all of its switches."""
+    links = tuple(links)
+    if len(links) == 1:
+        return links[0].count
+    return sum(
+        link.count
+        for link in topology.links_of(gpu)
+        if topology.device(link.other(gpu)).kind is Kind.NVSWITCH
+    )
+
+
+def _without_fast(topology: Topology) -> Topology:
+    bare = Topology(topology.name)
+    fast = [edge for edge in topology.graph.edges(keys=True) if edge[2] in FAST]
+    bare.graph = topology.graph.copy()
+    bare.graph.remove_edges_from(fast)
+    return bare
+
+
+def _affinity(topology: Topology, device: Device) -> list[str]:
+    if device.kind is not Kind.GPU:
+        return []
+    cores = device.attributes.get("affinity", "")
+    for id, path in paths_from(topology, device.id, PathType.NODE).items():
+        cpu = topology.device(id)
+        if cpu.kind is Kind.CPU and path.type is not PathType.LOC:
+            cores = cores or str(cpu.attributes.get("cores", ""))
+            return [cores or "N/A", str(cpu.attributes.get("numa", "N/A"))]
+    return [cores or "N/A", "N/A"]
