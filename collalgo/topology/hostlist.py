@@ -7,6 +7,8 @@ from collalgo.errors import TopologyError
 #: No list stands for more names than this.
 LONGEST = 200_000
 
+#: What stands between commas outside of brackets.
+_TOP_LEVEL = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")
 _RANGES = re.compile(r"\[([0-9,\- ]*)\]")
 
 
@@ -19,7 +21,7 @@ def expand(text: str) -> list[str]:
     ['r1n0', 'r1n1', 'r2n0', 'r2n1']
     """
     names: list[str] = []
-    for word in re.split(r",(?![^\[]*\])", text):
+    for word in _TOP_LEVEL.findall(text):
         if word.strip():
             names += _words(word.strip(), LONGEST - len(names))
     return names

@@ -375,8 +375,13 @@ BOMB = (
         "",
         "\0\0\0",
         "GPU0 " * 100_000,
+        "=" * 900_000,
+        "\n" * 900_000 + "x",
+        "<!-- -->" * 8000,
+        "SwitchName=s Nodes=" + "a," * 400_000,
+        "w" * 1_000_000,
     ],
-    ids=range(14),
+    ids=range(19),
 )
 def test_hostile_input_is_refused_soon(text):
     start = time.process_time()

@@ -12,7 +12,7 @@ BUSID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$", re.IGNORECASE
 
 def recognises(text: str) -> bool:
     """Headings of tables as this tool prints them."""
-    return bool(re.search(r"^\s*(LINK TYPE|ACCESS|HOPS|CACHE COHERANCY) TABLE:", text,
+    return bool(re.search(r"^[ \t]*(LINK TYPE|ACCESS|HOPS|CACHE COHERANCY) TABLE:", text,
                           re.MULTILINE))  # fmt: skip
 
 

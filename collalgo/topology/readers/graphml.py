@@ -1,6 +1,7 @@
 """GraphML: nodes and edges with attributes."""
 
 import io
+import warnings
 
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
@@ -18,10 +19,14 @@ def parse(text: str, topology: Topology) -> None:
     import networkx as nx
 
     xml(text)  # refuses what the reader of networkx would follow
-    try:
-        graph = nx.read_graphml(io.BytesIO(text.encode()))
-    except nx.NetworkXError as error:
-        raise TopologyError(f"this is no GraphML: {error}") from None
+    with warnings.catch_warnings(record=True) as complaints:
+        warnings.simplefilter("always")
+        try:
+            graph = nx.read_graphml(io.BytesIO(text.encode()))
+        except nx.NetworkXError as error:
+            raise TopologyError(f"this is no GraphML: {error}") from None
+    for complaint in complaints:
+        topology.warn(str(complaint.message))
     nodes = [(str(id), dict(attributes)) for id, attributes in graph.nodes(data=True)]
     if any("basename" in attributes for _, attributes in nodes):
         raise TopologyError(

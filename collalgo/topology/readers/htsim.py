@@ -8,7 +8,7 @@ from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.text import integer, number
 
 #: Fields of the head and of a tier.
-LINE = re.compile(r"^\s*([A-Za-z_]+)\s+([\d.]+)\s*(?:#.*)?$")
+LINE = re.compile(r"^[ \t]*([A-Za-z_]+)\s+([\d.]+)\s*(?:#.*)?$")
 
 LARGEST = 200_000
 
@@ -16,7 +16,7 @@ LARGEST = 200_000
 def recognises(text: str) -> bool:
     """The fields with which these files begin."""
     return all(
-        re.search(rf"^\s*{k}\s+\d", text, re.MULTILINE) for k in ("Nodes", "Tiers")
+        re.search(rf"^[ \t]*{k}[ \t]+\d", text, re.MULTILINE) for k in ("Nodes", "Tiers")
     )
 
 

@@ -23,7 +23,7 @@ def recognises(text: str) -> bool:
     """A header with GPU0, and cells that only this tool prints."""
     start = "\n".join(plain(text[: 1 << 16]))
     return bool(
-        re.search(r"^\s*GPU0\b", start, re.MULTILINE)
+        re.search(r"^[ \t]*GPU0\b", start, re.MULTILINE)
         and re.search(r"\b(NV\d+|PIX|PXB|PHB|NODE|SYS|OK|CNS|GNS|TNS)\b|\bX\b", start)
     )
 
@@ -36,7 +36,7 @@ def parse(text: str, topology: Topology) -> None:
     for complaint in symmetric(found):
         topology.warn(complaint)
     names = dict(
-        re.findall(r"^\s*(NIC\d+):\s*(\S+)\s*$", "\n".join(lines), re.MULTILINE)
+        re.findall(r"^[ \t]*(NIC\d+):[ \t]*(\S+)[ \t]*$", "\n".join(lines), re.MULTILINE)
     )
     ids = _devices(found, names, topology)
     _fast(found, ids, topology)

@@ -5,8 +5,8 @@ import re
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.matrix import Table, plain, table, words
 
-TITLE = re.compile(r"=+ (Weight|Hops|Link Type) between two GPUs =+")
-NUMA = re.compile(r"GPU\[(\d{1,4})\]\s*: \(Topology\) Numa Node: (-?\d{1,4})")
+TITLE = re.compile(r"= (Weight|Hops|Link Type) between two GPUs =")
+NUMA = re.compile(r"GPU\[(\d{1,4})\]\s{0,9}: \(Topology\) Numa Node: (-?\d{1,4})")
 
 
 def recognises(text: str) -> bool:

@@ -6,14 +6,14 @@ from typing import Any
 from collalgo.topology.model import Topology
 from collalgo.topology.readers.slurm import blocks, ring, switches
 
-PAIR = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|\S+)")
+PAIR = re.compile(r"(\w{1,40})\s{0,9}=\s{0,9}(\"[^\"]*\"|\S+)")
 
 
 def recognises(text: str) -> bool:
     """A line that names a switch, a block or a ring."""
     return bool(
         re.search(
-            r"^\s*(SwitchName|BlockName|RingName)\s*=",
+            r"^[ \t]*(SwitchName|BlockName|RingName)\s*=",
             text,
             re.MULTILINE | re.IGNORECASE,
         )

@@ -57,14 +57,21 @@ def xml(text: str) -> Any:
     raise TopologyError(f"elements are nested more than {DEEPEST} deep")
 
 
+#: What may stand before the first element of XML, each with its end.
+_BEFORE = (("<?", "?>"), ("<!--", "-->"), ("<!DOCTYPE", ">"))
+
+
 def root_tag(text: str) -> str:
     """The name of the outermost element of XML, or ""."""
-    found = re.match(
-        r"\s*(?:\ufeff)?(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>|\s)*"
-        r"<([A-Za-z_][\w.:-]*)",
-        text[: 1 << 16],
-        re.DOTALL,
-    )
+    start = text[: 1 << 16].lstrip("\ufeff \t\r\n")
+    while start.startswith(("<?", "<!")):
+        end = next((e for begin, e in _BEFORE if start.startswith(begin)), None)
+        if end is None:
+            return ""
+        if end == ">" and "[" in start.partition(">")[0]:
+            end = "]>"  # definitions, which the reader will refuse
+        start = start.partition(end)[2].lstrip()
+    found = re.match(r"<([A-Za-z_][\w.:-]{0,100})", start)
     return found[1] if found else ""
 
 
@@ -100,7 +107,7 @@ def yaml_of(text: str) -> list[Any]:
 
 
 #: A line with a key, or one of a list.
-_LIKE_YAML = re.compile(r"^\s*[\"'{\w./-]+[\"']?\s*:|^\s*-\s", re.MULTILINE)
+_LIKE_YAML = re.compile(r"^[ \t]*[\"'{\w./-]+[\"']?[ \t]*:|^[ \t]*-\s", re.MULTILINE)
 
 
 def mappings(text: str) -> list[dict[str, Any]]:

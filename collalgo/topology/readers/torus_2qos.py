@@ -8,7 +8,7 @@ from collalgo.topology.fabrics import Cable, grid
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.text import integer
 
-SIZE = re.compile(r"^\s*(torus|mesh)\s+(\S+)\s+(\S+)\s+(\S+)", re.MULTILINE)
+SIZE = re.compile(r"^[ \t]*(torus|mesh)[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)", re.MULTILINE)
 
 
 def recognises(text: str) -> bool:

@@ -1,0 +1,126 @@
+"""Mutated topology files for as long as you like: no crash, no hang, no flood of memory.
+
+Run ``python -m tests.fuzz --seconds 3600``. Seeds are the small files of the tests and,
+where they are at hand, the real ones of ``../shared/topologies``. A reader may raise
+TopologyError and nothing else, within seconds and a bound on memory.
+"""
+
+import random
+import resource
+import faulthandler
+import time
+import traceback
+from pathlib import Path
+
+import click
+
+from collalgo import TopologyError
+from collalgo.topology.readers import parse
+from tests.topology.shared import FOLDER, files
+from tests.topology.test_readers import SMALL
+
+#: What one file may take: processor seconds, and MiB of address space for all.
+SECONDS, MEBIBYTES = 20.0, 4096
+
+#: Texts do not grow beyond this.
+LONGEST = 300_000
+
+TOKENS = ["", "0", "-1", "1e309", "nan", "99999999999999999999", "0x", "\t", "\n", '"',
+          "[", "]", "{", "}", "<", ">", "&", "[0-99999999]", "]]>", "null", "~", ": ",
+          "GPU0", "é", "\x1b[4m", "&a ", "*a", "!!python/object", "a" * 5000]  # fmt: skip
+
+
+def seeds():
+    """Texts to begin with."""
+    texts = [text for text, _, _ in SMALL.values()]
+    if FOLDER.is_dir():
+        for name in files():
+            data = (FOLDER / name).read_bytes()
+            if b"\0" not in data:
+                texts.append(data.decode(errors="replace"))
+    return texts
+
+
+def mutated(text, others, dice):
+    """A text after a few changes of its characters, lines and numbers."""
+    for _ in range(dice.choice((1, 1, 2, 3, 8))):
+        text = text[:LONGEST]
+        at = dice.randrange(len(text) + 1)
+        match dice.randrange(7):
+            case 0:
+                text = text[:at] + dice.choice(TOKENS) + text[at:]
+            case 1:
+                text = text[:at] + text[at + dice.randrange(1, 40) :]
+            case 2:
+                lines = text.splitlines(keepends=True) or [""]
+                i, k = dice.randrange(len(lines)), dice.randrange(len(lines))
+                lines[i], lines[k] = lines[k], lines[i]
+                text = "".join(lines)
+            case 3:
+                lines = text.splitlines(keepends=True) or [""]
+                i = dice.randrange(len(lines))
+                text = "".join([*lines[:i], *lines[i : i + 1] * 50, *lines[i:]])
+            case 4:
+                digits = [i for i, c in enumerate(text[:20000]) if c.isdigit()] or [0]
+                i = dice.choice(digits)
+                text = text[:i] + dice.choice(TOKENS[:8]) + text[i + 1 :]
+            case 5:
+                other = dice.choice(others)
+                text = text[:at] + other[dice.randrange(len(other) + 1) :]
+            case _:
+                text = text[:at]
+    return text
+
+
+def check(text):
+    """Whether a text is read; anything but TopologyError is a fault."""
+    start = time.process_time()
+    faulthandler.dump_traceback_later(5 * SECONDS, exit=True)  # it hangs
+    try:
+        parse(text, "fuzzed")
+        good = True
+    except TopologyError:
+        good = False
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    took = time.process_time() - start
+    if took > SECONDS:
+        raise TimeoutError(f"{took:.1f} s")
+    return good
+
+
+@click.command()
+@click.option("--seconds", default=60.0, help="How long.")
+@click.option("--seed", default=0, help="Of the dice.")
+@click.option("--keep", default="/tmp", help="Where to write what went wrong.")
+def main(seconds, seed, keep):
+    """Mutate and read."""
+    limit = MEBIBYTES << 20
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    dice, texts = random.Random(seed), seeds()
+    until = time.monotonic() + seconds
+    read = refused = 0
+    faults = {}
+    while time.monotonic() < until:
+        text = mutated(dice.choice(texts), texts, dice)
+        try:
+            good = check(text)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is a fault
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            key = f"{type(error).__name__} in {where.filename}:{where.lineno}"
+            if key not in faults:
+                path = Path(keep, f"fault{len(faults)}.txt")
+                path.write_text(text, errors="replace")
+                click.echo(f"{key}: {str(error)[:200]}; see {path}")
+            faults[key] = faults.get(key, 0) + 1
+            continue
+        read, refused = read + good, refused + (not good)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    click.echo(f"{read} texts read, {refused} refused, {len(faults)} faults; {peak} MiB")
+    raise SystemExit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
