@@ -24,10 +24,28 @@ def review(topology: Topology) -> None:
         speed = nic.attributes.get("speed")
         if speed is not None and speed > MOST_OF_PORT:
             topology.warn(f"{nic.id}: {speed:g} GB/s is more than any port carries")
+    for switch in topology.devices(Kind.PCI):
+        _review_uplink(topology, switch.id)
     lonely = [id for id, degree in topology.graph.degree() if degree == 0]
     if len(topology.graph) > 1:
         for id in lonely[:20]:
             topology.warn(f"{id} is linked to nothing")
+
+
+def _review_uplink(topology: Topology, switch: str) -> None:
+    """A link to the CPU that is much slower than all below it may have been misread."""
+    up, down = [], []
+    for link in topology.links_of(switch):
+        if link.kind is LinkKind.PCIE and link.bandwidth:
+            above = topology.device(link.other(switch)).kind in (Kind.CPU, Kind.ROOT)
+            (up if above else down).append(link)
+    for link in up:
+        least = min((below.bandwidth or 0.0 for below in down), default=0.0)
+        if link.bandwidth is not None and 2 * link.bandwidth < least:
+            topology.warn(
+                f"{link}: {link.bandwidth:.3g} GB/s upwards is less than half of the "
+                f"{least:.3g} GB/s of each device below"
+            )
 
 
 def _review_link(topology: Topology, link: Link) -> None:

@@ -272,6 +272,34 @@ def test_the_figures_of_a_file_arrive_in_our_units():
     assert parse(INFINIBAND, "x").links[0].bandwidth == 25.0
 
 
+def test_a_device_without_a_class_is_not_guessed():
+    bare = '<pci busid="0000:14:00.0" link_speed="8.0 GT/s PCIe" link_width="16"/>'
+    machine = parse(
+        NCCL.replace("  </pci>\n </cpu>", f"   {bare}\n  </pci>\n </cpu>"), "x"
+    )
+    assert any("0000:14:00.0) has no class" in text for text in machine.warnings)
+    assert len(machine.devices("gpu")) == 2
+
+
+def test_several_hosts_in_one_file_are_told_apart():
+    second = NCCL.replace("<system", "<s").partition(">")[2].replace("</system>", "")
+    first = NCCL.replace("<cpu ", '<cpu host_hash="0xa" ').replace("</system>", "")
+    second = second.replace("<cpu ", '<cpu host_hash="0xb" ')
+    pair = parse(f"{first}{second}</system>", "x")
+    assert pair.hosts == ["host0", "host1"]
+    assert len(pair.devices("gpu", host="host1")) == 2
+    assert best_path(pair, "host0/gpu0", "host1/gpu0").type.name == "DIS"
+
+
+def test_a_narrow_uplink_is_a_warning():
+    narrow = NCCL.replace('"0x060400" link_speed="8.0', '"0x060400" link_speed="2.5')
+    found = [text for text in parse(narrow, "x").warnings if "upwards" in text]
+    assert found == [
+        "pcie host0/pci0 - host0/cpu0: 4 GB/s upwards is less than half of the 15.8 GB/s "
+        "of each device below"
+    ]
+
+
 def test_a_matrix_gives_the_paths_that_it_shows():
     machine = parse(SMI, "x")
     assert best_path(machine, "host0/gpu0", "host0/nic0").type.name == "PIX"

@@ -10,10 +10,14 @@ from collalgo.topology.readers.text import number
 BUSID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$", re.IGNORECASE)
 
 
+TITLE = re.compile(
+    r"^[ \t]*(LINK TYPE|ACCESS|HOPS|CACHE COHERANCY) TABLE:", re.MULTILINE
+)
+
+
 def recognises(text: str) -> bool:
     """Headings of tables as this tool prints them."""
-    return bool(re.search(r"^[ \t]*(LINK TYPE|ACCESS|HOPS|CACHE COHERANCY) TABLE:", text,
-                          re.MULTILINE))  # fmt: skip
+    return bool(TITLE.search(text))
 
 
 def parse(text: str, topology: Topology) -> None:

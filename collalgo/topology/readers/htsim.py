@@ -16,7 +16,8 @@ LARGEST = 200_000
 def recognises(text: str) -> bool:
     """The fields with which these files begin."""
     return all(
-        re.search(rf"^[ \t]*{k}[ \t]+\d", text, re.MULTILINE) for k in ("Nodes", "Tiers")
+        re.search(rf"^[ \t]*{k}[ \t]+\d", text, re.MULTILINE)
+        for k in ("Nodes", "Tiers")
     )
 
 

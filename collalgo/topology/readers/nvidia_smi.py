@@ -36,7 +36,9 @@ def parse(text: str, topology: Topology) -> None:
     for complaint in symmetric(found):
         topology.warn(complaint)
     names = dict(
-        re.findall(r"^[ \t]*(NIC\d+):[ \t]*(\S+)[ \t]*$", "\n".join(lines), re.MULTILINE)
+        re.findall(
+            r"^[ \t]*(NIC\d+):[ \t]*(\S+)[ \t]*$", "\n".join(lines), re.MULTILINE
+        )
     )
     ids = _devices(found, names, topology)
     _fast(found, ids, topology)

@@ -10,7 +10,9 @@ from collalgo.topology.readers.text import json_of, yaml_of
 
 def recognises(text: str) -> bool:
     """A document that says so."""
-    return bool(re.search(r"""^[ \t]*[{"']{0,3}collalgo["']?[ \t]*:""", text, re.MULTILINE))
+    return bool(
+        re.search(r"""^[ \t]*[{"']{0,3}collalgo["']?[ \t]*:""", text, re.MULTILINE)
+    )
 
 
 def parse(text: str, _topology: Topology) -> Topology:
