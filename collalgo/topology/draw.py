@@ -24,6 +24,7 @@ COLOURS = {
 LINES = {
     LinkKind.NVLINK: "#3f7d00",
     LinkKind.XGMI: "#b0202a",
+    LinkKind.ICI: "#00838f",
     LinkKind.C2C: "#8a4fbf",
     LinkKind.PCIE: "#7a828c",
     LinkKind.SMP: "#1f5fa8",

@@ -35,12 +35,13 @@ class LinkKind(str, Enum):
     XGMI = "xgmi"
     C2C = "c2c"
     PCIE = "pcie"
+    ICI = "ici"  #: between the chips of a TPU
     SMP = "smp"  #: between CPUs: UPI, QPI, Infinity Fabric
     NETWORK = "network"
 
 
 #: Links between GPUs that pass no PCIe.
-FAST = (LinkKind.NVLINK, LinkKind.XGMI)
+FAST = (LinkKind.NVLINK, LinkKind.XGMI, LinkKind.ICI)
 
 
 @dataclass(frozen=True)

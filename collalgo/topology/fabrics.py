@@ -26,10 +26,17 @@ def points(topology: Topology, count: int, kind: Kind = Kind.HOST) -> list[str]:
     return [topology.add(f"{kind.value}{i}", kind) for i in range(count)]
 
 
-def wire(topology: Topology, a: str, b: str, cable: Cable, count: int = 1) -> None:
-    """Join two devices by some cables of a network."""
+def wire(
+    topology: Topology,
+    a: str,
+    b: str,
+    cable: Cable,
+    count: int = 1,
+    kind: LinkKind = LinkKind.NETWORK,
+) -> None:
+    """Join two devices by some cables, of a network unless another kind is given."""
     total = None if cable.bandwidth is None else cable.bandwidth * count
-    topology.link(a, b, LinkKind.NETWORK, total, count=count, latency=cable.latency)
+    topology.link(a, b, kind, total, count=count, latency=cable.latency)
 
 
 def grid(
@@ -38,6 +45,7 @@ def grid(
     dims: Sequence[int],
     cable: Cable,
     wraps: bool = True,
+    kind: LinkKind = LinkKind.NETWORK,
 ) -> None:
     """Wire nodes, the first dimension fastest, as a mesh or with wraps as a torus."""
     if math.prod(dims) != len(nodes) or min(dims, default=0) < 1:
@@ -48,9 +56,9 @@ def grid(
         for i, node in enumerate(nodes):
             place = i // stride % length
             if place + 1 < length:
-                wire(topology, node, nodes[i + stride], cable)
+                wire(topology, node, nodes[i + stride], cable, kind=kind)
             elif wraps and length > 2:
-                wire(topology, node, nodes[i - place * stride], cable)
+                wire(topology, node, nodes[i - place * stride], cable, kind=kind)
 
 
 def torus(dims: Sequence[int], cable: Cable) -> Topology:
@@ -64,6 +72,23 @@ def mesh(dims: Sequence[int], cable: Cable) -> Topology:
     """A mesh of hosts, the first dimension fastest."""
     topology = Topology(f"mesh {'x'.join(map(str, dims))}", "built")
     grid(topology, points(topology, math.prod(dims)), dims, cable, wraps=False)
+    return topology
+
+
+def tpu(dims: Sequence[int], cable: Cable) -> Topology:
+    """A slice of a TPU: a torus of chips, of which each host has 2 x 2 (x 1)."""
+    topology = Topology(f"tpu {'x'.join(map(str, dims))}", "built")
+    if len(dims) not in (2, 3) or any(n % 2 for n in dims[:2]) or min(dims) < 1:
+        raise TopologyError(
+            f"tpu: dims {tuple(dims)} must be two or three, the first two even"
+        )
+    chips = []
+    for i in range(min(math.prod(dims), LARGEST)):
+        x, y, rest = i % dims[0], i // dims[0] % dims[1], i // (dims[0] * dims[1])
+        host = x // 2 + dims[0] // 2 * (y // 2 + dims[1] // 2 * rest)
+        name = f"host{host}/gpu{x % 2 + 2 * (y % 2)}"
+        chips.append(topology.add(name, Kind.GPU, host=f"host{host}", at=[x, y, rest]))
+    grid(topology, chips, dims, cable, kind=LinkKind.ICI)
     return topology
 
 

@@ -6,6 +6,7 @@ from collalgo.topology.model import Kind, Link, LinkKind, Topology
 MOST = {
     LinkKind.NVLINK: 1000.0,
     LinkKind.XGMI: 1000.0,
+    LinkKind.ICI: 1000.0,
     LinkKind.C2C: 1000.0,
     LinkKind.PCIE: 260.0,
     LinkKind.SMP: 1000.0,
@@ -34,7 +35,8 @@ def review(topology: Topology) -> None:
 
 def _review_uplink(topology: Topology, switch: str) -> None:
     """A link to the CPU that is much slower than all below it may have been misread."""
-    up, down = [], []
+    up: list[Link] = []
+    down: list[Link] = []
     for link in topology.links_of(switch):
         if link.kind is LinkKind.PCIE and link.bandwidth:
             above = topology.device(link.other(switch)).kind in (Kind.CPU, Kind.ROOT)

@@ -15,6 +15,7 @@ from collalgo.topology.model import Kind, LinkKind, Topology
 FABRICS: dict[str, tuple[Callable[..., Topology], dict[str, Any]]] = {
     "torus": (fabrics.torus, {"dims": (4, 4)}),
     "mesh": (fabrics.mesh, {"dims": (4, 4)}),
+    "tpu": (fabrics.tpu, {"dims": (4, 4, 4)}),
     "hypercube": (fabrics.hypercube, {"dimensions": 3}),
     "fully_connected": (fabrics.fully_connected, {"hosts": 8}),
     "fat_tree": (fabrics.fat_tree, {"k": 4, "oversubscription": 1.0}),

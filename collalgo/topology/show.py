@@ -9,6 +9,9 @@ from collalgo.topology.hostlist import fold
 from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
 from collalgo.topology.paths import PathType, best_path, paths_from
 
+#: What stands before the number of links in a cell of the matrix; the tool has "NV".
+LETTERS = {LinkKind.NVLINK: "NV", LinkKind.XGMI: "XG", LinkKind.ICI: "IC"}
+
 
 def tree(topology: Topology) -> Tree:
     """What a topology holds: hosts with their devices, and the network."""
@@ -164,7 +167,7 @@ def _cell(topology: Topology, a: str, b: str) -> str:
     if path.type is PathType.LOC:
         return " X "
     if path.type is PathType.NVL:
-        letters = "NV" if path.links[0].kind is LinkKind.NVLINK else "XG"
+        letters = LETTERS[path.links[0].kind]
         return f"{letters}{_cables(topology, path.links, a)}"
     if path.type is PathType.NVB:  # the tool shows the way by PCIe
         others = paths_from(_without_fast(topology), a)

@@ -95,6 +95,20 @@ def test_a_torus_has_two_cables_for_each_dimension(dims):
     assert set(dict(torus.graph.degree()).values()) == {expected}
 
 
+@pytest.mark.parametrize(
+    ("dims", "hosts"), [((4, 4), 4), ((4, 4, 4), 16), ((8, 4, 2), 16)]
+)
+def test_chips_of_a_tpu_are_a_torus_and_hosts_have_four(dims, hosts):
+    machine = Topology.load("tpu", dims=dims, bandwidth=50.0)
+    assert len(machine.hosts) == hosts
+    assert {len(machine.devices("gpu", host=host)) for host in machine.hosts} == {4}
+    assert len(fast_domains(machine)) == 1
+    cables = {machine.graph.degree(gpu.id) for gpu in machine.devices("gpu")}
+    assert cables == {sum(2 if n > 2 else n - 1 for n in dims)}
+    with pytest.raises(TopologyError, match="must be two or three"):
+        Topology.load("tpu", dims=(3, 4))
+
+
 @pytest.mark.parametrize("k", [2, 4, 6, 8])
 def test_a_fat_tree_is_that_of_the_literature(k):
     tree = Topology.load("fat_tree", k=k)
