@@ -1,6 +1,5 @@
 """The machine at hand: what sysfs shows, and NVML of its GPUs if that is there."""
 
-import json
 import os
 import re
 import socket
@@ -8,10 +7,9 @@ import subprocess
 from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from collalgo.errors import TopologyError
-from collalgo.topology import constants, exchange
+from collalgo.topology import constants
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.plausible import review
 
@@ -56,7 +54,8 @@ def from_lstopo() -> Topology:
     return parse(done.stdout.decode(errors="replace"), "lstopo")
 
 
-def _text(path: Path, default: str = "") -> str:
+def text_of(path: Path, default: str = "") -> str:
+    """The content of a small file, or what to take where there is none."""
     with suppress(OSError):
         return path.read_text().strip()
     return default
@@ -90,7 +89,7 @@ class Sysfs:
         folder = self.root / "devices/system/node"
         nodes = sorted(int(p.name[4:]) for p in folder.glob("node[0-9]*")) or [0]
         for node in nodes:
-            cores = _text(folder / f"node{node}/cpulist")
+            cores = text_of(folder / f"node{node}/cpulist")
             self.cpus[node] = self.topology.add(
                 f"{self.host}/cpu{node}",
                 Kind.CPU,
@@ -108,7 +107,7 @@ class Sysfs:
         if first is None:
             return None
         where = f"devices/system/cpu/cpu{first[0]}/topology/physical_package_id"
-        number = _text(self.root / where)
+        number = text_of(self.root / where)
         return int(number) if number.isdigit() else None
 
     @staticmethod
@@ -124,7 +123,7 @@ class Sysfs:
         found = []
         for entry in sorted((self.root / "bus/pci/devices").glob("*")):
             path = entry.resolve()
-            kind = _role(_text(path / "class"), _text(path / "vendor"), path)
+            kind = _role(text_of(path / "class"), text_of(path / "vendor"), path)
             if kind is not None:
                 chain = [part for part in path.parts if ADDRESS.match(part)]
                 found.append((chain, kind, path))
@@ -150,7 +149,7 @@ class Sysfs:
             host=self.host,
             name=" ".join(names),
             busid=chain[-1],
-            pci=f"{_text(path / 'vendor')}:{_text(path / 'device')}",
+            pci=f"{text_of(path / 'vendor')}:{text_of(path / 'device')}",
             speed=self._port_speed(names) if kind is Kind.NIC else None,
         )
         self._pcie(id, path, parent)
@@ -158,7 +157,7 @@ class Sysfs:
     def _host_bridge(self, path: Path) -> str:
         name = next((p for p in path.parts if p.startswith("pci")), "pci")
         if name not in self.roots:
-            node = _text(path / "numa_node", "-1")
+            node = text_of(path / "numa_node", "-1")
             number = int(node) if re.fullmatch(r"-?\d+", node) else -1
             if number not in self.cpus:
                 number = min(self.cpus)
@@ -186,8 +185,8 @@ class Sysfs:
         return self.bridges[address]
 
     def _pcie(self, id: str, path: Path, parent: str) -> None:
-        rate = constants.transfers(_text(path / "current_link_speed"))
-        width = _text(path / "current_link_width")
+        rate = constants.transfers(text_of(path / "current_link_speed"))
+        width = text_of(path / "current_link_width")
         known = rate is not None and width.isdigit() and int(width) > 0
         speed = constants.pcie(rate, int(width)) if known and rate is not None else None
         self.topology.link(id, parent, LinkKind.PCIE, speed)
@@ -195,10 +194,10 @@ class Sysfs:
     def _port_speed(self, names: list[str]) -> float | None:
         """GB/s of a network interface; what is down or virtual tells none."""
         for name in names:
-            megabits = _text(self.root / "class/net" / name / "speed")
+            megabits = text_of(self.root / "class/net" / name / "speed")
             if megabits.isdigit() and int(megabits) > 0:
                 return constants.network(int(megabits))
-            rate = _text(self.root / "class/infiniband" / name / "ports/1/rate")
+            rate = text_of(self.root / "class/infiniband" / name / "ports/1/rate")
             found = re.match(r"(\d+(?:\.\d+)?) Gb/sec", rate)
             if found:
                 return float(found[1]) / 8
@@ -232,7 +231,7 @@ def _role(pci_class: str, vendor: str, path: Path) -> Kind | None:
 
 
 def _is_console(path: Path) -> bool:
-    return _text(path / "vendor") == "0x8086"
+    return text_of(path / "vendor") == "0x8086"
 
 
 def cores_of(text: str) -> set[int]:
@@ -241,60 +240,3 @@ def cores_of(text: str) -> set[int]:
     for first, last in re.findall(r"(\d{1,6})(?:-(\d{1,6}))?", text):
         cores.update(range(int(first), int(last or first) + 1))
     return cores
-
-
-# ---- all ranks together
-
-
-def identity() -> str:
-    """What tells this host from others: the same for all processes on it."""
-    boot = _text(Path("/proc/sys/kernel/random/boot_id"))
-    return f"{socket.gethostname()} {boot}"
-
-
-def of(comm: Any = None) -> Topology:
-    """The machines of all ranks as one graph; see ``Topology.of``."""
-    import numpy as np
-
-    from collalgo.world import resolve
-
-    comm = resolve(comm)
-    seen = {
-        "identity": identity(),
-        "machine": exchange.document(detect(host="host")),
-        "cores": sorted(os.sched_getaffinity(0)),
-    }
-    mine = np.frombuffer(json.dumps(seen).encode(), np.uint8)
-    lengths = comm.allgather(np.array([len(mine)]))[:, 0].tolist()
-    joined = comm.allgatherv(mine, lengths).tobytes()
-    parts, start = [], 0
-    for length in lengths:
-        parts.append(json.loads(joined[start : start + length]))
-        start += length
-    return merge(parts)
-
-
-def merge(parts: list[dict[str, Any]]) -> Topology:
-    """One graph of what each rank has seen, by its number: hosts once, ranks placed.
-
-    The ranks of a NUMA node are its attribute ``ranks``; a rank that may use cores of
-    several is put to the one of which it may use most.
-    """
-    topology = Topology(f"{len(parts)} ranks", "detected by all ranks")
-    hosts: dict[str, str] = {}
-    for rank, part in enumerate(parts):
-        name = hosts.get(part["identity"])
-        if name is None:
-            name = hosts[part["identity"]] = f"host{len(hosts)}"
-            topology.include(exchange.build(part["machine"]), {"host": name})
-        _place(topology, name, rank, set(part["cores"]))
-    topology.name = f"{len(parts)} ranks on {len(hosts)} host{'s' * (len(hosts) > 1)}"
-    return topology
-
-
-def _place(topology: Topology, host: str, rank: int, cores: set[int]) -> None:
-    cpus = topology.devices(Kind.CPU, host=host)
-    if not cpus:
-        raise TopologyError(f"rank {rank} has seen no CPU on its host")
-    best = max(cpus, key=lambda c: len(cores_of(c.attributes.get("cores", "")) & cores))
-    best.attributes.setdefault("ranks", []).append(rank)

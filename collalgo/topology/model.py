@@ -248,7 +248,7 @@ class Topology:
     @classmethod
     def of(cls, comm: Any = None) -> "Topology":
         """The machines of all ranks of a communicator, as one graph; all must call."""
-        from collalgo.topology.detect import of
+        from collalgo.topology.ranks import of
 
         return of(comm)
 

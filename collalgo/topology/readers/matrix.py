@@ -6,7 +6,7 @@ from typing import NamedTuple
 from collalgo.errors import TopologyError
 
 #: The most devices that a table may have.
-WIDEST = 4096
+WIDEST = 1024
 
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
