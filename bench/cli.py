@@ -20,7 +20,7 @@ from collalgo.bench.records import (
     environment,
     of_json,
 )
-from collalgo.bench.report import human, micro, rivals, summary, tables, winners
+from collalgo.bench.report import micro, rivals, summary, tables, winners
 from collalgo.bench.timing import overhead
 from rich.console import Console
 from rich.progress import Progress
@@ -30,6 +30,7 @@ import collalgo
 from collalgo.bootstrap.identity import identity
 from collalgo.errors import CollalgoError
 from collalgo.reduction import DTYPES, OPS
+from collalgo.sizes import human, parse_size
 
 WIDTH = 180
 
@@ -49,17 +50,6 @@ HELP = ("-h", "--help")
 @click.group(cls=Default, context_settings={"help_option_names": list(HELP)})
 def main() -> None:
     """Measure collectives, and compare what was measured."""
-
-
-def parse_size(_context: object, _parameter: object, text: str) -> int:
-    """A number of bytes, as ``8``, ``4K``, ``64M`` or ``1G``."""
-    units = {"K": 2**10, "M": 2**20, "G": 2**30}
-    try:
-        if text[-1:].upper() in units:
-            return int(text[:-1]) * units[text[-1].upper()]
-        return int(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no size; write 8, 4K or 64M") from None
 
 
 def parse_names(

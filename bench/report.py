@@ -9,13 +9,7 @@ from collalgo.bench.measuring import geometric_mean
 from collalgo.bench.records import Record
 from rich.table import Table
 
-
-def human(nbytes: float) -> str:
-    """A size with the unit that fits."""
-    for unit, width in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if nbytes >= width:
-            return f"{nbytes / width:.4g} {unit}"
-    return f"{nbytes:.4g} B"
+from collalgo.sizes import human
 
 
 def micro(seconds: float | None) -> str:

@@ -13,12 +13,13 @@ from collalgo.bench.compare import compare
 from collalgo.bench.limits import Limit, hand_over
 from collalgo.bench.measuring import Sweep, contestants, measure, sent
 from collalgo.bench.records import INDEPENDENT, Record, as_csv, as_json, of_json, record
-from collalgo.bench.report import human, summary, tables, winners
+from collalgo.bench.report import summary, tables, winners
 from rich.console import Console
 
 from collalgo import ALGORITHMS, threads
 from collalgo.algorithms import find
 from collalgo.errors import AlgorithmNotApplicable
+from collalgo.sizes import human
 
 
 def shown(*renderables):

@@ -1,0 +1,175 @@
+"""A topology as a graph of capacities: flows, and the cuts that bound them.
+
+Links carry their bandwidth in each direction at once, and devices forward anything. The
+ranks are the GPUs, or where there are none the hosts. Links of an unknown bandwidth are
+taken to carry anything, so that what is derived from a cut stays a bound.
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from collalgo.errors import TopologyError
+from collalgo.topology.hostlist import fold
+from collalgo.topology.model import Kind, Link, LinkKind, Topology
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+#: Bandwidths are taken to this part of a GB/s, so that all arithmetic is exact.
+GRAIN = 1000
+
+#: With more ranks only some of them are tried as ends of flows: a bound may then be
+#: less than the best, but it is one.
+EVERY_RANK = 64
+
+#: The ends of a flow from or to several devices.
+SOURCE, SINK = "*source*", "*sink*"
+
+Part = frozenset[str]
+
+
+class Network:
+    """The capacities of the links of some kinds, in whole parts of a GB/s.
+
+    Raises
+    ------
+    TopologyError
+        For fewer than two ranks.
+    """
+
+    def __init__(self, topology: Topology, kinds: Iterable[LinkKind] | None = None):
+        import networkx as nx
+
+        self.topology = topology
+        gpus = [gpu.id for gpu in topology.devices(Kind.GPU)]
+        self.ranks = gpus or [host.id for host in topology.devices(Kind.HOST)]
+        if len(self.ranks) < 2:
+            raise TopologyError(
+                f"{topology.name} has {len(self.ranks)} ranks; a bound needs two"
+            )
+        wanted = set(LinkKind if kinds is None else kinds)
+        self.links = [link for link in topology.links if link.kind in wanted]
+        self.graph: nx.DiGraph[str] = nx.DiGraph()
+        self.graph.add_nodes_from(self.ranks)
+        known = sum(link.bandwidth or 0.0 for link in self.links)
+        anything = GRAIN * round(known + 1)
+        for link in self.links:
+            unknown = link.bandwidth is None
+            capacity = anything if unknown else round((link.bandwidth or 0.0) * GRAIN)
+            self._add(link, capacity)
+
+    def _add(self, link: Link, capacity: int) -> None:
+        for a, b in (link.ends, link.ends[::-1]):
+            if self.graph.has_edge(a, b):
+                self.graph.edges[a, b]["capacity"] += capacity
+            else:
+                self.graph.add_edge(a, b, capacity=capacity)
+
+    # ---- ranks and cuts
+
+    @cached_property
+    def rank_set(self) -> Part:
+        """The ranks."""
+        return frozenset(self.ranks)
+
+    @property
+    def tried(self) -> list[str]:
+        """The ranks that are ends of flows."""
+        return self.ranks[:: -(-len(self.ranks) // EVERY_RANK)]
+
+    @property
+    def all_tried(self) -> bool:
+        """Whether that are all."""
+        return len(self.ranks) <= EVERY_RANK
+
+    def ranks_in(self, part: Iterable[str]) -> int:
+        """How many ranks are in a set of devices."""
+        return len(self.rank_set.intersection(part))
+
+    def leaving(self, part: Part) -> Fraction:
+        """GB/s that can leave a set of devices.
+
+        Raises
+        ------
+        TopologyError
+            If nothing can, so that no collective is possible.
+        """
+        total = sum(
+            data["capacity"]
+            for a in part
+            for _, b, data in self.graph.edges(a, data=True)
+            if b not in part
+        )
+        if not total:
+            raise TopologyError(
+                f"{self.topology.name}: nothing can leave {self.words(part)}"
+            )
+        return Fraction(total, GRAIN)
+
+    def ratio(self, part: Part) -> Fraction:
+        """Ranks in a set of devices for each GB/s that can leave it."""
+        return Fraction(self.ranks_in(part)) / self.leaving(part)
+
+    # ---- flows
+
+    def scaled(self, factor: int) -> "nx.DiGraph[str]":
+        """The graph with all capacities so many times as large."""
+        graph = self.graph.copy()
+        for _, _, data in graph.edges(data=True):
+            data["capacity"] *= factor
+        return graph
+
+    @staticmethod
+    def flow(graph: "nx.DiGraph[str]", source: str, sink: str) -> tuple[int, Part]:
+        """The greatest flow, and the side of the source of a least cut."""
+        import networkx as nx
+        from networkx.algorithms.flow import dinitz
+
+        value, (side, _) = nx.minimum_cut(graph, source, sink, flow_func=dinitz)
+        return int(value), frozenset(side) - {SOURCE}
+
+    def around(self, ranks: Iterable[str]) -> Part:
+        """Some ranks and what is theirs: the side of a least cut from all others."""
+        inside = self.rank_set.intersection(ranks)
+        if inside in (frozenset(), self.rank_set):
+            return inside
+        graph = self.scaled(1)
+        plenty = sum(data["capacity"] for _, _, data in graph.edges(data=True)) + 1
+        for rank in self.ranks:
+            ends = (SOURCE, rank) if rank in inside else (rank, SINK)
+            graph.add_edge(*ends, capacity=plenty)
+        return self.flow(graph, SOURCE, SINK)[1]
+
+    @cached_property
+    def hosts(self) -> list[Part]:
+        """What is in each host that has ranks."""
+        inside: dict[str, set[str]] = {}
+        for device in self.topology.devices():
+            if device.id in self.graph:
+                inside.setdefault(device.host or device.id, set()).add(device.id)
+        return [frozenset(part) for part in inside.values() if self.ranks_in(part)]
+
+    # ---- words
+
+    def words(self, part: Part) -> str:
+        """The ranks of a set in few words: whole hosts, or all but one."""
+        ranks = [rank for rank in self.ranks if rank in part]
+        names = {self.topology.device(rank).host or rank for rank in ranks}
+        whole = [host for host in self.hosts if host & part & self.rank_set]
+        if all(host & self.rank_set <= part for host in whole) and len(names) < len(
+            ranks
+        ):
+            return fold([host for host in self.topology.hosts if host in names])
+        if len(ranks) == len(self.ranks) - 1:
+            return f"all but {next(rank for rank in self.ranks if rank not in part)}"
+        return fold(ranks)
+
+    def crossing(self, part: Part) -> str:
+        """The links that leave a set, by their kind."""
+        counts: dict[str, int] = {}
+        for link in self.links:
+            if len(part.intersection(link.ends)) == 1:
+                counts[link.kind.value] = counts.get(link.kind.value, 0) + link.count
+        return ", ".join(f"{count} x {kind}" for kind, count in counts.items())

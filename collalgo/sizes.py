@@ -1,0 +1,35 @@
+"""Sizes and times as people write them."""
+
+import click
+
+UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def parse_size(_context: object, _parameter: object, text: str) -> int:
+    """A number of bytes, as ``8``, ``4K``, ``64M`` or ``1G``, for an option."""
+    try:
+        if text[-1:].upper() in UNITS:
+            return int(text[:-1]) * UNITS[text[-1].upper()]
+        return int(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no size; write 8, 4K or 64M") from None
+
+
+def human(nbytes: float) -> str:
+    """A size with the unit that fits."""
+    for unit, width in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if nbytes >= width:
+            return f"{nbytes / width:.4g} {unit}"
+    return f"{nbytes:.4g} B"
+
+
+def human_time(seconds: float) -> str:
+    """A time with the unit that fits.
+
+    >>> human_time(0.0859), human_time(3.2e-6)
+    ('85.9 ms', '3.2 us')
+    """
+    for unit, length in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"

@@ -1,0 +1,183 @@
+"""Bounds against published values, against all cuts, and under changes."""
+
+from fractions import Fraction
+from itertools import combinations, pairwise
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings, strategies as st
+
+from collalgo import Topology, TopologyError
+from collalgo.bounds import bound
+from collalgo.cli import main
+from collalgo.cuts import Network
+from collalgo.topology.model import FAST, Kind, LinkKind
+from tests.topology.machines import renamed
+
+quickly = settings(max_examples=40, deadline=None)
+
+COLLECTIVES = ("allgather", "reduce_scatter", "broadcast", "reduce", "gather",
+               "scatter", "alltoall", "allreduce")  # fmt: skip
+
+
+def grid(*dims, name="torus"):
+    return Topology.load(name, dims=dims, bandwidth=1.0)
+
+
+#: GB/s of an allgather at best, as published for ForestColl and in closed form.
+GOLDEN = [
+    (lambda: Topology.load("dgx1v"), FAST, 150 * 8 / 7),
+    (lambda: Topology.load("dgx_a100"), FAST, 300 * 8 / 7),
+    (lambda: Topology.load("dgx_h100"), FAST, 450 * 8 / 7),
+    (lambda: Topology.load("dgx_a100", hosts=2, pcie=25.0), None, 346.667),
+    (lambda: grid(8), None, 16 / 7),
+    (lambda: grid(4, 4), None, 4 * 16 / 15),
+    (lambda: grid(3, 4, 5), None, 6 * 60 / 59),
+    (lambda: grid(3, 3, name="mesh"), None, 2 * 9 / 8),
+    (lambda: grid(5, 5, name="mesh"), None, 2 * 25 / 24),
+    (lambda: Topology.load("dgx1v", hosts=2, nics=1, pcie=16.0), None, 25.0),
+    (lambda: Topology.load("dgx1v", hosts=2, nics=2, pcie=16.0), None, 50.0),
+    (
+        lambda: Topology.load("dgx1v", hosts=4, nics=4, pcie=16.0),
+        None,
+        4 * 4 * 12.5 / 3,
+    ),
+]
+
+
+@pytest.mark.parametrize(("machine", "kinds", "expected"), GOLDEN)
+def test_an_allgather_is_as_fast_as_published(machine, kinds, expected):
+    found = bound("allgather", machine(), kinds=kinds)
+    assert found.bandwidth == pytest.approx(expected, rel=1e-5)
+    assert found.exact
+
+
+def test_an_allreduce_of_a_dgx1v_takes_two_allgathers():
+    machine = Topology.load("dgx1v")
+    once = bound("allgather", machine, kinds=FAST).per_byte
+    assert bound("allreduce", machine, kinds=FAST).per_byte == 2 * once
+
+
+def test_the_witness_is_told_in_words():
+    cluster = Topology.load("dgx1v", hosts=4, nics=2)
+    found = bound("allgather", cluster)
+    assert "24 of 32 ranks are in host[" in found.reason
+    assert "25 GB/s leave: 2 x network" in found.reason
+    one = bound("broadcast", Topology.load("dgx1v"), kinds=FAST)
+    assert "all but host0/gpu" in one.reason
+
+
+# ---- against all cuts
+
+
+@st.composite
+def networks(draw):
+    """A few hosts and switches with cables between most of them."""
+    topology = Topology("random", "a test")
+    for i in range(draw(st.integers(2, 5))):
+        topology.add(f"host{i}", Kind.HOST)
+    for i in range(draw(st.integers(0, 2))):
+        topology.add(f"switch{i}", Kind.SWITCH)
+    ids = [device.id for device in topology.devices()]
+    for a, b in pairwise(ids):  # in one piece
+        topology.link(a, b, LinkKind.NETWORK, draw(st.integers(1, 9)))
+    for a, b in combinations(ids, 2):
+        speed = draw(st.integers(0, 9))
+        if speed:
+            topology.link(a, b, LinkKind.NETWORK, speed)
+    return topology
+
+
+def cuts(network):
+    nodes = list(network.graph)
+    for size in range(1, len(nodes)):
+        for part in combinations(nodes, size):
+            inside = network.ranks_in(part)
+            if inside and inside < len(network.ranks):
+                yield frozenset(part), inside, network.leaving(part)
+
+
+@quickly
+@given(networks(), st.data())
+def test_a_bound_is_that_of_the_worst_of_all_cuts(topology, data):
+    network = Network(topology)
+    n = len(network.ranks)
+    worst = max(Fraction(inside) / out for _, inside, out in cuts(network))
+    assert bound("allgather", topology).per_byte == worst / n
+    root = data.draw(st.integers(0, n - 1))
+    at = network.ranks[root]
+    least = min(out for part, _, out in cuts(network) if at in part)
+    assert bound("broadcast", topology, root).per_byte == 1 / least
+    away = max(Fraction(i) / out for part, i, out in cuts(network) if at not in part)
+    assert bound("scatter", topology, root).per_byte == away / n
+    crossing = max(Fraction(i * (n - i), n) / out for _, i, out in cuts(network))
+    assert bound("alltoall", topology).per_byte <= crossing
+    slowest = max(1 / out for _, _, out in cuts(network))
+    assert bound("allreduce", topology).per_byte >= slowest
+
+
+@quickly
+@given(networks(), st.randoms(use_true_random=False), st.sampled_from(COLLECTIVES))
+def test_another_numbering_gives_the_same_bound(topology, dice, collective):
+    order = list(range(len(topology.devices())))
+    dice.shuffle(order)
+    other, ids = renamed(topology, order, [f"d{i}" for i in order])
+    root = Network(topology).ranks[0]
+    place = Network(other).ranks.index(ids[root])
+    found = bound(collective, topology)
+    again = bound(collective, other, place)
+    if collective == "alltoall":  # whose halves go by the numbers of the hosts
+        assert again.per_byte > 0
+    else:
+        assert found.per_byte == again.per_byte
+
+
+@quickly
+@given(networks(), st.data(), st.sampled_from(COLLECTIVES))
+def test_a_faster_link_never_makes_a_bound_slower(topology, data, collective):
+    before = bound(collective, topology).per_byte
+    link = data.draw(st.sampled_from(topology.links))
+    topology.link(*link.ends, link.kind, data.draw(st.integers(1, 20)))
+    assert bound(collective, topology).per_byte <= before
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_reversed_collectives_have_the_same_bound(collective):
+    twins = {"reduce": "broadcast", "gather": "scatter", "reduce_scatter": "allgather"}
+    machine = Topology.load("dgx1v", hosts=2)
+    twin = twins.get(collective, collective)
+    assert bound(collective, machine).per_byte == bound(twin, machine).per_byte
+
+
+def test_an_unknown_bandwidth_is_in_nobodys_way():
+    machine = Topology("pair")
+    for i in range(3):
+        machine.add(f"h{i}", Kind.HOST)
+    machine.link("h0", "h1", LinkKind.NETWORK, 2.0)
+    machine.link("h1", "h2", LinkKind.NETWORK)
+    assert bound("broadcast", machine).bandwidth == 2.0
+
+
+def test_what_has_no_bound_is_refused():
+    machine = Topology.load("dgx1v")
+    with pytest.raises(TopologyError, match="root 8 is none of the 8 ranks"):
+        bound("broadcast", machine, root=8)
+    with pytest.raises(TopologyError, match="no bound by bandwidth for 'barrier'"):
+        bound("barrier", machine)
+    with pytest.raises(TopologyError, match="has 0 ranks"):
+        bound("allgather", Topology.load("cpu2s"))
+    with pytest.raises(TopologyError, match="nothing can leave"):
+        bound("allgather", Topology.load("server8"), kinds=FAST)
+
+
+def test_the_command_says_how_fast_and_why():
+    words = ["bound", "allreduce", "dgx1v", "hosts=2", "nics=1", "--size", "1G"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    assert "12.5 GB/s" in result.output
+    assert "85.9 ms" in result.output
+    assert "8 of 16 ranks are in host" in result.output
+    result = CliRunner().invoke(
+        main, ["bound", "allgather", "dgx1v", "--only", "nvlink"]
+    )
+    assert "171.4 GB/s" in result.output
