@@ -75,6 +75,7 @@ from collalgo.schedule import (
     together,
 )
 from collalgo.select import Selection, select
+from collalgo.simulation import Simulation, simulate
 from collalgo.topology.model import Topology
 from collalgo.verify import Proof, verify
 from collalgo.world import init
@@ -93,6 +94,7 @@ __all__ = [
     "Proof",
     "ScheduleError",
     "Selection",
+    "Simulation",
     "Topology",
     "TopologyError",
     "__version__",
@@ -118,6 +120,7 @@ __all__ = [
     "scatterv",
     "select",
     "send",
+    "simulate",
     "spare",
     "spawn",
     "staggered",

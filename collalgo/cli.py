@@ -13,16 +13,13 @@ from rich.table import Table
 
 from collalgo import drawing
 from collalgo.algorithms import ALGORITHMS, Algorithm, named
-from collalgo.bounds import BOUNDED, bound
+from collalgo.cli_price import bound_command, simulate_command
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import CollalgoError
 from collalgo.launch.run import run as run_ranks
 from collalgo.loading import load
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.select import select
-from collalgo.sizes import human, human_time, parse_size
-from collalgo.topology.cli import load as load_topology
-from collalgo.topology.model import LinkKind
 from collalgo.verify import Proof, verify
 
 #: Sizes for which ``collalgo verify`` proves an algorithm, unless told otherwise.
@@ -193,40 +190,11 @@ def select_command(collective: str, nbytes: int, size: int, reproducible: bool) 
     click.echo(chosen.explain())
 
 
-@main.command("bound")
-@click.argument("collective", type=click.Choice(list(BOUNDED)))
-@click.argument("what")
-@click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--size", "nbytes", callback=parse_size, default="1G", help="Bytes.")
-@click.option("--root", default=0, help="The rank of the root.")
-@click.option("--only", multiple=True, help="Kinds of links that may be used.")
-def bound_command(
-    collective: str,
-    what: str,
-    parameters: tuple[str, ...],
-    nbytes: int,
-    root: int,
-    only: tuple[str, ...],
-) -> None:
-    """Say how fast a collective can be on a topology, and what is in the way.
-
-    WHAT and its parameters are those of collalgo topo.
-    """
-    try:
-        kinds = [LinkKind(kind) for kind in only] or None
-        found = bound(collective, load_topology(what, parameters), root, kinds)
-    except (CollalgoError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
-    click.echo(
-        f"{collective} of {human(nbytes)}: at least "
-        f"{human_time(found.seconds(nbytes))}, at most {found.bandwidth:.4g} GB/s"
-    )
-    click.echo(f"{'attained by trees' if found.exact else 'a bound'}: {found.reason}")
-
-
 # The suite lies beside this package, whose part it is only once installed.
 main.add_command(importlib.import_module("collalgo.bench.cli").main, "bench")
 main.add_command(importlib.import_module("collalgo.topology.cli").main, "topo")
+main.add_command(bound_command)
+main.add_command(simulate_command)
 
 
 @main.group(invoke_without_command=True)

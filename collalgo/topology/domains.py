@@ -3,8 +3,6 @@
 from collections import defaultdict
 from typing import NamedTuple
 
-import networkx as nx
-
 from collalgo.topology.model import FAST, Kind, LinkKind, Topology
 from collalgo.topology.paths import PathType, paths_from
 
@@ -27,6 +25,8 @@ def fast_domains(topology: Topology) -> list[tuple[str, ...]]:
     list of tuple of str
         Ids of GPUs, largest group first; a GPU without such links is alone.
     """
+    import networkx as nx
+
     fast: nx.Graph[str] = nx.Graph()
     fast.add_nodes_from(d.id for d in topology.devices(Kind.GPU, Kind.NVSWITCH))
     for link in topology.links:
@@ -129,6 +129,8 @@ def _switch_levels(topology: Topology) -> list[dict[str, str]]:
 
 def distance_from_hosts(topology: Topology) -> dict[str, int]:
     """How many links each switch is away from the nearest host."""
+    import networkx as nx
+
     leaves = [d.id for d in topology.devices() if d.kind is not Kind.SWITCH]
     if not leaves:
         return {}

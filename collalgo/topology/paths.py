@@ -74,13 +74,26 @@ def paths_from(
             break
         if limit is PathType.NVB:
             found.update(_through_a_gpu(topology, source, found))
-        widths = _widest(topology, source, limit)
-        new = {id: width for id, width in widths.items() if id not in found}
-        for width in set(new.values()):
-            before = _fewest_links(topology, source, limit, width)
-            for id in (id for id in new if new[id] == width):
-                found[id] = _along(limit, _route(before, id), topology)
+        _extend(topology, source, limit, found)
+    if worst >= PathType.NET:  # as in a torus, where hosts are routers too
+        _extend(topology, source, PathType.NET, found, through_hosts=True)
     return found
+
+
+def _extend(
+    topology: Topology,
+    source: str,
+    limit: PathType,
+    found: dict[str, Path],
+    through_hosts: bool = False,
+) -> None:
+    """Add the paths of a type to what has none yet."""
+    search = Search(topology, source, limit, through_hosts)
+    new = {id: width for id, width in search.widest().items() if id not in found}
+    for width in set(new.values()):
+        before = search.fewest_links(width)
+        for id in (id for id in new if new[id] == width):
+            found[id] = _along(limit, _route(before, id), topology)
 
 
 def link_type(topology: Topology, link: Link) -> PathType:
@@ -104,60 +117,65 @@ def _pcie_type(kinds: set[Kind]) -> PathType:
     return PathType.PXB if kinds == {Kind.PCI} else PathType.PIX
 
 
-def _relays(device: Device, limit: PathType) -> bool:
-    """Whether paths up to a type may pass a device."""
-    if device.kind is Kind.NIC:
-        return limit is PathType.NET
-    if device.kind in (Kind.CPU, Kind.ROOT):
-        return limit >= PathType.PHB
-    return device.kind not in (Kind.GPU, Kind.HOST)
-
-
-def _onward(
-    topology: Topology, id: str, source: str, limit: PathType
-) -> list[tuple[str, Link]]:
-    """The links by which a path up to a type can go on from a device."""
-    if id != source and not _relays(topology.device(id), limit):
-        return []
-    return [
-        (link.other(id), link)
-        for link in topology.links_of(id)
-        if link_type(topology, link) <= limit
-    ]
-
-
 def _width(link: Link) -> float:
     return math.inf if link.bandwidth is None else link.bandwidth
 
 
-def _widest(topology: Topology, source: str, limit: PathType) -> dict[str, float]:
-    """The bottleneck of the widest path to each device, by a search for the widest."""
-    best: dict[str, float] = {}
-    queue = [(-math.inf, source)]
-    while queue:
-        width, id = heappop(queue)
-        if id in best:
-            continue
-        best[id] = -width
-        for other, link in _onward(topology, id, source, limit):
-            if other not in best:
-                heappush(queue, (max(width, -_width(link)), other))
-    return best
+class Search(NamedTuple):
+    """Paths from a device that are of no worse type than a limit."""
 
+    topology: Topology
+    source: str
+    limit: PathType
+    through_hosts: bool
 
-def _fewest_links(
-    topology: Topology, source: str, limit: PathType, width: float
-) -> dict[str, str]:
-    """For each device its predecessor on a shortest path of at least some width."""
-    before = {source: source}
-    queue = deque([source])
-    while queue:
-        id = queue.popleft()
-        for other, link in _onward(topology, id, source, limit):
-            if other not in before and _width(link) >= width:
-                before[other] = id
-                queue.append(other)
-    return before
+    def _relays(self, device: Device, link: Link) -> bool:
+        """Whether paths may go on from a device by a link."""
+        if device.kind is Kind.GPU:
+            return link.kind is LinkKind.ICI  # the chips of a TPU are routers
+        if device.kind is Kind.HOST:
+            return self.through_hosts and link.kind is LinkKind.NETWORK
+        if device.kind is Kind.NIC:
+            return self.limit is PathType.NET
+        if device.kind in (Kind.CPU, Kind.ROOT):
+            return self.limit >= PathType.PHB
+        return True
+
+    def onward(self, id: str) -> list[tuple[str, Link]]:
+        """The links by which a path can go on from a device."""
+        device = self.topology.device(id)
+        return [
+            (link.other(id), link)
+            for link in self.topology.links_of(id)
+            if link_type(self.topology, link) <= self.limit
+            and (id == self.source or self._relays(device, link))
+        ]
+
+    def widest(self) -> dict[str, float]:
+        """The bottleneck of the widest path to each device, the widest first."""
+        best: dict[str, float] = {}
+        queue = [(-math.inf, self.source)]
+        while queue:
+            width, id = heappop(queue)
+            if id in best:
+                continue
+            best[id] = -width
+            for other, link in self.onward(id):
+                if other not in best:
+                    heappush(queue, (max(width, -_width(link)), other))
+        return best
+
+    def fewest_links(self, width: float) -> dict[str, str]:
+        """For each device its predecessor on a shortest path of at least some width."""
+        before = {self.source: self.source}
+        queue = deque([self.source])
+        while queue:
+            id = queue.popleft()
+            for other, link in self.onward(id):
+                if other not in before and _width(link) >= width:
+                    before[other] = id
+                    queue.append(other)
+        return before
 
 
 def _route(before: dict[str, str], id: str) -> list[str]:

@@ -74,6 +74,18 @@ def test_gpus_lend_their_nvlinks_for_one_hop_only():
     assert best_path(machine, "g0", "g3").type is PathType.SYS
 
 
+def test_hosts_of_a_torus_and_chips_of_a_tpu_are_routers():
+    torus = Topology.load("torus", dims=(4, 4))
+    assert len(best_path(torus, "host0", "host5").links) == 2
+    assert best_path(torus, "host0", "host5").type is PathType.NET
+    chips = Topology.load("tpu", dims=(4, 4, 4))
+    a, b = (chips.devices(Kind.GPU)[i].id for i in (0, 42))  # two steps along each axis
+    assert len(best_path(chips, a, b).links) == 6
+    tree = Topology.load("fat_tree", k=4)
+    route = best_path(tree, "host0", "host15").devices
+    assert not any(id.startswith("host") for id in route[1:-1])
+
+
 def test_an_unknown_bandwidth_stays_unknown():
     machine = small()
     machine.link("c0", "c1", LinkKind.SMP)

@@ -1,0 +1,84 @@
+"""The commands ``collalgo bound`` and ``collalgo simulate``."""
+
+import click
+
+from collalgo.bounds import BOUNDED, bound
+from collalgo.collective import COLLECTIVES
+from collalgo.errors import CollalgoError
+from collalgo.simulation import simulate
+from collalgo.sizes import human, human_time, parse_size
+from collalgo.topology import orders
+from collalgo.topology.cli import load
+from collalgo.topology.model import LinkKind
+
+#: In which order ranks may stand on the devices.
+ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
+
+parameters_argument = click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
+size_option = click.option(
+    "--size", "nbytes", callback=parse_size, default="1G", help="Bytes, as 64K or 1G."
+)
+root_option = click.option("--root", default=0, help="The rank of the root.")
+
+
+@click.command("simulate")
+@click.argument("collective", type=click.Choice(list(COLLECTIVES)))
+@click.argument("algorithm")
+@click.argument("what")
+@parameters_argument
+@size_option
+@root_option
+@click.option("--order", type=click.Choice(list(ORDERS)), help="Of ranks on devices.")
+def simulate_command(
+    collective: str,
+    algorithm: str,
+    what: str,
+    parameters: tuple[str, ...],
+    nbytes: int,
+    root: int,
+    order: str | None,
+) -> None:
+    """Say what a schedule costs on a topology, and which link is in its way.
+
+    WHAT and its parameters are those of collalgo topo.
+    """
+    try:
+        topology = load(what, parameters)
+        places = ORDERS[order](topology) if order else None
+        found = simulate(
+            algorithm, topology, nbytes, collective=collective, root=root, order=places
+        )
+    except (CollalgoError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(str(found))
+
+
+@click.command("bound")
+@click.argument("collective", type=click.Choice(list(BOUNDED)))
+@click.argument("what")
+@parameters_argument
+@size_option
+@root_option
+@click.option("--only", multiple=True, help="Kinds of links that may be used.")
+def bound_command(
+    collective: str,
+    what: str,
+    parameters: tuple[str, ...],
+    nbytes: int,
+    root: int,
+    only: tuple[str, ...],
+) -> None:
+    """Say how fast a collective can be on a topology, and what is in the way.
+
+    WHAT and its parameters are those of collalgo topo.
+    """
+    try:
+        kinds = [LinkKind(kind) for kind in only] or None
+        found = bound(collective, load(what, parameters), root, kinds)
+    except (CollalgoError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(
+        f"{collective} of {human(nbytes)}: at least "
+        f"{human_time(found.seconds(nbytes))}, at most {found.bandwidth:.4g} GB/s"
+    )
+    click.echo(f"{'attained by trees' if found.exact else 'a bound'}: {found.reason}")

@@ -1,0 +1,174 @@
+"""Prices on topologies, and LogGOPS, against closed forms, bounds and changes."""
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings, strategies as st
+
+from collalgo import ALGORITHMS, ScheduleError, Topology, TopologyError
+from collalgo.algorithms import find
+from collalgo.bounds import BOUNDED, bound
+from collalgo.cli import main
+from collalgo.loggops import LogGOPS, finish_times
+from collalgo.schedule import recv, send, trace
+from collalgo.simulation import ranks_of, simulate
+from collalgo.topology.orders import ring_order
+from tests.topology.machines import renamed
+
+MIB = 1 << 20
+
+MACHINES = {
+    "dgx1v": lambda: Topology.load("dgx1v"),
+    "dgx_a100": lambda: Topology.load("dgx_a100"),
+    "mi250x": lambda: Topology.load("mi250x"),
+    "two of four": lambda: Topology.load("dgx1v", hosts=2, nics=2),
+    "torus": lambda: Topology.load("torus", dims=(3, 3), latency=1e-6),
+    "tree": lambda: Topology.load("fat_tree", k=2, latency=1e-6),
+}
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 12])
+def test_a_ring_on_a_ring_takes_what_the_formula_says(n):
+    machine = Topology.load("torus", dims=(n,), bandwidth=10.0, latency=2e-6)
+    found = simulate("ring", machine, MIB, collective="allgather")
+    # With two hosts there is one cable, with more each message has its own.
+    assert found.seconds == pytest.approx((n - 1) * (2e-6 + MIB / n / 10e9))
+    assert len(found.steps) == n - 1
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_no_schedule_is_cheaper_than_the_bound(name):
+    machine = MACHINES[name]()
+    size = len(ranks_of(machine))
+    for collective in BOUNDED:
+        least = bound(collective, machine).seconds(MIB)
+        for row in ALGORITHMS:
+            if row.collective == collective and row.obstacle(size) is None:
+                found = simulate(row.schedule, machine, MIB, collective=collective)
+                assert found.seconds >= least * (1 - 1e-9), row.name
+
+
+def test_a_ring_along_nvlinks_is_twice_as_fast_as_one_by_number():
+    machine = Topology.load("dgx1v")
+    plain = simulate("ring", machine, 1 << 30, collective="allreduce")
+    along = simulate(
+        "ring", machine, 1 << 30, collective="allreduce", order=ring_order(machine)
+    )
+    assert plain.seconds == pytest.approx(2 * along.seconds, rel=1e-3)
+    link, _ = along.bottleneck
+    assert (link.kind, link.count) == ("nvlink", 2)
+    assert along.ratio == pytest.approx(plain.ratio / 2, rel=1e-3)
+
+
+def test_the_bottleneck_of_a_cluster_is_its_network():
+    cluster = Topology.load("dgx1v", hosts=4, nics=2)
+    found = simulate("ring", cluster, 1 << 30, collective="allreduce",
+                     order=ring_order(cluster))  # fmt: skip
+    link, _ = found.bottleneck
+    assert link.kind == "network"
+    assert "bottleneck: network from" in str(found)
+    assert "times the bound of" in str(found)
+
+
+quickly = settings(max_examples=25, deadline=None)
+rows = st.sampled_from([row for row in ALGORITHMS if row.collective == "allreduce"])
+
+
+@quickly
+@given(rows, st.randoms(use_true_random=False))
+def test_another_numbering_of_the_devices_costs_the_same(row, dice):
+    machine = Topology.load("dgx1v", hosts=2, nics=1)
+    order = list(range(len(machine.devices())))
+    dice.shuffle(order)
+    other, ids = renamed(machine, order, [f"d{i}" for i in order])
+    places = [ids[id] for id in ranks_of(machine)]
+    found = simulate(row.schedule, machine, MIB, collective="allreduce")
+    again = simulate(row.schedule, other, MIB, collective="allreduce", order=places)
+    assert again.seconds == pytest.approx(found.seconds)
+
+
+@quickly
+@given(rows, st.sampled_from(["nvlink", "pcie", "smp", "nic"]))
+def test_twice_the_bandwidth_is_never_slower(row, kind):
+    before = Topology.load("dgx1v", hosts=2, nics=2, **{kind: 10.0})
+    after = Topology.load("dgx1v", hosts=2, nics=2, **{kind: 20.0})
+    slow = simulate(row.schedule, before, 64 * MIB, collective="allreduce")
+    fast = simulate(row.schedule, after, 64 * MIB, collective="allreduce")
+    assert fast.seconds <= slow.seconds * (1 + 1e-9)
+
+
+def test_reductions_cost_what_they_are_told_to():
+    machine = Topology.load("torus", dims=(4,), bandwidth=10.0, latency=0.0)
+    free = simulate("ring", machine, MIB, collective="allreduce")
+    paid = simulate("ring", machine, MIB, collective="allreduce", reduction=1e-9)
+    assert paid.seconds - free.seconds == pytest.approx(3 * MIB / 4 * 1e-9)
+
+
+def test_what_cannot_be_simulated_is_refused():
+    machine = Topology.load("dgx1v")
+    with pytest.raises(TopologyError, match="a device of its own"):
+        simulate("ring", machine, 1, collective="allgather", order=["host0/gpu0"] * 2)
+    apart = Topology("apart")
+    for i in range(2):
+        apart.add(f"host{i}", "host")
+    with pytest.raises(TopologyError, match="host0 cannot reach host1"):
+        simulate("direct", apart, 1, collective="allgather")
+
+
+def test_the_command_says_what_it_takes_and_what_is_in_the_way():
+    words = [
+        "simulate",
+        "allreduce",
+        "ring",
+        "dgx1v",
+        "--size",
+        "1G",
+        "--order",
+        "ring",
+    ]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    assert "37.6 ms in 14 steps" in result.output
+    assert "(50 GB/s)" in result.output
+
+
+# ---- LogGOPS
+
+PUBLISHED = LogGOPS(latency=2500, overhead=1500, gap=1000, gap_per_byte=6)
+
+
+def test_the_published_example_takes_the_published_times():
+    schedule = find("reduce", "binomial", 8).schedule
+    schedules = [trace(schedule, rank, 8) for rank in range(8)]
+    times = sorted(finish_times(schedules, 1024, PUBLISHED), reverse=True)
+    assert times == [34914, 24776, 13138, 13138, 1500, 1500, 1500, 1500]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 16])
+def test_without_overheads_loggops_is_alpha_beta(n):
+    schedule = find("allgather", "ring", n).schedule
+    schedules = [trace(schedule, rank, n) for rank in range(n)]
+    model = LogGOPS(latency=5.0, overhead=0.0, gap=0.0, gap_per_byte=0.5)
+    times = finish_times(schedules, 1000 * n, model)
+    assert times == pytest.approx([(n - 1) * (5.0 + 999 * 0.5)] * n)
+
+
+def test_sends_of_one_rank_keep_their_distance():
+    def scatter(group):
+        if group.rank == 0:
+            yield tuple(send(r, group.chunk(r)) for r in range(1, group.size))
+        else:
+            yield recv(0, group.chunk(group.rank))
+
+    schedules = [trace(scatter, rank, 4) for rank in range(4)]
+    model = LogGOPS(latency=10, overhead=1, gap=100, gap_per_byte=0)
+    assert finish_times(schedules, 4, model)[1:] == [12, 112, 212]
+
+
+def test_a_message_that_never_comes_is_told():
+    def wait(group):
+        if group.rank == 1:
+            yield recv(0, group.chunk(0))
+
+    schedules = [trace(wait, rank, 2) for rank in range(2)]
+    with pytest.raises(ScheduleError, match="step 0 of rank 1 waits"):
+        finish_times(schedules, 8, PUBLISHED)
