@@ -1,12 +1,12 @@
 """Sizes and times as people write them."""
 
-import click
-
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def parse_size(_context: object, _parameter: object, text: str) -> int:
     """A number of bytes, as ``8``, ``4K``, ``64M`` or ``1G``, for an option."""
+    import click
+
     try:
         if text[-1:].upper() in UNITS:
             return int(text[:-1]) * UNITS[text[-1].upper()]
