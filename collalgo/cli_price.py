@@ -5,7 +5,7 @@ import click
 from collalgo.bounds import BOUNDED, bound
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import CollalgoError
-from collalgo.simulation import simulate
+from collalgo.simulation import MODELS, simulate
 from collalgo.sizes import human, human_time, parse_size
 from collalgo.topology import orders
 from collalgo.topology.cli import load
@@ -29,6 +29,7 @@ root_option = click.option("--root", default=0, help="The rank of the root.")
 @size_option
 @root_option
 @click.option("--order", type=click.Choice(list(ORDERS)), help="Of ranks on devices.")
+@click.option("--model", type=click.Choice(MODELS), default="rounds", help="Which.")
 def simulate_command(
     collective: str,
     algorithm: str,
@@ -37,6 +38,7 @@ def simulate_command(
     nbytes: int,
     root: int,
     order: str | None,
+    model: str,
 ) -> None:
     """Say what a schedule costs on a topology, and which link is in its way.
 
@@ -46,7 +48,13 @@ def simulate_command(
         topology = load(what, parameters)
         places = ORDERS[order](topology) if order else None
         found = simulate(
-            algorithm, topology, nbytes, collective=collective, root=root, order=places
+            algorithm,
+            topology,
+            nbytes,
+            collective=collective,
+            root=root,
+            order=places,
+            model=model,
         )
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error

@@ -1,9 +1,13 @@
-"""What a schedule costs on a topology, step by step, and which link is in its way.
+"""What a schedule costs on a topology, and which link is in its way.
 
-The model is synchronous: all ranks begin a step together. A step takes the longest
-latency of its messages, the time of the link that its bytes keep busy longest, and what
-the busiest rank reduces. A message takes the best path between its devices; links carry
-their bandwidth in each direction at once.
+Two models on the same messages, each of which takes the best path between its devices;
+links carry their bandwidth in each direction at once.
+
+- ``rounds``: all ranks begin a step together. A step takes the longest latency of its
+  messages, the time of the link that its bytes keep busy longest, and what the busiest
+  rank reduces.
+- ``fluid``: every rank goes on as its own messages come, and messages under way at the
+  same time share links max-min fairly; see :mod:`collalgo.fluid`.
 """
 
 from collections import defaultdict
@@ -14,43 +18,16 @@ from collalgo.algorithms import find
 from collalgo.bounds import BOUNDED, Bound, bound
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import TopologyError
+from collalgo.fluid import Flow, Outcome, play
+from collalgo.roads import Roads, Way, ranks_of
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.sizes import human, human_time
-from collalgo.topology.model import Kind, Link, Topology
-from collalgo.topology.paths import Path, PathType, paths_from
+from collalgo.topology.model import Topology
 from collalgo.transfers import TransferTable
 
-#: Seconds of a message by the type of its path, where its links do not tell: what NCCL
-#: 2.30 reckons for a hop of its protocol for short messages.
-LATENCY = {
-    PathType.LOC: 0.0,
-    PathType.NVL: 0.6e-6,
-    PathType.NVB: 1.2e-6,
-    PathType.C2C: 0.6e-6,
-    PathType.PIX: 1.0e-6,
-    PathType.PXB: 1.0e-6,
-    PathType.PHB: 1.0e-6,
-    PathType.NODE: 1.0e-6,
-    PathType.SYS: 1.0e-6,
-    PathType.NET: 2.7e-6,
-}
+MODELS = ("rounds", "fluid")
 
-#: A direction of a link: from its first end to its second, or back.
-Way = tuple[Link, bool]
-
-
-class StepCost(NamedTuple):
-    """What one step takes, in seconds."""
-
-    latency: float
-    transfer: float
-    reduction: float
-    bottleneck: Way | None  #: the direction of the link that carries most
-
-    @property
-    def seconds(self) -> float:
-        """The step in all."""
-        return self.latency + self.transfer + self.reduction
+__all__ = ["MODELS", "Simulation", "ranks_of", "simulate"]
 
 
 class Simulation(NamedTuple):
@@ -58,26 +35,28 @@ class Simulation(NamedTuple):
 
     Attributes
     ----------
-    collective, algorithm : str
+    collective, algorithm, model : str
         Which.
     nbytes : float
         Of the buffer.
-    steps : tuple of StepCost
-        What each step takes.
+    seconds : float
+        Until the last rank is done.
+    steps : tuple of float
+        Seconds of each step, in the model of rounds.
+    busy : dict
+        For each direction of a link, the seconds that its bytes take.
     bound : Bound or None
         How fast the collective can be there by bandwidth, if that is known.
     """
 
     collective: str
     algorithm: str
+    model: str
     nbytes: float
-    steps: tuple[StepCost, ...]
+    seconds: float
+    steps: tuple[float, ...]
+    busy: dict[Way, float]
     bound: Bound | None
-
-    @property
-    def seconds(self) -> float:
-        """All steps together."""
-        return sum(step.seconds for step in self.steps)
 
     @property
     def ratio(self) -> float | None:
@@ -87,28 +66,21 @@ class Simulation(NamedTuple):
 
     @property
     def bottleneck(self) -> Way | None:
-        """The direction of a link that holds up the steps longest."""
-        times: dict[Way, float] = defaultdict(float)
-        for step in self.steps:
-            if step.bottleneck is not None:
-                times[step.bottleneck] += step.transfer
-        return max(times, key=times.__getitem__, default=None)
+        """The direction of a link that is busy longest."""
+        return max(self.busy, key=self.busy.__getitem__, default=None)
 
     def __str__(self) -> str:
-        waiting = sum(step.latency for step in self.steps)
         text = (
             f"{self.collective} by {self.algorithm} of {human(self.nbytes)}: "
-            f"{human_time(self.seconds)} in {len(self.steps)} steps, "
-            f"{human_time(waiting)} of it latency"
+            f"{human_time(self.seconds)} (model: {self.model})"
         )
         way = self.bottleneck
         if way is not None:
             link, forth = way
             a, b = link.ends if forth else link.ends[::-1]
-            held = sum(step.transfer for step in self.steps if step.bottleneck == way)
             text += (
                 f"\nbottleneck: {link.kind.value} from {a} to {b} ({link.bandwidth:g} "
-                f"GB/s), for {human_time(held)}"
+                f"GB/s), busy for {human_time(self.busy[way])}"
             )
         if self.bound is not None and self.ratio is not None:
             least = human_time(self.bound.seconds(self.nbytes))
@@ -126,6 +98,7 @@ def simulate(
     root: int = 0,
     order: Sequence[str] | None = None,
     reduction: float = 0.0,
+    model: str = "rounds",
 ) -> Simulation:
     """What a schedule costs on a topology.
 
@@ -136,7 +109,7 @@ def simulate(
     topology
         The machine; its GPUs, or where there are none its hosts, are the ranks.
     nbytes
-        Of the whole buffer.
+        Of the whole buffer; of an alltoall, of what each rank has.
     collective
         What the schedule does.
     root
@@ -146,12 +119,16 @@ def simulate(
         ``collalgo.topology.orders``.
     reduction
         Seconds to reduce a byte.
+    model
+        ``rounds`` or ``fluid``.
 
     Raises
     ------
     TopologyError
         If ranks cannot reach each other, or the order is none of the devices.
     """
+    if model not in MODELS:
+        raise TopologyError(f"no model {model!r}; choose one of {', '.join(MODELS)}")
     places = list(order or ranks_of(topology))
     if len(set(places)) < len(places) or not set(places) <= set(topology.graph):
         raise TopologyError("every rank of an order needs a device of its own")
@@ -161,87 +138,53 @@ def simulate(
     else:
         name, schedule = getattr(algorithm, "__name__", "schedule"), algorithm
     table = TransferTable([trace(schedule, rank, size, root) for rank in range(size)])
-    network = Roads(topology, places)
     whole = nbytes * COLLECTIVES[collective].buffers(size)
-    steps = network.steps(table, whole, reduction)
+    flows = flows_of(table, whole)
+    model_of = rounds if model == "rounds" else play
+    found = model_of(flows, Roads(topology, places), reduction)
     everybody = ranks_of(topology)
     known = collective in BOUNDED and size > 1 and set(places) == set(everybody)
     at = everybody.index(places[root]) if known else 0
     limit = bound(collective, topology, at) if known else None
-    return Simulation(collective, name, nbytes, steps, limit)
+    return Simulation(collective, name, model, nbytes, *found, limit)
 
 
-def ranks_of(topology: Topology) -> list[str]:
-    """The devices that are ranks: the GPUs, or where there are none the hosts."""
-    gpus = [gpu.id for gpu in topology.devices(Kind.GPU)]
-    return gpus or topology.hosts
+def flows_of(table: TransferTable, nbytes: float) -> list[list[Flow]]:
+    """For each step of all ranks the messages that are sent in it."""
+    number = table.step - table.first_step[table.rank_of[table.step]]
+    share = table.share[table.place] / table.grid
+    steps: list[list[Flow]] = [[] for _ in range(int(number.max(initial=-1)) + 1)]
+    reduced: dict[tuple[int, int, int, int], bool] = {}
+    for i, kind in enumerate(table.kind):
+        rank, peer = int(table.rank_of[table.step[i]]), int(table.peer[i])
+        if kind == 2:
+            reduced[int(number[i]), peer, rank, int(table.lane[i])] = True
+    for i, kind in enumerate(table.kind):
+        rank, peer = int(table.rank_of[table.step[i]]), int(table.peer[i])
+        if kind == 0 and peer != rank:
+            step, lane = int(number[i]), int(table.lane[i])
+            reduces = (step, rank, peer, lane) in reduced
+            flow = Flow(step, rank, peer, float(share[i]) * nbytes, reduces)
+            steps[step].append(flow)
+    return steps
 
 
-class Roads:
-    """The paths between the devices of the ranks."""
-
-    def __init__(self, topology: Topology, places: Sequence[str]):
-        self.topology = topology
-        self.places = places
-        self._paths: dict[str, dict[str, Path]] = {}
-
-    def path(self, source: int, target: int) -> Path:
-        """The path from a rank to another."""
-        a, b = self.places[source], self.places[target]
-        if a not in self._paths:
-            self._paths[a] = paths_from(self.topology, a)
-        if b not in self._paths[a]:
-            raise TopologyError(f"{self.topology.name}: {a} cannot reach {b}")
-        return self._paths[a][b]
-
-    def ways(self, source: int, target: int) -> list[Way]:
-        """The links of a path, each with its direction."""
-        path = self.path(source, target)
-        return [
-            (link, link.ends[0] == device)
-            for device, link in zip(path.devices, path.links, strict=False)
-        ]
-
-    def latency(self, source: int, target: int) -> float:
-        """Seconds of the first byte."""
-        path = self.path(source, target)
-        told = [link.latency for link in path.links if link.latency is not None]
-        return sum(told) if told else LATENCY[path.type]
-
-    def steps(
-        self, table: TransferTable, nbytes: float, reduction: float
-    ) -> tuple[StepCost, ...]:
-        """What each step of a schedule takes."""
-        number = table.step - table.first_step[table.rank_of[table.step]]
-        share = table.share[table.place] / table.grid
-        count = int(number.max(initial=-1)) + 1
-        messages: list[list[tuple[int, int, float]]] = [[] for _ in range(count)]
-        reduced: list[dict[int, float]] = [defaultdict(float) for _ in range(count)]
-        for i, kind in enumerate(table.kind):
-            rank = int(table.rank_of[table.step[i]])
-            if kind == 0 and table.peer[i] != rank:
-                what = (rank, int(table.peer[i]), float(share[i]))
-                messages[number[i]].append(what)
-            elif kind == 2:
-                reduced[number[i]][rank] += float(share[i])
-        most = [reduction * max(shares.values(), default=0.0) for shares in reduced]
-        return tuple(
-            self._step(messages[i], nbytes, most[i] * nbytes) for i in range(count)
-        )
-
-    def _step(
-        self, messages: list[tuple[int, int, float]], nbytes: float, reduction: float
-    ) -> StepCost:
-        load: dict[Way, float] = defaultdict(float)
-        for source, target, share in messages:
-            for way in self.ways(source, target):
-                load[way] += share * nbytes
-        times = {
-            way: carried / (way[0].bandwidth * 1e9)
-            for way, carried in load.items()
-            if way[0].bandwidth
-        }
-        slowest = max(times, key=times.__getitem__, default=None)
-        latency = max((self.latency(a, b) for a, b, _ in messages), default=0.0)
-        transfer = times[slowest] if slowest is not None else 0.0
-        return StepCost(latency, transfer, reduction, slowest)
+def rounds(steps: list[list[Flow]], roads: Roads, reduction: float) -> Outcome:
+    """All steps, one after the other."""
+    busy: dict[Way, float] = defaultdict(float)
+    seconds = []
+    for flows in steps:
+        times: dict[Way, float] = defaultdict(float)
+        work: dict[int, float] = defaultdict(float)
+        for flow in flows:
+            for way in roads.ways(flow.source, flow.target):
+                if way[0].bandwidth:
+                    times[way] += flow.nbytes / (way[0].bandwidth * 1e9)
+            if flow.reduces:
+                work[flow.target] += reduction * flow.nbytes
+        latency = max((roads.latency(f.source, f.target) for f in flows), default=0.0)
+        transfer = max(times.values(), default=0.0)
+        seconds.append(latency + transfer + max(work.values(), default=0.0))
+        for way, time in times.items():
+            busy[way] += time
+    return Outcome(sum(seconds), tuple(seconds), dict(busy))

@@ -10,7 +10,7 @@ from collalgo.bounds import BOUNDED, bound
 from collalgo.cli import main
 from collalgo.loggops import LogGOPS, finish_times
 from collalgo.schedule import recv, send, trace
-from collalgo.simulation import ranks_of, simulate
+from collalgo.simulation import MODELS, ranks_of, simulate
 from collalgo.topology.orders import ring_order
 from tests.topology.machines import renamed
 
@@ -26,13 +26,14 @@ MACHINES = {
 }
 
 
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("n", [2, 3, 5, 8, 12])
-def test_a_ring_on_a_ring_takes_what_the_formula_says(n):
+def test_a_ring_on_a_ring_takes_what_the_formula_says(n, model):
     machine = Topology.load("torus", dims=(n,), bandwidth=10.0, latency=2e-6)
-    found = simulate("ring", machine, MIB, collective="allgather")
+    found = simulate("ring", machine, MIB, collective="allgather", model=model)
     # With two hosts there is one cable, with more each message has its own.
     assert found.seconds == pytest.approx((n - 1) * (2e-6 + MIB / n / 10e9))
-    assert len(found.steps) == n - 1
+    assert len(found.steps) == (n - 1 if model == "rounds" else 0)
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -43,8 +44,11 @@ def test_no_schedule_is_cheaper_than_the_bound(name):
         least = bound(collective, machine).seconds(MIB)
         for row in ALGORITHMS:
             if row.collective == collective and row.obstacle(size) is None:
-                found = simulate(row.schedule, machine, MIB, collective=collective)
-                assert found.seconds >= least * (1 - 1e-9), row.name
+                for model in MODELS:
+                    found = simulate(
+                        row.schedule, machine, MIB, collective=collective, model=model
+                    )
+                    assert found.seconds >= least * (1 - 1e-9), (row.name, model)
 
 
 def test_a_ring_along_nvlinks_is_twice_as_fast_as_one_by_number():
@@ -103,6 +107,36 @@ def test_reductions_cost_what_they_are_told_to():
     assert paid.seconds - free.seconds == pytest.approx(3 * MIB / 4 * 1e-9)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_a_barrier_costs_latency_only(model):
+    machine = Topology.load("torus", dims=(8,), bandwidth=10.0, latency=1e-6)
+    found = simulate("dissemination", machine, 0, collective="barrier", model=model)
+    assert found.seconds == pytest.approx((1 + 2 + 4) * 1e-6)
+
+
+def test_messages_share_a_link_fairly():
+    """Two messages through one cable, the shorter one leaves room when it is over."""
+
+    def two(group):
+        if group.rank < 2:
+            chunk = group.chunk(0) if group.rank else group.chunks(0, 3)
+            yield send(3 - group.rank, chunk)
+        else:
+            chunk = group.chunks(0, 3) if group.rank == 3 else group.chunk(0)
+            yield recv(3 - group.rank, chunk)
+
+    machine = Topology("narrow")
+    for id in ("h0", "h1", "h2", "h3"):
+        machine.add(id, "host")
+    a, b = machine.add("a", "switch"), machine.add("b", "switch")
+    machine.link(a, b, "network", 1.0)
+    for id, switch in (("h0", a), ("h1", a), ("h2", b), ("h3", b)):
+        machine.link(id, switch, "network", 100.0, latency=0.0)
+    found = simulate(two, machine, 4e9, collective="alltoall", model="fluid")
+    whole = 4e9 * 4  # of all ranks
+    assert found.seconds == pytest.approx(whole / 4 * 4 / 1e9)
+
+
 def test_what_cannot_be_simulated_is_refused():
     machine = Topology.load("dgx1v")
     with pytest.raises(TopologyError, match="a device of its own"):
@@ -127,7 +161,7 @@ def test_the_command_says_what_it_takes_and_what_is_in_the_way():
     ]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
-    assert "37.6 ms in 14 steps" in result.output
+    assert "37.6 ms (model: rounds)" in result.output
     assert "(50 GB/s)" in result.output
 
 
