@@ -61,8 +61,8 @@ def draw(topology: Topology, path: Any, host: str | None = None) -> None:
         graph, places = _network(topology)
     else:
         graph, places = _machine(topology, host or next(iter(topology.hosts), ""))
-    width = max(_widest(places) * 1.15, 7.0)
-    figure = Figure(figsize=(min(width, 40.0), 6.0), layout="constrained")
+    width = max(_inches(graph), 7.0)
+    figure = Figure(figsize=(min(width, 60.0), 6.0), layout="constrained")
     axes = figure.subplots()
     axes.set_axis_off()
     axes.set_title(f"{topology.name} {host or ''}".strip())
@@ -75,11 +75,13 @@ def draw(topology: Topology, path: Any, host: str | None = None) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _widest(places: dict[str, Any]) -> int:
-    rows: dict[float, int] = {}
-    for _, y in places.values():
-        rows[round(float(y), 3)] = rows.get(round(float(y), 3), 0) + 1
-    return max(rows.values(), default=1)
+def _inches(graph: Graph) -> float:
+    """How wide the widest layer is with its labels side by side."""
+    rows: dict[int, float] = {}
+    for _, data in graph.nodes(data=True):
+        longest = max(map(len, data["label"].splitlines()), default=0)
+        rows[data["layer"]] = rows.get(data["layer"], 0.0) + 0.6 + 0.08 * longest
+    return max(rows.values(), default=0.0)
 
 
 def _layered(graph: Graph) -> dict[str, Any]:
@@ -129,7 +131,9 @@ def _tree_order(topology: Topology, ids: list[str]) -> list[str]:
         order.append(id)
         for link in topology.links_of(id):
             other = link.other(id)
-            if link.kind is LinkKind.PCIE and other in ids and other not in order:
+            kinds = {topology.device(end).kind for end in link.ends}
+            down = link.kind is LinkKind.PCIE or kinds == {Kind.CPU, Kind.GPU}
+            if down and other in ids and other not in order:
                 visit(other)
 
     for id in (*(d.id for d in topology.devices(Kind.CPU) if d.id in ids), *ids):
@@ -195,7 +199,6 @@ def _lines(axes: Any, graph: Graph, places: dict[str, Any]) -> None:
 
 
 def _boxes(axes: Any, graph: Graph, places: dict[str, Any]) -> None:
-    small = _widest(places) > 24
     for node, data in graph.nodes(data=True):
         x, y = places[node]
         axes.plot([x], [y], alpha=0)  # so that the axes hold it
@@ -205,7 +208,7 @@ def _boxes(axes: Any, graph: Graph, places: dict[str, Any]) -> None:
             data["label"],
             ha="center",
             va="center",
-            fontsize=6 if small else 8,
+            fontsize=8,
             bbox={
                 "boxstyle": "round,pad=0.35",
                 "facecolor": COLOURS[data["kind"]],

@@ -78,6 +78,8 @@ class Fabric:
 
     def _port(self, node: str, found: re.Match[str], line: int) -> None:
         port, peer, peer_port, rest = found.groups()
+        if AGGREGATION in rest:
+            self.left_out.add(peer)
         end, other = (node, int(port)), (peer, int(peer_port))
         if self.ends.setdefault(end, other) != other:
             self.topology.warn(f"line {line}: port {port} of {node} has two cables")
