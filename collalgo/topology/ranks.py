@@ -18,6 +18,13 @@ def identity() -> str:
     return f"{socket.gethostname()} {boot}"
 
 
+def visible_gpus() -> list[int]:
+    """The GPUs that this process has been given by number; empty if it has all."""
+    names = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+    text = next((os.environ[name] for name in names if name in os.environ), "")
+    return [int(word) for word in text.split(",") if word.strip().isdigit()]
+
+
 def of(comm: Any = None) -> Topology:
     """The machines of all ranks as one graph; see ``Topology.of``."""
     import numpy as np
@@ -29,6 +36,7 @@ def of(comm: Any = None) -> Topology:
         "identity": identity(),
         "machine": exchange.document(detect(host="host")),
         "cores": sorted(os.sched_getaffinity(0)),
+        "gpus": visible_gpus(),
     }
     mine = np.frombuffer(json.dumps(seen).encode(), np.uint8)
     lengths = comm.allgather(np.array([len(mine)]))[:, 0].tolist()
@@ -44,7 +52,8 @@ def merge(parts: list[dict[str, Any]]) -> Topology:
     """One graph of what each rank has seen, by its number: hosts once, ranks placed.
 
     The ranks of a NUMA node are its attribute ``ranks``; a rank that may use cores of
-    several is put to the one of which it may use most.
+    several is put to the one of which it may use most. So are the ranks of a GPU, where
+    they have been given GPUs by number.
     """
     topology = Topology(f"{len(parts)} ranks", "detected by all ranks")
     hosts: dict[str, str] = {}
@@ -54,6 +63,10 @@ def merge(parts: list[dict[str, Any]]) -> Topology:
             name = hosts[part["identity"]] = f"host{len(hosts)}"
             topology.include(exchange.build(part["machine"]), {"host": name})
         _place(topology, name, rank, set(part["cores"]))
+        gpus = topology.devices(Kind.GPU, host=name)
+        for number in part.get("gpus", ()):
+            if number < len(gpus):
+                gpus[number].attributes.setdefault("ranks", []).append(rank)
     topology.name = f"{len(parts)} ranks on {len(hosts)} host{'s' * (len(hosts) > 1)}"
     return topology
 

@@ -13,7 +13,7 @@ from collalgo.topology.detect import cores_of, detect
 from collalgo.topology.exchange import document
 from collalgo.topology.nvml import add_nvlinks
 from collalgo.topology.paths import best_path
-from collalgo.topology.ranks import identity, merge
+from collalgo.topology.ranks import identity, merge, visible_gpus
 from tests.topology.shared import FOLDER, needs_files
 
 
@@ -120,6 +120,24 @@ def test_hosts_are_told_apart_and_ranks_are_placed(sysfs):
         "host0/cpu0": [0], "host0/cpu1": [2], "host1/cpu0": None, "host1/cpu1": [1, 3],
     }  # fmt: skip
     assert identity() == identity()
+
+
+def test_ranks_stand_at_the_gpus_that_they_were_given(sysfs, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
+    assert visible_gpus() == [1, 0]
+    machine = document(detect(sysfs, "host"))
+    parts = [
+        {"identity": "a", "machine": machine, "cores": [0], "gpus": gpus}
+        for gpus in ([1], [0], [], [7])
+    ]
+    gpus = merge(parts).devices("gpu")
+    assert [gpu.attributes.get("ranks") for gpu in gpus] == [[1], [0]]
+
+
+def test_processes_see_their_host_too():
+    for hosts, ranks in collalgo.spawn(where, 2):
+        assert hosts == ["host0"]
+        assert sorted(r for group in ranks if group for r in group) == [0, 1]
 
 
 class FakeNvml:
