@@ -4,6 +4,7 @@ import gc
 import os
 import threading
 import time
+import tracemalloc
 from itertools import cycle
 from pathlib import Path
 
@@ -97,6 +98,24 @@ def turns_of_another_thread(comm):
 
 def test_other_threads_run_while_a_short_call_waits():
     assert spawn(turns_of_another_thread, 2)[0] > 20
+
+
+def memory_of_a_million_calls(comm):
+    """Bytes that the calls keep, and that they hold at most."""
+    x = np.ones(2, np.float32)
+    comm.allreduce(x, "max")
+    tracemalloc.start()
+    for _ in range(1_000_000):
+        comm.allreduce(x, "max")
+    found = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return found
+
+
+def test_a_million_calls_allocate_nothing():
+    for kept, peak in spawn(memory_of_a_million_calls, 2):
+        assert kept < 500
+        assert peak < 2000
 
 
 def use_the_world(comm):
