@@ -113,7 +113,7 @@ def memory_of_calls(comm):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_million_calls_allocate_nothing(size):
+def test_repeated_calls_allocate_nothing(size):
     for kept, peak in spawn(memory_of_calls, size):
         assert kept < 500
         assert peak < 2000
