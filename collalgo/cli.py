@@ -13,13 +13,15 @@ from rich.table import Table
 
 from collalgo import drawing
 from collalgo.algorithms import ALGORITHMS, Algorithm, named
-from collalgo.cli_price import bound_command, simulate_command
+from collalgo.cli_price import bound_command, parameters_argument, simulate_command
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import CollalgoError
 from collalgo.launch.run import run as run_ranks
 from collalgo.loading import load
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.select import select
+from collalgo.sizes import parse_size
+from collalgo.topology.cli import load as load_topology
 from collalgo.verify import Proof, verify
 
 #: Sizes for which ``collalgo verify`` proves an algorithm, unless told otherwise.
@@ -180,13 +182,34 @@ def _function(place: str) -> ScheduleFunction:
 
 @main.command("select")
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
-@click.argument("nbytes", type=click.IntRange(0))
-@click.option("-n", "--size", type=click.IntRange(1), required=True, help="Ranks.")
+@click.argument("nbytes", callback=parse_size)
+@parameters_argument
+@click.option("-n", "--size", type=click.IntRange(1), help="Ranks on this machine.")
+@click.option("--topology", help="Where the ranks are to be, as for collalgo topo.")
 @click.option("--reproducible", is_flag=True, help="In the order of the ranks only.")
 @load_option
-def select_command(collective: str, nbytes: int, size: int, reproducible: bool) -> None:
-    """Say which algorithm would run here, with the prices of all."""
-    chosen = select(collective, nbytes, size=size, reproducible=reproducible)
+def select_command(
+    collective: str,
+    nbytes: int,
+    parameters: tuple[str, ...],
+    size: int | None,
+    topology: str | None,
+    reproducible: bool,
+) -> None:
+    """Say which algorithm would run, with the prices of all.
+
+    On this machine with so many ranks (-n), or on a topology with its parameters, as
+    --topology dgx1v hosts=4.
+    """
+    if (size is None) == (topology is None):
+        raise click.UsageError("give the number of ranks by -n, or a --topology")
+    try:
+        where = load_topology(topology, parameters) if topology else None
+        chosen = select(
+            collective, nbytes, size=size, topology=where, reproducible=reproducible
+        )
+    except (CollalgoError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
     click.echo(chosen.explain())
 
 

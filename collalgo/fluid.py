@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import NamedTuple
 
-from collalgo.roads import Roads, Way
+from collalgo.roads import MESSAGE, Roads, Way
 
 #: Events closer to each other than this part of the time are one.
 TOGETHER = 1e-9
@@ -79,9 +79,10 @@ class Play:
         while self.at[rank] < self.steps:
             self.at[rank] += 1
             step = self.at[rank]
-            for i in self.sends[rank, step]:
+            for turn, i in enumerate(self.sends[rank, step]):
                 flow = self.flows[i]
-                starts = self.time + self.roads.latency(flow.source, flow.target)
+                latency = self.roads.latency(flow.source, flow.target)
+                starts = self.time + latency + turn * MESSAGE
                 heappush(self.events, (starts, STARTS, i))
             if self.open[rank, step]:
                 return

@@ -21,6 +21,10 @@ LATENCY = {
     PathType.NET: 2.7e-6,
 }
 
+#: Seconds for each message of a rank in a step beyond the first: a rank sends and
+#: receives one at a time.
+MESSAGE = 0.3e-6
+
 #: A direction of a link: from its first end to its second, or back.
 Way = tuple[Link, bool]
 
@@ -38,6 +42,12 @@ class Roads:
         self.topology = topology
         self.places = places
         self._paths: dict[str, dict[str, Path]] = {}
+
+    def reordered(self, places: Sequence[str]) -> "Roads":
+        """The same roads for ranks in other places."""
+        other = Roads(self.topology, places)
+        other._paths = self._paths
+        return other
 
     def path(self, source: int, target: int) -> Path:
         """The path from a rank to another."""

@@ -5,11 +5,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from collalgo.algorithms import Algorithm, candidates
+from collalgo.bounds import BOUNDED, Bound, bound
 from collalgo.collective import COLLECTIVES
 from collalgo.cost import Price
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
+from collalgo.forecast import forecasts, orders_of
 from collalgo.machine import Machine, this_machine
+from collalgo.roads import Roads, ranks_of
 from collalgo.schedule import ScheduleFunction, trace
+from collalgo.topology.model import Topology
 from collalgo.verify import prove_once
 
 #: Why an algorithm cannot be asked for the same bits everywhere.
@@ -17,15 +21,25 @@ NOT_SERIAL = "does not combine in the order of the ranks"
 
 
 class Candidate(NamedTuple):
-    """An algorithm that was considered: its price, or why it cannot run."""
+    """An algorithm that was considered: its price, or why it cannot run.
+
+    ``order`` is the name of the order in which ranks stand on devices, as "ring", or ""
+    for the order of the topology.
+    """
 
     row: Algorithm
     seconds: float
     obstacle: str | None
+    order: str = ""
 
     @property
     def algorithm(self) -> str:
         return self.row.name
+
+    @property
+    def words(self) -> str:
+        """The algorithm and its order."""
+        return self.row.name + (f", ranks along the {self.order}" if self.order else "")
 
 
 @dataclass(frozen=True)
@@ -40,13 +54,18 @@ class Selection:
         Its predicted time.
     candidates : tuple of Candidate
         All that were considered, the cheapest first, those that cannot run last.
+    basis : str
+        What the prices were made of.
+    bound : Bound or None
+        How fast the collective can be, on a topology where that is known.
     """
 
     collective: str
     size: int
     nbytes: int
-    machine: Machine
+    basis: str
     candidates: tuple[Candidate, ...]
+    bound: Bound | None = None
 
     @property
     def row(self) -> Algorithm:
@@ -68,33 +87,32 @@ class Selection:
             return "the only one that can run"
         second = able[1]
         if second.seconds == self.seconds:
-            return f"as cheap as {second.algorithm}"
+            return f"as cheap as {second.words}"
         ratio = second.seconds / self.seconds if self.seconds else float("inf")
-        return f"{ratio:.2f}x cheaper than {second.algorithm}"
+        return f"{ratio:.2f}x cheaper than {second.words}"
+
+    @property
+    def bound_seconds(self) -> float | None:
+        """The least time by bandwidth, if that is known."""
+        return None if self.bound is None else self.bound.seconds(self.nbytes)
 
     def explain(self) -> str:
         """The choice with all the prices, as text of several lines."""
-        m = self.machine
         choice = (
             f"{self.collective} of {self.nbytes} bytes on {self.size} ranks: "
-            f"{self.algorithm}, {self.reason}"
+            f"{self.candidates[0].words}, {self.reason}"
         )
-        prices = (
-            f"prices by {m.latency * 1e6:.2f} us a hand-over between cores, "
-            f"{m.switch * 1e6:.2f} us on one core, {m.message * 1e6:.2f} us a "
-            f"message, copies of {1e-9 / m.copy:.1f} GB/s, reductions of "
-            f"{1e-9 / m.reduce:.1f} GB/s, {m.cores} cores"
-        )
-        lines = [choice, prices]
-        lines += [
-            f"  {row.name:24} {seconds * 1e6:12.2f} us"
-            for row, seconds, obstacle in self.candidates
-            if obstacle is None
-        ]
+        lines = [choice, f"prices by {self.basis}"]
+        if self.bound is not None and self.bound_seconds:
+            ratio = self.seconds / self.bound_seconds
+            lines.append(f"{ratio:.2f} times the bound: {self.bound.reason}")
+        able = [c for c in self.candidates if c.obstacle is None]
+        width = max(len(c.words) for c in able)
+        lines += [f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us" for c in able]
         unable: dict[str, list[str]] = {}
-        for row, _, obstacle in self.candidates:
-            if obstacle is not None:
-                unable.setdefault(obstacle, []).append(row.name)
+        for candidate in self.candidates:
+            if candidate.obstacle is not None:
+                unable.setdefault(candidate.obstacle, []).append(candidate.algorithm)
         lines += [f"  {', '.join(names)}: {why}" for why, names in unable.items()]
         return "\n".join(lines)
 
@@ -103,11 +121,12 @@ def select(
     collective: str,
     nbytes: int,
     *,
-    size: int,
+    size: int | None = None,
     machine: Machine | None = None,
+    topology: Topology | None = None,
     reproducible: bool = False,
 ) -> Selection:
-    """The cheapest algorithm for a collective.
+    """The cheapest algorithm for a collective, on this machine or on a topology.
 
     Parameters
     ----------
@@ -116,9 +135,12 @@ def select(
     nbytes
         Bytes of the larger of input and output of a rank.
     size
-        The number of ranks.
+        The number of ranks; on a topology all of its GPUs, or hosts.
     machine
         The price list; by default that of this machine, measured once.
+    topology
+        Where the ranks are to be, instead of this machine: priced by
+        ``collalgo.simulate`` in several orders of the ranks.
     reproducible
         Only algorithms that combine in the order of the ranks.
 
@@ -134,6 +156,10 @@ def select(
         raise ValueError(
             f"unknown collective {collective!r}; choose one of {', '.join(COLLECTIVES)}"
         )
+    if topology is not None:
+        return on_topology(collective, nbytes, topology, reproducible)
+    if size is None:
+        raise ValueError("select needs the number of ranks, or a topology")
     machine = machine or this_machine()
     able, unable = [], []
     for row in candidates(collective):
@@ -148,7 +174,45 @@ def select(
             collective=collective,
         )
     able.sort(key=lambda candidate: candidate.seconds)
-    return Selection(collective, size, nbytes, machine, (*able, *unable))
+    return Selection(collective, size, nbytes, _basis(machine), (*able, *unable))
+
+
+def _basis(machine: Machine) -> str:
+    return (
+        f"{machine.latency * 1e6:.2f} us a hand-over between cores, "
+        f"{machine.switch * 1e6:.2f} us on one core, {machine.message * 1e6:.2f} us a "
+        f"message, copies of {1e-9 / machine.copy:.1f} GB/s, reductions of "
+        f"{1e-9 / machine.reduce:.1f} GB/s, {machine.cores} cores"
+    )
+
+
+def on_topology(
+    collective: str, nbytes: int, topology: Topology, reproducible: bool = False
+) -> Selection:
+    """The cheapest algorithm and order of ranks on a topology, by rounds."""
+    size = len(ranks_of(topology))
+    roads, orders = Roads(topology, ranks_of(topology)), orders_of(topology)
+    able, unable = [], []
+    for row in candidates(collective):
+        obstacle = row.obstacle(size)
+        if reproducible and not row.serial:
+            obstacle = NOT_SERIAL
+        if obstacle:
+            unable.append(Candidate(row, float("inf"), obstacle))
+        else:
+            able += [
+                Candidate(variant, seconds, None, order)
+                for variant, order, seconds in forecasts(row, nbytes, roads, orders)
+            ]
+    if not able:
+        raise AlgorithmNotApplicable(
+            f"{collective}: no algorithm can run with {size} ranks",
+            collective=collective,
+        )
+    able.sort(key=lambda candidate: candidate.seconds)
+    limit = bound(collective, topology) if collective in BOUNDED and size > 1 else None
+    basis = f"the links of {topology.name}, in rounds"
+    return Selection(collective, size, nbytes, basis, (*able, *unable), limit)
 
 
 def _obstacle(row: Algorithm, size: int, reproducible: bool) -> str | None:

@@ -4,13 +4,13 @@ Two models on the same messages, each of which takes the best path between its d
 links carry their bandwidth in each direction at once.
 
 - ``rounds``: all ranks begin a step together. A step takes the longest latency of its
-  messages, the time of the link that its bytes keep busy longest, and what the busiest
-  rank reduces.
+  messages, a gap for each further message of the busiest rank, the time of the link
+  that its bytes keep busy longest, and what the busiest rank reduces.
 - ``fluid``: every rank goes on as its own messages come, and messages under way at the
   same time share links max-min fairly; see :mod:`collalgo.fluid`.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from collalgo.bounds import BOUNDED, Bound, bound
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import TopologyError
 from collalgo.fluid import Flow, Outcome, play
-from collalgo.roads import Roads, Way, ranks_of
+from collalgo.roads import MESSAGE, Roads, Way, ranks_of
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.sizes import human, human_time
 from collalgo.topology.model import Topology
@@ -169,6 +169,13 @@ def flows_of(table: TransferTable, nbytes: float) -> list[list[Flow]]:
     return steps
 
 
+def most_messages(flows: list[Flow]) -> int:
+    """How many messages the busiest rank sends, or receives."""
+    sent = Counter(flow.source for flow in flows)
+    received = Counter(flow.target for flow in flows)
+    return max(*sent.values(), *received.values())
+
+
 def rounds(steps: list[list[Flow]], roads: Roads, reduction: float) -> Outcome:
     """All steps, one after the other."""
     busy: dict[Way, float] = defaultdict(float)
@@ -183,6 +190,7 @@ def rounds(steps: list[list[Flow]], roads: Roads, reduction: float) -> Outcome:
             if flow.reduces:
                 work[flow.target] += reduction * flow.nbytes
         latency = max((roads.latency(f.source, f.target) for f in flows), default=0.0)
+        latency += MESSAGE * (most_messages(flows) - 1) if flows else 0.0
         transfer = max(times.values(), default=0.0)
         seconds.append(latency + transfer + max(work.values(), default=0.0))
         for way, time in times.items():

@@ -1,0 +1,77 @@
+"""The choice of algorithms on topologies."""
+
+import pytest
+from click.testing import CliRunner
+
+from collalgo import Topology, select, simulate
+from collalgo.cli import main
+from collalgo.collective import COLLECTIVES
+from collalgo.topology.orders import ring_order
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize("nbytes", [1 << 10, 1 << 20, GIB])
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_the_choice_is_the_cheapest_and_no_better_than_the_bound(collective, nbytes):
+    machine = Topology.load("dgx1v")
+    chosen = select(collective, nbytes, topology=machine)
+    able = [c for c in chosen.candidates if c.obstacle is None]
+    assert chosen.seconds == min(c.seconds for c in able)
+    if chosen.bound_seconds:
+        assert chosen.seconds >= chosen.bound_seconds
+    again = simulate(
+        able[0].row.schedule, machine, nbytes, collective=collective,
+        order=ring_order(machine) if able[0].order else None,
+    )  # fmt: skip
+    assert again.seconds == pytest.approx(chosen.seconds)
+
+
+def price_of(chosen, name):
+    named = [c for c in chosen.candidates if c.algorithm.partition("(")[0] == name]
+    return min(c.seconds for c in named)
+
+
+@pytest.mark.parametrize("nics", [1, 2, 4])
+def test_between_hosts_what_keeps_to_hosts_beats_a_flat_ring(nics):
+    cluster = Topology.load("dgx1v", hosts=4, nics=nics)
+    chosen = select("allreduce", 1 << 28, topology=cluster)
+    assert chosen.candidates[0].row.levels or nics == 2  # a ring in both directions
+    assert chosen.seconds < price_of(chosen, "ring")
+    assert price_of(chosen, "torus_2d") < price_of(chosen, "ring")
+
+
+def test_small_messages_take_few_steps_and_large_ones_little_traffic():
+    cluster = Topology.load("dgx1v", hosts=4, nics=4)
+    small = select("allreduce", 1 << 10, topology=cluster)
+    assert price_of(small, "recursive_doubling") < price_of(small, "ring") / 5
+    large = select("allreduce", GIB, topology=cluster)
+    assert price_of(large, "ring") < price_of(large, "recursive_doubling")
+
+
+def test_ranks_along_nvlinks_are_preferred():
+    chosen = select("allreduce", GIB, topology=Topology.load("dgx1v"))
+    assert chosen.candidates[0].order == "ring"
+    assert "ranks along the ring" in chosen.explain()
+    assert "times the bound" in chosen.explain()
+
+
+def test_reproducible_means_in_the_order_of_the_ranks():
+    machine = Topology.load("dgx_a100")
+    chosen = select("allreduce", 1 << 20, topology=machine, reproducible=True)
+    assert chosen.row.serial
+
+
+def test_a_choice_needs_ranks_or_a_topology():
+    with pytest.raises(ValueError, match="the number of ranks, or a topology"):
+        select("allreduce", 8)
+    result = CliRunner().invoke(main, ["select", "allreduce", "8"])
+    assert result.exit_code == 2
+
+
+def test_the_command_chooses_on_a_topology():
+    words = ["select", "allreduce", "1G", "--topology", "dgx1v", "hosts=2", "nics=1"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    assert "on 16 ranks" in result.output
+    assert "hierarchical(hosts=(8, 8))" in result.output
