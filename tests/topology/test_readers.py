@@ -274,6 +274,22 @@ def test_the_figures_of_a_file_arrive_in_our_units():
     assert parse(INFINIBAND, "x").links[0].bandwidth == 25.0
 
 
+SIMAI = """10 4 2 0 16 H100
+8 9
+""" + "".join(
+    f"{gpu} {switch} 2880Gbps 0.000025ms 0\n" for gpu in range(8) for switch in (8, 9)
+)
+
+
+def test_a_list_of_simai_has_servers_of_gpus_and_nvswitches():
+    machine = parse(SIMAI, "x")
+    assert machine.hosts == ["host0", "host1"]
+    assert [len(machine.devices(kind)) for kind in ("gpu", "nvswitch")] == [8, 2]
+    assert {(link.kind, link.bandwidth) for link in machine.links} == {
+        ("nvlink", 360.0)
+    }
+
+
 def test_a_device_without_a_class_is_not_guessed():
     bare = '<pci busid="0000:14:00.0" link_speed="8.0 GT/s PCIe" link_width="16"/>'
     machine = parse(
