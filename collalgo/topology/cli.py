@@ -10,7 +10,6 @@ from rich.table import Table
 from collalgo.errors import CollalgoError, TopologyError
 from collalgo.topology import compare, exchange, presets, show as text
 from collalgo.topology.detect import from_lstopo
-from collalgo.topology.draw import draw as draw_picture
 from collalgo.topology.model import Topology
 
 what_argument = click.argument("what")
@@ -159,6 +158,8 @@ def diff(first: str, second: str) -> None:
 @click.option("--host", help="Draw the inside of this host.")
 def draw(what: str, parameters: tuple[str, ...], output: str, host: str | None) -> None:
     """Draw a picture."""
+    from collalgo.topology.draw import draw as draw_picture
+
     try:
         draw_picture(load(what, parameters), output, host)
     except (ImportError, ValueError) as error:
