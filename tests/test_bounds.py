@@ -14,6 +14,8 @@ from collalgo.cuts import Network
 from collalgo.topology.model import FAST, Kind, LinkKind
 from tests.topology.machines import renamed
 
+pytestmark = pytest.mark.parallel
+
 quickly = settings(max_examples=40, deadline=None)
 
 COLLECTIVES = ("allgather", "reduce_scatter", "broadcast", "reduce", "gather",

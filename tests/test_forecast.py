@@ -8,6 +8,8 @@ from collalgo.cli import main
 from collalgo.collective import COLLECTIVES
 from collalgo.topology.orders import ring_order
 
+pytestmark = pytest.mark.parallel
+
 GIB = 1 << 30
 
 

@@ -14,6 +14,8 @@ from collalgo.simulation import MODELS, ranks_of, simulate
 from collalgo.topology.orders import ring_order
 from tests.topology.machines import renamed
 
+pytestmark = pytest.mark.parallel
+
 MIB = 1 << 20
 
 MACHINES = {

@@ -45,7 +45,7 @@ def proofs(size, **parameters):
             )
 
 
-@pytest.mark.proof
+@pytest.mark.parallel
 @pytest.mark.parametrize("size", range(64, 0, -1))
 def test_it_is_proved(size):
     for row, proof in proofs(size):
@@ -53,7 +53,7 @@ def test_it_is_proved(size):
         assert proof.order == "serial" or not row.serial
 
 
-@pytest.mark.proof
+@pytest.mark.parallel
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 12])
 @pytest.mark.parametrize(
     "parameters", [{"segments": 3}, {"lanes": 2}, {"segments": 2, "lanes": 2}]

@@ -4,7 +4,7 @@ import pytest
 
 from collalgo import ALGORITHMS, verify
 
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.parallel
 
 #: Algorithms of which every rank talks to so few that thousands take seconds.
 SHORT = [

@@ -9,6 +9,8 @@ from collalgo.topology.readers import parse
 from collalgo.topology.show import matrix
 from tests.topology.test_readers import NCCL, SMI
 
+pytestmark = pytest.mark.parallel
+
 
 def run(*words, code=0):
     result = CliRunner().invoke(main, ["topo", *map(str, words)])

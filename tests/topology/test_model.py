@@ -26,6 +26,8 @@ from collalgo.topology.readers import parse
 from collalgo.topology.rings import bandwidth, most_cycles, rings
 from tests.topology.machines import machines, renamed
 
+pytestmark = pytest.mark.parallel
+
 quickly = settings(max_examples=60, deadline=None)
 
 

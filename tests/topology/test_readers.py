@@ -11,6 +11,8 @@ from collalgo.topology.paths import best_path
 from collalgo.topology.readers import FORMATS, parse, recognise
 from tests.topology.mutation import mutated
 
+pytestmark = pytest.mark.parallel
+
 NCCL = """<system version="1">
  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
   <pci busid="0000:10:00.0" class="0x060400" link_speed="8.0 GT/s PCIe" link_width="16">

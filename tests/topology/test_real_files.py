@@ -13,7 +13,7 @@ from collalgo.topology.paths import best_path
 from collalgo.topology.rings import bandwidth, rings
 from tests.topology.shared import FOLDER, files, needs_files
 
-pytestmark = needs_files
+pytestmark = [needs_files, pytest.mark.parallel]
 
 #: What holds no topology, and what the message must say.
 REFUSED = {
