@@ -13,7 +13,7 @@ from rich.table import Table
 
 from collalgo import drawing
 from collalgo.algorithms import ALGORITHMS, Algorithm, named
-from collalgo.cli_price import bound_command, parameters_argument, simulate_command
+from collalgo.cli_price import bound_command, simulate_command
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import CollalgoError
 from collalgo.launch.run import run as run_ranks
@@ -21,7 +21,7 @@ from collalgo.loading import load
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.select import select
 from collalgo.sizes import parse_size
-from collalgo.topology.cli import load as load_topology
+from collalgo.topology.cli import load as load_topology, parameters_argument
 from collalgo.verify import Proof, verify
 
 #: Sizes for which ``collalgo verify`` proves an algorithm, unless told otherwise.

@@ -8,13 +8,12 @@ from collalgo.errors import CollalgoError
 from collalgo.simulation import MODELS, simulate
 from collalgo.sizes import human, human_time, parse_size
 from collalgo.topology import orders
-from collalgo.topology.cli import load
+from collalgo.topology.cli import load, parameters_argument
 from collalgo.topology.model import LinkKind
 
 #: In which order ranks may stand on the devices.
 ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
 
-parameters_argument = click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
 size_option = click.option(
     "--size", "nbytes", callback=parse_size, default="1G", help="Bytes, as 64K or 1G."
 )

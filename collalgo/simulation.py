@@ -154,11 +154,11 @@ def flows_of(table: TransferTable, nbytes: float) -> list[list[Flow]]:
     number = table.step - table.first_step[table.rank_of[table.step]]
     share = table.share[table.place] / table.grid
     steps: list[list[Flow]] = [[] for _ in range(int(number.max(initial=-1)) + 1)]
-    reduced: dict[tuple[int, int, int, int], bool] = {}
+    reduced: set[tuple[int, int, int, int]] = set()
     for i, kind in enumerate(table.kind):
-        rank, peer = int(table.rank_of[table.step[i]]), int(table.peer[i])
         if kind == 2:
-            reduced[int(number[i]), peer, rank, int(table.lane[i])] = True
+            rank, peer = int(table.rank_of[table.step[i]]), int(table.peer[i])
+            reduced.add((int(number[i]), peer, rank, int(table.lane[i])))
     for i, kind in enumerate(table.kind):
         rank, peer = int(table.rank_of[table.step[i]]), int(table.peer[i])
         if kind == 0 and peer != rank:

@@ -226,12 +226,9 @@ def _role(pci_class: str, vendor: str, path: Path) -> Kind | None:
         return Kind.NVSWITCH
     if pci_class.startswith(("0x03", "0x12")) and vendor in GPU_VENDORS:
         # The graphics on the board of a server has no memory of its own to speak of.
-        return None if (path / "boot_vga").exists() and _is_console(path) else Kind.GPU
+        on_board = vendor == "0x8086" and (path / "boot_vga").exists()
+        return None if on_board else Kind.GPU
     return None
-
-
-def _is_console(path: Path) -> bool:
-    return text_of(path / "vendor") == "0x8086"
 
 
 def cores_of(text: str) -> set[int]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from collalgo.errors import TopologyError
 from collalgo.topology.elements import (
@@ -14,9 +14,6 @@ from collalgo.topology.elements import (
     check,
     together,
 )
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["FAST", "LARGEST", "Device", "Kind", "Link", "LinkKind", "Topology"]
 

@@ -1,11 +1,11 @@
 """Networks of ASTRA-sim's analytical backend: a grid whose dimensions differ."""
 
 import math
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
 from collalgo.errors import TopologyError
-from collalgo.topology.fabrics import Cable, star, wire
+from collalgo.topology.fabrics import Cable, grid, star, wire
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.text import integer, mappings, number
 
@@ -78,7 +78,4 @@ def _join(
         for a, b in combinations(line, 2):
             wire(topology, a, b, cable)
     else:
-        for a, b in pairwise(line):
-            wire(topology, a, b, cable)
-        if len(line) > 2:
-            wire(topology, line[-1], line[0], cable)
+        grid(topology, line, [len(line)], cable)

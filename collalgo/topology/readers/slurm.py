@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 from collalgo.errors import TopologyError
-from collalgo.topology.fabrics import Cable, wire
+from collalgo.topology.fabrics import Cable, grid, wire
 from collalgo.topology.hostlist import expand
 from collalgo.topology.model import Kind, Topology
 
@@ -78,7 +78,5 @@ def _join(topology: Topology, name: str, below: list[str]) -> str:
 def ring(topology: Topology, entry: Entry) -> None:
     """Nodes in the order in which they are joined."""
     nodes = [host(topology, node) for node in expand(str(entry.get("nodes") or ""))]
-    for a, b in pairwise(nodes):
-        wire(topology, a, b, UNKNOWN)
-    if len(nodes) > 2:
-        wire(topology, nodes[-1], nodes[0], UNKNOWN)
+    if nodes:
+        grid(topology, nodes, [len(nodes)], UNKNOWN)
