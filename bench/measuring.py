@@ -27,7 +27,7 @@ from collalgo.algorithms import Algorithm, find
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.loading import load
 from collalgo.machine import this_machine
-from collalgo.select import predicted, select
+from collalgo.selection.choice import predicted, select
 
 #: Told of each cell before it is measured.
 Progress = Callable[[Cell], None]

@@ -36,6 +36,7 @@ CommunicatorClosed
 from collalgo._version import __version__
 from collalgo.algorithms import ALGORITHMS, algorithm
 from collalgo.communicator import Communicator
+from collalgo.cost.simulation import Simulation, simulate
 from collalgo.errors import (
     AlgorithmNotApplicable,
     BootstrapError,
@@ -74,8 +75,7 @@ from collalgo.schedule import (
     staggered,
     together,
 )
-from collalgo.select import Selection, select
-from collalgo.simulation import Simulation, simulate
+from collalgo.selection.choice import Selection, select
 from collalgo.topology.model import Topology
 from collalgo.verify import Proof, verify
 from collalgo.world import init

@@ -13,13 +13,13 @@ from rich.table import Table
 
 from collalgo import drawing
 from collalgo.algorithms import ALGORITHMS, Algorithm, named
-from collalgo.cli_price import bound_command, simulate_command
 from collalgo.collective import COLLECTIVES
+from collalgo.cost.cli import bound_command, simulate_command
 from collalgo.errors import CollalgoError
 from collalgo.launch.run import run as run_ranks
 from collalgo.loading import load
 from collalgo.schedule import ScheduleFunction, trace
-from collalgo.select import select
+from collalgo.selection.choice import select
 from collalgo.sizes import parse_size
 from collalgo.topology.cli import load as load_topology, parameters_argument
 from collalgo.verify import Proof, verify

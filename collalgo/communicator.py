@@ -13,7 +13,7 @@ from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.heap import Heap
 from collalgo.programs import Programs
 from collalgo.remedies import Remedies
-from collalgo.select import Selection, select
+from collalgo.selection.choice import Selection, select
 
 
 class Communicator(Calls):

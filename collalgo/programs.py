@@ -16,7 +16,7 @@ from collalgo.machine import Machine, last_cache, this_machine
 from collalgo.plan import Averaging, Walk
 from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
 from collalgo.schedule import ScheduleFunction, trace
-from collalgo.select import NOT_SERIAL, price, select
+from collalgo.selection.choice import NOT_SERIAL, price, select
 from collalgo.verify import prove_once
 from collalgo.waves import RANKS, Waves, cut
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from collalgo.algorithms import Algorithm
 from collalgo.collective import COLLECTIVES
-from collalgo.roads import Roads, ranks_of
+from collalgo.cost.roads import Roads, ranks_of
+from collalgo.cost.simulation import flows_of, rounds
 from collalgo.schedule import trace
-from collalgo.simulation import flows_of, rounds
 from collalgo.topology.model import Topology
 from collalgo.topology.orders import ring_order
 from collalgo.transfers import TransferTable

@@ -6,11 +6,11 @@ from hypothesis import given, settings, strategies as st
 
 from collalgo import ALGORITHMS, ScheduleError, Topology, TopologyError
 from collalgo.algorithms import find
-from collalgo.bounds import BOUNDED, bound
 from collalgo.cli import main
-from collalgo.loggops import LogGOPS, finish_times
+from collalgo.cost.bounds import BOUNDED, bound
+from collalgo.cost.loggops import LogGOPS, finish_times
+from collalgo.cost.simulation import MODELS, ranks_of, simulate
 from collalgo.schedule import recv, send, trace
-from collalgo.simulation import MODELS, ranks_of, simulate
 from collalgo.topology.orders import ring_order
 from tests.topology.machines import renamed
 

@@ -5,14 +5,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from collalgo.algorithms import Algorithm, candidates
-from collalgo.bounds import BOUNDED, Bound, bound
 from collalgo.collective import COLLECTIVES
-from collalgo.cost import Price
+from collalgo.cost.bounds import BOUNDED, Bound, bound
+from collalgo.cost.host import Price
+from collalgo.cost.roads import Roads, ranks_of
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
-from collalgo.forecast import forecasts, orders_of
 from collalgo.machine import Machine, this_machine
-from collalgo.roads import Roads, ranks_of
 from collalgo.schedule import ScheduleFunction, trace
+from collalgo.selection.variants import forecasts, orders_of
 from collalgo.topology.model import Topology
 from collalgo.verify import prove_once
 

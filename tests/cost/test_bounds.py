@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
 from collalgo import Topology, TopologyError
-from collalgo.bounds import bound
 from collalgo.cli import main
-from collalgo.cuts import Network
+from collalgo.cost.bounds import bound
+from collalgo.cost.cuts import Network
 from collalgo.topology.model import FAST, Kind, LinkKind
 from tests.topology.machines import renamed
 

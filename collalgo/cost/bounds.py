@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 
-from collalgo.cuts import GRAIN, SINK, SOURCE, Network, Part
+from collalgo.cost.cuts import GRAIN, SINK, SOURCE, Network, Part
 from collalgo.errors import TopologyError
 from collalgo.topology.domains import levels
 from collalgo.topology.model import LinkKind, Topology

@@ -5,7 +5,7 @@ import pytest
 
 from collalgo import ALGORITHMS, select, threads
 from collalgo.algorithms import find
-from collalgo.cost import Price
+from collalgo.cost.host import Price
 from collalgo.machine import Machine, known_figures, measure, this_machine
 from collalgo.schedule import trace
 

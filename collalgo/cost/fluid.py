@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import NamedTuple
 
-from collalgo.roads import MESSAGE, Roads, Way
+from collalgo.cost.roads import MESSAGE, Roads, Way
 
 #: Events closer to each other than this part of the time are one.
 TOGETHER = 1e-9

@@ -7,7 +7,7 @@ links carry their bandwidth in each direction at once.
   messages, a gap for each further message of the busiest rank, the time of the link
   that its bytes keep busy longest, and what the busiest rank reduces.
 - ``fluid``: every rank goes on as its own messages come, and messages under way at the
-  same time share links max-min fairly; see :mod:`collalgo.fluid`.
+  same time share links max-min fairly; see :mod:`collalgo.cost.fluid`.
 """
 
 from collections import Counter, defaultdict
@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from collalgo.algorithms import find
-from collalgo.bounds import BOUNDED, Bound, bound
 from collalgo.collective import COLLECTIVES
+from collalgo.cost.bounds import BOUNDED, Bound, bound
+from collalgo.cost.fluid import Flow, Outcome, play
+from collalgo.cost.roads import MESSAGE, Roads, Way, ranks_of
 from collalgo.errors import TopologyError
-from collalgo.fluid import Flow, Outcome, play
-from collalgo.roads import MESSAGE, Roads, Way, ranks_of
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.sizes import human, human_time
 from collalgo.topology.model import Topology

@@ -2,10 +2,10 @@
 
 import click
 
-from collalgo.bounds import BOUNDED, bound
 from collalgo.collective import COLLECTIVES
+from collalgo.cost.bounds import BOUNDED, bound
+from collalgo.cost.simulation import MODELS, simulate
 from collalgo.errors import CollalgoError
-from collalgo.simulation import MODELS, simulate
 from collalgo.sizes import human, human_time, parse_size
 from collalgo.topology import orders
 from collalgo.topology.cli import load, parameters_argument
