@@ -27,7 +27,8 @@ from collalgo.algorithms import Algorithm, find
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.loading import load
 from collalgo.machine import this_machine
-from collalgo.selection.choice import predicted, select
+from collalgo.selection.choice import select
+from collalgo.selection.on_host import predicted
 
 #: Told of each cell before it is measured.
 Progress = Callable[[Cell], None]

@@ -75,7 +75,8 @@ from collalgo.schedule import (
     staggered,
     together,
 )
-from collalgo.selection.choice import Selection, select
+from collalgo.selection.choice import select
+from collalgo.selection.selection import Selection
 from collalgo.topology.model import Topology
 from collalgo.verify import Proof, verify
 from collalgo.world import init

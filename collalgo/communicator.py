@@ -13,7 +13,8 @@ from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.heap import Heap
 from collalgo.programs import Programs
 from collalgo.remedies import Remedies
-from collalgo.selection.choice import Selection, select
+from collalgo.selection.choice import select
+from collalgo.selection.selection import Selection
 
 
 class Communicator(Calls):

@@ -16,7 +16,8 @@ from collalgo.machine import Machine, last_cache, this_machine
 from collalgo.plan import Averaging, Walk
 from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
 from collalgo.schedule import ScheduleFunction, trace
-from collalgo.selection.choice import NOT_SERIAL, price, select
+from collalgo.selection.on_host import choices, price
+from collalgo.selection.selection import NOT_SERIAL
 from collalgo.verify import prove_once
 from collalgo.waves import RANKS, Waves, cut
 
@@ -183,13 +184,9 @@ class Programs:
         if callable(call.algorithm):
             return self._of_user(call, call.algorithm)
         if call.algorithm is None:
-            row = select(
-                call.collective,
-                nbytes,
-                size=self.size,
-                machine=self.machine,
-                reproducible=call.reproducible,
-            ).row
+            machine = self.machine or this_machine()
+            known = choices(call.collective, self.size, machine, call.reproducible)
+            row = known.at(nbytes).row
         else:
             row = self._named(call, call.algorithm)
         if row.unproved:

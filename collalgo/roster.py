@@ -1,8 +1,9 @@
 """What all the members of a group have in common."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
+from typing import Any
 
 from collalgo.chunk import Chunk, Chunks, divide, merge
 
@@ -41,7 +42,8 @@ class Roster:
         return self._views[key]
 
     @cached_property
-    def positions(self) -> dict[int, int]:
+    def positions(self) -> Mapping[int, int] | Sequence[int]:
+        """The position of each rank."""
         return {rank: position for position, rank in enumerate(self.ranks)}
 
     @cached_property
@@ -94,7 +96,41 @@ class Roster:
         return Roster(ranks, divide(chunks, len(positions)), self.block_piece)
 
 
+class Equal(Sequence[Chunks]):
+    """Equal chunks of the buffer, one for each position, made when they are used."""
+
+    def __init__(self, count: int):
+        self._count = count
+        self._made: dict[int, Chunks] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._count))]
+        if index not in self._made:
+            start = range(self._count)[index]
+            self._made[index] = (Chunk(start, start + 1, self._count),)
+        return self._made[index]
+
+
+class Flat(Roster):
+    """All ranks of a world in their order, which may be a million."""
+
+    def __init__(self, size: int):
+        super().__init__(range(size), Equal(size))
+
+    @cached_property
+    def positions(self) -> Sequence[int]:
+        return self.ranks
+
+    @cached_property
+    def _reach(self) -> list[int]:
+        return [self.size] * self.size
+
+
 @lru_cache(maxsize=8)
 def flat(size: int) -> Roster:
     """All ranks of a world in their order, the buffer cut into one chunk each."""
-    return Roster(range(size), [(Chunk(i, i + 1, size),) for i in range(size)])
+    return Flat(size)

@@ -40,6 +40,7 @@ __all__ = [
     "Transfer",
     "as_step",
     "backwards",
+    "begin",
     "divide",
     "doublings",
     "lasting",
@@ -151,6 +152,8 @@ def as_step(step: object) -> Step:
     """Give the one form of a step: a tuple of transfers, without those left out."""
     if isinstance(step, Transfer):
         return (step,)
+    if step == ():
+        return ()
     if isinstance(step, tuple):
         transfers = tuple(t for t in step if t is not None)
         if all(isinstance(t, Transfer) for t in transfers):
@@ -161,6 +164,20 @@ def as_step(step: object) -> Step:
     )
 
 
+def begin(
+    algorithm: ScheduleFunction,
+    rank: int,
+    size: int,
+    root: int = 0,
+    **parameters: object,
+) -> Iterator[Step]:
+    """The steps that ``algorithm`` asks of one rank; the root is at position 0."""
+    group = Group.flat(rank, size)
+    if root:
+        group = group.rotated(root)
+    return map(as_step, algorithm(group, **parameters))
+
+
 def trace(
     algorithm: ScheduleFunction,
     rank: int,
@@ -169,10 +186,7 @@ def trace(
     **parameters: object,
 ) -> list[Step]:
     """All steps that ``algorithm`` asks of one rank; the root is at position 0."""
-    group = Group.flat(rank, size)
-    if root:
-        group = group.rotated(root)
-    return [as_step(step) for step in algorithm(group, **parameters)]
+    return list(begin(algorithm, rank, size, root, **parameters))
 
 
 def doublings(size: int) -> list[int]:

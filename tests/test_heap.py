@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collalgo import ALGORITHMS, CommunicatorClosed, cost, programs, spawn, threads
+from collalgo import ALGORITHMS, CommunicatorClosed, programs, spawn, threads
 from collalgo._kernels.shared_memory import Segment, SharedMemory
+from collalgo.cost import host
 from collalgo.heap import PAGE, Heap
 from tests.oracle import reduced, same, vectors
 
@@ -40,7 +41,7 @@ def shape_of(collective, size, rank, shape):
 @pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("wave", [4096, 1 << 20])
 def test_every_algorithm_gives_the_same_as_on_other_arrays(monkeypatch, size, wave):
-    monkeypatch.setattr(cost, "WAVE_BYTES", wave)
+    monkeypatch.setattr(host, "WAVE_BYTES", wave)
     monkeypatch.setattr(programs, "SHORT", 0)
     rows = [
         row

@@ -12,12 +12,12 @@ from collalgo import (
     ALGORITHMS,
     CollalgoError,
     PeerFailed,
-    cost,
     programs,
     spawn,
     threads,
 )
 from collalgo.chunk import Chunk
+from collalgo.cost import host
 from collalgo.layout import Layout, Span
 from tests.oracle import check, vectors
 
@@ -25,7 +25,7 @@ from tests.oracle import check, vectors
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
 @pytest.mark.parametrize("nbytes", [64, 1500])
 def test_every_algorithm_in_short_waves(monkeypatch, size, nbytes):
-    monkeypatch.setattr(cost, "WAVE_BYTES", nbytes)
+    monkeypatch.setattr(host, "WAVE_BYTES", nbytes)
     monkeypatch.setattr(programs, "SHORT", 0)
     rows = [row for row in ALGORITHMS if row.obstacle(size) is None]
 

@@ -7,6 +7,7 @@ allreduce of 8 ranks: 14 steps, 7/4 n bytes, 8 links, same bits on every rank
 allreduce of 8 ranks: 14 steps, 7/4 n bytes, 16 links, same bits on every rank
 """
 
+from collections.abc import Sequence
 from math import gcd
 
 from collalgo.schedule import Group, Steps, recv, recv_reduce, send, together
@@ -42,17 +43,33 @@ def bidirectional(group: Group) -> Steps:
     yield from together(allreduce(there), allreduce(back.reversed))
 
 
-def disjoint(group: Group, rings: int = 4) -> Steps:
-    """Each ring takes strides of its own, so that no two use the same link."""
-    strides = [s for s in range(1, group.size) if gcd(s, group.size) == 1][:rings]
-    orders = [[i * s % group.size for i in range(group.size)] for s in strides]
-    shares = group.shares(max(len(orders), 1))
+def disjoint(
+    group: Group, rings: int = 4, cycles: Sequence[Sequence[int]] = ()
+) -> Steps:
+    """Each of several rings goes its own way, so that no two use the same link.
+
+    ``cycles`` are orders of the ranks of a host, one for each ring, in which it passes
+    host after host; by default each ring takes strides of its own through all ranks.
+    """
+    if not cycles:
+        strides = [s for s in range(1, group.size) if gcd(s, group.size) == 1][:rings]
+        cycles = [[i * s % group.size for i in range(group.size)] for s in strides]
+    shares = group.shares(max(len(cycles), 1))
     yield from together(
         *(
-            allreduce(share.reordered(order))
-            for share, order in zip(shares, orders, strict=False)
+            allreduce(share.reordered(along(cycle, group.size)))
+            for share, cycle in zip(shares, cycles, strict=False)
         )
     )
+
+
+def along(cycle: Sequence[int], size: int) -> list[int]:
+    """All positions, host after host, each in the order of a cycle.
+
+    >>> along((0, 2, 1), 6)
+    [0, 2, 1, 3, 5, 4]
+    """
+    return [start + i for start in range(0, size, len(cycle)) for i in cycle]
 
 
 def barrier(group: Group) -> Steps:

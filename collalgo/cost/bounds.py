@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import inf
 
 from collalgo.cost.cuts import GRAIN, SINK, SOURCE, Network, Part
+from collalgo.cost.roads import ranks_of
 from collalgo.errors import TopologyError
 from collalgo.topology.domains import levels
 from collalgo.topology.model import LinkKind, Topology
@@ -220,3 +221,10 @@ BOUNDED = {
     "reduce_scatter": _allgather,
     "scatter": _scatter,
 }
+
+
+def bound_of(collective: str, machine: object, root: int = 0) -> Bound | None:
+    """The bound of a collective on a machine, or None where none is known."""
+    if collective not in BOUNDED or not isinstance(machine, Topology):
+        return None
+    return bound(collective, machine, root) if len(ranks_of(machine)) > 1 else None

@@ -10,9 +10,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from collalgo.cost.roads import ranks_of
 from collalgo.errors import TopologyError
 from collalgo.topology.hostlist import fold
-from collalgo.topology.model import Kind, Link, LinkKind, Topology
+from collalgo.topology.model import Link, LinkKind, Topology
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -43,8 +44,7 @@ class Network:
         import networkx as nx
 
         self.topology = topology
-        gpus = [gpu.id for gpu in topology.devices(Kind.GPU)]
-        self.ranks = gpus or [host.id for host in topology.devices(Kind.HOST)]
+        self.ranks = [rank for rank in ranks_of(topology) if rank in topology.graph]
         if len(self.ranks) < 2:
             raise TopologyError(
                 f"{topology.name} has {len(self.ranks)} ranks; a bound needs two"

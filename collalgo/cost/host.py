@@ -1,7 +1,6 @@
 """The alpha-beta-gamma price of a schedule, from its own steps and bytes."""
 
 from collections.abc import Sequence
-from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,23 +66,36 @@ class Price:
             self.first = (first + others * self.first) / machine.cores
             self.further = (further + others * self.further) / machine.cores
 
-    def seconds(self, nbytes: float, waves: int | None = None) -> float:
-        """The predicted time of a buffer, in the best number of waves unless told."""
-        waves = waves or self.waves(nbytes)
-        first = float(np.interp(nbytes / waves, GRID, self.first))
-        return first + (waves - 1) * float(
-            np.interp(nbytes / waves, GRID, self.further)
-        )
+    def seconds(self, nbytes: Reals | float, waves: int | None = None) -> Reals:
+        """The predicted times of buffers, in the best number of waves unless told."""
+        sizes = np.asarray(nbytes, np.float64)
+        if waves is not None:
+            return self._in_waves(sizes, waves)
+        least: Reals = self._finer(sizes).min(axis=0)
+        return least
 
     def waves(self, nbytes: float) -> int:
-        """In how many waves such a buffer is best sent."""
-        return min(self._choices(nbytes), key=lambda n: self.seconds(nbytes, n))
+        """In how many waves a buffer is best sent."""
+        best = int(self._finer(np.asarray(nbytes)).argmin())
+        return int(self._needed(np.asarray(nbytes))) * FINER[best]
 
-    def _choices(self, nbytes: float) -> list[int]:
+    def _finer(self, sizes: Reals) -> Reals:
+        """The times in as many waves as are needed, and in finer ones."""
+        finer = FINER if self.size <= RANKS else FINER[:1]
+        needed = self._needed(sizes)
+        return np.stack([self._in_waves(sizes, needed * times) for times in finer])
+
+    def _needed(self, sizes: Reals) -> Reals:
+        """How many waves keep what a rank sends in a step within its limit."""
         if self.size > RANKS:
-            return [1]
-        needed = max(1, ceil(self.heaviest * nbytes / WAVE_BYTES))
-        return [needed * finer for finer in FINER]
+            return np.ones_like(sizes)
+        return np.maximum(1.0, np.ceil(self.heaviest * sizes / WAVE_BYTES))
+
+    def _in_waves(self, sizes: Reals, waves: Reals | int) -> Reals:
+        first = np.interp(sizes / waves, GRID, self.first)
+        further = np.interp(sizes / waves, GRID, self.further)
+        times: Reals = first + (waves - 1) * further
+        return times
 
 
 def _sends(replay: Replay) -> NDArray[np.bool_]:

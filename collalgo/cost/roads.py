@@ -1,10 +1,20 @@
-"""The paths that messages take between the devices of ranks."""
+"""The roads that messages take between the devices of ranks, and what they share.
 
+A message takes the best path; where several are as good, as through two NICs of one
+PCIe switch or the spines of a CLOS, an equal part of it takes each.
+"""
+
+from collections import defaultdict
 from collections.abc import Sequence
+from math import inf
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, Link, Topology
-from collalgo.topology.paths import Path, PathType, paths_from
+from collalgo.topology.paths import Net, Path, PathType, Search, width_of
+from collalgo.transfers import Ints, Reals
 
 #: Seconds of a message by the type of its path, where its links do not tell: what NCCL
 #: 2.30 reckons for a hop of its protocol for short messages.
@@ -35,39 +45,181 @@ def ranks_of(topology: Topology) -> list[str]:
     return gpus or topology.hosts
 
 
+def bytes_per_second(link: Link) -> float:
+    """What a link carries in each direction; what is not known carries anything."""
+    return inf if link.bandwidth is None else link.bandwidth * 1e9
+
+
+class Legs(NamedTuple):
+    """The ways that messages take: of which message, which way, which part of it."""
+
+    message: Ints
+    way: Ints
+    part: Reals
+
+
+class Map(Protocol):
+    """What the models of prices ask of roads; ways are numbered."""
+
+    speed: Reals  #: bytes per second of each way
+
+    def legs(self, source: Ints, target: Ints) -> Legs:
+        """The ways of messages between ranks."""
+
+    def latency(self, source: Ints, target: Ints) -> Reals:
+        """Seconds of the first byte of each message."""
+
+    def place(self, ranks: Ints) -> Ints:
+        """Who counts as the same rank."""
+
+    def name(self, way: int) -> Way:
+        """The link and the direction of a way."""
+
+
+class Route(NamedTuple):
+    """How messages go from a device to another: the parts on each way."""
+
+    ways: tuple[int, ...]
+    parts: tuple[float, ...]
+    latency: float
+
+
 class Roads:
-    """The paths between the devices of the ranks."""
+    """The roads between the devices of ranks, one rank on each.
+
+    Parameters
+    ----------
+    topology
+        The machine.
+    places
+        The device of each rank.
+    """
 
     def __init__(self, topology: Topology, places: Sequence[str]):
         self.topology = topology
         self.places = places
+        self._links = topology.links
+        self._number = {id(link): i for i, link in enumerate(self._links)}
+        self.speed = np.repeat([*map(bytes_per_second, self._links)], 2)
+        self._net = Net(topology)
         self._paths: dict[str, dict[str, Path]] = {}
+        self._sheaves: dict[tuple[object, ...], Sheaf] = {}
+        self._routes: dict[tuple[str, str], Route] = {}
 
     def reordered(self, places: Sequence[str]) -> "Roads":
         """The same roads for ranks in other places."""
-        other = Roads(self.topology, places)
-        other._paths = self._paths
+        other = object.__new__(Roads)
+        other.__dict__.update(self.__dict__, places=places)
         return other
 
-    def path(self, source: int, target: int) -> Path:
-        """The path from a rank to another."""
-        a, b = self.places[source], self.places[target]
+    def place(self, ranks: Ints) -> Ints:
+        """Who counts as the same rank: nobody but itself."""
+        return ranks
+
+    def name(self, way: int) -> Way:
+        """The link and the direction of a way."""
+        return self._links[way // 2], way % 2 == 0
+
+    def legs(self, source: Ints, target: Ints) -> Legs:
+        """The ways of messages between ranks."""
+        routes, which = self._distinct(source, target)
+        lengths = np.array([len(route.ways) for route in routes], np.int64)
+        first = np.cumsum(lengths) - lengths
+        ways = np.array([w for route in routes for w in route.ways], np.int64)
+        parts = np.array([p for route in routes for p in route.parts])
+        return spread_legs(which, lengths, first, ways, parts)
+
+    def latency(self, source: Ints, target: Ints) -> Reals:
+        """Seconds of the first byte of each message."""
+        routes, which = self._distinct(source, target)
+        return np.array([route.latency for route in routes])[which]
+
+    def _distinct(self, source: Ints, target: Ints) -> tuple[list[Route], Ints]:
+        """The routes of all pairs of ranks, and which of them each message takes."""
+        count = len(self.places)
+        pairs, which = np.unique(source * count + target, return_inverse=True)
+        names = [(self.places[p // count], self.places[p % count]) for p in pairs]
+        return [self.route(*name) for name in names], which
+
+    def route(self, a: str, b: str) -> Route:
+        """How messages go from a device to another."""
+        if (a, b) not in self._routes:
+            self._routes[a, b] = self._find(a, b)
+        return self._routes[a, b]
+
+    def _find(self, a: str, b: str) -> Route:
+        path = self._path(a, b)
+        told = [link.latency for link in path.links if link.latency is not None]
+        latency = sum(told) if told else LATENCY[path.type]
+        if path.type is PathType.NVB:
+            ends = zip(path.devices, path.links, strict=False)
+            ways = tuple(self._way(link, device) for device, link in ends)
+            return Route(ways, (1.0,) * len(ways), latency)
+        parts = self._sheaf(path).parts(b)
+        ways = tuple(self._way(link, device) for device, link in parts)
+        return Route(ways, tuple(parts.values()), latency)
+
+    def _way(self, link: Link, start: str) -> int:
+        return 2 * self._number[id(link)] + (link.ends[0] != start)
+
+    def _path(self, a: str, b: str) -> Path:
         if a not in self._paths:
-            self._paths[a] = paths_from(self.topology, a)
+            self._paths[a] = self._net.paths_from(a)
         if b not in self._paths[a]:
             raise TopologyError(f"{self.topology.name}: {a} cannot reach {b}")
         return self._paths[a][b]
 
-    def ways(self, source: int, target: int) -> list[Way]:
-        """The links of a path, each with its direction."""
-        path = self.path(source, target)
-        return [
-            (link, link.ends[0] == device)
-            for device, link in zip(path.devices, path.links, strict=False)
-        ]
+    def _sheaf(self, path: Path) -> "Sheaf":
+        """All paths as good as one, to all devices."""
+        inner = path.devices[1:-1]
+        hosts = any(self.topology.device(one).kind is Kind.HOST for one in inner)
+        width = min(map(width_of, path.links), default=inf)
+        key = (path.devices[0], path.type, hosts, width)
+        if key not in self._sheaves:
+            search = Search(self._net, path.devices[0], path.type, hosts)
+            self._sheaves[key] = Sheaf(search, width)
+        return self._sheaves[key]
 
-    def latency(self, source: int, target: int) -> float:
-        """Seconds of the first byte."""
-        path = self.path(source, target)
-        told = [link.latency for link in path.links if link.latency is not None]
-        return sum(told) if told else LATENCY[path.type]
+
+def spread_legs(
+    which: Ints, lengths: Ints, first: Ints, ways: Ints, parts: Reals
+) -> Legs:
+    """The legs of messages that each take one of some routes, which lie in a row."""
+    counts = lengths[which]
+    message = np.repeat(np.arange(len(which)), counts)
+    start = np.repeat(first[which] - (np.cumsum(counts) - counts), counts)
+    index = np.arange(len(message)) + start
+    return Legs(message, ways[index], parts[index])
+
+
+class Sheaf:
+    """All paths of some width with the fewest links from a device."""
+
+    def __init__(self, search: Search, width: float):
+        before: dict[str, dict[str, Link]] = {search.source: {}}
+        ring = [search.source]
+        while ring:
+            reached: dict[str, dict[str, Link]] = defaultdict(dict)
+            for here in ring:
+                for other, link, _, wide in search.onward(here):
+                    if other not in before and wide >= width:
+                        known = reached[other].get(here)
+                        if known is None or width_of(known) < wide:
+                            reached[other][here] = link
+            before.update(reached)
+            ring = list(reached)
+        self.before = before
+
+    def parts(self, target: str) -> dict[tuple[str, Link], float]:
+        """The part of a message on each link, by the device it starts from."""
+        parts: dict[tuple[str, Link], float] = defaultdict(float)
+        ring = {target: 1.0}
+        while ring:
+            nearer: dict[str, float] = defaultdict(float)
+            for here, part in ring.items():
+                for previous, link in self.before[here].items():
+                    share = part / len(self.before[here])
+                    parts[previous, link] += share
+                    nearer[previous] += share
+            ring = nearer
+        return parts

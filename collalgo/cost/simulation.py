@@ -1,29 +1,30 @@
 """What a schedule costs on a topology, and which link is in its way.
 
-Two models on the same messages, each of which takes the best path between its devices;
+Two models on the same messages, each of which takes the best roads between its devices;
 links carry their bandwidth in each direction at once.
 
-- ``rounds``: all ranks begin a step together. A step takes the longest latency of its
-  messages, a gap for each further message of the busiest rank, the time of the link
-  that its bytes keep busy longest, and what the busiest rank reduces.
+- ``rounds``: all ranks begin a step together; see :mod:`collalgo.cost.rounds`.
 - ``fluid``: every rank goes on as its own messages come, and messages under way at the
   same time share links max-min fairly; see :mod:`collalgo.cost.fluid`.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from collalgo.algorithms import find
 from collalgo.collective import COLLECTIVES
-from collalgo.cost.bounds import BOUNDED, Bound, bound
-from collalgo.cost.fluid import Flow, Outcome, play
-from collalgo.cost.roads import MESSAGE, Roads, Way, ranks_of
+from collalgo.cost.bounds import Bound, bound_of
+from collalgo.cost.clusters import Cluster
+from collalgo.cost.fluid import Play
+from collalgo.cost.roads import Map, Way, ranks_of
+from collalgo.cost.site import Site
 from collalgo.errors import TopologyError
-from collalgo.schedule import ScheduleFunction, trace
+from collalgo.schedule import ScheduleFunction
 from collalgo.sizes import human, human_time
 from collalgo.topology.model import Topology
-from collalgo.transfers import TransferTable
+from collalgo.transfers import Reals
 
 MODELS = ("rounds", "fluid")
 
@@ -37,24 +38,32 @@ class Simulation(NamedTuple):
     ----------
     collective, algorithm, model : str
         Which.
+    size : int
+        The number of ranks.
     nbytes : float
         Of the buffer.
     seconds : float
         Until the last rank is done.
     steps : tuple of float
         Seconds of each step, in the model of rounds.
+    in_the_way : tuple
+        The direction of a link that is busy longest in each step, or None, in the
+        model of rounds.
     busy : dict
-        For each direction of a link, the seconds that its bytes take.
+        For each direction of a link, the seconds that its bytes take; of a cluster,
+        of its first host.
     bound : Bound or None
-        How fast the collective can be there by bandwidth, if that is known.
+        How fast the collective can be there, if that is known.
     """
 
     collective: str
     algorithm: str
     model: str
+    size: int
     nbytes: float
     seconds: float
     steps: tuple[float, ...]
+    in_the_way: tuple[Way | None, ...]
     busy: dict[Way, float]
     bound: Bound | None
 
@@ -71,17 +80,13 @@ class Simulation(NamedTuple):
 
     def __str__(self) -> str:
         text = (
-            f"{self.collective} by {self.algorithm} of {human(self.nbytes)}: "
-            f"{human_time(self.seconds)} (model: {self.model})"
+            f"{self.collective} by {self.algorithm} of {human(self.nbytes)} on "
+            f"{self.size} ranks: {human_time(self.seconds)} (model: {self.model})"
         )
         way = self.bottleneck
         if way is not None:
-            link, forth = way
-            a, b = link.ends if forth else link.ends[::-1]
-            text += (
-                f"\nbottleneck: {link.kind.value} from {a} to {b} ({link.bandwidth:g} "
-                f"GB/s), busy for {human_time(self.busy[way])}"
-            )
+            busy = human_time(self.busy[way])
+            text += f"\nbottleneck: {words_of(way)}, busy for {busy}"
         if self.bound is not None and self.ratio is not None:
             least = human_time(self.bound.seconds(self.nbytes))
             text += f"\n{self.ratio:.2f} times the bound of {least}: "
@@ -89,9 +94,16 @@ class Simulation(NamedTuple):
         return text
 
 
+def words_of(way: Way) -> str:
+    """A direction of a link in words."""
+    link, forth = way
+    a, b = link.ends if forth else link.ends[::-1]
+    return f"{link.kind.value} from {a} to {b} ({link.bandwidth:g} GB/s)"
+
+
 def simulate(
     algorithm: str | ScheduleFunction,
-    topology: Topology,
+    topology: Topology | Cluster,
     nbytes: float,
     *,
     collective: str,
@@ -129,70 +141,39 @@ def simulate(
     """
     if model not in MODELS:
         raise TopologyError(f"no model {model!r}; choose one of {', '.join(MODELS)}")
-    places = list(order or ranks_of(topology))
-    if len(set(places)) < len(places) or not set(places) <= set(topology.graph):
-        raise TopologyError("every rank of an order needs a device of its own")
-    size = len(places)
+    site = Site(topology, order or ())
+    dims: Sequence[int] = ()
     if isinstance(algorithm, str):
-        name, schedule = algorithm, find(collective, algorithm, size).schedule
+        row = find(collective, algorithm, site.size)
+        name, schedule = row.name, row.schedule
+        dims = dict(row.parameters).get("dims", ())
     else:
         name, schedule = getattr(algorithm, "__name__", "schedule"), algorithm
-    table = TransferTable([trace(schedule, rank, size, root) for rank in range(size)])
-    whole = nbytes * COLLECTIVES[collective].buffers(size)
-    flows = flows_of(table, whole)
-    model_of = rounds if model == "rounds" else play
-    found = model_of(flows, Roads(topology, places), reduction)
-    everybody = ranks_of(topology)
-    known = collective in BOUNDED and size > 1 and set(places) == set(everybody)
-    at = everybody.index(places[root]) if known else 0
-    limit = bound(collective, topology, at) if known else None
-    return Simulation(collective, name, model, nbytes, *found, limit)
+    whole = nbytes * COLLECTIVES[collective].buffers(site.size)
+    if model == "rounds":
+        found = site.rounds(site.fold(schedule, dims, root), reduction=reduction)
+        steps = tuple((found.latency + whole * found.per_byte).tolist())
+        ways = tuple(
+            None if way < 0 else found.roads.name(way) for way in found.way.tolist()
+        )
+        outcome = (sum(steps), steps, ways, _named(found.roads, found.busy * whole))
+    else:
+        play = Play(site.messages(schedule, root), whole, site.roads, reduction)
+        outcome = (play.run(), (), (), _named(site.roads, play.busy))
+    limit = _bound(collective, site, root)
+    return Simulation(collective, name, model, site.size, nbytes, *outcome, limit)
 
 
-def flows_of(table: TransferTable, nbytes: float) -> list[list[Flow]]:
-    """For each step of all ranks the messages that are sent in it."""
-    number = table.step - table.first_step[table.rank_of[table.step]]
-    share = table.share[table.place] / table.grid
-    steps: list[list[Flow]] = [[] for _ in range(int(number.max(initial=-1)) + 1)]
-    reduced: set[tuple[int, int, int, int]] = set()
-    for i, kind in enumerate(table.kind):
-        if kind == 2:
-            rank, peer = int(table.rank_of[table.step[i]]), int(table.peer[i])
-            reduced.add((int(number[i]), peer, rank, int(table.lane[i])))
-    for i, kind in enumerate(table.kind):
-        rank, peer = int(table.rank_of[table.step[i]]), int(table.peer[i])
-        if kind == 0 and peer != rank:
-            step, lane = int(number[i]), int(table.lane[i])
-            reduces = (step, rank, peer, lane) in reduced
-            flow = Flow(step, rank, peer, float(share[i]) * nbytes, reduces)
-            steps[step].append(flow)
-    return steps
+def _named(roads: Map, busy: Reals) -> dict[Way, float]:
+    """The ways that are busy at all, by their links."""
+    return {roads.name(way): float(busy[way]) for way in np.flatnonzero(busy).tolist()}
 
 
-def most_messages(flows: list[Flow]) -> int:
-    """How many messages the busiest rank sends, or receives."""
-    sent = Counter(flow.source for flow in flows)
-    received = Counter(flow.target for flow in flows)
-    return max(*sent.values(), *received.values())
-
-
-def rounds(steps: list[list[Flow]], roads: Roads, reduction: float) -> Outcome:
-    """All steps, one after the other."""
-    busy: dict[Way, float] = defaultdict(float)
-    seconds = []
-    for flows in steps:
-        times: dict[Way, float] = defaultdict(float)
-        work: dict[int, float] = defaultdict(float)
-        for flow in flows:
-            for way in roads.ways(flow.source, flow.target):
-                if way[0].bandwidth:
-                    times[way] += flow.nbytes / (way[0].bandwidth * 1e9)
-            if flow.reduces:
-                work[flow.target] += reduction * flow.nbytes
-        latency = max((roads.latency(f.source, f.target) for f in flows), default=0.0)
-        latency += MESSAGE * (most_messages(flows) - 1) if flows else 0.0
-        transfer = max(times.values(), default=0.0)
-        seconds.append(latency + transfer + max(work.values(), default=0.0))
-        for way, time in times.items():
-            busy[way] += time
-    return Outcome(sum(seconds), tuple(seconds), dict(busy))
+def _bound(collective: str, site: Site, root: int) -> Bound | None:
+    """The bound of a collective for a site whose ranks are all of a topology."""
+    if isinstance(site.machine, Cluster):
+        return None
+    everybody = ranks_of(site.machine)
+    if set(site.places) != set(everybody):
+        return None
+    return bound_of(collective, site.machine, everybody.index(site.places[root]))

@@ -1,57 +1,77 @@
-"""What an algorithm would take on a topology, in the variants that make sense there."""
+"""The variants of algorithms that make sense on a machine: grids, segments, radices."""
 
 import inspect
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from collalgo.algorithms import Algorithm
-from collalgo.collective import COLLECTIVES
-from collalgo.cost.roads import Roads, ranks_of
-from collalgo.cost.simulation import flows_of, rounds
-from collalgo.schedule import trace
-from collalgo.topology.model import Topology
-from collalgo.topology.orders import ring_order
-from collalgo.transfers import TransferTable
+from collalgo.topology.rings import Ring
 
-#: The devices of the ranks, by the name of the order in which they stand.
-Orders = dict[str, list[str]]
+#: Into how many parts what goes down a tree or a chain is cut.
+SEGMENTS = (4, 16, 64)
+
+#: How many ranks meet, or are told, in one step.
+RADICES = (4, 8)
 
 
-def orders_of(topology: Topology) -> Orders:
-    """The orders that differ: that of the topology, and along the fastest rings."""
-    plain, along = ranks_of(topology), ring_order(topology)
-    return {"": plain} if along == plain else {"": plain, "ring": along}
+def variants(
+    row: Algorithm, hosts: Sequence[int], cycles: Sequence[Sequence[int]]
+) -> Iterator[Algorithm]:
+    """An algorithm with the parameters that a machine suggests.
 
-
-def forecasts(
-    row: Algorithm, nbytes: int, roads: Roads, orders: Orders
-) -> Iterator[tuple[Algorithm, str, float]]:
-    """Variants of an algorithm, each with the name of an order and its time by rounds.
-
-    Where the number of a rank has a meaning, as for a root, only the order of the
-    topology is tried.
+    Parameters
+    ----------
+    row
+        The algorithm.
+    hosts
+        How many ranks each host has.
+    cycles
+        Rings through the ranks of a host that share no link, for algorithms of several
+        rings.
     """
-    collective = COLLECTIVES[row.collective]
-    size = len(roads.places)
-    numbered = collective.rooted or row.collective in ("scan", "exscan")
-    for variant in variants(row, roads):
-        table = TransferTable([trace(variant.schedule, r, size) for r in range(size)])
-        flows = flows_of(table, nbytes * collective.buffers(size))
-        for name, places in orders.items():
-            if not (numbered and name):
-                found = rounds(flows, roads.reordered(places), 0.0)
-                yield variant, name, found.seconds
-
-
-def variants(row: Algorithm, roads: Roads) -> Iterator[Algorithm]:
-    """An algorithm with the parameters that the hosts of a topology suggest."""
-    devices = map(roads.topology.device, roads.places)
-    hosts = list(Counter(device.host or device.id for device in devices).values())
     known = inspect.signature(row.function).parameters
+    given, size = dict(row.parameters), sum(hosts)
     several = row.levels and len(hosts) > 1 and max(hosts) > 1
-    if several and "hosts" in known:
+    if "segments" in given:
+        yield from (row.having({"segments": n}) for n in SEGMENTS)
+    elif "blocks" in known:
+        yield from (row.having({"blocks": n}) for n in SEGMENTS)
+    elif "radix" in given:
+        yield from (row.having({"radix": k}) for k in RADICES if k <= size or k == 4)
+    elif "cycles" in known and cycles:
+        yield row.having({"cycles": tuple(map(tuple, cycles))})
+    elif several and "hosts" in known:
         yield row.having({"hosts": tuple(hosts)})
     elif several and "dims" in known and len(set(hosts)) == 1:
-        yield row.having({"dims": (hosts[0], len(hosts))})
+        yield row.having({"dims": _grid(hosts, 3 if row.name.endswith("_3d") else 2)})
     else:
         yield row
+
+
+def _grid(hosts: Sequence[int], dimensions: int) -> tuple[int, ...]:
+    """A grid of the ranks of a host and the hosts, as square as can be."""
+    each, count = hosts[0], len(hosts)
+    if dimensions == 2:
+        return each, count
+    inner = next(d for d in range(int(count**0.5), 0, -1) if count % d == 0)
+    return each, inner, count // inner
+
+
+def cycles_of(
+    found: Sequence[Ring], each: Sequence[str], hosts: int, nics: int
+) -> list[list[int]]:
+    """The cycles for several rings, as the numbers of the ranks of a host.
+
+    On one host each cable of NVLink serves a ring each way. Between hosts a cycle
+    begins elsewhere for each NIC, so that all NICs are ends of a ring.
+    """
+    number = {device: i for i, device in enumerate(each)}
+    cycles = []
+    for ring in found:
+        there = [number[device] for device in ring.order]
+        ways = [there, there[:1] + there[:0:-1]]
+        cycles += [ways[i % 2] for i in range(ring.count)]
+    if hosts == 1:
+        return cycles
+    first = cycles[0] if cycles else list(range(len(each)))
+    starts = [i * len(each) // nics for i in range(nics)]
+    return [first[start:] + first[:start] for start in starts]

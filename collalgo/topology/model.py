@@ -1,7 +1,7 @@
 """The graph of a machine or a cluster."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from collalgo.errors import TopologyError
@@ -161,6 +161,17 @@ class Topology:
             )
         for text in other.warnings:
             self.warn(text)
+
+    def part(self, ids: Collection[str]) -> "Topology":
+        """Some of the devices, in their order, and the links between them."""
+        part = Topology(self.name, self.source)
+        for device in self.devices():
+            if device.id in ids:
+                part.graph.add_node(device.id, device=device)
+        for link in self.links:
+            if all(end in ids for end in link.ends):
+                part.graph.add_edge(*link.ends, key=link.kind, link=link)
+        return part
 
     # ---- looking
 

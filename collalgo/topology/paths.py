@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from collalgo.errors import TopologyError
-from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
+from collalgo.topology.model import FAST, Kind, Link, LinkKind, Topology
 
 
 class PathType(IntEnum):
@@ -67,33 +67,7 @@ def paths_from(
     topology: Topology, source: str, worst: PathType = PathType.NET
 ) -> dict[str, Path]:
     """The best path to every device, if it is none worse than ``worst``."""
-    topology.device(source)
-    found = {source: Path(PathType.LOC, math.inf, (source,), ())}
-    for limit in PathType:
-        if limit > worst:
-            break
-        if limit is PathType.NVB:
-            found.update(_through_a_gpu(topology, source, found))
-        _extend(topology, source, limit, found)
-    if worst >= PathType.NET:  # as in a torus, where hosts are routers too
-        _extend(topology, source, PathType.NET, found, through_hosts=True)
-    return found
-
-
-def _extend(
-    topology: Topology,
-    source: str,
-    limit: PathType,
-    found: dict[str, Path],
-    through_hosts: bool = False,
-) -> None:
-    """Add the paths of a type to what has none yet."""
-    search = Search(topology, source, limit, through_hosts)
-    new = {id: width for id, width in search.widest().items() if id not in found}
-    for width in set(new.values()):
-        before = search.fewest_links(width)
-        for id in (id for id in new if new[id] == width):
-            found[id] = _along(limit, _route(before, id), topology)
+    return Net(topology).paths_from(source, worst)
 
 
 def link_type(topology: Topology, link: Link) -> PathType:
@@ -117,38 +91,106 @@ def _pcie_type(kinds: set[Kind]) -> PathType:
     return PathType.PXB if kinds == {Kind.PCI} else PathType.PIX
 
 
-def _width(link: Link) -> float:
+def width_of(link: Link) -> float:
+    """GB/s of a link, any where that is not known."""
     return math.inf if link.bandwidth is None else link.bandwidth
+
+
+class Hop(NamedTuple):
+    """A link as it is seen from one of its ends."""
+
+    other: str
+    link: Link
+    type: PathType
+    width: float
+
+
+class Net:
+    """The links of each device of a topology, with what paths ask of them."""
+
+    def __init__(self, topology: Topology):
+        self.topology = topology
+        self.kinds = {device.id: device.kind for device in topology.devices()}
+        self.hops: dict[str, list[Hop]] = {id: [] for id in self.kinds}
+        for link in topology.links:
+            a, b = link.ends
+            hop = Hop(b, link, link_type(topology, link), width_of(link))
+            self.hops[a].append(hop)
+            self.hops[b].append(hop._replace(other=a))
+
+    def paths_from(
+        self, source: str, worst: PathType = PathType.NET
+    ) -> dict[str, Path]:
+        """The best path to every device, if it is none worse than ``worst``."""
+        self.topology.device(source)
+        found = {source: Path(PathType.LOC, math.inf, (source,), ())}
+        for limit in PathType:
+            if limit > worst:
+                break
+            if limit is PathType.NVB:
+                found.update(_through_a_gpu(self.topology, source, found))
+            self._extend(source, limit, found)
+        if worst >= PathType.NET:  # as in a torus, where hosts are routers too
+            self._extend(source, PathType.NET, found, through_hosts=True)
+        return found
+
+    def _extend(
+        self,
+        source: str,
+        limit: PathType,
+        found: dict[str, Path],
+        through_hosts: bool = False,
+    ) -> None:
+        """Add the paths of a type to what has none yet."""
+        search = Search(self, source, limit, through_hosts)
+        new = {id: width for id, width in search.widest().items() if id not in found}
+        for width in set(new.values()):
+            before = search.fewest_links(width)
+            for id in (id for id in new if new[id] == width):
+                found[id] = self._along(limit, _route(before, id))
+
+    def _along(self, limit: PathType, route: list[str]) -> Path:
+        """The path along a route, by the widest link of each pair that it may take."""
+        links = tuple(
+            max(
+                (hop for hop in self.hops[a] if hop.other == b and hop.type <= limit),
+                key=lambda hop: hop.width,
+            ).link
+            for a, b in pairwise(route)
+        )
+        widths = [link.bandwidth for link in links]
+        narrowest = None if None in widths else min(w for w in widths if w is not None)
+        return Path(limit, narrowest, tuple(route), links)
 
 
 class Search(NamedTuple):
     """Paths from a device that are of no worse type than a limit."""
 
-    topology: Topology
+    net: Net
     source: str
     limit: PathType
     through_hosts: bool
 
-    def _relays(self, device: Device, link: Link) -> bool:
-        """Whether paths may go on from a device by a link."""
-        if device.kind is Kind.GPU:
+    def _relays(self, kind: Kind, link: Link) -> bool:
+        """Whether paths may go on from a device of a kind by a link."""
+        if kind is Kind.GPU:
             return link.kind is LinkKind.ICI  # the chips of a TPU are routers
-        if device.kind is Kind.HOST:
+        if kind is Kind.HOST:
             return self.through_hosts and link.kind is LinkKind.NETWORK
-        if device.kind is Kind.NIC:
+        if kind is Kind.NIC:
             return self.limit is PathType.NET
-        if device.kind in (Kind.CPU, Kind.ROOT):
+        if kind in (Kind.CPU, Kind.ROOT):
             return self.limit >= PathType.PHB
         return True
 
-    def onward(self, id: str) -> list[tuple[str, Link]]:
+    def onward(self, id: str) -> list[Hop]:
         """The links by which a path can go on from a device."""
-        device = self.topology.device(id)
+        kind = self.net.kinds[id]
         return [
-            (link.other(id), link)
-            for link in self.topology.links_of(id)
-            if link_type(self.topology, link) <= self.limit
-            and (id == self.source or self._relays(device, link))
+            hop
+            for hop in self.net.hops[id]
+            if hop.type <= self.limit
+            and (id == self.source or self._relays(kind, hop.link))
         ]
 
     def widest(self) -> dict[str, float]:
@@ -160,9 +202,9 @@ class Search(NamedTuple):
             if id in best:
                 continue
             best[id] = -width
-            for other, link in self.onward(id):
-                if other not in best:
-                    heappush(queue, (max(width, -_width(link)), other))
+            for hop in self.onward(id):
+                if hop.other not in best:
+                    heappush(queue, (max(width, -hop.width), hop.other))
         return best
 
     def fewest_links(self, width: float) -> dict[str, str]:
@@ -171,10 +213,10 @@ class Search(NamedTuple):
         queue = deque([self.source])
         while queue:
             id = queue.popleft()
-            for other, link in self.onward(id):
-                if other not in before and _width(link) >= width:
-                    before[other] = id
-                    queue.append(other)
+            for hop in self.onward(id):
+                if hop.other not in before and hop.width >= width:
+                    before[hop.other] = id
+                    queue.append(hop.other)
         return before
 
 
@@ -183,24 +225,6 @@ def _route(before: dict[str, str], id: str) -> list[str]:
     while before[route[-1]] != route[-1]:
         route.append(before[route[-1]])
     return route[::-1]
-
-
-def _along(limit: PathType, route: list[str], topology: Topology) -> Path:
-    """The path along a route, by the widest link of each pair that it may take."""
-    links = tuple(
-        max(
-            (
-                link
-                for link in topology.links_of(a)
-                if link.other(a) == b and link_type(topology, link) <= limit
-            ),
-            key=_width,
-        )
-        for a, b in pairwise(route)
-    )
-    widths = [link.bandwidth for link in links]
-    narrowest = None if None in widths else min(w for w in widths if w is not None)
-    return Path(limit, narrowest, tuple(route), links)
 
 
 def _through_a_gpu(
@@ -241,8 +265,9 @@ def _joined(source: str, first: Link, second: Link) -> Path:
 def matrix(topology: Topology, ids: list[str]) -> list[list[Path]]:
     """The best paths between all pairs of some devices."""
     rows = []
+    net = Net(topology)
     for a in ids:
-        paths = paths_from(topology, a)
+        paths = net.paths_from(a)
         missing = [b for b in ids if b not in topology.graph]
         if missing:
             raise TopologyError(f"{topology.name}: there is no device {missing[0]!r}")

@@ -38,7 +38,6 @@ def price_of(chosen, name):
 def test_between_hosts_what_keeps_to_hosts_beats_a_flat_ring(nics):
     cluster = Topology.load("dgx1v", hosts=4, nics=nics)
     chosen = select("allreduce", 1 << 28, topology=cluster)
-    assert chosen.candidates[0].row.levels or nics == 2  # a ring in both directions
     assert chosen.seconds < price_of(chosen, "ring")
     assert price_of(chosen, "torus_2d") < price_of(chosen, "ring")
 
@@ -51,11 +50,14 @@ def test_small_messages_take_few_steps_and_large_ones_little_traffic():
     assert price_of(large, "ring") < price_of(large, "recursive_doubling")
 
 
-def test_ranks_along_nvlinks_are_preferred():
+def test_rings_along_all_nvlinks_reach_the_bound():
     chosen = select("allreduce", GIB, topology=Topology.load("dgx1v"))
-    assert chosen.candidates[0].order == "ring"
-    assert "ranks along the ring" in chosen.explain()
-    assert "times the bound" in chosen.explain()
+    assert chosen.algorithm.startswith("multi_ring(cycles=")
+    assert len(chosen.parameters["cycles"]) == 6
+    idle = (6 * 25 + 15.75) / (6 * 25)  # what PCIe could carry beside them
+    assert chosen.ratio == pytest.approx(idle, rel=0.01)
+    assert "multi_ring(cycles=6 of 8)" in chosen.explain()
+    assert price_of(chosen, "ring") == pytest.approx(3 * chosen.seconds, rel=0.02)
 
 
 def test_reproducible_means_in_the_order_of_the_ranks():

@@ -1,0 +1,254 @@
+"""Hosts that are all alike on a fabric that does not block: one stands for many.
+
+What is in the way of a message is then in the host of its source and in that of its
+target, up to the cables of their NICs. Two hosts are enough to find the roads of any
+number.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from math import isclose
+
+import numpy as np
+
+from collalgo.cost.roads import (
+    Legs,
+    Roads,
+    Way,
+    bytes_per_second,
+    ranks_of,
+    spread_legs,
+)
+from collalgo.topology.model import Kind, Topology
+from collalgo.transfers import Ints, Reals
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """So many hosts as the first two of a topology are.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    pair : Topology
+        Two of the hosts and the switches that join them, or the one host.
+    hosts : int
+        How many there are.
+    """
+
+    name: str
+    pair: Topology
+    hosts: int
+
+    @classmethod
+    def load(cls, name: str, hosts: int = 1, **parameters: object) -> "Cluster":
+        """So many hosts of a machine of the collection, on a CLOS that does not block.
+
+        Examples
+        --------
+        >>> Cluster.load("dgx1v", hosts=131072, nics=4).size
+        1048576
+        """
+        pair = Topology.load(name, hosts=min(hosts, 2), **parameters)
+        return cls(f"{hosts} x {name}", pair, hosts)
+
+    @classmethod
+    def of(cls, topology: Topology) -> "Cluster | None":
+        """A topology as a cluster, or None where its hosts or their places differ."""
+        hosts = topology.hosts
+        if len(hosts) < 2 or not topology.devices(Kind.GPU):
+            return None
+        outside = [device for device in topology.devices() if not device.host]
+        if any(device.kind is not Kind.SWITCH for device in outside):
+            return None
+        inside = _contents(topology)
+        pictures = [_picture(topology, inside[host]) for host in hosts]
+        if any(picture != pictures[0] for picture in pictures[1:]):
+            return None
+        above = [_leaves(topology, inside[host]) for host in hosts]
+        if any(len(leaves) > 1 and leaves != above[0] for leaves in above):
+            return None  # near rails and far ones differ
+        if not _never_blocks(topology):
+            return None
+        kept = {member for host in hosts[:2] for member in inside[host]}
+        leaves = above[0] | above[1]
+        spines = _leaves(topology, leaves)
+        pair = topology.part(kept | leaves | spines)
+        return cls(topology.name, pair, len(hosts))
+
+    @property
+    def each(self) -> list[str]:
+        """The devices of ranks of the first host."""
+        first = self.pair.hosts[0]
+        return [
+            rank for rank in ranks_of(self.pair) if self.pair.device(rank).host == first
+        ]
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return self.hosts * len(self.each)
+
+
+def _contents(topology: Topology) -> dict[str, list[str]]:
+    """The devices of each host, in the order of adding."""
+    inside: dict[str, list[str]] = defaultdict(list)
+    for device in topology.devices():
+        if device.host:
+            inside[device.host].append(device.id)
+    return inside
+
+
+def _leaves(topology: Topology, below: Iterable[str]) -> set[str]:
+    """The switches that some devices are linked to."""
+    return {
+        link.other(member)
+        for member in below
+        for link in topology.links_of(member)
+        if topology.device(link.other(member)).kind is Kind.SWITCH
+    }
+
+
+def _picture(topology: Topology, ids: list[str]) -> object:
+    """What is in a host and at its ports, without the names."""
+    place = {member: i for i, member in enumerate(ids)}
+    links = {
+        (
+            *sorted(place.get(end, -1) for end in link.ends),
+            link.kind,
+            link.bandwidth,
+            link.count,
+            link.latency,
+        )
+        for member in ids
+        for link in topology.links_of(member)
+    }
+    return [topology.device(member).kind for member in ids], links
+
+
+def _never_blocks(topology: Topology) -> bool:
+    """Whether switches are one, or leaves that each have as much up as down."""
+    down: dict[str, float] = defaultdict(float)
+    up: dict[str, dict[str, float]] = defaultdict(dict)
+    for link in topology.links:
+        ends = [topology.device(end) for end in link.ends]
+        switches = [end.id for end in ends if end.kind is Kind.SWITCH]
+        if switches and (link.bandwidth is None or link.latency is not None):
+            return False
+        if len(switches) == 1:
+            down[switches[0]] += link.bandwidth or 0.0
+        elif len(switches) == 2:
+            for a, b in (switches, switches[::-1]):
+                up[a][b] = up[a].get(b, 0.0) + (link.bandwidth or 0.0)
+    if len(down) == 1:
+        return True
+    spines = set(up) - set(down)
+    return bool(spines) and all(
+        set(up[leaf]) == spines
+        and (
+            sum(up[leaf].values()) >= down[leaf]
+            or isclose(sum(up[leaf].values()), down[leaf])
+        )
+        for leaf in down
+    )
+
+
+class ClusterRoads:
+    """The roads of a cluster, for ranks that fill host after host.
+
+    Parameters
+    ----------
+    cluster
+        The machine.
+    each
+        The devices of the first host in the order of their ranks.
+    """
+
+    def __init__(self, cluster: Cluster, each: Sequence[str] = ()):
+        self.cluster = cluster
+        self.each = list(each) or cluster.each
+        self._tabulate()
+        self._hosts = cluster.hosts
+        self.speed = np.tile(self._speed, self._hosts)
+
+    def folded(self, period: int) -> "ClusterRoads":
+        """The roads of the first ranks, if all begins anew after so many of them."""
+        other = copy(self)
+        other._hosts = period // len(self.each)
+        other.speed = np.tile(self._speed, other._hosts)
+        return other
+
+    def _tabulate(self) -> None:
+        """The routes inside a host, out of it and into it, for all pairs of places."""
+        topology = self.cluster.pair
+        first, last = topology.hosts[0], topology.hosts[-1]
+        twin = dict(
+            zip(self.cluster.each, ranks_of(topology)[-len(self.each) :], strict=True)
+        )
+        away = [twin[rank] for rank in self.each]
+        roads = Roads(topology, [*self.each, *away])
+        inside = {
+            link
+            for link in topology.links
+            if any(topology.device(end).host == first for end in link.ends)
+        }
+        self._names = [
+            roads.name(way)
+            for way in range(len(roads.speed))
+            if roads.name(way)[0] in inside
+        ]
+        self._speed = np.array([bytes_per_second(link) for link, _ in self._names])
+        number = {name: i for i, name in enumerate(self._names)}
+        journeys = [(self.each, self.each)]
+        if last != first:
+            journeys += [(self.each, away), (away, self.each)]
+        routes = [roads.route(a, b) for x, y in journeys for a in x for b in y]
+        kept = [
+            [
+                (number[name], part)
+                for way, part in zip(route.ways, route.parts, strict=True)
+                if (name := roads.name(way)) in number
+            ]
+            for route in routes
+        ]
+        self._latency = np.array([route.latency for route in routes])
+        self._lengths = np.array([len(legs) for legs in kept])
+        self._first = np.cumsum(self._lengths) - self._lengths
+        self._way = np.array([way for legs in kept for way, _ in legs], np.int64)
+        self._part = np.array([part for legs in kept for _, part in legs])
+
+    def name(self, way: int) -> Way:
+        """The link of the first host, and the direction, of a way."""
+        return self._names[way % len(self._names)]
+
+    def place(self, ranks: Ints) -> Ints:
+        """Who counts as the same rank."""
+        return ranks % (self._hosts * len(self.each))
+
+    def legs(self, source: Ints, target: Ints) -> Legs:
+        """The ways of messages between ranks."""
+        n = len(self.each)
+        pair = source % n * n + target % n
+        far = np.flatnonzero(source // n != target // n)
+        out = pair.copy()
+        out[far] += n * n
+        legs = self._legs(out, source // n)
+        into = self._legs(pair[far] + 2 * n * n, target[far] // n)
+        columns = zip(legs, into._replace(message=far[into.message]), strict=True)
+        return Legs._make(map(np.concatenate, columns))
+
+    def _legs(self, which: Ints, host: Ints) -> Legs:
+        """The legs of routes of the table, in some hosts."""
+        legs = spread_legs(which, self._lengths, self._first, self._way, self._part)
+        legs.way[:] += host[legs.message] % self._hosts * len(self._names)
+        return legs
+
+    def latency(self, source: Ints, target: Ints) -> Reals:
+        """Seconds of the first byte of each message."""
+        n = len(self.each)
+        far = source // n != target // n
+        found: Reals = self._latency[source % n * n + target % n + far * n * n]
+        return found

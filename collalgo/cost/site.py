@@ -1,0 +1,129 @@
+"""Where ranks are to be: a machine, and which of its devices each of them has."""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+
+from collalgo.cost.clusters import Cluster, ClusterRoads
+from collalgo.cost.messages import Messages, all_messages
+from collalgo.cost.roads import Map, Roads, ranks_of
+from collalgo.cost.rounds import Rounds, rounds
+from collalgo.cost.symmetry import Folded, fold
+from collalgo.errors import TopologyError
+from collalgo.schedule import ScheduleFunction
+from collalgo.topology.model import Topology
+
+
+class Site:
+    """A machine with a rank on each of its devices.
+
+    Parameters
+    ----------
+    machine
+        A topology, or a cluster of hosts that are alike.
+    places
+        The device of each rank; of a cluster those of the first host. By default all
+        GPUs, or where there are none all hosts, in their order.
+
+    Raises
+    ------
+    TopologyError
+        If a device would have two ranks.
+    """
+
+    def __init__(self, machine: Topology | Cluster, places: Sequence[str] = ()):
+        self.machine = machine
+        self.name = machine.name
+        if isinstance(machine, Cluster):
+            self.cluster: Cluster | None = machine
+            self.places = list(places) or machine.each
+            self._each: Sequence[str] = self.places
+            self.size = machine.size
+        else:
+            self.places = list(places) or ranks_of(machine)
+            self.size = len(self.places)
+            self.cluster, self._each = _like_hosts(machine, self.places)
+        if len(set(self.places)) < len(self.places):
+            raise TopologyError("every rank needs a device of its own")
+
+    @cached_property
+    def hosts(self) -> list[int]:
+        """How many ranks each host has, in the order of the ranks."""
+        if self.cluster is not None:
+            return [len(self._each)] * self.cluster.hosts
+        assert isinstance(self.machine, Topology)
+        devices = map(self.machine.device, self.places)
+        return list(Counter(device.host or device.id for device in devices).values())
+
+    @cached_property
+    def roads(self) -> Map:
+        """The roads of all ranks."""
+        if self.cluster is not None:
+            return ClusterRoads(self.cluster, self._each)
+        assert isinstance(self.machine, Topology)
+        return Roads(self.machine, self.places)
+
+    def messages(self, schedule: ScheduleFunction, root: int = 0) -> Messages:
+        """The messages of all ranks."""
+        return all_messages(schedule, self.size, root)
+
+    def fold(
+        self, schedule: ScheduleFunction, dims: Sequence[int] = (), root: int = 0
+    ) -> Folded:
+        """A schedule by what as few ranks as possible do.
+
+        Parameters
+        ----------
+        schedule
+            A function of a group.
+        dims
+            The grid that the schedule is made for, if any.
+        root
+            The root, where there is one.
+        """
+        each = len(self._each)
+        grids = [grid for grid in (dims, (each, self.size // each)) if grid]
+        return fold(schedule, self.size, grids, root)
+
+    def rounds(
+        self, folded: Folded, *, reduction: float = 0.0, segments: int = 1
+    ) -> Rounds:
+        """Price a schedule in rounds.
+
+        Parameters
+        ----------
+        folded
+            The schedule, by :meth:`fold`.
+        reduction
+            Seconds for each byte that a rank reduces.
+        segments
+            In so many parts the schedule runs, each a step after the one before.
+        """
+        roads, ranks = self.roads, self.size
+        if isinstance(roads, ClusterRoads):
+            ranks = folded.symmetry.period(len(self._each))
+            roads = roads.folded(ranks)
+        return rounds(folded.of(range(ranks)), roads, reduction, segments)
+
+
+def _like_hosts(
+    topology: Topology, places: Sequence[str]
+) -> tuple[Cluster | None, Sequence[str]]:
+    """The cluster that a topology is, and how ranks fill each of its hosts.
+
+    None if it is none, or if the ranks do not fill host after host in the same way.
+    """
+    cluster = Cluster.of(topology)
+    if cluster is None or cluster.size != len(places):
+        return None, places
+    plain, count = ranks_of(topology), len(cluster.each)
+    number = {device: i for i, device in enumerate(plain)}
+    order = [number[device] for device in places]
+    first = order[:count]
+    if sorted(first) != list(range(count)):
+        return None, places
+    alike = all(
+        [i - host * count for i in order[host * count : (host + 1) * count]] == first
+        for host in range(cluster.hosts)
+    )
+    return (cluster, places[:count]) if alike else (None, places)

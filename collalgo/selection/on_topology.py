@@ -1,0 +1,149 @@
+"""Candidates for ranks on a topology: all algorithms, in several orders of ranks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+from collalgo.algorithms import Algorithm, candidates
+from collalgo.collective import COLLECTIVES
+from collalgo.cost.clusters import Cluster
+from collalgo.cost.rounds import Line
+from collalgo.cost.site import Site
+from collalgo.cost.symmetry import Folded
+from collalgo.selection.prices import Choices, Priced
+from collalgo.selection.selection import NOT_SERIAL, nobody
+from collalgo.selection.variants import cycles_of, variants
+from collalgo.topology.model import Kind, Topology
+from collalgo.topology.orders import ring_order
+from collalgo.topology.rings import Ring, rings
+
+#: With more directed rings than this on a host, only so many carry data.
+MOST_RINGS = 12
+
+
+class Prospect:
+    """The prices of all candidates on a topology, each computed once for all sizes.
+
+    Parameters
+    ----------
+    machine
+        Where the ranks are to be.
+    reduction
+        Seconds to reduce a byte.
+    """
+
+    def __init__(self, machine: Topology | Cluster, reduction: float = 0.0):
+        self.machine = machine
+        self.reduction = reduction
+        self.plain = Site(machine)
+        self._folded: dict[Algorithm, Folded] = {}
+        self._variants: dict[Algorithm, list[Priced]] = {}
+
+    @property
+    def basis(self) -> str:
+        """What the prices are made of."""
+        return f"the links of {self.machine.name}, in rounds"
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return self.plain.size
+
+    @cached_property
+    def sites(self) -> dict[str, Site]:
+        """The orders of the ranks that differ: by number, and along fast rings."""
+        plain = self.plain
+        if plain.cluster is None:
+            assert isinstance(self.machine, Topology)
+            along = ring_order(self.machine)
+        else:
+            along = [gpu for ring in self._rings[:1] for gpu in ring.order]
+        if not along or along == plain.places[: len(along)]:
+            return {"": plain}
+        if plain.cluster is not None:
+            return {"": plain, "ring": Site(plain.cluster, along)}
+        return {"": plain, "ring": Site(self.machine, along)}
+
+    @cached_property
+    def _rings(self) -> list[Ring]:
+        """The rings of NVLinks through all ranks of the first host."""
+        topology, each = self._first_host
+        return rings(topology, tuple(each)) if len(each) > 1 else []
+
+    @property
+    def _first_host(self) -> tuple[Topology, Sequence[str]]:
+        if self.plain.cluster is not None:
+            return self.plain.cluster.pair, self.plain.cluster.each
+        assert isinstance(self.machine, Topology)
+        return self.machine, self.plain.places[: self.plain.hosts[0]]
+
+    @cached_property
+    def _cycles(self) -> list[list[int]]:
+        """The cycles for algorithms of several rings, where hosts are alike."""
+        topology, each = self._first_host
+        hosts = self.plain.hosts
+        if len(set(hosts)) > 1 or not each or len(each) == 1:
+            return []
+        nics = len(topology.devices(Kind.NIC, host=topology.hosts[0])) or 1
+        found = cycles_of(self._rings, each, len(hosts), min(nics, len(each)))
+        return found[:MOST_RINGS]
+
+    def priced(
+        self, collective: str, reproducible: bool = False
+    ) -> tuple[list[Priced], dict[Algorithm, str]]:
+        """The candidates that can run with their prices, and why the others cannot."""
+        able: list[Priced] = []
+        unable: dict[Algorithm, str] = {}
+        for row in candidates(collective):
+            obstacle = row.obstacle(self.size)
+            if reproducible and not row.serial:
+                obstacle = NOT_SERIAL
+            if obstacle:
+                unable[row] = obstacle
+            else:
+                able += self.variants(row)
+        return able, unable
+
+    def variants(self, row: Algorithm) -> list[Priced]:
+        """An algorithm in all variants and orders that make sense, with their prices.
+
+        Where the number of a rank has a meaning, as for a root, only the order of the
+        topology is tried.
+        """
+        if row not in self._variants:
+            sites = self.sites if _numbers_mean_nothing(row) else {"": self.plain}
+            self._variants[row] = [
+                Priced(variant, line, order)
+                for variant in variants(row, self.plain.hosts, self._cycles)
+                for order, line in self._lines(variant, sites)
+            ]
+        return self._variants[row]
+
+    def choices(self, collective: str, reproducible: bool = False) -> Choices:
+        """From which size on which algorithm is the cheapest."""
+        able, _ = self.priced(collective, reproducible)
+        if not able:
+            raise nobody(collective, self.size)
+        return Choices(able)
+
+    def _lines(
+        self, row: Algorithm, sites: Mapping[str, Site]
+    ) -> Iterator[tuple[str, Line]]:
+        """The price of an algorithm in several orders, over the bytes of a buffer."""
+        collective = COLLECTIVES[row.collective]
+        given = dict(row.parameters)
+        segments = given.pop("segments", 1)
+        whole = row._replace(parameters=tuple(given.items()))
+        if whole not in self._folded:
+            dims = given.get("dims", ())
+            self._folded[whole] = self.plain.fold(whole.schedule, dims)
+        reduction = self.reduction if collective.reduces else 0.0
+        for order, site in sites.items():
+            folded = self._folded[whole]
+            found = site.rounds(folded, reduction=reduction, segments=segments).line
+            buffers = collective.buffers(site.size)
+            yield order, found._replace(per_byte=found.per_byte * buffers)
+
+
+def _numbers_mean_nothing(row: Algorithm) -> bool:
+    rooted = COLLECTIVES[row.collective].rooted
+    return not rooted and row.collective not in ("scan", "exscan")

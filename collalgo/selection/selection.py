@@ -1,0 +1,196 @@
+"""The choice of an algorithm, with all that speaks for it and against the others."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from collalgo.algorithms import Algorithm
+from collalgo.algorithms.table import parse
+from collalgo.cost.bounds import Bound
+from collalgo.errors import AlgorithmNotApplicable
+from collalgo.sizes import human, human_time
+
+#: Why an algorithm cannot be asked for the same bits everywhere.
+NOT_SERIAL = "does not combine in the order of the ranks"
+
+
+def nobody(collective: str, size: int) -> AlgorithmNotApplicable:
+    """That there is nothing to choose from."""
+    return AlgorithmNotApplicable(
+        f"{collective}: no algorithm can run with {size} ranks", collective=collective
+    )
+
+
+def shortened(name: str) -> str:
+    """A name with long parameters in few words.
+
+    >>> shortened("hierarchical(hosts=(8, 8, 8, 8, 8))")
+    'hierarchical(hosts=5 x 8)'
+    >>> shortened("multi_ring(cycles=((0, 1, 2), (2, 1, 0)))")
+    'multi_ring(cycles=2 of 3)'
+    """
+    plain, parameters = parse(name)
+    words = []
+    for key, value in parameters.items():
+        text = repr(value)
+        if isinstance(value, tuple) and value and isinstance(value[0], tuple):
+            text = f"{len(value)} of {len(value[0])}"
+        elif isinstance(value, tuple) and len(value) > 4 and len(set(value)) == 1:
+            text = f"{len(value)} x {value[0]}"
+        words.append(f"{key}={text}")
+    return f"{plain}({', '.join(words)})" if words else plain
+
+
+class Candidate(NamedTuple):
+    """An algorithm that was considered: its price, or why it cannot run.
+
+    ``order`` is the name of the order in which ranks stand on devices, as "ring", or ""
+    for the order of the topology.
+    """
+
+    row: Algorithm
+    seconds: float
+    obstacle: str | None
+    order: str = ""
+
+    @property
+    def algorithm(self) -> str:
+        return self.row.name
+
+    @property
+    def words(self) -> str:
+        """The algorithm and its order."""
+        along = f", ranks along the {self.order}" if self.order else ""
+        return shortened(self.row.name) + along
+
+
+def _no_bound() -> Bound | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which algorithm to use, and what speaks for it.
+
+    Attributes
+    ----------
+    algorithm : str
+        The name of the choice, with its parameters.
+    parameters : dict
+        The parameters of the choice.
+    seconds : float
+        Its predicted time.
+    candidates : tuple of Candidate
+        All that were considered, the choice first, then by their prices, those that
+        cannot run last.
+    basis : str
+        What the prices were made of.
+    decider : str
+        Who decided: "price", or what overrode it.
+    """
+
+    collective: str
+    size: int
+    nbytes: int
+    basis: str
+    candidates: tuple[Candidate, ...]
+    decider: str = "price"
+    find_bound: Callable[[], Bound | None] = field(
+        default=_no_bound, repr=False, compare=False
+    )
+
+    @property
+    def row(self) -> Algorithm:
+        return self.candidates[0].row
+
+    @property
+    def algorithm(self) -> str:
+        return self.row.name
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return dict(self.row.parameters)
+
+    @property
+    def seconds(self) -> float:
+        return self.candidates[0].seconds
+
+    @property
+    def able(self) -> list[Candidate]:
+        """The candidates that can run."""
+        return [c for c in self.candidates if c.obstacle is None]
+
+    @property
+    def reason(self) -> str:
+        """In a few words, why the choice is what it is."""
+        others = self.able[1:]
+        if not others:
+            return "the only one that can run"
+        second = min(others, key=lambda candidate: candidate.seconds)
+        if second.seconds == self.seconds:
+            return f"as cheap as {second.words}"
+        if second.seconds < self.seconds:
+            lost = self.seconds / second.seconds if second.seconds else float("inf")
+            return f"{lost:.2f}x the time of {second.words}"
+        ratio = second.seconds / self.seconds if self.seconds else float("inf")
+        return f"{ratio:.2f}x cheaper than {second.words}"
+
+    @cached_property
+    def bound(self) -> Bound | None:
+        """How fast the collective can be, on a topology where that is known."""
+        return self.find_bound()
+
+    @property
+    def bound_seconds(self) -> float | None:
+        """The least time, if that is known."""
+        return None if self.bound is None else self.bound.seconds(self.nbytes)
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long as the bound the choice takes."""
+        return self.seconds / self.bound_seconds if self.bound_seconds else None
+
+    def explain(self) -> str:
+        """The choice with all the prices, as text of several lines."""
+        able = self.able
+        choice = f"{self.candidates[0].words}, {human_time(self.seconds)}"
+        what = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
+        lines = [
+            f"{what}: {choice}; {self.reason}",
+            f"decided by {self.decider}; prices by {self.basis}",
+        ]
+        if self.bound is not None and self.ratio is not None:
+            lines.append(f"{self.ratio:.2f} times the bound: {self.bound.reason}")
+        width = max(len(c.words) for c in able)
+        lines += [f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us" for c in able]
+        unable: dict[str, list[str]] = {}
+        for candidate in self.candidates:
+            if candidate.obstacle is not None:
+                unable.setdefault(candidate.obstacle, []).append(candidate.algorithm)
+        lines += [f"  {', '.join(names)}: {why}" for why, names in unable.items()]
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it in words and numbers, as for JSON; times in seconds."""
+        bound = self.bound
+        return {
+            "collective": self.collective,
+            "size": self.size,
+            "nbytes": self.nbytes,
+            "algorithm": self.algorithm,
+            "order": self.candidates[0].order,
+            "parameters": self.parameters,
+            "seconds": self.seconds,
+            "decider": self.decider,
+            "basis": self.basis,
+            "bound_seconds": self.bound_seconds,
+            "bound_reason": None if bound is None else bound.reason,
+            "ratio": self.ratio,
+            "candidates": [
+                {"algorithm": c.algorithm, "order": c.order, "seconds": c.seconds}
+                if c.obstacle is None
+                else {"algorithm": c.algorithm, "obstacle": c.obstacle}
+                for c in self.candidates
+            ],
+        }

@@ -1,0 +1,158 @@
+"""Few ranks and one host that stand for all give the prices of all."""
+
+import numpy as np
+import pytest
+
+from collalgo import ALGORITHMS, Topology
+from collalgo.algorithms import find
+from collalgo.collective import COLLECTIVES
+from collalgo.cost.clusters import Cluster, ClusterRoads
+from collalgo.cost.messages import Messages, all_messages
+from collalgo.cost.roads import Roads, ranks_of
+from collalgo.cost.rounds import rounds
+from collalgo.cost.site import Site
+from collalgo.cost.symmetry import Symmetry, fold
+from collalgo.selection.variants import variants
+
+pytestmark = pytest.mark.parallel
+
+
+def in_order(messages):
+    """The same transfers, whoever of a step comes first."""
+    share = np.round(messages.share, 9)
+    keys = (share, messages.lane, messages.peer, messages.kind, messages.rank)
+    order = np.lexsort((*keys, messages.step))
+    return Messages._make(column[order] for column in messages._replace(share=share))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 8, 12, 15, 16, 17, 24, 32, 33])
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_representatives_tell_what_all_ranks_do(collective, size):
+    grids = [(d, size // d) for d in (2, 4, 8) if size % d == 0]
+    for plain in ALGORITHMS:
+        if plain.collective != collective or plain.obstacle(size):
+            continue
+        for grid in grids or [(size,)]:
+            hosts = [grid[0]] * (size // grid[0])
+            for row in variants(plain, hosts, []):
+                folded = fold(row.schedule, size, [grid])
+                found = in_order(folded.of(range(size)))
+                expected = in_order(all_messages(row.schedule, size))
+                for column, right in zip(found, expected, strict=True):
+                    assert np.array_equal(column, right), (row.name, folded.symmetry)
+
+
+def test_a_ring_is_told_by_one_rank_and_a_tree_by_none():
+    assert fold(find("allreduce", "ring", 12).schedule, 12).symmetry == Symmetry.all(12)
+    halving = fold(find("allreduce", "halving_doubling", 16).schedule, 16)
+    assert halving.symmetry == Symmetry.all(2, 2, 2, 2)
+    torus = find("allreduce", "torus_2d(dims=(4, 3))", 12)
+    assert fold(torus.schedule, 12, [(4, 3)]).symmetry == Symmetry.all(4, 3)
+    tree = fold(find("broadcast", "binomial", 12).schedule, 12)
+    assert tree.symmetry.representatives == list(range(12))
+
+
+@pytest.mark.parametrize(
+    ("radices", "turns", "each", "period"),
+    [
+        ((128,), (True,), 8, 8),
+        ((128,), (False,), 8, 128),
+        ((2, 64), (False, True), 8, 8),
+        ((8, 16), (False, True), 8, 8),
+        ((16, 8), (False, True), 8, 16),
+        ((3, 40), (True, True), 8, 120),
+        ((32, 32), (True, True), 8, 8),
+        ((12, 10), (False, True), 8, 120),
+    ],
+)
+def test_all_begins_anew_after_some_hosts(radices, turns, each, period):
+    assert Symmetry(radices, turns).period(each) == period
+
+
+CLUSTERS = {
+    "one NIC": lambda: Topology.load("dgx1v", hosts=4, nics=1),
+    "two NICs": lambda: Topology.load("dgx1v", hosts=3, nics=2),
+    "two leaves": lambda: Topology.load("dgx1v", hosts=4, nics=4, hosts_per_leaf=2),
+    "tied NICs": lambda: Topology.load("server8", hosts=2, nics=8),
+    "rails": lambda: Topology.load("dgx_a100", hosts=4, rail=True),
+    "AMD": lambda: Topology.load("mi300x", hosts=2),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_one_host_stands_for_all(name):
+    topology = CLUSTERS[name]()
+    cluster, size = Cluster.of(topology), len(ranks_of(topology))
+    assert cluster is not None
+    assert cluster.size == size
+    every, alike = Roads(topology, ranks_of(topology)), ClusterRoads(cluster)
+    site = Site(topology)
+    for row in ALGORITHMS:
+        if row.obstacle(size) is None:
+            messages = all_messages(row.schedule, size)
+            expected = rounds(messages, every, 1e-10).line
+            assert rounds(messages, alike, 1e-10).line == pytest.approx(expected)
+            found = site.rounds(site.fold(row.schedule), reduction=1e-10).line
+            assert found == pytest.approx(expected), row.name
+
+
+def test_what_is_not_alike_is_no_cluster():
+    assert Cluster.of(Topology.load("dgx1v")) is None
+    assert Cluster.of(Topology.load("torus", dims=(3, 3))) is None
+    narrow = Topology.load("dgx1v", hosts=4, hosts_per_leaf=2, oversubscription=2.0)
+    assert Cluster.of(narrow) is None
+    far = Topology.load("dgx_a100", hosts=4, rail=True, hosts_per_leaf=2)
+    assert Cluster.of(far) is None
+    mixed = Topology.load("dgx1v", hosts=2)
+    mixed.link("host1/gpu0", "host1/gpu5", "nvlink", 25.0)
+    assert Cluster.of(mixed) is None
+
+
+def test_ranks_in_the_same_order_on_every_host_still_fold():
+    topology = Topology.load("dgx1v", hosts=2, nics=2)
+    inside = [0, 3, 2, 1, 5, 6, 7, 4]
+    places = [f"host{h}/gpu{i}" for h in range(2) for i in inside]
+    assert Site(topology, places).cluster is not None
+    assert Site(topology, places[::-1]).cluster is None
+    row = find("allreduce", "ring", 16)
+    expected = rounds(all_messages(row.schedule, 16), Roads(topology, places)).line
+    site = Site(topology, places)
+    assert site.rounds(site.fold(row.schedule)).line == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("segments", [1, 2, 3, 7])
+@pytest.mark.parametrize(
+    ("collective", "name"),
+    [("broadcast", "pipeline"), ("allreduce", "ring"), ("allreduce", "double_tree")],
+)
+def test_a_pipeline_is_priced_by_one_of_its_segments(collective, name, segments):
+    site = Site(Topology.load("dgx1v"))
+    one = find(collective, f"{name}(segments=1)", 8)
+    all_of_them = find(collective, f"{name}(segments={segments})", 8)
+    found = site.rounds(site.fold(one.schedule), reduction=1e-10, segments=segments)
+    expected = site.rounds(site.fold(all_of_them.schedule), reduction=1e-10)
+    assert found.line == pytest.approx(expected.line)
+    assert np.allclose(found.busy, expected.busy)
+
+
+def test_a_million_ranks_are_priced_as_the_formula_says():
+    cluster = Cluster.load("dgx1v", hosts=1 << 17, nics=4)
+    row = find("allreduce", "torus_2d(dims=(1024, 1024))", cluster.size)
+    site = Site(cluster)
+    found = site.rounds(site.fold(row.schedule, (1024, 1024))).line
+    # Rows cross from host to host on one NIC; of a column each NIC has two ranks.
+    steps = 2 * 1023
+    rows = steps / 1024 / 12.5e9
+    columns = 2 * steps / 1024 / 1024 / 12.5e9
+    assert found.latency == pytest.approx(2 * steps * 2.7e-6)
+    assert found.per_byte == pytest.approx(rows + columns)
+
+
+def test_messages_through_tied_nics_take_both():
+    topology = Topology.load("server8", hosts=2, nics=8)
+    roads = Roads(topology, ranks_of(topology))
+    legs = roads.legs(np.array([0]), np.array([8]))
+    out = {roads.name(w)[0].ends for w in legs.way[legs.part == 0.5].tolist()}
+    assert ("host0/nic0", "leaf0") in out
+    assert ("host0/nic1", "leaf0") in out
+    assert sum(legs.part[legs.part < 1]) == pytest.approx(4)
