@@ -5,13 +5,15 @@ than its links carry. The set is the witness. Nothing but the ranks computes.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
 
 from collalgo.cost.cuts import GRAIN, SINK, SOURCE, Network, Part
+from collalgo.cost.latencies import least_latency
 from collalgo.cost.roads import ranks_of
 from collalgo.errors import TopologyError
+from collalgo.sizes import human_time
 from collalgo.topology.domains import levels
 from collalgo.topology.model import LinkKind, Topology
 
@@ -19,6 +21,9 @@ from collalgo.topology.model import LinkKind, Topology
 @dataclass(frozen=True)
 class Bound:
     """How fast a collective can be at most, and why.
+
+    Two things take time, which may overlap: what all bytes need to cross the narrowest
+    cut, and what the first word needs to reach everybody.
 
     Attributes
     ----------
@@ -32,7 +37,9 @@ class Bound:
     reason : str
         The cut in words.
     exact : bool
-        Whether some schedule of trees or flows attains the bound.
+        Whether some schedule of trees or flows attains the bound by bytes.
+    latency : float
+        Seconds without any bytes.
     """
 
     collective: str
@@ -40,10 +47,17 @@ class Bound:
     witness: tuple[str, ...]
     reason: str
     exact: bool = False
+    latency: float = 0.0
 
     def seconds(self, nbytes: float) -> float:
         """The least time for so many bytes."""
-        return float(self.per_byte) * nbytes / 1e9
+        return max(self.latency, float(self.per_byte) * nbytes / 1e9)
+
+    def why(self, nbytes: float) -> str:
+        """In words, what takes the least time for so many bytes."""
+        if self.seconds(nbytes) > self.latency:
+            return self.reason
+        return f"a word needs {human_time(self.latency)} to reach every rank"
 
     @property
     def bandwidth(self) -> float:
@@ -57,7 +71,7 @@ def bound(
     root: int = 0,
     kinds: Iterable[LinkKind] | None = None,
 ) -> Bound:
-    """The bound of a collective by bandwidth.
+    """The bound of a collective, by bandwidth and by latency.
 
     Parameters
     ----------
@@ -76,11 +90,14 @@ def bound(
         For fewer than two ranks, a root that is none, or ranks that are apart.
     """
     if collective not in BOUNDED:
-        raise TopologyError(f"there is no bound by bandwidth for {collective!r}")
+        raise TopologyError(f"there is no bound for {collective!r}")
     network = Network(topology, kinds)
     if not 0 <= root < len(network.ranks):
         raise TopologyError(f"root {root} is none of the {len(network.ranks)} ranks")
-    return BOUNDED[collective](collective, network, network.ranks[root])
+    found = BOUNDED[collective](collective, network, network.ranks[root])
+    if kinds is not None:
+        return found
+    return replace(found, latency=least_latency(collective, topology))
 
 
 def _allgather(collective: str, network: Network, _root: str) -> Bound:
@@ -210,11 +227,17 @@ def _by_cut(
     return Bound(collective, per_byte, tuple(order), reason, exact)
 
 
-#: The collectives that have a bound by bandwidth, and who computes it.
+def _nothing(collective: str, network: Network, _root: str) -> Bound:
+    """No bytes are to move."""
+    return Bound(collective, Fraction(0), tuple(network.ranks), "no bytes move")
+
+
+#: The collectives that have a bound, and who computes that by bandwidth.
 BOUNDED = {
     "allgather": _allgather,
     "allreduce": _allreduce,
     "alltoall": _alltoall,
+    "barrier": _nothing,
     "broadcast": _broadcast,
     "gather": _scatter,
     "reduce": _broadcast,

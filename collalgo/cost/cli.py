@@ -84,8 +84,9 @@ def bound_command(
         found = bound(collective, load(what, parameters), root, kinds)
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(
-        f"{collective} of {human(nbytes)}: at least "
-        f"{human_time(found.seconds(nbytes))}, at most {found.bandwidth:.4g} GB/s"
-    )
-    click.echo(f"{'attained by trees' if found.exact else 'a bound'}: {found.reason}")
+    least = human_time(found.seconds(nbytes))
+    most = f", at most {found.bandwidth:.4g} GB/s" if found.per_byte else ""
+    click.echo(f"{collective} of {human(nbytes)}: at least {least}{most}")
+    by_bytes = found.seconds(nbytes) > found.latency
+    kind = "attained by trees" if found.exact and by_bytes else "a bound"
+    click.echo(f"{kind}: {found.why(nbytes)}")

@@ -96,7 +96,8 @@ class Play:
         )
         self.left[self.moving] -= np.minimum(moved, self.left[self.moving])
         self.time = until
-        over = self.left[self.moving] <= self.nbytes[self.moving] * TOGETHER
+        # What is left of some is less than time can tell apart.
+        over = self.left[self.moving] <= np.nan_to_num(self.rates) * (near - until)
         for i in self.moving[over].tolist():
             self.end[i] = until
             heappush(self.events, (until, SENT, i))

@@ -90,7 +90,7 @@ class Simulation(NamedTuple):
         if self.bound is not None and self.ratio is not None:
             least = human_time(self.bound.seconds(self.nbytes))
             text += f"\n{self.ratio:.2f} times the bound of {least}: "
-            text += self.bound.reason
+            text += self.bound.why(self.nbytes)
         return text
 
 

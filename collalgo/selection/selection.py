@@ -161,7 +161,8 @@ class Selection:
             f"decided by {self.decider}; prices by {self.basis}",
         ]
         if self.bound is not None and self.ratio is not None:
-            lines.append(f"{self.ratio:.2f} times the bound: {self.bound.reason}")
+            why = self.bound.why(self.nbytes)
+            lines.append(f"{self.ratio:.2f} times the bound: {why}")
         width = max(len(c.words) for c in able)
         lines += [f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us" for c in able]
         unable: dict[str, list[str]] = {}
@@ -185,7 +186,7 @@ class Selection:
             "decider": self.decider,
             "basis": self.basis,
             "bound_seconds": self.bound_seconds,
-            "bound_reason": None if bound is None else bound.reason,
+            "bound_reason": None if bound is None else bound.why(self.nbytes),
             "ratio": self.ratio,
             "candidates": [
                 {"algorithm": c.algorithm, "order": c.order, "seconds": c.seconds}

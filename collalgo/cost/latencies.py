@@ -1,0 +1,80 @@
+"""How long the first word needs: lower bounds by hops and by the number of ranks."""
+
+from functools import cache
+from heapq import heappush, heapreplace
+
+import numpy as np
+
+from collalgo.cost.clusters import Cluster
+from collalgo.cost.roads import MESSAGE, Roads, ranks_of
+from collalgo.topology.model import Topology
+from collalgo.transfers import Reals
+
+#: With more ranks than this that are not alike, only so many are looked at.
+LOOKED_AT = 128
+
+#: In these nothing goes from one rank to all others.
+COLLECTING = ("reduce", "gather")
+
+
+def least_latency(collective: str, topology: Topology) -> float:
+    """Seconds that a collective takes at least without any bytes.
+
+    A word needs the fastest chain of messages to the rank that is farthest; and if it
+    must reach all ranks, these cannot be told faster than by the best tree (Karp,
+    Sahay, Santos and Schauser 1993), in which every rank that knows goes on telling
+    others, all as near as the nearest two ranks are.
+    """
+    direct = _latencies(topology)
+    apart = direct[~np.eye(len(direct), dtype=bool)]
+    farthest = float(_chains(direct).max())
+    if collective in COLLECTING:
+        return farthest
+    nearest = float(apart.min())
+    count = len(ranks_of(topology))
+    return max(farthest, telling(count, nearest, min(MESSAGE, nearest)))
+
+
+def _latencies(topology: Topology) -> Reals:
+    """Seconds of a message between any two of the ranks; of like hosts, of two."""
+    cluster = Cluster.of(topology)
+    if cluster is not None:
+        topology = cluster.pair
+    places = ranks_of(topology)[:LOOKED_AT]
+    count = len(places)
+    source, target = np.divmod(np.arange(count * count), count)
+    found = Roads(topology, places).latency(source, target)
+    return found.reshape(count, count)
+
+
+def _chains(direct: Reals) -> Reals:
+    """The least sums of latencies over any ranks on the way (Floyd, Warshall)."""
+    least: Reals = direct.copy()
+    np.fill_diagonal(least, 0.0)
+    for relay in range(len(least)):
+        through = least[:, relay, None] + least[None, relay, :]
+        np.minimum(least, through, out=least)
+    return least
+
+
+@cache
+def telling(ranks: int, latency: float, gap: float) -> float:
+    """The time in which one rank can tell all others, by the greedy tree.
+
+    Examples
+    --------
+    >>> telling(8, 1.0, 1.0)  # the binomial tree
+    3.0
+    >>> telling(8, 8.0, 0.0)  # all at once
+    8.0
+    """
+    if ranks < 2 or not latency:
+        return 0.0
+    if not gap:
+        return latency
+    arrivals = [latency]  # of the next message of each rank that knows
+    last = 0.0
+    for _ in range(ranks - 1):
+        last = heapreplace(arrivals, arrivals[0] + gap)
+        heappush(arrivals, last + latency)
+    return last
