@@ -7,6 +7,8 @@ from typing import Any
 
 from collalgo.bench.records import Record
 
+from collalgo.pictures import new_figure
+
 
 def plot(records: Sequence[Record], path: Path) -> None:
     """Write a picture with a row for each collective; its ending gives the format.
@@ -18,21 +20,11 @@ def plot(records: Sequence[Record], path: Path) -> None:
     ValueError
         If there is nothing to draw.
     """
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise ImportError(
-            "a picture needs matplotlib; install it with: pip install collalgo[plot]"
-        ) from None
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
-
     names = list(dict.fromkeys(r.collective for r in records if r.size))
     if not names:
         raise ValueError("there is nothing to draw: no result has a size")
-    figure, axes = plt.subplots(
-        len(names), 2, figsize=(11, 3.6 * len(names)), squeeze=False, sharex=True
-    )
+    figure = new_figure(11, 3.6 * len(names))
+    axes = figure.subplots(len(names), 2, squeeze=False, sharex=True)
     for (left, right), collective in zip(axes, names, strict=True):
         _draw(left, right, [r for r in records if r.collective == collective])
         left.set_title(collective, loc="left")
@@ -42,9 +34,7 @@ def plot(records: Sequence[Record], path: Path) -> None:
         one.grid(visible=True, alpha=0.3)
     for one in axes[-1]:
         one.set_xlabel("bytes")
-    figure.tight_layout()
     figure.savefig(path)
-    plt.close(figure)
 
 
 def _draw(latency: Any, bandwidth: Any, records: Sequence[Record]) -> None:

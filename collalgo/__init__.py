@@ -45,6 +45,7 @@ from collalgo.errors import (
     CommunicatorClosed,
     MismatchError,
     PeerFailed,
+    RulesError,
     ScheduleError,
     TopologyError,
 )
@@ -93,6 +94,7 @@ __all__ = [
     "MismatchError",
     "PeerFailed",
     "Proof",
+    "RulesError",
     "ScheduleError",
     "Selection",
     "Simulation",

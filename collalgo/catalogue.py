@@ -212,6 +212,7 @@ _of(
         differs="a rank that acts for two has both their blocks, which travel together",
     ),
     k_nomial=Formula("(k - 1) * w", ALL, ALL, ALL, differs=SMOOTH),
+    reduce_then_scatter=Formula("2 * q", None, None, "q"),
     circulant=Formula("q", ALL, ALL, ALL),
     butterfly=Formula("h", ALL, ALL, ALL, differs=MIRRORED),
     pat=Formula(None, ALL, ALL, ALL),

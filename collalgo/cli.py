@@ -5,7 +5,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 import click
 from rich.console import Console
@@ -17,11 +16,9 @@ from collalgo.collective import COLLECTIVES
 from collalgo.cost.cli import bound_command, simulate_command
 from collalgo.errors import CollalgoError
 from collalgo.launch.run import run as run_ranks
-from collalgo.loading import load
+from collalgo.options import collective_option, load_named, load_option
 from collalgo.schedule import ScheduleFunction, trace
-from collalgo.selection.choice import select
-from collalgo.sizes import parse_size
-from collalgo.topology.cli import load as load_topology, parameters_argument
+from collalgo.selection.cli import select_command
 from collalgo.verify import Proof, verify
 
 #: Sizes for which ``collalgo verify`` proves an algorithm, unless told otherwise.
@@ -29,26 +26,6 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17)
 
 #: Every root is proved up to this size, beyond it the first, the middle and the last.
 EVERY_ROOT = 17
-
-collective_option = click.option(
-    "-c", "--collective", type=click.Choice(list(COLLECTIVES)), help="Only this one."
-)
-
-
-def load_file(_context: object, _parameter: object, names: Sequence[str]) -> None:
-    """Run the files of the user whose algorithms are to be in the table."""
-    for name in names:
-        _load(name)
-
-
-load_option = click.option(
-    "-l",
-    "--load",
-    multiple=True,
-    expose_value=False,
-    callback=load_file,
-    help="A file whose @collalgo.algorithm functions are to be known.",
-)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -115,7 +92,7 @@ def _meant(
     rows = list(ALGORITHMS)
     if algorithm is not None and algorithm.endswith(".py"):
         known = set(map(id, rows))
-        _load(algorithm)
+        load_named(algorithm)
         rows = [row for row in ALGORITHMS if id(row) not in known]
         if not rows:
             raise click.UsageError(
@@ -162,60 +139,20 @@ def _prove(
     return proof
 
 
-def _load(name: str) -> ModuleType:
-    """The module of a user's file."""
-    try:
-        return load(name)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-
-
 def _function(place: str) -> ScheduleFunction:
     """The function of a user's file."""
     name, _, function = place.rpartition(":")
-    schedule = getattr(_load(name), function, None)
+    schedule = getattr(load_named(name), function, None)
     if not callable(schedule):
         raise click.UsageError(f"{name} has no function {function!r}")
     found: ScheduleFunction = schedule
     return found
 
 
-@main.command("select")
-@click.argument("collective", type=click.Choice(list(COLLECTIVES)))
-@click.argument("nbytes", callback=parse_size)
-@parameters_argument
-@click.option("-n", "--size", type=click.IntRange(1), help="Ranks on this machine.")
-@click.option("--topology", help="Where the ranks are to be, as for collalgo topo.")
-@click.option("--reproducible", is_flag=True, help="In the order of the ranks only.")
-@load_option
-def select_command(
-    collective: str,
-    nbytes: int,
-    parameters: tuple[str, ...],
-    size: int | None,
-    topology: str | None,
-    reproducible: bool,
-) -> None:
-    """Say which algorithm would run, with the prices of all.
-
-    On this machine with so many ranks (-n), or on a topology with its parameters, as
-    --topology dgx1v hosts=4.
-    """
-    if (size is None) == (topology is None):
-        raise click.UsageError("give the number of ranks by -n, or a --topology")
-    try:
-        where = load_topology(topology, parameters) if topology else None
-        chosen = select(
-            collective, nbytes, size=size, topology=where, reproducible=reproducible
-        )
-    except (CollalgoError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
-    click.echo(chosen.explain())
-
-
 # The suite lies beside this package, whose part it is only once installed.
 main.add_command(importlib.import_module("collalgo.bench.cli").main, "bench")
 main.add_command(importlib.import_module("collalgo.topology.cli").main, "topo")
+main.add_command(select_command)
 main.add_command(bound_command)
 main.add_command(simulate_command)
 

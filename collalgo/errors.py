@@ -73,3 +73,7 @@ class BootstrapError(CollalgoError):
 
 class TopologyError(CollalgoError, ValueError):
     """A topology cannot be read, built or used as asked."""
+
+
+class RulesError(CollalgoError, ValueError):
+    """A file of rules for the choice of algorithms cannot be used."""

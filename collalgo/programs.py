@@ -16,6 +16,7 @@ from collalgo.machine import Machine, last_cache, this_machine
 from collalgo.plan import Averaging, Walk
 from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
 from collalgo.schedule import ScheduleFunction, trace
+from collalgo.selection.deciders import of_user
 from collalgo.selection.on_host import choices, price
 from collalgo.selection.selection import NOT_SERIAL
 from collalgo.verify import prove_once
@@ -183,12 +184,15 @@ class Programs:
     def _choose(self, call: Call, nbytes: int) -> Chosen:
         if callable(call.algorithm):
             return self._of_user(call, call.algorithm)
-        if call.algorithm is None:
+        asked = call.algorithm
+        if asked is None and (decision := of_user(call.collective, self.size, nbytes)):
+            asked = decision.algorithm
+        if asked is None:
             machine = self.machine or this_machine()
             known = choices(call.collective, self.size, machine, call.reproducible)
             row = known.at(nbytes).row
         else:
-            row = self._named(call, call.algorithm)
+            row = self._named(call, asked)
         if row.unproved:
             prove_once(row.schedule, self.size, call.collective, call.root)
         if row.sized and call.counts is not None:

@@ -8,6 +8,7 @@ def parse_size(_context: object, _parameter: object, text: str) -> int:
     import click
 
     try:
+        text = text.strip()
         if text[-1:].upper() in UNITS:
             return int(text[:-1]) * UNITS[text[-1].upper()]
         return int(text)
@@ -33,3 +34,18 @@ def human_time(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds / length:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
+
+
+def sizes_between(text: str, factor: int = 4) -> list[int]:
+    """The sizes of a range as ``1K..1G``, each so many times the one before.
+
+    >>> sizes_between("1K..16K"), sizes_between("64")
+    ([1024, 4096, 16384], [64])
+    """
+    first, dots, last = text.partition("..")
+    low = parse_size(None, None, first)
+    high = parse_size(None, None, last) if dots else low
+    sizes = [low]
+    while 0 < sizes[-1] * factor <= high:
+        sizes.append(sizes[-1] * factor)
+    return sizes

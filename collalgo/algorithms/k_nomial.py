@@ -64,6 +64,12 @@ def allreduce(group: Group, radix: int = 2) -> Steps:
     yield from broadcast(group, radix)
 
 
+def reduce_scatter(group: Group, radix: int = 2) -> Steps:
+    """Sum everything at the root of a tree, then hand each rank its chunk."""
+    yield from reduce(group, radix)
+    yield from scatter(group, radix)
+
+
 def barrier(group: Group, radix: int = 2) -> Steps:
     """An allreduce of nothing."""
     yield from allreduce(group.tokens, radix)

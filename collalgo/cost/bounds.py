@@ -116,7 +116,8 @@ def _allgather(collective: str, network: Network, _root: str) -> Bound:
             break
         witness = better
     per_byte = ratio / len(network.ranks)
-    return _by_cut(collective, network, per_byte, witness, network.all_tried)
+    _, all_tried = network.tried()
+    return _by_cut(collective, network, per_byte, witness, all_tried)
 
 
 def _crowded(network: Network, ratio: Fraction) -> Part | None:
@@ -126,7 +127,7 @@ def _crowded(network: Network, ratio: Fraction) -> Part | None:
     each = ratio.denominator * GRAIN
     for rank in network.ranks:
         graph.add_edge(SOURCE, rank, capacity=each)
-    for rank in network.tried:
+    for rank in network.tried()[0]:
         value, side = network.flow(graph, SOURCE, rank)
         if value < each * len(network.ranks):
             return side
@@ -135,14 +136,11 @@ def _crowded(network: Network, ratio: Fraction) -> Part | None:
 
 def _broadcast(collective: str, network: Network, root: str) -> Bound:
     """The least cut between the root and any rank; trees attain it (Edmonds)."""
-    cuts = [
-        network.flow(network.graph, root, rank)
-        for rank in network.tried
-        if rank != root
-    ]
+    tried, all_tried = network.tried(root)
+    cuts = [network.flow(network.graph, root, rank) for rank in tried if rank != root]
     _, witness = min(cuts, key=lambda cut: cut[0])
     per_byte = 1 / network.leaving(witness)
-    return _by_cut(collective, network, per_byte, witness, network.all_tried)
+    return _by_cut(collective, network, per_byte, witness, all_tried)
 
 
 def _scatter(collective: str, network: Network, root: str) -> Bound:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from collalgo.cost.clusters import Cluster
 from collalgo.cost.roads import ranks_of
 from collalgo.errors import TopologyError
 from collalgo.topology.hostlist import fold
@@ -50,6 +51,7 @@ class Network:
                 f"{topology.name} has {len(self.ranks)} ranks; a bound needs two"
             )
         wanted = set(LinkKind if kinds is None else kinds)
+        self.all_links = wanted == set(LinkKind)
         self.links = [link for link in topology.links if link.kind in wanted]
         self.graph: nx.DiGraph[str] = nx.DiGraph()
         self.graph.add_nodes_from(self.ranks)
@@ -74,15 +76,22 @@ class Network:
         """The ranks."""
         return frozenset(self.ranks)
 
-    @property
-    def tried(self) -> list[str]:
-        """The ranks that are ends of flows."""
-        return self.ranks[:: -(-len(self.ranks) // EVERY_RANK)]
+    def tried(self, root: str | None = None) -> tuple[list[str], bool]:
+        """The ranks that are ends of flows, and whether no other could be worse.
 
-    @property
-    def all_tried(self) -> bool:
-        """Whether that are all."""
-        return len(self.ranks) <= EVERY_RANK
+        Of hosts that are alike two are enough, if one of them has the root.
+        """
+        count = self.alike
+        if count and (root is None or root in self.ranks[:count]):
+            return self.ranks[: 2 * count], True
+        some = self.ranks[:: -(-len(self.ranks) // EVERY_RANK)]
+        return some, len(some) == len(self.ranks)
+
+    @cached_property
+    def alike(self) -> int:
+        """How many ranks each host has, if hosts are all alike, else 0."""
+        cluster = Cluster.of(self.topology) if self.all_links else None
+        return len(cluster.each) if cluster else 0
 
     def ranks_in(self, part: Iterable[str]) -> int:
         """How many ranks are in a set of devices."""

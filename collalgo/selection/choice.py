@@ -1,18 +1,20 @@
 """Choose an algorithm: the cheapest by the price of its own schedule."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from collalgo.algorithms import Algorithm, candidates
+from collalgo.algorithms import Algorithm, find
 from collalgo.collective import COLLECTIVES
-from collalgo.cost.bounds import bound_of
 from collalgo.cost.clusters import Cluster
+from collalgo.errors import AlgorithmNotApplicable
 from collalgo.machine import Machine, this_machine
-from collalgo.selection import on_host
+from collalgo.selection.deciders import Decision, of_policy, of_user
+from collalgo.selection.on_host import Host
 from collalgo.selection.on_topology import Prospect
 from collalgo.selection.prices import Priced
-from collalgo.selection.selection import Candidate, Selection, nobody
+from collalgo.selection.selection import NOT_SERIAL, Candidate, Selection, nobody
 from collalgo.topology.model import Topology
 
 
@@ -24,6 +26,8 @@ def select(
     machine: Machine | None = None,
     topology: Topology | Cluster | Prospect | None = None,
     reproducible: bool = False,
+    algorithm: str | None = None,
+    policy: str | None = None,
 ) -> Selection:
     """The cheapest algorithm for a collective, on this machine or on a topology.
 
@@ -43,6 +47,23 @@ def select(
         pass a ``Prospect`` of it, which remembers the prices.
     reproducible
         Only algorithms that combine in the order of the ranks.
+    algorithm
+        The name of one to be taken whatever its price.
+    policy
+        Whose default decision to take: ``"openmpi"``, ``"mpich"``, ``"nccl"`` (on a
+        topology), ``"gloo"``, or a file of :mod:`collalgo.selection.rules`.
+
+    Notes
+    -----
+    Without an algorithm or a policy the environment decides (``COLLALGO_ALLREDUCE`` and
+    the like, or a file of rules by ``COLLALGO_RULES``), else the price.
+
+    Raises
+    ------
+    AlgorithmNotApplicable
+        If none can run, or not the one that is asked for.
+    RulesError
+        If a file of rules is none.
 
     Examples
     --------
@@ -58,27 +79,76 @@ def select(
         )
     if topology is not None and not isinstance(topology, Prospect):
         topology = Prospect(topology)
-    if topology is not None:
-        able, unable = topology.priced(collective, reproducible)
-        size, basis = topology.size, topology.basis
-    elif size is None:
-        raise ValueError("select needs the number of ranks, or a topology")
-    else:
-        machine = machine or this_machine()
-        rows = candidates(collective)
-        able, unable = on_host.priced(rows, size, machine, reproducible)
-        basis = on_host.basis(machine)
+    market = topology or _host(size, machine)
+    able, unable = market.priced(collective, reproducible)
     if not able:
-        raise nobody(collective, size)
-    where = topology.machine if topology is not None else None
+        raise nobody(collective, market.size)
+    found = ranked(able, unable, nbytes)
+    decision = _decision(collective, nbytes, market, algorithm, policy)
+    if decision is not None:
+        chosen = _asked_for(collective, decision, found, market, nbytes, reproducible)
+        found = (chosen, *(c for c in found if c[::3] != chosen[::3]))
     return Selection(
         collective,
-        size,
+        market.size,
         nbytes,
-        basis,
-        ranked(able, unable, nbytes),
-        find_bound=lambda: bound_of(collective, where),
+        market.basis,
+        found,
+        decision.decider if decision else "price",
+        find_bound=partial(market.bound, collective),
     )
+
+
+def _host(size: int | None, machine: Machine | None) -> Host:
+    """The host at hand, or one of other figures."""
+    if size is None:
+        raise ValueError("select needs the number of ranks, or a topology")
+    return Host(size, machine or this_machine())
+
+
+def _decision(
+    collective: str,
+    nbytes: int,
+    market: Host | Prospect,
+    algorithm: str | None,
+    policy: str | None,
+) -> Decision | None:
+    """Who decides, if it is not the price."""
+    if algorithm is not None:
+        return Decision(algorithm, "the argument")
+    if policy is None:
+        return of_user(collective, market.size, nbytes)
+    return of_policy(policy, collective, market.size, nbytes, market.world)
+
+
+def _asked_for(
+    collective: str,
+    decision: Decision,
+    found: Sequence[Candidate],
+    market: Host | Prospect,
+    nbytes: int,
+    reproducible: bool,
+) -> Candidate:
+    """The candidate of a decision: the cheapest variant, or exactly what is named.
+
+    Raises
+    ------
+    AlgorithmNotApplicable
+        If it cannot run.
+    """
+    names = decision.algorithm
+    names = (names,) if isinstance(names, str) else names
+    for candidate in found:
+        plain = candidate.row.name.partition("(")[0]
+        if plain in names and candidate.obstacle is None:
+            return candidate
+    row = find(collective, names[0], market.size)
+    if reproducible and not row.serial:
+        raise AlgorithmNotApplicable(
+            f"{collective}: {row.name}, asked for by {decision.decider}, {NOT_SERIAL}",
+            collective=collective,
+        )
+    return ranked(market.exactly(row), {}, nbytes)[0]
 
 
 def ranked(

@@ -1,6 +1,5 @@
 """Candidates for ranks of one host: the price of each by the figures of the machine."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -27,20 +26,49 @@ class OfOneRank(NamedTuple):
         return self.price.seconds(nbytes * self.buffers)
 
 
-def priced(
-    rows: Sequence[Algorithm], size: int, machine: Machine, reproducible: bool
-) -> tuple[list[Priced], dict[Algorithm, str]]:
-    """The rows that can run with their prices, and why the others cannot."""
-    able: list[Priced] = []
-    unable: dict[Algorithm, str] = {}
-    for row in rows:
-        if obstacle := _obstacle(row, size, reproducible):
-            unable[row] = obstacle
-        else:
-            buffers = COLLECTIVES[row.collective].buffers(size)
-            cost = price(row.schedule, size, machine)
-            able.append(Priced(row, OfOneRank(cost, buffers)))
-    return able, unable
+class Host(NamedTuple):
+    """Ranks on one host, and the prices of all candidates by its figures."""
+
+    size: int
+    machine: Machine
+
+    @property
+    def world(self) -> None:
+        """Nothing that NCCL has an opinion of."""
+
+    def bound(self, collective: str) -> None:
+        """No bound is known."""
+
+    @property
+    def basis(self) -> str:
+        """What the prices are made of."""
+        machine = self.machine
+        return (
+            f"{machine.latency * 1e6:.2f} us a hand-over between cores, "
+            f"{machine.switch * 1e6:.2f} us on one core, "
+            f"{machine.message * 1e6:.2f} us a message, copies of "
+            f"{1e-9 / machine.copy:.1f} GB/s, reductions of "
+            f"{1e-9 / machine.reduce:.1f} GB/s, {machine.cores} cores"
+        )
+
+    def priced(
+        self, collective: str, reproducible: bool = False
+    ) -> tuple[list[Priced], dict[Algorithm, str]]:
+        """The candidates that can run with their prices, and why the others cannot."""
+        able: list[Priced] = []
+        unable: dict[Algorithm, str] = {}
+        for row in candidates(collective):
+            if obstacle := _obstacle(row, self.size, reproducible):
+                unable[row] = obstacle
+            else:
+                able += self.exactly(row)
+        return able, unable
+
+    def exactly(self, row: Algorithm) -> list[Priced]:
+        """An algorithm as it stands, with its price."""
+        buffers = COLLECTIVES[row.collective].buffers(self.size)
+        cost = price(row.schedule, self.size, self.machine)
+        return [Priced(row, OfOneRank(cost, buffers))]
 
 
 def choices(
@@ -57,9 +85,10 @@ def choices(
 def _choices(
     rows: tuple[Algorithm, ...], size: int, machine: Machine, reproducible: bool
 ) -> Choices:
-    able, _ = priced(rows, size, machine, reproducible)
+    collective = rows[0].collective
+    able, _ = Host(size, machine).priced(collective, reproducible)
     if not able:
-        raise nobody(rows[0].collective, size)
+        raise nobody(collective, size)
     return Choices(able)
 
 
@@ -75,16 +104,6 @@ def _obstacle(row: Algorithm, size: int, reproducible: bool) -> str | None:
         except CollalgoError as error:
             return f"is wrong: {error}"
     return row.obstacle(size)
-
-
-def basis(machine: Machine) -> str:
-    """What the prices are made of, in words."""
-    return (
-        f"{machine.latency * 1e6:.2f} us a hand-over between cores, "
-        f"{machine.switch * 1e6:.2f} us on one core, {machine.message * 1e6:.2f} us a "
-        f"message, copies of {1e-9 / machine.copy:.1f} GB/s, reductions of "
-        f"{1e-9 / machine.reduce:.1f} GB/s, {machine.cores} cores"
-    )
 
 
 def predicted(row: Algorithm, size: int, nbytes: int, machine: Machine) -> float:

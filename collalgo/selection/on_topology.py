@@ -5,19 +5,24 @@ from functools import cached_property
 
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.collective import COLLECTIVES
+from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.rounds import Line
 from collalgo.cost.site import Site
 from collalgo.cost.symmetry import Folded
+from collalgo.selection.policies.nccl import World
 from collalgo.selection.prices import Choices, Priced
 from collalgo.selection.selection import NOT_SERIAL, nobody
 from collalgo.selection.variants import cycles_of, variants
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.orders import ring_order
-from collalgo.topology.rings import Ring, rings
+from collalgo.topology.rings import Ring, bandwidth, rings
 
 #: With more directed rings than this on a host, only so many carry data.
 MOST_RINGS = 12
+
+#: GB/s of a NIC or of PCIe where a topology does not tell, as NCCL takes them.
+NIC, PCIE = 12.0, 12.0
 
 
 class Prospect:
@@ -35,6 +40,7 @@ class Prospect:
         self.machine = machine
         self.reduction = reduction
         self.plain = Site(machine)
+        self._bounds: dict[str, Bound | None] = {}
         self._folded: dict[Algorithm, Folded] = {}
         self._variants: dict[Algorithm, list[Priced]] = {}
 
@@ -117,6 +123,36 @@ class Prospect:
                 for order, line in self._lines(variant, sites)
             ]
         return self._variants[row]
+
+    def bound(self, collective: str) -> Bound | None:
+        """How fast a collective can be there, computed once; None if not known."""
+        if collective not in self._bounds:
+            self._bounds[collective] = bound_of(collective, self.machine)
+        return self._bounds[collective]
+
+    def exactly(self, row: Algorithm) -> list[Priced]:
+        """An algorithm as it stands, with its price."""
+        lines = self._lines(row, {"": self.plain})
+        return [Priced(row, line, order) for order, line in lines]
+
+    @cached_property
+    def world(self) -> World:
+        """What the model of NCCL asks of the machine."""
+        topology, _ = self._first_host
+        hosts = len(self.plain.hosts)
+        fast = bandwidth(self._rings) if self._rings else None
+        inside = fast or PCIE
+        nics = topology.devices(Kind.NIC, host=topology.hosts[0])
+        network = sum(nic.attributes.get("speed") or NIC for nic in nics) or NIC
+        gpus = topology.devices(Kind.GPU)
+        return World(
+            self.size,
+            hosts,
+            inside if hosts == 1 else min(inside, network),
+            2 * max(sum(ring.count for ring in self._rings), 1),
+            fast is not None,
+            max((gpu.attributes.get("sm", 0) for gpu in gpus), default=0),
+        )
 
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
         """From which size on which algorithm is the cheapest."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import networkx as nx
 
+from collalgo.pictures import new_figure
 from collalgo.topology.domains import distance_from_hosts
 from collalgo.topology.model import FAST, Kind, LinkKind, Topology
 
@@ -52,17 +53,12 @@ def draw(topology: Topology, path: Any, host: str | None = None) -> None:
     ImportError
         Without matplotlib; it comes with ``pip install 'collalgo[plot]'``.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        message = "drawing needs matplotlib: pip install 'collalgo[plot]'"
-        raise ImportError(message) from error
     if host is None and len(topology.hosts) > 1:
         graph, places = _network(topology)
     else:
         graph, places = _machine(topology, host or next(iter(topology.hosts), ""))
     width = max(_inches(graph), 7.0)
-    figure = Figure(figsize=(min(width, 60.0), 6.0), layout="constrained")
+    figure = new_figure(min(width, 60.0), 6.0)
     axes = figure.subplots()
     axes.set_axis_off()
     axes.set_title(f"{topology.name} {host or ''}".strip())

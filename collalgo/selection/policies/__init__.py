@@ -1,0 +1,1 @@
+"""What peers choose by default: files of rules, and the model of NCCL."""

@@ -1,0 +1,164 @@
+"""Rules that choose by the number of ranks and the size: those of peers, and of users.
+
+A file of rules is YAML::
+
+    collalgo: rules/1
+    name: mine
+    blocks: [alltoall]
+    rules:
+      allreduce:
+        - {ranks: 2..7, sizes: {0: one_shot, 4096: ring}}
+        - {ranks: 8.., power_of_two: true, sizes: {0: halving_doubling}}
+
+Of the rules of a collective the first that fits the ranks counts; in it, the algorithm
+at the largest size that is not above that of the call. ``blocks`` names collectives
+whose sizes are those of one block, not of all that a rank has.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from collalgo.algorithms import named
+from collalgo.collective import COLLECTIVES
+from collalgo.errors import CollalgoError, RulesError
+
+#: The first line of every file.
+FORMAT = "rules/1"
+
+#: Bytes of a file of rules at most.
+LARGEST = 1 << 20
+
+
+class Rule(NamedTuple):
+    """For some numbers of ranks, from which size on which algorithm."""
+
+    least: int
+    most: float
+    power_of_two: bool
+    sizes: tuple[tuple[int, str], ...]
+
+    def fits(self, size: int) -> bool:
+        """Whether it is meant for so many ranks."""
+        exact = not self.power_of_two or size & (size - 1) == 0
+        return self.least <= size <= self.most and exact
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a file.
+
+    Attributes
+    ----------
+    name : str
+        What they are called.
+    blocks : frozenset of str
+        Collectives whose sizes are of one block.
+    table : dict
+        The rules of each collective.
+    """
+
+    name: str
+    blocks: frozenset[str]
+    table: Mapping[str, tuple[Rule, ...]]
+
+    def choose(self, collective: str, size: int, nbytes: int) -> str | None:
+        """The name of the algorithm, or None where no rule fits."""
+        if collective in self.blocks:
+            nbytes //= size
+        for rule in self.table.get(collective, ()):
+            if rule.fits(size):
+                fitting = [name for least, name in rule.sizes if least <= nbytes]
+                return fitting[-1] if fitting else None
+        return None
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Rules":
+        """The rules of a file.
+
+        Raises
+        ------
+        RulesError
+            If it is none, is too large, or names what does not exist.
+        """
+        try:
+            with Path(path).open("rb") as file:
+                data = file.read(LARGEST + 1)
+            text = data.decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise RulesError(f"{path}: {error}") from None
+        if len(data) > LARGEST:
+            raise RulesError(f"{path}: more than {LARGEST} bytes")
+        return cls.of_text(text, str(path))
+
+    @classmethod
+    def of_text(cls, text: str, source: str) -> "Rules":
+        """The rules that a text gives; errors name the source."""
+        from collalgo.topology.readers.text import yaml_of
+
+        try:
+            (document,) = yaml_of(text)
+        except (CollalgoError, ValueError) as error:
+            raise RulesError(f"{source}: {error}") from None
+        if not isinstance(document, dict) or document.get("collalgo") != FORMAT:
+            raise RulesError(f"{source}: the first line must be collalgo: {FORMAT}")
+        table = document.get("rules")
+        if not isinstance(table, dict):
+            raise RulesError(f"{source}: rules must map collectives to lists")
+        blocks = document.get("blocks") or []
+        for collective in (*table, *blocks):
+            if collective not in COLLECTIVES:
+                raise RulesError(f"{source}: there is no collective {collective!r}")
+        return cls(
+            str(document.get("name", source)),
+            frozenset(blocks),
+            {
+                collective: tuple(
+                    _rule(entry, collective, source) for entry in _list(entries, source)
+                )
+                for collective, entries in table.items()
+            },
+        )
+
+
+def _list(entries: Any, source: str) -> list[Any]:
+    if not isinstance(entries, list):
+        raise RulesError(f"{source}: rules must map collectives to lists")
+    return entries
+
+
+def _rule(entry: Any, collective: str, source: str) -> Rule:
+    """A rule from an entry of a file."""
+    where = f"{source}: {collective}: {entry!r:.80}"
+    if not isinstance(entry, dict) or not isinstance(entry.get("sizes"), dict):
+        raise RulesError(f"{where} must have ranks and sizes")
+    unknown = set(entry) - {"ranks", "power_of_two", "sizes"}
+    if unknown:
+        raise RulesError(
+            f"{where} has {', '.join(map(str, unknown))}, which is unknown"
+        )
+    found = re.fullmatch(r"(\d{1,9})(?:\.\.(\d{0,9}))?", str(entry.get("ranks", "1..")))
+    if not found:
+        raise RulesError(f"{where}: ranks must be as 4, 2..7 or 8..")
+    least, most = int(found[1]), found[2]
+    top = inf if most == "" else int(most) if most else least
+    sizes = []
+    for size, name in entry["sizes"].items():
+        if not isinstance(size, int) or size < 0:
+            raise RulesError(f"{where}: {size!r} is no size in bytes")
+        try:
+            named(collective, str(name))
+        except CollalgoError as error:
+            raise RulesError(f"{where}: {error}") from None
+        sizes.append((size, str(name)))
+    return Rule(least, top, bool(entry.get("power_of_two")), tuple(sorted(sizes)))
+
+
+def of_peer(name: str) -> Rules:
+    """The rules that come with the package."""
+    file = resources.files("collalgo.selection.policies") / f"{name}.yaml"
+    return Rules.of_text(file.read_text(encoding="utf-8"), f"{name}.yaml")
