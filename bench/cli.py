@@ -20,7 +20,7 @@ from collalgo.bench.records import (
     environment,
     of_json,
 )
-from collalgo.bench.report import micro, rivals, summary, tables, winners
+from collalgo.bench.report import micro, rivals, summary, tables, verdict, winners
 from collalgo.bench.timing import overhead
 from rich.console import Console
 from rich.progress import Progress
@@ -174,6 +174,8 @@ def sweep(algorithms: str, **options) -> None:  # type: ignore[no-untyped-def]
     if records:
         console = Console(width=None if Console().is_terminal else WIDTH)
         console.print(winners(records))
+        for line in verdict(records):
+            console.print(line, highlight=False)
 
 
 def measured(

@@ -19,16 +19,16 @@ from collalgo.bench.peers.contest import (
 )
 from collalgo.bench.peers.environments import Peer
 from collalgo.bench.peers.worker import mpi_call
-from collalgo.bench.records import Record, record
+from collalgo.bench.records import AS_ASKED, Record, record
 from collalgo.bench.timing import race
 
-from collalgo import ALGORITHMS, Communicator, spawn, verify
+from collalgo import Communicator, spawn, verify
 from collalgo.algorithms import Algorithm, find
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.loading import load
 from collalgo.machine import this_machine
 from collalgo.selection.choice import select
-from collalgo.selection.on_host import predicted
+from collalgo.selection.on_host import Host, predicted
 
 #: Told of each cell before it is measured.
 Progress = Callable[[Cell], None]
@@ -111,9 +111,9 @@ def measure_cell(
     times = [
         race(comm, calls, sweep.iterations, sweep.warmup) for _ in range(sweep.cycles)
     ]
-    reason = "as asked" if sweep.algorithms else chosen.reason
     records = []
     for number, row in enumerate(rows):
+        reason = chosen.reason if row.name == chosen.algorithm else AS_ASKED
         seconds = [cycle[number] for cycle in times]
         more = particulars(cell, comm.size, row, floor)
         records.append(
@@ -155,7 +155,7 @@ def measure_against(
             chosen = select(cell.collective, nbytes, size=ranks)
             row = find(cell.collective, name, ranks) if name else chosen.row
             more = particulars(cell, ranks, row, floor)
-            more["reason"] = "as asked" if name else chosen.reason
+            more["reason"] = AS_ASKED if name else chosen.reason
             more["wrong"] = 0 if sweep.check else None  # or the race would have ended
         records.append(record(cell, ranks, bursts, contestant=contestant, **more))
     return records, versions
@@ -175,11 +175,8 @@ def particulars(cell: Cell, ranks: int, row: Algorithm, floor: Floor) -> dict[st
 def contestants(cell: Cell, size: int, names: Sequence[str]) -> list[Algorithm]:
     """The rows of the table that are to be raced."""
     if tuple(names) == ("all",):
-        return [
-            row
-            for row in ALGORITHMS
-            if row.collective == cell.collective and row.obstacle(size) is None
-        ]
+        able, _ = Host(size, this_machine()).priced(cell.collective)
+        return [one.row for one in able]
     found = []
     for name in names:
         try:

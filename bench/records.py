@@ -20,6 +20,10 @@ from collalgo.machine import cores
 VERSION = 1
 
 
+#: The reason of an algorithm that is measured but would not have been chosen.
+AS_ASKED = "as asked"
+
+
 class Record(NamedTuple):
     """One cell of one contestant; times in seconds, sizes in bytes.
 

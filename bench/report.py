@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from collalgo.bench.cells import ROOTED
 from collalgo.bench.measuring import geometric_mean
-from collalgo.bench.records import Record
+from collalgo.bench.records import AS_ASKED, Record
 from rich.table import Table
 
 from collalgo.sizes import human
@@ -185,7 +185,7 @@ def winners(records: Sequence[Record]) -> Table:
             (r for r in records if r[1:9] == cell), key=lambda record: record.p50
         )
         best = ranked[0]
-        chosen = min(ranked, key=lambda record: record.predicted or 0.0)
+        chosen = the_chosen(ranked)
         second = ranked[1].algorithm if len(ranked) > 1 else ""
         result.add_row(
             best.collective,
@@ -194,7 +194,47 @@ def winners(records: Sequence[Record]) -> Table:
             best.algorithm,
             micro(best.p50),
             second,
-            chosen.algorithm,
-            f"{chosen.p50 / best.p50:.2f}",
+            chosen.algorithm if chosen else "",
+            f"{chosen.p50 / best.p50:.2f}" if chosen else "",
         )
     return result
+
+
+def the_chosen(records: Sequence[Record]) -> Record | None:
+    """The one of a cell whose algorithm would have been chosen, if it was measured."""
+    return next((r for r in records if r.reason != AS_ASKED), None)
+
+
+def regrets(records: Sequence[Record]) -> dict[tuple[object, ...], float]:
+    """For each cell how many times as long as the best the choice takes."""
+    found = {}
+    for cell in dict.fromkeys(record[1:9] for record in records):
+        rivals = [record for record in records if record[1:9] == cell]
+        chosen = the_chosen(rivals)
+        if chosen and len(rivals) > 1:
+            found[cell] = chosen.p50 / min(record.p50 for record in rivals)
+    return found
+
+
+def verdict(records: Sequence[Record]) -> list[str]:
+    """How good the choices and the predictions of a sweep are, in words."""
+    found = regrets(records)
+    errors = sorted(
+        max(r.predicted / r.p50, r.p50 / r.predicted) for r in records if r.predicted
+    )
+    lines = []
+    if found:
+        near = sum(ratio <= 1.1 for ratio in found.values()) / len(found)
+        worst = max(found, key=found.__getitem__)
+        cell = " ".join(map(str, worst[:3]))
+        lines.append(
+            f"the choice is within 10 % of the best in {near:.0%} of {len(found)} "
+            f"cells; worst {found[worst]:.2f} ({cell})"
+        )
+    if errors:
+        half, most = (errors[int(part * (len(errors) - 1))] for part in (0.5, 0.9))
+        lines.append(
+            "predicted times differ from measured ones by a factor of at most "
+            f"{half:.2f} in half, {most:.2f} in nine of ten rows"
+        )
+    return lines

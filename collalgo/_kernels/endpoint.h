@@ -71,6 +71,7 @@ typedef struct {
     lend lends[LENDS];
     char inline_data[INLINE_BYTES];
     int64_t spins, yields;
+    char *populated; /* whose large ring has been mapped, for me */
     int64_t fenced; /* whether I must order what I write before I look who sleeps */
     uint32_t bell_seen;
     int32_t generation;
@@ -131,7 +132,8 @@ static mail_line *line(const endpoint *e, int64_t sender, int64_t lane, int64_t 
 static void endpoint_free(endpoint *e) {
     if (!e) return;
     free(e->channels), free(e->posts), free(e->before);
-    free(e->small.holds), free(e->large.holds), free(e->processes), free(e);
+    free(e->small.holds), free(e->large.holds), free(e->processes);
+    free(e->populated), free(e);
 }
 
 static int ring_init(ring *r, int64_t offset, int64_t bytes, int64_t capacity) {
@@ -151,8 +153,9 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank,
     e->posts = calloc(channels, sizeof(post_state));
     e->before = calloc(channels, sizeof(uint64_t));
     e->processes = calloc(size, sizeof(struct pollfd));
+    e->populated = calloc(size, 1);
     int64_t window = window_offset(size), holds = 2 * LINES * channels;
-    if (!e->channels || !e->posts || !e->before || !e->processes ||
+    if (!e->channels || !e->posts || !e->before || !e->processes || !e->populated ||
         !ring_init(&e->small, window, SMALL_RING_BYTES, holds) ||
         !ring_init(&e->large, window + SMALL_RING_BYTES, large_ring_bytes(size), holds)) {
         endpoint_free(e);

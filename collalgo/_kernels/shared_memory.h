@@ -7,8 +7,15 @@
 #ifndef COLLALGO_SHARED_MEMORY_H
 #define COLLALGO_SHARED_MEMORY_H
 
+#include <sys/mman.h>
+
 #include "copy.h"
 #include "endpoint.h"
+
+#ifndef MADV_POPULATE_READ /* of Linux 5.14 */
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
 
 #define NAP_NANOSECONDS 10000000 /* nobody rings for a death or a timeout */
 #define NOT_YET UINT64_MAX       /* the number of a message that is still to be sent */
@@ -46,6 +53,15 @@ static int64_t ring_take(endpoint *e, ring *r, int64_t nbytes, const int64_t *ch
     return r->offset + start % r->bytes;
 }
 
+/* Map all of the large ring of a rank before its first use, as one: a fault for each page
+ * takes as long as ten short messages. Where the kernel cannot, the faults come later. */
+static void populate(endpoint *e, int64_t rank) {
+    if (e->populated[rank]) return;
+    e->populated[rank] = 1;
+    madvise(region(e, rank) + e->large.offset, e->large.bytes,
+            rank == e->rank ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+}
+
 /* ---- sending */
 
 static void endpoint_begin_step(endpoint *e, int64_t posts, int brief) {
@@ -64,6 +80,7 @@ static int open_post(endpoint *e, post_state *post, const int64_t *channels,
     if (!e->brief || nbytes > SMALL_BYTES || nbytes * e->posts_of_step * 2 > r->bytes) {
         int64_t unit = SLOTS * CACHE_LINE;
         r = &e->large;
+        populate(e, e->rank);
         int64_t share = r->bytes / 2 / e->posts_of_step / unit * unit;
         if (nbytes > share) nbytes = share, slots = SLOTS;
     }
@@ -215,6 +232,8 @@ static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes,
     *remote = l->offset < INLINE_DATA;
     if (*remote) return (const char *)(uintptr_t)-l->offset;
     if (l->offset == INLINE_DATA) return l->data;
+    int64_t in_ring = l->offset - e->large.offset;
+    if (0 <= in_ring && in_ring < e->large.bytes) populate(e, sender);
     return region(e, sender) + l->offset;
 }
 
