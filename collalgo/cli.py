@@ -13,7 +13,7 @@ from rich.table import Table
 from collalgo import drawing
 from collalgo.algorithms import ALGORITHMS, Algorithm, named
 from collalgo.collective import COLLECTIVES
-from collalgo.cost.cli import bound_command, simulate_command
+from collalgo.cost.cli import bound_command, calibrate_command, simulate_command
 from collalgo.errors import CollalgoError
 from collalgo.launch.run import run as run_ranks
 from collalgo.options import collective_option, load_named, load_option
@@ -154,6 +154,7 @@ main.add_command(importlib.import_module("collalgo.bench.cli").main, "bench")
 main.add_command(importlib.import_module("collalgo.topology.cli").main, "topo")
 main.add_command(select_command)
 main.add_command(bound_command)
+main.add_command(calibrate_command)
 main.add_command(simulate_command)
 
 

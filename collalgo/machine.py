@@ -1,6 +1,9 @@
 """What this machine can do: how many cores we have, and what a step costs on them.
 
-The figures are measured once per machine and kept in the user's cache directory.
+The figures are measured once per machine, in about 50 ms, and kept in a file of the
+user's cache directory; ``collalgo calibrate`` measures them with more patience. The
+file is JSON: ``format``, ``node``, ``processor``, ``trials`` (how many measurements
+each figure is the median of) and ``machine``, the attributes of :class:`Machine`.
 """
 
 import hashlib
@@ -12,6 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from statistics import median
 from threading import Lock, Thread
 from time import perf_counter
 
@@ -26,8 +30,11 @@ from collalgo.schedule import Group, Steps, together, trace
 from collalgo.transport import thread
 from collalgo.transport.waiting import SHARING, cores
 
-#: Part of the name of the file, to be raised when the figures change their meaning.
-VERSION = 1
+#: What files say that they are, to be raised when the figures change their meaning.
+FORMAT = "machine/2"
+
+#: How many measurements ``collalgo calibrate`` makes.
+TRIALS = 100
 
 #: Bytes of the last level of cache where the system does not say.
 USUAL_CACHE = 32 << 20
@@ -87,21 +94,42 @@ _one_at_a_time = Lock()
 @cache
 def known_figures() -> Machine:
     """Look the figures up, or measure and keep them; once in a process."""
-    path = _cache_file()
-    with suppress(OSError, ValueError, TypeError):
-        return Machine(**json.loads(path.read_text()))
-    machine = measure()
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        known = json.loads(figures_file().read_text())
+        if known["format"] == FORMAT:
+            return Machine(**known["machine"])
+    return calibrate(1)
+
+
+def calibrate(trials: int = TRIALS) -> Machine:
+    """Measure the figures so many times, and keep the medians for this machine.
+
+    Processes that run go on with the figures that they have.
+    """
+    measured = [asdict(measure()) for _ in range(trials)]
+    medians = {name: median(one[name] for one in measured) for name in measured[0]}
+    machine = Machine(**{**medians, "cores": cores()})
+    known = {
+        "format": FORMAT,
+        "node": platform.node(),
+        "processor": _processor(),
+        "trials": trials,
+        "machine": asdict(machine),
+    }
     with suppress(OSError):
+        path = figures_file()
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(asdict(machine)))
+        temporary.write_text(json.dumps(known, indent=1))
         temporary.replace(path)
+    known_figures.cache_clear()
     return machine
 
 
-def _cache_file() -> Path:
+def figures_file() -> Path:
+    """Where the figures of this machine are kept."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    what = f"{VERSION} {platform.node()} {platform.machine()} {cores()} {_processor()}"
+    what = f"{platform.node()} {platform.machine()} {cores()} {_processor()}"
     return root / "collalgo" / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
 
 

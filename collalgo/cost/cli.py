@@ -1,11 +1,16 @@
 """The commands ``collalgo bound`` and ``collalgo simulate``."""
 
+from pathlib import Path
+from typing import Any
+
 import click
 
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import BOUNDED, bound
 from collalgo.cost.simulation import MODELS, simulate
+from collalgo.cost.timeline import timeline
 from collalgo.errors import CollalgoError
+from collalgo.machine import calibrate, figures_file, this_machine
 from collalgo.sizes import human, human_time, parse_size
 from collalgo.topology import orders
 from collalgo.topology.cli import load, parameters_argument
@@ -29,6 +34,12 @@ root_option = click.option("--root", default=0, help="The rank of the root.")
 @root_option
 @click.option("--order", type=click.Choice(list(ORDERS)), help="Of ranks on devices.")
 @click.option("--model", type=click.Choice(MODELS), default="rounds", help="Which.")
+@click.option(
+    "--timeline",
+    "picture",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write when who sends: a picture, or for .json a trace for Perfetto.",
+)
 def simulate_command(
     collective: str,
     algorithm: str,
@@ -38,6 +49,7 @@ def simulate_command(
     root: int,
     order: str | None,
     model: str,
+    picture: Path | None,
 ) -> None:
     """Say what a schedule costs on a topology, and which link is in its way.
 
@@ -46,16 +58,16 @@ def simulate_command(
     try:
         topology = load(what, parameters)
         places = ORDERS[order](topology) if order else None
-        found = simulate(
-            algorithm,
-            topology,
-            nbytes,
-            collective=collective,
-            root=root,
-            order=places,
-            model=model,
-        )
-    except (CollalgoError, ValueError) as error:
+        how: dict[str, Any] = {
+            "collective": collective,
+            "root": root,
+            "order": places,
+            "model": model,
+        }
+        found = simulate(algorithm, topology, nbytes, **how)
+        if picture:
+            timeline(algorithm, topology, nbytes, **how).write(picture)
+    except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(str(found))
 
@@ -90,3 +102,25 @@ def bound_command(
     by_bytes = found.seconds(nbytes) > found.latency
     kind = "attained by trees" if found.exact and by_bytes else "a bound"
     click.echo(f"{kind}: {found.why(nbytes)}")
+
+
+@click.command("calibrate")
+@click.option("--show", is_flag=True, help="Only print the figures that are known.")
+def calibrate_command(show: bool) -> None:
+    """Measure what a message, a copy and a reduction cost on this machine.
+
+    It takes a few seconds; the figures are kept, and prices are made of them.
+    """
+    known = this_machine() if show else calibrate()
+    rows = [
+        ("a hand-over between two cores", human_time(known.latency)),
+        ("a hand-over on one core", human_time(known.switch)),
+        ("each further message of a rank", human_time(known.message)),
+        ("a copy, per core", f"{1e-9 / known.copy:.1f} GB/s"),
+        ("a reduction, per core", f"{1e-9 / known.reduce:.1f} GB/s"),
+        ("cores", str(known.cores)),
+    ]
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        click.echo(f"{name:{width}}  {value}")
+    click.echo(f"kept in {figures_file()}")

@@ -142,26 +142,60 @@ def simulate(
     if model not in MODELS:
         raise TopologyError(f"no model {model!r}; choose one of {', '.join(MODELS)}")
     site = Site(topology, order or ())
-    dims: Sequence[int] = ()
-    if isinstance(algorithm, str):
-        row = find(collective, algorithm, site.size)
-        name, schedule = row.name, row.schedule
-        dims = dict(row.parameters).get("dims", ())
-    else:
-        name, schedule = getattr(algorithm, "__name__", "schedule"), algorithm
-    whole = nbytes * COLLECTIVES[collective].buffers(site.size)
+    job = Job.of(algorithm, collective, site.size, nbytes)
     if model == "rounds":
-        found = site.rounds(site.fold(schedule, dims, root), reduction=reduction)
-        steps = tuple((found.latency + whole * found.per_byte).tolist())
+        folded = site.fold(job.schedule, job.dims, root)
+        found = site.rounds(folded, reduction=reduction)
+        steps = tuple((found.latency + job.whole * found.per_byte).tolist())
         ways = tuple(
             None if way < 0 else found.roads.name(way) for way in found.way.tolist()
         )
-        outcome = (sum(steps), steps, ways, _named(found.roads, found.busy * whole))
+        busy = _named(found.roads, found.busy * job.whole)
+        outcome = (sum(steps), steps, ways, busy)
     else:
-        play = Play(site.messages(schedule, root), whole, site.roads, reduction)
+        messages = site.messages(job.schedule, root)
+        play = Play(messages, job.whole, site.roads, reduction)
         outcome = (play.run(), (), (), _named(site.roads, play.busy))
     limit = _bound(collective, site, root)
-    return Simulation(collective, name, model, site.size, nbytes, *outcome, limit)
+    return Simulation(collective, job.name, model, site.size, nbytes, *outcome, limit)
+
+
+class Job(NamedTuple):
+    """A schedule that is to move so many bytes.
+
+    Attributes
+    ----------
+    name : str
+        Of the algorithm.
+    schedule : callable
+        The function of a group.
+    dims : tuple of int
+        The grid that it is made for, if any.
+    whole : float
+        Bytes of all that the schedule speaks of.
+    """
+
+    name: str
+    schedule: ScheduleFunction
+    dims: tuple[int, ...]
+    whole: float
+
+    @classmethod
+    def of(
+        cls,
+        algorithm: str | ScheduleFunction,
+        collective: str,
+        size: int,
+        nbytes: float,
+    ) -> "Job":
+        """What a user means by a name or a function."""
+        whole = nbytes * COLLECTIVES[collective].buffers(size)
+        if callable(algorithm):
+            name = getattr(algorithm, "__name__", "schedule")
+            return cls(name, algorithm, (), whole)
+        row = find(collective, algorithm, size)
+        dims = tuple(dict(row.parameters).get("dims", ()))
+        return cls(row.name, row.schedule, dims, whole)
 
 
 def _named(roads: Map, busy: Reals) -> dict[Way, float]:

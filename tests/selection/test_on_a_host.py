@@ -1,12 +1,23 @@
 """The choice follows from the prices of the schedules, and says so."""
 
+import json
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from collalgo import ALGORITHMS, select, threads
 from collalgo.algorithms import find
+from collalgo.cli import main
 from collalgo.cost.host import Price
-from collalgo.machine import Machine, known_figures, measure, this_machine
+from collalgo.machine import (
+    Machine,
+    calibrate,
+    figures_file,
+    known_figures,
+    measure,
+    this_machine,
+)
 from collalgo.schedule import trace
 
 ONE_CORE_EACH = Machine(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=64)
@@ -127,6 +138,21 @@ def test_a_damaged_file_of_figures_is_measured_anew(monkeypatch, tmp_path):
     known_figures.cache_clear()
     assert this_machine().latency > 0
     path.chmod(0o600)
+    known_figures.cache_clear()
+
+
+def test_calibration_is_kept_and_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    known_figures.cache_clear()
+    machine = calibrate(trials=3)
+    assert this_machine() == machine
+    kept = json.loads(figures_file().read_text())
+    assert kept["trials"] == 3
+    assert Machine(**kept["machine"]) == machine
+    result = CliRunner().invoke(main, ["calibrate", "--show"])
+    assert result.exit_code == 0, result.output
+    assert "a hand-over between two cores" in result.output
+    assert str(figures_file()) in "".join(result.output.split())
     known_figures.cache_clear()
 
 
