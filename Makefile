@@ -32,7 +32,7 @@ format: .venv/installed
 	$(BIN)/ruff format .
 
 docs: .venv/installed
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 build: .venv/installed
 	$(BIN)/python -m build

@@ -1,4 +1,4 @@
-"""Write docs/algorithms.md from the code: ``make docs``."""
+"""Write the pages that are made from the code: ``make docs``."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -8,6 +8,7 @@ from collalgo import ALGORITHMS, Proof, verify
 from collalgo.algorithms import Algorithm
 from collalgo.catalogue import CATALOGUE, values_at
 from collalgo.collective import COLLECTIVES, Collective
+from docs import folklore, ratios
 
 HEAD = """# The catalogue of algorithms
 
@@ -144,3 +145,5 @@ def _properties(
 
 if __name__ == "__main__":
     Path(__file__).with_name("algorithms.md").write_text(page())
+    folklore.write()
+    ratios.write()

@@ -1,0 +1,254 @@
+"""The page docs/folklore.md: what the prices say of the rules of thumb."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from collalgo import Selection, Topology, select
+from collalgo.algorithms import find
+from collalgo.cost.clusters import Cluster
+from collalgo.cost.messages import Messages, all_messages
+from collalgo.cost.site import Site
+from collalgo.errors import AlgorithmNotApplicable
+from collalgo.pictures import new_figure
+from collalgo.selection.deciders import PEERS
+from collalgo.selection.on_topology import Prospect
+from collalgo.sizes import human, human_time
+
+PICTURES = Path(__file__).with_name("pictures")
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+#: The server of the rules: eight V100 with NVLinks, and up to two NICs for each switch.
+SERVER = "dgx1v_8nics"
+
+#: The sizes of the tables.
+SIZES = (KIB, MIB, 256 * MIB)
+
+#: What the rules speak of.
+FOLK = ("ring", "ring_2d", "hierarchical", "torus_2d", "mesh_2d", "multi_ring")
+
+HEAD = """# What the prices say of the rules of thumb
+
+Made by `make docs` from the code; a test compares it. Everything here is computed: the
+algorithms of the table are priced in rounds on servers of eight V100 (NVLink of 25 GB/s
+in a hybrid cube mesh, PCIe of 15.75 GB/s with two NICs of 12.5 GB/s for each switch),
+joined by a CLOS that does not block. `collalgo select allreduce --topology dgx1v_8nics
+--hosts 4 --nics 2 --peers` prints such tables for any machine.
+
+The rules, as people tell them: *with one NIC a 2D or hierarchical ring, with 2, 4 or 8
+NICs a 2D torus, inside a host a ring, for small messages at scale halving-doubling or
+trees.*
+"""
+
+VERDICT = """
+**Small messages: neither ring nor torus, as told.** Recursive doubling and its wider
+kin win everywhere, because only the number of steps counts. Halving-doubling takes
+twice as many steps and wins nothing below some ten KiB; a double tree takes a step up
+and one down for each level, and pays for its segments besides. Trees are for machines
+whose ranks cannot send and receive at the same time, or whose switches add up.
+
+**One NIC: the levels, yes; the 2D ring, no.** What counts is that a host sends its
+part over the NIC once, summed. The hierarchy, the torus and BCube all do that: where
+eight columns share the NIC, each carries an eighth. The 2D ring moves no less over the
+network, and first sums everything at one GPU by a tree, over and over the same NVLinks:
+that is what makes it about twice as slow, since of NICs none is idle. With many hosts
+and long messages even the flat ring catches up: it enters and leaves each host once, so
+it uses the NIC as well as they do, and its NVLinks at the same time.
+
+**2, 4 or 8 NICs: the torus, up to some MiB.** Its columns use all NICs at once, whereas
+a flat ring uses one. Of its kin the one with direct exchanges (BCube) has fewer steps
+for the same bytes. For long messages several rings, each entering the hosts by another
+NIC, beat them: the torus uses NVLinks and NICs in turn, rings use both at once. NCCL
+does the same, and its own model finds the ring at these sizes.
+
+**Inside a host: several rings, not one.** A single ring uses two of the six NVLinks of
+each GPU. Rings along link-disjoint cycles use all, and come within what PCIe could add
+of the bound.
+
+**2D mesh: never.** It sums everything along both dimensions, so that all bytes cross
+the network for every GPU of a host.
+"""
+
+
+def page() -> str:
+    """The page."""
+    sections = [HEAD, "## By NICs and hosts\n", *_by_nics(), VERDICT]
+    sections += ["## What the peers would run, and lose\n", *_peers()]
+    sections += ["## Inside one host\n", *_inside()]
+    sections += ["## A ring of 1000 ranks\n", *_thousand()]
+    sections += ["## Bytes between hosts\n", *_between_hosts()]
+    sections += ["## Who is idle in a 2D ring\n", *_idle()]
+    return "\n".join(sections)
+
+
+def _prospect(hosts: int, nics: int) -> Prospect:
+    return Prospect(Topology.load(SERVER, hosts=hosts, nics=nics))
+
+
+def _times(chosen: Selection, name: str) -> str:
+    """How many times as long as the choice an algorithm takes in its best variant."""
+    seconds = [c.seconds for c in chosen.able if c.algorithm.partition("(")[0] == name]
+    return f"{min(seconds) / chosen.seconds:.2f}"
+
+
+def _by_nics() -> Iterator[str]:
+    head = " | ".join(FOLK)
+    yield f"| NICs | hosts | size | choice | time | bound | ratio | {head} |"
+    yield "|---" * (7 + len(FOLK)) + "|"
+    for nics in (1, 2, 4, 8):
+        for hosts in (2, 4, 16):
+            prospect = _prospect(hosts, nics)
+            for nbytes in SIZES:
+                chosen = select("allreduce", nbytes, topology=prospect)
+                least = human_time(chosen.bound_seconds or 0.0)
+                cells = [str(nics), str(hosts), human(nbytes), _choice(chosen)]
+                cells += [human_time(chosen.seconds), least, f"{chosen.ratio:.2f}"]
+                cells += [_times(chosen, name) for name in FOLK]
+                yield f"| {' | '.join(cells)} |"
+    yield "\nThe columns on the right give the times of others over that of the choice."
+
+
+def _choice(chosen: Selection) -> str:
+    """The choice without the order of its ranks."""
+    return chosen.candidates[0].words.partition(",  ranks")[0].partition(", ranks")[0]
+
+
+def _peers() -> Iterator[str]:
+    yield f"| NICs | hosts | size | choice | {' | '.join(PEERS)} |"
+    yield "|---" * (4 + len(PEERS)) + "|"
+    for nics in (1, 2, 4, 8):
+        for hosts in (2, 4, 16):
+            prospect = _prospect(hosts, nics)
+            for nbytes in SIZES:
+                chosen = select("allreduce", nbytes, topology=prospect)
+                cells = [str(nics), str(hosts), human(nbytes), _choice(chosen)]
+                cells += [_lost(chosen, name, prospect) for name in PEERS]
+                yield f"| {' | '.join(cells)} |"
+    yield (
+        "\nEach cell names what the peer would run, and how many times as long as the "
+        "choice that takes here. Of NCCL the model decides between ring and tree; the "
+        "cheapest of our rings or trees stands for them."
+    )
+
+
+def _lost(chosen: Selection, name: str, prospect: Prospect) -> str:
+    try:
+        other = select("allreduce", chosen.nbytes, topology=prospect, policy=name)
+    except AlgorithmNotApplicable:
+        return "-"
+    plain = other.algorithm.partition("(")[0]
+    return f"{plain} {other.seconds / chosen.seconds:.2f}"
+
+
+def _inside() -> Iterator[str]:
+    prospect = Prospect(Topology.load("dgx1v"))
+    yield "| size | choice | time | ratio | ring | ratio of the ring |"
+    yield "|---|---|---|---|---|---|"
+    for nbytes in (KIB, 64 * KIB, MIB, 64 * MIB, GIB):
+        chosen = select("allreduce", nbytes, topology=prospect)
+        ring = min(c.seconds for c in chosen.able if c.algorithm == "ring")
+        least = chosen.bound_seconds or 0.0
+        cells = [human(nbytes), _choice(chosen), human_time(chosen.seconds)]
+        cells += [f"{chosen.ratio:.2f}", human_time(ring), f"{ring / least:.2f}"]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def _thousand() -> Iterator[str]:
+    """A flat ring on 125 servers, beside a torus of the same ranks."""
+    site = Site(Cluster.load(SERVER, hosts=125, nics=8))
+    names = ("ring", "torus_2d(dims=(8, 125))", "bcube(dims=(8, 125))")
+    lines = {}
+    for name in names:
+        row = find("allreduce", name, site.size)
+        dims = dict(row.parameters).get("dims", ())
+        lines[name] = site.rounds(site.fold(row.schedule, dims)).line
+    ring = lines["ring"]
+    half = ring.latency / ring.per_byte
+    yield (
+        f"On 125 servers with 8 NICs a flat ring of 1000 ranks takes 1998 steps, "
+        f"{human_time(ring.latency)} before any byte has moved: all but the bytes of "
+        f"{human(half)}, so below that size it is bound by latency. The torus takes "
+        f"{human_time(lines[names[1]].latency)}, with direct exchanges "
+        f"{human_time(lines[names[2]].latency)}.\n"
+    )
+    yield "| size | ring | of it latency | torus_2d | bcube |"
+    yield "|---|---|---|---|---|"
+    for nbytes in (KIB, MIB, 64 * MIB, GIB):
+        times = [lines[name].seconds(nbytes) for name in names]
+        part = ring.latency / times[0]
+        cells = [human(nbytes), human_time(times[0]), f"{part:.0%}"]
+        yield f"| {' | '.join([*cells, *map(human_time, times[1:])])} |"
+    yield "\n![A ring of 1000 ranks](pictures/ring_of_1000.png)\n"
+
+
+def draw_thousand(path: Path) -> None:
+    """Draw the ring of a thousand ranks, the torus and what the latency alone takes."""
+    site = Site(Cluster.load(SERVER, hosts=125, nics=8))
+    sizes = 2.0 ** np.arange(3, 33)
+    figure = new_figure(8, 5)
+    axes = figure.subplots()
+    for name in ("ring", "torus_2d(dims=(8, 125))", "bcube(dims=(8, 125))"):
+        row = find("allreduce", name, site.size)
+        dims = dict(row.parameters).get("dims", ())
+        line = site.rounds(site.fold(row.schedule, dims)).line
+        axes.loglog(sizes, line.seconds(sizes) * 1e6, label=name)
+        axes.axhline(line.latency * 1e6, color="gray", linewidth=0.5, linestyle="--")
+    axes.set_xlabel("bytes")
+    axes.set_ylabel("microseconds; dashed: latency alone")
+    axes.set_title("allreduce of 1000 ranks on 125 servers of 8 GPUs", loc="left")
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend()
+    figure.savefig(path)
+
+
+def leaving(messages: Messages, each: int) -> float:
+    """How many buffers the busiest host sends to others."""
+    sends = messages.sends
+    away = sends.where(sends.rank // each != sends.peer // each)
+    return float(np.bincount(away.rank // each, away.share).max())
+
+
+def _between_hosts() -> Iterator[str]:
+    yield "Buffers that a host of 8 GPUs sends to others in an allreduce:\n"
+    yield "| hosts | torus_2d | mesh_2d | ring_2d | ring |"
+    yield "|---|---|---|---|---|"
+    for hosts in (2, 4, 16):
+        cells = [str(hosts)]
+        for name in ("torus_2d", "mesh_2d", "ring_2d"):
+            row = find("allreduce", f"{name}(dims=(8, {hosts}))", 8 * hosts)
+            cells.append(f"{leaving(all_messages(row.schedule, 8 * hosts), 8):.2f}")
+        row = find("allreduce", "ring", 8 * hosts)
+        cells.append(f"{leaving(all_messages(row.schedule, 8 * hosts), 8):.2f}")
+        yield f"| {' | '.join(cells)} |"
+    yield (
+        "\nThe mesh moves eight times as much between hosts as the torus: each of the "
+        "8 GPUs of a host sums its whole buffer across hosts.\n"
+    )
+
+
+def _idle() -> Iterator[str]:
+    hosts = 4
+    row = find("allreduce", f"ring_2d(dims=(8, {hosts}))", 8 * hosts)
+    messages = all_messages(row.schedule, 8 * hosts)
+    sends = messages.sends
+    away = sends.where(sends.rank // 8 != sends.peer // 8)
+    speakers = len(np.unique(away.rank[away.rank < 8]))
+    site = Site(Topology.load(SERVER, hosts=hosts, nics=1))
+    found = site.rounds(site.fold(row.schedule, (8, hosts)))
+    steps = np.unique(away.step)
+    part = found.per_byte[steps].sum() / found.per_byte.sum()
+    yield (
+        f"In the ring of the hosts {speakers} of the 8 GPUs of each host sends and "
+        f"receives, {8 - speakers} are idle, as the claim says. But with one NIC that "
+        f"phase takes {part:.0%} of the time of long messages; the rest goes into the "
+        "trees inside the hosts, which the torus does not need.\n"
+    )
+
+
+def write() -> None:
+    """Write the page and its picture."""
+    Path(__file__).with_name("folklore.md").write_text(page())
+    draw_thousand(PICTURES / "ring_of_1000.png")

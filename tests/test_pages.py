@@ -1,0 +1,56 @@
+"""The pages that are made from the code are what it makes, and say what is so."""
+
+from pathlib import Path
+
+import pytest
+
+from collalgo import Topology, select
+from collalgo.algorithms import find
+from collalgo.cost.messages import all_messages
+from docs import folklore, ratios
+
+pytestmark = pytest.mark.parallel
+
+DOCS = Path(folklore.__file__).parent
+
+
+@pytest.mark.parametrize("module", [folklore, ratios])
+def test_a_page_is_what_the_code_makes(module):
+    name = module.__name__.rpartition(".")[2]
+    assert (DOCS / f"{name}.md").read_text() == module.page(), "run make docs"
+
+
+def price_of(chosen, name):
+    named = [c for c in chosen.able if c.algorithm.partition("(")[0] == name]
+    return min(c.seconds for c in named)
+
+
+@pytest.mark.parametrize("hosts", [2, 4, 16])
+def test_with_one_nic_the_levels_beat_the_2d_ring(hosts):
+    cluster = Topology.load(folklore.SERVER, hosts=hosts, nics=1)
+    for nbytes in (1 << 20, 1 << 28):
+        chosen = select("allreduce", nbytes, topology=cluster)
+        assert 1.5 * price_of(chosen, "torus_2d") < price_of(chosen, "ring_2d")
+
+
+@pytest.mark.parametrize("nics", [2, 4, 8])
+def test_with_several_nics_direct_columns_win_at_a_mebibyte_and_rings_far_beyond(nics):
+    cluster = Topology.load(folklore.SERVER, hosts=16, nics=nics)
+    middle = select("allreduce", 1 << 20, topology=cluster)
+    assert middle.algorithm.startswith("bcube")
+    long = select("allreduce", 1 << 30, topology=cluster)
+    assert "ring" in long.algorithm
+    assert price_of(long, "ring") > 1.9 * long.seconds
+
+
+def test_a_mesh_sends_eight_times_what_a_torus_sends():
+    found = {}
+    for name in ("torus_2d", "mesh_2d"):
+        row = find("allreduce", f"{name}(dims=(8, 4))", 32)
+        found[name] = folklore.leaving(all_messages(row.schedule, 32), 8)
+    assert found["mesh_2d"] == pytest.approx(8 * found["torus_2d"])
+
+
+def test_the_picture_is_drawn(tmp_path):
+    folklore.draw_thousand(tmp_path / "ring.svg")
+    assert "<svg" in (tmp_path / "ring.svg").read_text()[:1000]
