@@ -81,9 +81,13 @@ class Site:
         root
             The root, where there is one.
         """
-        each = len(self._each)
-        grids = [grid for grid in (dims, (each, self.size // each)) if grid]
+        grids = (tuple(dims), self.grid) if dims else (self.grid,)
         return fold(schedule, self.size, grids, root)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The ranks of a host and the hosts, of a cluster; else as if on one host."""
+        return len(self._each), self.size // len(self._each)
 
     def rounds(
         self, folded: Folded, *, reduction: float = 0.0, segments: int = 1

@@ -110,14 +110,14 @@ class Folded(NamedTuple):
         return self.symmetry.spread(self.messages, ranks)
 
 
-#: Of most witnesses only so many steps are compared, of two all.
+#: Of all witnesses but the last only so many steps are compared.
 COMPARED = 64
 
 
 def fold(
     schedule: ScheduleFunction,
     size: int,
-    grids: Sequence[Sequence[int]] = (),
+    grids: tuple[tuple[int, ...], ...] = (),
     root: int = 0,
 ) -> Folded:
     """Find the largest symmetry of a schedule among some that are likely.
@@ -179,14 +179,11 @@ class Traces:
     def follow(self, symmetry: Symmetry, grids: Sequence[Sequence[int]]) -> bool:
         """Whether a handful of ranks do what their representatives say."""
         size = self.size
-        few = {1, size - 1} & {*range(1, size)}
-        more = {2, size // 3, size // 2}
-        for each, *_ in grids:
-            more |= {each, 2 * each, size - each}
+        some = {1, 2, size // 2, *(k * each for each, *_ in grids for k in (1, 2))}
+        begun = sorted(some & {*range(1, size - 1)})
         return all(
-            self._agree(symmetry, rank, self._beginning)
-            for rank in sorted(more & {*range(1, size)})
-        ) and all(self._agree(symmetry, rank, self.of) for rank in few)
+            self._agree(symmetry, rank, self._beginning) for rank in begun
+        ) and self._agree(symmetry, size - 1, self.of)
 
     @staticmethod
     def _agree(

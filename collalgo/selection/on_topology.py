@@ -1,7 +1,7 @@
 """Candidates for ranks on a topology: all algorithms, in several orders of ranks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.collective import COLLECTIVES
@@ -9,7 +9,7 @@ from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.rounds import Line
 from collalgo.cost.site import Site
-from collalgo.cost.symmetry import Folded
+from collalgo.cost.symmetry import Folded, fold
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.prices import Choices, Priced
 from collalgo.selection.selection import NOT_SERIAL, nobody
@@ -41,7 +41,6 @@ class Prospect:
         self.reduction = reduction
         self.plain = Site(machine)
         self._bounds: dict[str, Bound | None] = {}
-        self._folded: dict[Algorithm, Folded] = {}
         self._variants: dict[Algorithm, list[Priced]] = {}
 
     @property
@@ -168,16 +167,21 @@ class Prospect:
         collective = COLLECTIVES[row.collective]
         given = dict(row.parameters)
         segments = given.pop("segments", 1)
-        whole = row._replace(parameters=tuple(given.items()))
-        if whole not in self._folded:
-            dims = given.get("dims", ())
-            self._folded[whole] = self.plain.fold(whole.schedule, dims)
+        whole = row._replace(name="", parameters=tuple(given.items()), unproved=True)
+        dims = given.get("dims", ())
+        grids = (dims, self.plain.grid) if dims else (self.plain.grid,)
+        folded = _folded(whole, self.size, grids)
         reduction = self.reduction if collective.reduces else 0.0
         for order, site in sites.items():
-            folded = self._folded[whole]
             found = site.rounds(folded, reduction=reduction, segments=segments).line
             buffers = collective.buffers(site.size)
             yield order, found._replace(per_byte=found.per_byte * buffers)
+
+
+@lru_cache(maxsize=512)
+def _folded(row: Algorithm, size: int, grids: tuple[tuple[int, ...], ...]) -> Folded:
+    """What the representatives of a schedule do, on any topology."""
+    return fold(row.schedule, size, grids)
 
 
 def _numbers_mean_nothing(row: Algorithm) -> bool:

@@ -9,6 +9,9 @@ from collalgo.topology.rings import Ring
 #: Into how many parts what goes down a tree or a chain is cut.
 SEGMENTS = (4, 16, 64)
 
+#: The same for algorithms whose schedule depends on it, so that each is traced.
+BLOCKS = (8, 32)
+
 #: How many ranks meet, or are told, in one step.
 RADICES = (4, 8)
 
@@ -34,7 +37,7 @@ def variants(
     if "segments" in given:
         yield from (row.having({"segments": n}) for n in SEGMENTS)
     elif "blocks" in known:
-        yield from (row.having({"blocks": n}) for n in SEGMENTS)
+        yield from (row.having({"blocks": n}) for n in BLOCKS)
     elif "radix" in given:
         yield from (row.having({"radix": k}) for k in RADICES if k <= size or k == 4)
     elif "cycles" in known and cycles:

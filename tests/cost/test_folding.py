@@ -35,7 +35,7 @@ def test_representatives_tell_what_all_ranks_do(collective, size):
         for grid in grids or [(size,)]:
             hosts = [grid[0]] * (size // grid[0])
             for row in variants(plain, hosts, []):
-                folded = fold(row.schedule, size, [grid])
+                folded = fold(row.schedule, size, (grid,))
                 found = in_order(folded.of(range(size)))
                 expected = in_order(all_messages(row.schedule, size))
                 for column, right in zip(found, expected, strict=True):
@@ -47,7 +47,7 @@ def test_a_ring_is_told_by_one_rank_and_a_tree_by_none():
     halving = fold(find("allreduce", "halving_doubling", 16).schedule, 16)
     assert halving.symmetry == Symmetry.all(2, 2, 2, 2)
     torus = find("allreduce", "torus_2d(dims=(4, 3))", 12)
-    assert fold(torus.schedule, 12, [(4, 3)]).symmetry == Symmetry.all(4, 3)
+    assert fold(torus.schedule, 12, ((4, 3),)).symmetry == Symmetry.all(4, 3)
     tree = fold(find("broadcast", "binomial", 12).schedule, 12)
     assert tree.symmetry.representatives == list(range(12))
 
