@@ -1,5 +1,6 @@
 """The command ``collalgo bench``."""
 
+import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from collalgo.bench.records import (
 )
 from collalgo.bench.report import micro, rivals, summary, tables, verdict, winners
 from collalgo.bench.timing import overhead
+from collalgo.bench.tuning import rules_of, text_of
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -257,6 +259,54 @@ def progress_bar(
 def alone() -> float:
     """What a call costs on a world of one rank."""
     return collalgo.threads(overhead, 1)[0]
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "-R",
+    "--ranks",
+    multiple=True,
+    type=click.IntRange(2),
+    default=(2, 4),
+    help="For so many ranks; may be repeated.",
+    show_default=True,
+)
+@click.option("-b", "first", default="8", callback=parse_size, help="Least size.")
+@click.option("-e", "last", default="64M", callback=parse_size, help="Last size.")
+@click.option("-f", "factor", default=4, type=click.IntRange(2), help="Size step.")
+@click.option("-n", "iterations", type=click.IntRange(1), default=50, help="Calls.")
+def tune(
+    file: Path,
+    ranks: tuple[int, ...],
+    first: int,
+    last: int,
+    factor: int,
+    iterations: int,
+) -> None:
+    """Measure all algorithms on this host, and write rules that name the fastest.
+
+    COLLALGO_RULES=FILE makes calls and collalgo select follow them, for these numbers
+    of ranks.
+    """
+    todo = Sweep(
+        collectives=tuple(PLACES),
+        sizes=sizes(first, last, factor),
+        algorithms=("all",),
+        iterations=iterations,
+        check=False,
+    )
+    records: list[Record] = []
+    try:
+        for count in ranks:
+            found = collalgo.spawn(partial(on_each_rank, sweep=todo), count)[0]
+            records += found[0]
+    except (CollalgoError, RuntimeError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+    file.write_text(text_of(rules_of(records), f"tuned on {platform.node()}"))
+    for line in verdict(records):
+        click.echo(f"before: {line}")
+    click.echo(f"set COLLALGO_RULES={file} to follow them")
 
 
 @main.command()

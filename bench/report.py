@@ -206,14 +206,24 @@ def the_chosen(records: Sequence[Record]) -> Record | None:
 
 
 def regrets(records: Sequence[Record]) -> dict[tuple[object, ...], float]:
-    """For each cell how many times as long as the best the choice takes."""
+    """For each cell how many times as long as the best the choice takes.
+
+    Of several cycles every other one says which is the best, and the rest how good it
+    is: who wins among many by chance alone is not taken for better.
+    """
     found = {}
     for cell in dict.fromkeys(record[1:9] for record in records):
         rivals = [record for record in records if record[1:9] == cell]
         chosen = the_chosen(rivals)
         if chosen and len(rivals) > 1:
-            found[cell] = chosen.p50 / min(record.p50 for record in rivals)
+            best = min(rivals, key=lambda record: median(record.runs[::2]))
+            found[cell] = _proof(chosen) / _proof(best)
     return found
+
+
+def _proof(record: Record) -> float:
+    """The time in the cycles that have not decided who is the best, if any."""
+    return median(record.runs[1::2] or record.runs)
 
 
 def verdict(records: Sequence[Record]) -> list[str]:

@@ -24,7 +24,8 @@ def race(
 ) -> NDArray[np.float64]:
     """Time calls in turn, so that what disturbs one disturbs the others too.
 
-    Each call begins at a barrier; its time is that of the slowest rank.
+    Each call begins at a barrier; its time is that of the slowest rank. Every time they
+    come in another order, the same on all ranks, so that none always follows another.
 
     Parameters
     ----------
@@ -48,8 +49,10 @@ def race(
     if iterations is None:
         iterations = _affordable(comm, contestants)
     seconds = np.empty((iterations, len(contestants)))
+    order = np.random.default_rng(len(contestants))
     for iteration in range(iterations):
-        for number, call in enumerate(contestants):
+        for number in order.permutation(len(contestants)).tolist():
+            call = contestants[number]
             comm.barrier()
             start = perf_counter()
             call()

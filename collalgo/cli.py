@@ -150,7 +150,9 @@ def _function(place: str) -> ScheduleFunction:
 
 
 # The suite lies beside this package, whose part it is only once installed.
-main.add_command(importlib.import_module("collalgo.bench.cli").main, "bench")
+bench = importlib.import_module("collalgo.bench.cli")
+main.add_command(bench.main, "bench")
+main.add_command(bench.tune)
 main.add_command(importlib.import_module("collalgo.topology.cli").main, "topo")
 main.add_command(select_command)
 main.add_command(bound_command)

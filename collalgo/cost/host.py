@@ -24,7 +24,7 @@ class Price:
     A step first sends (one message for each peer, one copy for each chunk) and then
     receives what has come; a message takes the latency of the machine. Where there
     are more ranks than cores, a wait costs switches between ranks (in the first wave as
-    many as the root of the messages waited for: the first of them wake a rank in vain),
+    many as the cube root of the messages waited for: some of them wake it in vain),
     and all the work is spread over the cores: what a core does not do of the longest
     chain of messages is done meanwhile (Graham's bound for greedy scheduling). Of a
     call in waves the first takes the longest chain, each further one what the busiest
@@ -61,7 +61,7 @@ class Price:
         if crowded:
             total = (sending + receiving).sum(axis=0)
             others = machine.cores - 1
-            first = total + machine.switch * np.sqrt(taken).sum()
+            first = total + machine.switch * np.cbrt(taken).sum()
             further = total + machine.switch * np.count_nonzero(taken)
             self.first = (first + others * self.first) / machine.cores
             self.further = (further + others * self.further) / machine.cores

@@ -1,0 +1,58 @@
+"""Rules from measurements: which algorithm was fastest, from which size on."""
+
+from collections.abc import Iterable, Sequence
+from math import sqrt
+
+import yaml
+from collalgo.bench.records import Record
+from collalgo.bench.report import the_chosen
+
+from collalgo.selection.rules import FORMAT
+
+#: An algorithm must be faster by this part to take the place of another.
+CLEARLY = 0.05
+
+
+def rules_of(records: Iterable[Record]) -> dict[str, list[dict[str, object]]]:
+    """For each collective a rule for each number of ranks that was measured.
+
+    What would be chosen anyway stays unless another is clearly faster, and so does what
+    was best at the size before.
+    """
+    cells: dict[tuple[str, int], dict[int, list[Record]]] = {}
+    for record in records:
+        sizes = cells.setdefault((record.collective, record.ranks), {})
+        sizes.setdefault(record.size, []).append(record)
+    table: dict[str, list[dict[str, object]]] = {}
+    for (collective, ranks), sizes in cells.items():
+        rule = {"ranks": ranks, "sizes": _thresholds(sizes)}
+        table.setdefault(collective, []).append(rule)
+    return table
+
+
+def _thresholds(sizes: dict[int, list[Record]]) -> dict[int, str]:
+    """From which size on which algorithm; between two sizes at their geometric mean."""
+    found: dict[int, str] = {}
+    before, last = 0, ""
+    for size in sorted(sizes):
+        best = _best(sizes[size], last)
+        if best != last:
+            found[round(sqrt(before * size))] = best
+        before, last = size, best
+    return found
+
+
+def _best(rivals: Sequence[Record], last: str) -> str:
+    """The fastest, or one that is about as fast and is known already."""
+    fastest = min(rivals, key=lambda record: record.p50)
+    chosen = the_chosen(rivals)
+    known = [r for r in rivals if r.algorithm == last or r is chosen]
+    near = [r for r in known if r.p50 <= fastest.p50 * (1 + CLEARLY)]
+    return min(near or [fastest], key=lambda record: record.p50).algorithm
+
+
+def text_of(table: dict[str, list[dict[str, object]]], name: str) -> str:
+    """The text of a file of rules."""
+    document = {"collalgo": FORMAT, "name": name, "rules": table}
+    text: str = yaml.safe_dump(document, sort_keys=False, default_flow_style=None)
+    return text
