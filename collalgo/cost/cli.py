@@ -7,14 +7,15 @@ import click
 
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import BOUNDED, bound
+from collalgo.cost.clusters import Cluster
 from collalgo.cost.simulation import MODELS, simulate
 from collalgo.cost.timeline import timeline
 from collalgo.errors import CollalgoError
 from collalgo.machine import calibrate, figures_file, this_machine
 from collalgo.sizes import human, human_time, parse_size
-from collalgo.topology import orders
-from collalgo.topology.cli import load, parameters_argument
-from collalgo.topology.model import LinkKind
+from collalgo.topology import orders, presets
+from collalgo.topology.cli import load, named, parameters_argument
+from collalgo.topology.model import LinkKind, Topology
 
 #: In which order ranks may stand on the devices.
 ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
@@ -23,6 +24,19 @@ size_option = click.option(
     "--size", "nbytes", callback=parse_size, default="1G", help="Bytes, as 64K or 1G."
 )
 root_option = click.option("--root", default=0, help="The rank of the root.")
+
+
+#: Of more hosts than this one stands for all, so that a million ranks can be priced.
+MOST_HOSTS = 256
+
+
+def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | Cluster:
+    """What a user means by a file or a name; of many hosts a cluster."""
+    if what in presets.machines():
+        given = named(parameters)
+        if given.get("hosts", 1) > MOST_HOSTS:
+            return Cluster.load(what, **given)
+    return load(what, parameters)
 
 
 @click.command("simulate")
@@ -56,17 +70,18 @@ def simulate_command(
     WHAT and its parameters are those of collalgo topo.
     """
     try:
-        topology = load(what, parameters)
-        places = ORDERS[order](topology) if order else None
-        how: dict[str, Any] = {
-            "collective": collective,
-            "root": root,
-            "order": places,
-            "model": model,
-        }
-        found = simulate(algorithm, topology, nbytes, **how)
-        if picture:
-            timeline(algorithm, topology, nbytes, **how).write(picture)
+        machine = load_machine(what, parameters)
+        how: dict[str, Any] = {"collective": collective, "root": root, "model": model}
+        if isinstance(machine, Topology):
+            how["order"] = ORDERS[order](machine) if order else None
+            if picture:
+                timeline(algorithm, machine, nbytes, **how).write(picture)
+        elif order or picture or model == "fluid":
+            raise click.UsageError(
+                f"{machine.hosts} hosts are priced by one of them: in rounds, without "
+                "an order or a timeline"
+            )
+        found = simulate(algorithm, machine, nbytes, **how)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(str(found))

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from collalgo.collective import COLLECTIVES
+from collalgo.cost.cli import load_machine
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.options import load_option
 from collalgo.selection.choice import select
@@ -16,7 +17,6 @@ from collalgo.selection.deciders import PEERS
 from collalgo.selection.on_topology import Prospect
 from collalgo.selection.selection import Selection
 from collalgo.sizes import human, human_time, sizes_between
-from collalgo.topology.cli import load as load_topology
 
 WIDTH = 150
 
@@ -65,7 +65,7 @@ def select_command(
     words += tuple(f"{name}={value}" for name, value in given if value is not None)
     sizes = sizes_between(range_ or "8..1G")
     try:
-        where = Prospect(load_topology(topology, words)) if topology else None
+        where = Prospect(load_machine(topology, words)) if topology else None
         chosen = [
             select(
                 collective,
@@ -91,6 +91,9 @@ def select_command(
     elif len(chosen) == 1 and not peers:
         click.echo(chosen[0].explain())
     else:
+        first = chosen[0]
+        what = f"{first.collective} on {first.size} ranks; prices by {first.basis}"
+        click.echo(what)
         console = Console(width=None if Console().is_terminal else WIDTH)
         console.print(_table(chosen, others))
 
@@ -119,9 +122,7 @@ def _table(
     chosen: Sequence[Selection], others: dict[str, list[Selection | None]]
 ) -> Table:
     """A row for each size: the choice, its time, the bound, and the peers."""
-    first = chosen[0]
-    title = f"{first.collective} on {first.size} ranks; prices by {first.basis}"
-    table = Table(title=title, title_justify="left", box=None, header_style="bold")
+    table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("size", justify="right")
     table.add_column("algorithm")
     table.add_column("time", justify="right")

@@ -31,7 +31,7 @@ def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
         if what == "here":
             return Topology.detect()
         if what in presets.names():
-            return Topology.load(what, **dict(map(_parameter, parameters)))
+            return Topology.load(what, **named(parameters))
         if not Path(what).exists():
             raise TopologyError(
                 f"there is no file {what!r}, and no machine or fabric of this name; "
@@ -40,6 +40,11 @@ def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
         return Topology.read(what)
     except (CollalgoError, OSError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def named(words: tuple[str, ...]) -> dict[str, Any]:
+    """The parameters of a machine or a fabric by their names."""
+    return dict(map(_parameter, words))
 
 
 def _parameter(word: str) -> tuple[str, Any]:

@@ -167,6 +167,32 @@ def test_the_command_says_what_it_takes_and_what_is_in_the_way():
     assert "(50 GB/s)" in result.output
 
 
+def test_the_command_prices_a_million_ranks():
+    words = ["simulate", "allreduce", "torus_2d(dims=(1024, 1024))", "dgx1v"]
+    result = CliRunner().invoke(main, [*words, "hosts=131072"])
+    assert result.exit_code == 0, result.output
+    assert "on 1048576 ranks: 183 ms" in result.output
+    result = CliRunner().invoke(main, [*words, "hosts=131072", "--model", "fluid"])
+    assert "131072 hosts are priced by one of them" in result.output
+
+
+@pytest.mark.parametrize("n", [2, 4, 8])
+@pytest.mark.parametrize("name", ["ring", "neighbor_exchange", "recursive_doubling"])
+def test_the_three_models_agree_where_nothing_is_shared(name, n):
+    """One message at a time to each rank, all links alike, no overheads."""
+    machine = Topology.load("fully_connected", hosts=n, bandwidth=2.0, latency=5e-6)
+    schedule = find("allgather", name, n).schedule
+    seconds = [
+        simulate(schedule, machine, 1000 * n, collective="allgather", model=m).seconds
+        for m in MODELS
+    ]
+    model = LogGOPS(latency=5e-6, overhead=0.0, gap=0.0, gap_per_byte=0.5e-9)
+    times = finish_times([trace(schedule, r, n) for r in range(n)], 1000 * n, model)
+    assert seconds[0] == pytest.approx(seconds[1])
+    # LogGP counts the bytes after the first one.
+    assert max(times) == pytest.approx(seconds[0], rel=1e-3)
+
+
 # ---- LogGOPS
 
 PUBLISHED = LogGOPS(latency=2500, overhead=1500, gap=1000, gap_per_byte=6)

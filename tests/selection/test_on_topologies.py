@@ -1,11 +1,14 @@
 """The choice of algorithms on topologies."""
 
+from itertools import pairwise
+
 import pytest
 from click.testing import CliRunner
 
 from collalgo import Topology, select, simulate
 from collalgo.cli import main
 from collalgo.collective import COLLECTIVES
+from collalgo.selection.on_topology import Prospect
 from collalgo.topology.orders import ring_order
 
 pytestmark = pytest.mark.parallel
@@ -79,3 +82,20 @@ def test_the_command_chooses_on_a_topology():
     assert result.exit_code == 0, result.output
     assert "on 16 ranks" in result.output
     assert "hierarchical(hosts=(8, 8))" in result.output
+
+
+@pytest.mark.parametrize("kind", ["nvlink", "pcie", "nic"])
+@pytest.mark.parametrize("collective", ["allreduce", "broadcast", "allgather"])
+def test_more_bandwidth_never_makes_the_choice_slower(collective, kind):
+    seconds = []
+    for speed in (8.0, 12.0, 30.0, 100.0):
+        machine = Topology.load("dgx1v", hosts=2, nics=4, **{kind: speed})
+        prospect = Prospect(machine)
+        seconds.append(
+            [
+                select(collective, nbytes, topology=prospect).seconds
+                for nbytes in (1 << 10, 1 << 20, GIB)
+            ]
+        )
+    for slow, fast in pairwise(seconds):
+        assert all(b <= a * (1 + 1e-9) for a, b in zip(slow, fast, strict=True))
