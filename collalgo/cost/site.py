@@ -28,12 +28,11 @@ class Site:
     Raises
     ------
     TopologyError
-        If a device would have two ranks.
+        If a device does not exist, or would have two ranks.
     """
 
     def __init__(self, machine: Topology | Cluster, places: Sequence[str] = ()):
         self.machine = machine
-        self.name = machine.name
         if isinstance(machine, Cluster):
             self.cluster: Cluster | None = machine
             self.places = list(places) or machine.each
@@ -42,6 +41,9 @@ class Site:
         else:
             self.places = list(places) or ranks_of(machine)
             self.size = len(self.places)
+            missing = [place for place in self.places if place not in machine.graph]
+            if missing:
+                raise TopologyError(f"{machine.name} has no device {missing[0]!r}")
             self.cluster, self._each = _like_hosts(machine, self.places)
         if len(set(self.places)) < len(self.places):
             raise TopologyError("every rank needs a device of its own")
@@ -122,7 +124,7 @@ def _like_hosts(
         return None, places
     plain, count = ranks_of(topology), len(cluster.each)
     number = {device: i for i, device in enumerate(plain)}
-    order = [number[device] for device in places]
+    order = [number.get(device, -1) for device in places]
     first = order[:count]
     if sorted(first) != list(range(count)):
         return None, places

@@ -87,7 +87,8 @@ def select(
     decision = _decision(collective, nbytes, market, algorithm, policy)
     if decision is not None:
         chosen = _asked_for(collective, decision, found, market, nbytes, reproducible)
-        found = (chosen, *(c for c in found if c[::3] != chosen[::3]))
+        others = (c for c in found if (c.row, c.order) != (chosen.row, chosen.order))
+        found = (chosen, *others)
     return Selection(
         collective,
         market.size,

@@ -32,17 +32,20 @@ def of_user(collective: str, size: int, nbytes: int) -> Decision | None:
     variable = f"COLLALGO_{collective.upper()}"
     if algorithm := os.environ.get(variable):
         return Decision(algorithm, f"the environment ({variable})")
-    if path := os.environ.get(FILE):
-        found = _rules(
-            path, Path(path).stat().st_mtime_ns if Path(path).exists() else 0
-        )
-        if algorithm := found.choose(collective, size, nbytes):
-            return Decision(algorithm, f"the file {path}")
+    path = os.environ.get(FILE)
+    rules = _rules(path, _changed(path)) if path else None
+    if rules and (algorithm := rules.choose(collective, size, nbytes)):
+        return Decision(algorithm, f"the file {path}")
     return None
 
 
+def _changed(path: str) -> float:
+    """When a file was changed, so that it is read again."""
+    return Path(path).stat().st_mtime if Path(path).exists() else 0.0
+
+
 @lru_cache(maxsize=8)
-def _rules(path: str, _changed: int) -> Rules:
+def _rules(path: str, _when: float) -> Rules:
     return Rules.read(path)
 
 

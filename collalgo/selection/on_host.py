@@ -6,13 +6,11 @@ from typing import NamedTuple
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.host import Price
-from collalgo.errors import CollalgoError
 from collalgo.machine import Machine
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.selection.prices import Choices, Priced
-from collalgo.selection.selection import NOT_SERIAL, nobody
+from collalgo.selection.selection import nobody, obstacle_to
 from collalgo.transfers import Reals
-from collalgo.verify import prove_once
 
 
 class OfOneRank(NamedTuple):
@@ -58,7 +56,9 @@ class Host(NamedTuple):
         able: list[Priced] = []
         unable: dict[Algorithm, str] = {}
         for row in candidates(collective):
-            if obstacle := _obstacle(row, self.size, reproducible):
+            if row.levels:
+                unable[row] = "for several hosts, and the ranks are on one"
+            elif obstacle := obstacle_to(row, self.size, reproducible):
                 unable[row] = obstacle
             else:
                 able += self.exactly(row)
@@ -90,20 +90,6 @@ def _choices(
     if not able:
         raise nobody(collective, size)
     return Choices(able)
-
-
-def _obstacle(row: Algorithm, size: int, reproducible: bool) -> str | None:
-    """Why an algorithm is not to be chosen, or None."""
-    if reproducible and not row.serial:
-        return NOT_SERIAL
-    if row.levels:
-        return "for several hosts, and the ranks are on one"
-    if row.unproved:
-        try:
-            prove_once(row.schedule, size, row.collective)
-        except CollalgoError as error:
-            return f"is wrong: {error}"
-    return row.obstacle(size)
 
 
 def predicted(row: Algorithm, size: int, nbytes: int, machine: Machine) -> float:

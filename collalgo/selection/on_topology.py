@@ -12,7 +12,7 @@ from collalgo.cost.site import Site
 from collalgo.cost.symmetry import Folded, fold
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.prices import Choices, Priced
-from collalgo.selection.selection import NOT_SERIAL, nobody
+from collalgo.selection.selection import nobody, obstacle_to
 from collalgo.selection.variants import cycles_of, variants
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.orders import ring_order
@@ -99,10 +99,7 @@ class Prospect:
         able: list[Priced] = []
         unable: dict[Algorithm, str] = {}
         for row in candidates(collective):
-            obstacle = row.obstacle(self.size)
-            if reproducible and not row.serial:
-                obstacle = NOT_SERIAL
-            if obstacle:
+            if obstacle := obstacle_to(row, self.size, reproducible):
                 unable[row] = obstacle
             else:
                 able += self.variants(row)

@@ -18,7 +18,7 @@ ALIKE = 1e-9
 HALVINGS = 30
 
 
-class Price(Protocol):
+class Curve(Protocol):
     """What something costs, over the bytes of the whole buffer."""
 
     def seconds(self, nbytes: Any) -> Any:
@@ -32,7 +32,7 @@ class Priced(NamedTuple):
     """
 
     row: Algorithm
-    price: Price
+    price: Curve
     order: str = ""
 
 

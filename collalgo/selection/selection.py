@@ -8,11 +8,24 @@ from typing import Any, NamedTuple
 from collalgo.algorithms import Algorithm
 from collalgo.algorithms.table import parse
 from collalgo.cost.bounds import Bound
-from collalgo.errors import AlgorithmNotApplicable
+from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.sizes import human, human_time
+from collalgo.verify import prove_once
 
 #: Why an algorithm cannot be asked for the same bits everywhere.
 NOT_SERIAL = "does not combine in the order of the ranks"
+
+
+def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
+    """Why an algorithm is not to be chosen for so many ranks, or None."""
+    if reproducible and not row.serial:
+        return NOT_SERIAL
+    if row.unproved:
+        try:
+            prove_once(row.schedule, size, row.collective)
+        except CollalgoError as error:
+            return f"is wrong: {error}"
+    return row.obstacle(size)
 
 
 def nobody(collective: str, size: int) -> AlgorithmNotApplicable:

@@ -143,6 +143,8 @@ def test_what_cannot_be_simulated_is_refused():
     machine = Topology.load("dgx1v")
     with pytest.raises(TopologyError, match="a device of its own"):
         simulate("ring", machine, 1, collective="allgather", order=["host0/gpu0"] * 2)
+    with pytest.raises(TopologyError, match="dgx1v has no device 'gpu0'"):
+        simulate("ring", machine, 1, collective="allgather", order=["gpu0"])
     apart = Topology("apart")
     for i in range(2):
         apart.add(f"host{i}", "host")

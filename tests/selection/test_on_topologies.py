@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from click.testing import CliRunner
 
-from collalgo import Topology, select, simulate
+from collalgo import ALGORITHMS, Topology, algorithm, select, send, simulate
 from collalgo.cli import main
 from collalgo.collective import COLLECTIVES
 from collalgo.selection.on_topology import Prospect
@@ -99,3 +99,25 @@ def test_more_bandwidth_never_makes_the_choice_slower(collective, kind):
         )
     for slow, fast in pairwise(seconds):
         assert all(b <= a * (1 + 1e-9) for a, b in zip(slow, fast, strict=True))
+
+
+def test_a_look_up_finds_what_is_chosen():
+    prospect = Prospect(Topology.load("dgx1v", hosts=2, nics=2))
+    known = prospect.choices("allreduce")
+    assert len(known.breaks) > 2
+    for nbytes in (8, 1 << 12, 1 << 17, 1 << 22, GIB):
+        chosen = select("allreduce", nbytes, topology=prospect)
+        assert known.at(nbytes).price.seconds(nbytes) == pytest.approx(chosen.seconds)
+
+
+def test_what_a_user_adds_is_proved_before_it_is_priced():
+    @algorithm("broadcast", "hasty")
+    def hasty(group):
+        yield send(group.right, group.whole)
+
+    try:
+        chosen = select("broadcast", 8, topology=Topology.load("dgx1v"))
+        (found,) = [c for c in chosen.candidates if c.algorithm == "hasty"]
+        assert found.obstacle.startswith("is wrong: ")
+    finally:
+        ALGORITHMS[:] = [row for row in ALGORITHMS if row.name != "hasty"]
