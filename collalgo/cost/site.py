@@ -48,6 +48,16 @@ class Site:
         if len(set(self.places)) < len(self.places):
             raise TopologyError("every rank needs a device of its own")
 
+    def reordered(self, places: Sequence[str]) -> "Site":
+        """The same machine with its ranks in another order, and the roads it knows.
+
+        Of a cluster the order is that of the ranks of each host.
+        """
+        other = Site(self.cluster or self.machine, places)
+        if other.cluster is None and isinstance(self.roads, Roads):
+            other.roads = self.roads.reordered(places)
+        return other
+
     @cached_property
     def hosts(self) -> list[int]:
         """How many ranks each host has, in the order of the ranks."""

@@ -64,9 +64,7 @@ class Prospect:
             along = [gpu for ring in self._rings[:1] for gpu in ring.order]
         if not along or along == plain.places[: len(along)]:
             return {"": plain}
-        if plain.cluster is not None:
-            return {"": plain, "ring": Site(plain.cluster, along)}
-        return {"": plain, "ring": Site(self.machine, along)}
+        return {"": plain, "ring": plain.reordered(along)}
 
     @cached_property
     def _rings(self) -> list[Ring]:
