@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import inf
 
 from collalgo.cost.cuts import GRAIN, SINK, SOURCE, Network, Part
+from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.latencies import least_latency
 from collalgo.cost.roads import ranks_of
 from collalgo.errors import TopologyError
@@ -70,6 +71,7 @@ def bound(
     topology: Topology,
     root: int = 0,
     kinds: Iterable[LinkKind] | None = None,
+    figures: Figures = DEFAULTS,
 ) -> Bound:
     """The bound of a collective, by bandwidth and by latency.
 
@@ -83,6 +85,8 @@ def bound(
         The number of the rank, for collectives that have one.
     kinds
         Only links of these kinds may be used; by default all.
+    figures
+        What messages cost where links do not tell.
 
     Raises
     ------
@@ -97,7 +101,7 @@ def bound(
     found = BOUNDED[collective](collective, network, network.ranks[root])
     if kinds is not None:
         return found
-    return replace(found, latency=least_latency(collective, topology))
+    return replace(found, latency=least_latency(collective, topology, figures))
 
 
 def _allgather(collective: str, network: Network, _root: str) -> Bound:
@@ -244,8 +248,12 @@ BOUNDED = {
 }
 
 
-def bound_of(collective: str, machine: object, root: int = 0) -> Bound | None:
+def bound_of(
+    collective: str, machine: object, root: int = 0, figures: Figures = DEFAULTS
+) -> Bound | None:
     """The bound of a collective on a machine, or None where none is known."""
     if collective not in BOUNDED or not isinstance(machine, Topology):
         return None
-    return bound(collective, machine, root) if len(ranks_of(machine)) > 1 else None
+    if len(ranks_of(machine)) < 2:
+        return None
+    return bound(collective, machine, root, figures=figures)

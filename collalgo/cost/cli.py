@@ -8,6 +8,7 @@ import click
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import BOUNDED, bound
 from collalgo.cost.clusters import Cluster
+from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.simulation import MODELS, simulate
 from collalgo.cost.timeline import timeline
 from collalgo.errors import CollalgoError
@@ -25,6 +26,12 @@ size_option = click.option(
 )
 root_option = click.option("--root", default=0, help="The rank of the root.")
 
+
+figures_option = click.option(
+    "--figures",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A file of what messages cost where links do not tell.",
+)
 
 #: Of more hosts than this one stands for all, so that a million ranks can be priced.
 MOST_HOSTS = 256
@@ -54,6 +61,7 @@ def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | Cluster:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write when who sends: a picture, or for .json a trace for Perfetto.",
 )
+@figures_option
 def simulate_command(
     collective: str,
     algorithm: str,
@@ -64,6 +72,7 @@ def simulate_command(
     order: str | None,
     model: str,
     picture: Path | None,
+    figures: str | None,
 ) -> None:
     """Say what a schedule costs on a topology, and which link is in its way.
 
@@ -72,6 +81,7 @@ def simulate_command(
     try:
         machine = load_machine(what, parameters)
         how: dict[str, Any] = {"collective": collective, "root": root, "model": model}
+        how["figures"] = Figures.read(figures) if figures else DEFAULTS
         if isinstance(machine, Topology):
             how["order"] = ORDERS[order](machine) if order else None
             if picture:

@@ -13,11 +13,11 @@ from math import isclose
 
 import numpy as np
 
+from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.roads import (
     Legs,
     Roads,
     Way,
-    bytes_per_second,
     ranks_of,
     spread_legs,
 )
@@ -165,10 +165,18 @@ class ClusterRoads:
         The machine.
     each
         The devices of the first host in the order of their ranks.
+    figures
+        What messages cost.
     """
 
-    def __init__(self, cluster: Cluster, each: Sequence[str] = ()):
+    def __init__(
+        self,
+        cluster: Cluster,
+        each: Sequence[str] = (),
+        figures: Figures = DEFAULTS,
+    ):
         self.cluster = cluster
+        self.figures = figures
         self.each = list(each) or cluster.each
         self._tabulate()
         self._hosts = cluster.hosts
@@ -189,7 +197,7 @@ class ClusterRoads:
             zip(self.cluster.each, ranks_of(topology)[-len(self.each) :], strict=True)
         )
         away = [twin[rank] for rank in self.each]
-        roads = Roads(topology, [*self.each, *away])
+        roads = Roads(topology, [*self.each, *away], self.figures)
         inside = {
             link
             for link in topology.links
@@ -200,7 +208,8 @@ class ClusterRoads:
             for way in range(len(roads.speed))
             if roads.name(way)[0] in inside
         ]
-        self._speed = np.array([bytes_per_second(link) for link, _ in self._names])
+        carries = self.figures.bytes_per_second
+        self._speed = np.array([carries(link) for link, _ in self._names])
         number = {name: i for i, name in enumerate(self._names)}
         journeys = [(self.each, self.each)]
         if last != first:

@@ -13,7 +13,7 @@ from math import inf
 import numpy as np
 
 from collalgo.cost.messages import Messages
-from collalgo.cost.roads import MESSAGE, Legs, Map, spread_legs
+from collalgo.cost.roads import Legs, Map, spread_legs
 from collalgo.transfers import Ints, Reals
 
 #: Events closer to each other than this part of the time are one.
@@ -35,11 +35,11 @@ class Play:
         Seconds that each way is busy.
     """
 
-    def __init__(self, messages: Messages, nbytes: float, roads: Map, reduction: float):
+    def __init__(self, messages: Messages, nbytes: float, roads: Map):
         self.sends = messages.sends
         self.roads = roads
         self.nbytes = self.sends.share * nbytes
-        self.work = reduction * self.nbytes * messages.reduced()
+        self.work = roads.figures.reduction * self.nbytes * messages.reduced()
         self.steps = messages.steps
         self.legs = Ways(roads.legs(self.sends.rank, self.sends.peer), roads.speed)
         self.busy = self.legs.seconds(self.nbytes)
@@ -74,7 +74,7 @@ class Play:
             self.at[rank] += 1
             step = self.at[rank]
             for turn, i in enumerate(self.mine.get((rank, step), ())):
-                self.begin[i] = self.time + turn * MESSAGE
+                self.begin[i] = self.time + turn * self.roads.figures.message
                 starts = float(self.begin[i] + self.latency[i])
                 heappush(self.events, (starts, STARTS, i))
             if self.open.get((rank, step)):

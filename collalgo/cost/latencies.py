@@ -6,7 +6,8 @@ from heapq import heappush, heapreplace
 import numpy as np
 
 from collalgo.cost.clusters import Cluster
-from collalgo.cost.roads import MESSAGE, Roads, ranks_of
+from collalgo.cost.figures import DEFAULTS, Figures
+from collalgo.cost.roads import Roads, ranks_of
 from collalgo.topology.model import Topology
 from collalgo.transfers import Reals
 
@@ -17,7 +18,9 @@ LOOKED_AT = 128
 COLLECTING = ("reduce", "gather")
 
 
-def least_latency(collective: str, topology: Topology) -> float:
+def least_latency(
+    collective: str, topology: Topology, figures: Figures = DEFAULTS
+) -> float:
     """Seconds that a collective takes at least without any bytes.
 
     A word needs the fastest chain of messages to the rank that is farthest; and if it
@@ -25,17 +28,17 @@ def least_latency(collective: str, topology: Topology) -> float:
     Sahay, Santos and Schauser 1993), in which every rank that knows goes on telling
     others, all as near as the nearest two ranks are.
     """
-    direct = _latencies(topology)
+    direct = _latencies(topology, figures)
     apart = direct[~np.eye(len(direct), dtype=bool)]
     farthest = float(_chains(direct).max())
     if collective in COLLECTING:
         return farthest
     nearest = float(apart.min())
     count = len(ranks_of(topology))
-    return max(farthest, telling(count, nearest, min(MESSAGE, nearest)))
+    return max(farthest, telling(count, nearest, min(figures.message, nearest)))
 
 
-def _latencies(topology: Topology) -> Reals:
+def _latencies(topology: Topology, figures: Figures) -> Reals:
     """Seconds of a message between any two of the ranks; of like hosts, of two."""
     cluster = Cluster.of(topology)
     if cluster is not None:
@@ -43,7 +46,7 @@ def _latencies(topology: Topology) -> Reals:
     places = ranks_of(topology)[:LOOKED_AT]
     count = len(places)
     source, target = np.divmod(np.arange(count * count), count)
-    found = Roads(topology, places).latency(source, target)
+    found = Roads(topology, places, figures).latency(source, target)
     return found.reshape(count, count)
 
 

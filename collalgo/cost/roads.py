@@ -11,29 +11,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, Link, Topology
 from collalgo.topology.paths import Net, Path, PathType, Search, width_of
 from collalgo.transfers import Ints, Reals
-
-#: Seconds of a message by the type of its path, where its links do not tell: what NCCL
-#: 2.30 reckons for a hop of its protocol for short messages.
-LATENCY = {
-    PathType.LOC: 0.0,
-    PathType.NVL: 0.6e-6,
-    PathType.NVB: 1.2e-6,
-    PathType.C2C: 0.6e-6,
-    PathType.PIX: 1.0e-6,
-    PathType.PXB: 1.0e-6,
-    PathType.PHB: 1.0e-6,
-    PathType.NODE: 1.0e-6,
-    PathType.SYS: 1.0e-6,
-    PathType.NET: 2.7e-6,
-}
-
-#: Seconds for each message of a rank in a step beyond the first: a rank sends and
-#: receives one at a time.
-MESSAGE = 0.3e-6
 
 #: A direction of a link: from its first end to its second, or back.
 Way = tuple[Link, bool]
@@ -43,11 +25,6 @@ def ranks_of(topology: Topology) -> list[str]:
     """The devices that are ranks: the GPUs, or where there are none the hosts."""
     gpus = [gpu.id for gpu in topology.devices(Kind.GPU)]
     return gpus or topology.hosts
-
-
-def bytes_per_second(link: Link) -> float:
-    """What a link carries in each direction; what is not known carries anything."""
-    return inf if link.bandwidth is None else link.bandwidth * 1e9
 
 
 class Legs(NamedTuple):
@@ -62,6 +39,7 @@ class Map(Protocol):
     """What the models of prices ask of roads; ways are numbered."""
 
     speed: Reals  #: bytes per second of each way
+    figures: Figures  #: what else messages cost
 
     def legs(self, source: Ints, target: Ints) -> Legs:
         """The ways of messages between ranks."""
@@ -93,14 +71,19 @@ class Roads:
         The machine.
     places
         The device of each rank.
+    figures
+        What messages cost.
     """
 
-    def __init__(self, topology: Topology, places: Sequence[str]):
+    def __init__(
+        self, topology: Topology, places: Sequence[str], figures: Figures = DEFAULTS
+    ):
         self.topology = topology
         self.places = places
+        self.figures = figures
         self._links = topology.links
         self._number = {id(link): i for i, link in enumerate(self._links)}
-        self.speed = np.repeat([*map(bytes_per_second, self._links)], 2)
+        self.speed = np.repeat([*map(figures.bytes_per_second, self._links)], 2)
         self._net = Net(topology)
         self._paths: dict[str, dict[str, Path]] = {}
         self._sheaves: dict[tuple[object, ...], Sheaf] = {}
@@ -150,7 +133,7 @@ class Roads:
     def _find(self, a: str, b: str) -> Route:
         path = self._path(a, b)
         told = [link.latency for link in path.links if link.latency is not None]
-        latency = sum(told) if told else LATENCY[path.type]
+        latency = sum(told) if told else self.figures.latency[path.type]
         if path.type is PathType.NVB:
             ends = zip(path.devices, path.links, strict=False)
             ways = tuple(self._way(link, device) for device, link in ends)

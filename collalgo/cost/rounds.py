@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from collalgo.cost.messages import Messages
-from collalgo.cost.roads import MESSAGE, Map
+from collalgo.cost.roads import Map
 from collalgo.transfers import Ints, Reals
 
 #: Loads are kept for all pairs of a step and a way, if they are no more than this.
@@ -56,9 +56,7 @@ class Rounds(NamedTuple):
         return Line(float(self.latency.sum()), float(self.per_byte.sum()))
 
 
-def rounds(
-    messages: Messages, roads: Map, reduction: float = 0.0, segments: int = 1
-) -> Rounds:
+def rounds(messages: Messages, roads: Map, segments: int = 1) -> Rounds:
     """Price all steps, one after the other.
 
     Parameters
@@ -66,9 +64,7 @@ def rounds(
     messages
         Of all ranks, or of those for which the roads are folded.
     roads
-        The ways of the machine.
-    reduction
-        Seconds for each byte that a rank reduces.
+        The ways of the machine, and what else messages cost.
     segments
         In so many parts the schedule runs, each a step after the one before.
     """
@@ -81,10 +77,10 @@ def rounds(
     sent = pipeline.most(sends.step, roads.place(sends.rank))
     received = pipeline.most(sends.step, roads.place(sends.peer))
     latency = pipeline.longest(latency)
-    latency += MESSAGE * np.maximum(np.maximum(sent, received) - 1, 0)
-    if reduction:
+    latency += roads.figures.message * np.maximum(np.maximum(sent, received) - 1, 0)
+    if roads.figures.reduction:
         work = pipeline.most(sums.step, roads.place(sums.rank), sums.share)
-        per_byte = per_byte + reduction / segments * work
+        per_byte = per_byte + roads.figures.reduction / segments * work
     return Rounds(latency, per_byte, way, busy, roads)
 
 

@@ -17,6 +17,7 @@ from collalgo.algorithms import find
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.clusters import Cluster
+from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.fluid import Play
 from collalgo.cost.roads import Map, Way, ranks_of
 from collalgo.cost.site import Site
@@ -109,7 +110,7 @@ def simulate(
     collective: str,
     root: int = 0,
     order: Sequence[str] | None = None,
-    reduction: float = 0.0,
+    figures: Figures = DEFAULTS,
     model: str = "rounds",
 ) -> Simulation:
     """What a schedule costs on a topology.
@@ -129,8 +130,8 @@ def simulate(
     order
         The device of each rank; by default in the order of the topology. See
         ``collalgo.topology.orders``.
-    reduction
-        Seconds to reduce a byte.
+    figures
+        What messages cost where links do not tell.
     model
         ``rounds`` or ``fluid``.
 
@@ -141,11 +142,11 @@ def simulate(
     """
     if model not in MODELS:
         raise TopologyError(f"no model {model!r}; choose one of {', '.join(MODELS)}")
-    site = Site(topology, order or ())
+    site = Site(topology, order or (), figures)
     job = Job.of(algorithm, collective, site.size, nbytes)
     if model == "rounds":
         folded = site.fold(job.schedule, job.dims, root)
-        found = site.rounds(folded, reduction=reduction)
+        found = site.rounds(folded)
         steps = tuple((found.latency + job.whole * found.per_byte).tolist())
         ways = tuple(
             None if way < 0 else found.roads.name(way) for way in found.way.tolist()
@@ -154,7 +155,7 @@ def simulate(
         outcome = (sum(steps), steps, ways, busy)
     else:
         messages = site.messages(job.schedule, root)
-        play = Play(messages, job.whole, site.roads, reduction)
+        play = Play(messages, job.whole, site.roads)
         outcome = (play.run(), (), (), _named(site.roads, play.busy))
     limit = _bound(collective, site, root)
     return Simulation(collective, job.name, model, site.size, nbytes, *outcome, limit)
@@ -210,4 +211,5 @@ def _bound(collective: str, site: Site, root: int) -> Bound | None:
     everybody = ranks_of(site.machine)
     if set(site.places) != set(everybody):
         return None
-    return bound_of(collective, site.machine, everybody.index(site.places[root]))
+    at = everybody.index(site.places[root])
+    return bound_of(collective, site.machine, at, site.figures)

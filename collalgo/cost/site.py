@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from collalgo.cost.clusters import Cluster, ClusterRoads
+from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.messages import Messages, all_messages
 from collalgo.cost.roads import Map, Roads, ranks_of
 from collalgo.cost.rounds import Rounds, rounds
@@ -24,6 +25,8 @@ class Site:
     places
         The device of each rank; of a cluster those of the first host. By default all
         GPUs, or where there are none all hosts, in their order.
+    figures
+        What messages cost.
 
     Raises
     ------
@@ -31,8 +34,14 @@ class Site:
         If a device does not exist, or would have two ranks.
     """
 
-    def __init__(self, machine: Topology | Cluster, places: Sequence[str] = ()):
+    def __init__(
+        self,
+        machine: Topology | Cluster,
+        places: Sequence[str] = (),
+        figures: Figures = DEFAULTS,
+    ):
         self.machine = machine
+        self.figures = figures
         if isinstance(machine, Cluster):
             self.cluster: Cluster | None = machine
             self.places = list(places) or machine.each
@@ -53,7 +62,7 @@ class Site:
 
         Of a cluster the order is that of the ranks of each host.
         """
-        other = Site(self.cluster or self.machine, places)
+        other = Site(self.cluster or self.machine, places, self.figures)
         if other.cluster is None and isinstance(self.roads, Roads):
             other.roads = self.roads.reordered(places)
         return other
@@ -71,9 +80,9 @@ class Site:
     def roads(self) -> Map:
         """The roads of all ranks."""
         if self.cluster is not None:
-            return ClusterRoads(self.cluster, self._each)
+            return ClusterRoads(self.cluster, self._each, self.figures)
         assert isinstance(self.machine, Topology)
-        return Roads(self.machine, self.places)
+        return Roads(self.machine, self.places, self.figures)
 
     def messages(self, schedule: ScheduleFunction, root: int = 0) -> Messages:
         """The messages of all ranks."""
@@ -101,17 +110,13 @@ class Site:
         """The ranks of a host and the hosts, of a cluster; else as if on one host."""
         return len(self._each), self.size // len(self._each)
 
-    def rounds(
-        self, folded: Folded, *, reduction: float = 0.0, segments: int = 1
-    ) -> Rounds:
+    def rounds(self, folded: Folded, segments: int = 1) -> Rounds:
         """Price a schedule in rounds.
 
         Parameters
         ----------
         folded
             The schedule, by :meth:`fold`.
-        reduction
-            Seconds for each byte that a rank reduces.
         segments
             In so many parts the schedule runs, each a step after the one before.
         """
@@ -119,7 +124,7 @@ class Site:
         if isinstance(roads, ClusterRoads):
             ranks = folded.symmetry.period(len(self._each))
             roads = roads.folded(ranks)
-        return rounds(folded.of(range(ranks)), roads, reduction, segments)
+        return rounds(folded.of(range(ranks)), roads, segments)
 
 
 def _like_hosts(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.fluid import Play
 from collalgo.cost.messages import Messages
 from collalgo.cost.rounds import rounds
@@ -165,19 +166,19 @@ def timeline(
     collective: str,
     root: int = 0,
     order: Sequence[str] | None = None,
-    reduction: float = 0.0,
+    figures: Figures = DEFAULTS,
     model: str = "fluid",
 ) -> Timeline:
     """When each message of a schedule is under way; see :func:`collalgo.simulate`."""
-    site = Site(topology, order or ())
+    site = Site(topology, order or (), figures)
     job = Job.of(algorithm, collective, site.size, nbytes)
     messages = site.messages(job.schedule, root)
     if model == "fluid":
-        play = Play(messages, job.whole, site.roads, reduction)
+        play = Play(messages, job.whole, site.roads)
         seconds = play.run()
         begin, end = play.begin, play.end
     else:
-        found = rounds(messages, site.roads, reduction)
+        found = rounds(messages, site.roads)
         steps = found.latency + job.whole * found.per_byte
         ends = np.cumsum(steps)
         step = messages.sends.step

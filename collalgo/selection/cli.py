@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from collalgo.collective import COLLECTIVES
-from collalgo.cost.cli import load_machine
+from collalgo.cost.cli import figures_option, load_machine
+from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.options import load_option
 from collalgo.selection.choice import select
@@ -35,6 +36,7 @@ WIDTH = 150
 @click.option("--peers", is_flag=True, help="What the peers would run, and lose.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--plot", "picture", type=click.Path(dir_okay=False), help="Draw times.")
+@figures_option
 @load_option
 def select_command(
     collective: str,
@@ -50,6 +52,7 @@ def select_command(
     peers: bool,
     as_json: bool,
     picture: str | None,
+    figures: str | None,
 ) -> None:
     """Say which algorithm to use, and why: for one size with the prices of all.
 
@@ -65,7 +68,8 @@ def select_command(
     words += tuple(f"{name}={value}" for name, value in given if value is not None)
     sizes = sizes_between(range_ or "8..1G")
     try:
-        where = Prospect(load_machine(topology, words)) if topology else None
+        costs = Figures.read(figures) if figures else DEFAULTS
+        where = Prospect(load_machine(topology, words), costs) if topology else None
         chosen = [
             select(
                 collective,

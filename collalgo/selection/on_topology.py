@@ -7,6 +7,7 @@ from collalgo.algorithms import Algorithm, candidates
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.clusters import Cluster
+from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.rounds import Line
 from collalgo.cost.site import Site
 from collalgo.cost.symmetry import Folded, fold
@@ -32,14 +33,13 @@ class Prospect:
     ----------
     machine
         Where the ranks are to be.
-    reduction
-        Seconds to reduce a byte.
+    figures
+        What messages cost where links do not tell.
     """
 
-    def __init__(self, machine: Topology | Cluster, reduction: float = 0.0):
+    def __init__(self, machine: Topology | Cluster, figures: Figures = DEFAULTS):
         self.machine = machine
-        self.reduction = reduction
-        self.plain = Site(machine)
+        self.plain = Site(machine, (), figures)
         self._bounds: dict[str, Bound | None] = {}
         self._variants: dict[Algorithm, list[Priced]] = {}
 
@@ -121,7 +121,9 @@ class Prospect:
     def bound(self, collective: str) -> Bound | None:
         """How fast a collective can be there, computed once; None if not known."""
         if collective not in self._bounds:
-            self._bounds[collective] = bound_of(collective, self.machine)
+            self._bounds[collective] = bound_of(
+                collective, self.machine, figures=self.plain.figures
+            )
         return self._bounds[collective]
 
     def exactly(self, row: Algorithm) -> list[Priced]:
@@ -166,9 +168,8 @@ class Prospect:
         dims = given.get("dims", ())
         grids = (dims, self.plain.grid) if dims else (self.plain.grid,)
         folded = _folded(whole, self.size, grids)
-        reduction = self.reduction if collective.reduces else 0.0
         for order, site in sites.items():
-            found = site.rounds(folded, reduction=reduction, segments=segments).line
+            found = site.rounds(folded, segments).line
             buffers = collective.buffers(site.size)
             yield order, found._replace(per_byte=found.per_byte * buffers)
 

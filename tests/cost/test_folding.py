@@ -7,6 +7,7 @@ from collalgo import ALGORITHMS, Topology
 from collalgo.algorithms import find
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.clusters import Cluster, ClusterRoads
+from collalgo.cost.figures import Figures
 from collalgo.cost.messages import Messages, all_messages
 from collalgo.cost.roads import Roads, ranks_of
 from collalgo.cost.rounds import rounds
@@ -15,6 +16,8 @@ from collalgo.cost.symmetry import Symmetry, fold
 from collalgo.selection.variants import variants
 
 pytestmark = pytest.mark.parallel
+
+REDUCING = Figures(reduction=1e-10)
 
 
 def in_order(messages):
@@ -25,10 +28,10 @@ def in_order(messages):
     return Messages._make(column[order] for column in messages._replace(share=share))
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 8, 12, 15, 16, 17, 24, 32, 33])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 8, 12, 15, 16, 17, 24, 32])
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_representatives_tell_what_all_ranks_do(collective, size):
-    grids = [(d, size // d) for d in (2, 4, 8) if size % d == 0]
+    grids = [(d, size // d) for d in (2, 8) if size % d == 0]
     for plain in ALGORITHMS:
         if plain.collective != collective or plain.obstacle(size):
             continue
@@ -85,14 +88,15 @@ def test_one_host_stands_for_all(name):
     cluster, size = Cluster.of(topology), len(ranks_of(topology))
     assert cluster is not None
     assert cluster.size == size
-    every, alike = Roads(topology, ranks_of(topology)), ClusterRoads(cluster)
-    site = Site(topology)
+    every = Roads(topology, ranks_of(topology), REDUCING)
+    alike = ClusterRoads(cluster, figures=REDUCING)
+    site = Site(topology, figures=REDUCING)
     for row in ALGORITHMS:
         if row.obstacle(size) is None:
             messages = all_messages(row.schedule, size)
-            expected = rounds(messages, every, 1e-10).line
-            assert rounds(messages, alike, 1e-10).line == pytest.approx(expected)
-            found = site.rounds(site.fold(row.schedule), reduction=1e-10).line
+            expected = rounds(messages, every).line
+            assert rounds(messages, alike).line == pytest.approx(expected)
+            found = site.rounds(site.fold(row.schedule)).line
             assert found == pytest.approx(expected), row.name
 
 
@@ -126,11 +130,11 @@ def test_ranks_in_the_same_order_on_every_host_still_fold():
     [("broadcast", "pipeline"), ("allreduce", "ring"), ("allreduce", "double_tree")],
 )
 def test_a_pipeline_is_priced_by_one_of_its_segments(collective, name, segments):
-    site = Site(Topology.load("dgx1v"))
+    site = Site(Topology.load("dgx1v"), figures=REDUCING)
     one = find(collective, f"{name}(segments=1)", 8)
     all_of_them = find(collective, f"{name}(segments={segments})", 8)
-    found = site.rounds(site.fold(one.schedule), reduction=1e-10, segments=segments)
-    expected = site.rounds(site.fold(all_of_them.schedule), reduction=1e-10)
+    found = site.rounds(site.fold(one.schedule), segments)
+    expected = site.rounds(site.fold(all_of_them.schedule))
     assert found.line == pytest.approx(expected.line)
     assert np.allclose(found.busy, expected.busy)
 

@@ -2,11 +2,9 @@
 
 import pytest
 
-from collalgo import ALGORITHMS, Topology, simulate
-from collalgo.cost.bounds import BOUNDED, bound
+from collalgo import Topology
+from collalgo.cost.bounds import bound
 from collalgo.cost.latencies import telling
-from collalgo.cost.roads import ranks_of
-from collalgo.cost.simulation import MODELS
 
 pytestmark = pytest.mark.parallel
 
@@ -33,26 +31,3 @@ def test_a_barrier_is_bounded_by_latency_alone():
     assert least.bandwidth == float("inf")
     assert least.seconds(0) == pytest.approx(telling(8, 0.6e-6, 0.3e-6))
     assert "to reach every rank" in least.why(0)
-
-
-MACHINES = {
-    "NVSwitch": lambda: Topology.load("dgx_a100"),
-    "hosts": lambda: Topology.load("dgx1v", hosts=2, nics=2),
-    "ring": lambda: Topology.load("torus", dims=(7,), latency=1e-6),
-    "no latency": lambda: Topology.load("torus", dims=(2, 3), latency=0.0),
-}
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_no_schedule_is_faster_than_a_word(name):
-    machine = MACHINES[name]()
-    size = len(ranks_of(machine))
-    for collective in BOUNDED:
-        least = bound(collective, machine).seconds(8)
-        for row in ALGORITHMS:
-            if row.collective == collective and row.obstacle(size) is None:
-                for model in MODELS:
-                    found = simulate(
-                        row.schedule, machine, 8, collective=collective, model=model
-                    )
-                    assert found.seconds >= least * (1 - 1e-9), (row.name, model)

@@ -1,0 +1,82 @@
+"""What messages cost where links do not tell, from a file."""
+
+import pytest
+from click.testing import CliRunner
+
+from collalgo import Topology, TopologyError, select, simulate
+from collalgo.cli import main
+from collalgo.cost.bounds import bound
+from collalgo.cost.figures import DEFAULTS, LATENCY, Figures
+from collalgo.selection.on_topology import Prospect
+from collalgo.topology.model import LinkKind
+from collalgo.topology.paths import PathType
+
+pytestmark = pytest.mark.parallel
+
+MINE = """
+collalgo: figures/1
+latency: {NVL: 2.0e-6, NET: 9.0e-6}
+message: 1.0e-7
+reduction: 1.0e-12
+efficiency: {network: 0.5}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "figures.yaml"
+    path.write_text(MINE)
+    return path
+
+
+def test_a_file_gives_what_it_names_and_leaves_the_rest(mine):
+    figures = Figures.read(mine)
+    assert figures.latency[PathType.NET] == 9e-6
+    assert figures.latency[PathType.PIX] == LATENCY[PathType.PIX]
+    assert figures.message == 1e-7
+    assert figures.efficiency == {LinkKind.NETWORK: 0.5}
+    mine.write_text("collalgo: figures/1")
+    assert Figures.read(mine) == DEFAULTS
+
+
+def test_prices_and_bounds_follow_the_figures(mine):
+    figures = Figures.read(mine)
+    machine = Topology.load("dgx1v", hosts=2, nics=1)
+    ring = simulate("ring", machine, 0, collective="allgather", figures=figures)
+    assert ring.seconds == pytest.approx(15 * 9e-6)
+    usual = simulate("ring", machine, 1 << 30, collective="allgather")
+    slow = simulate("ring", machine, 1 << 30, collective="allgather", figures=figures)
+    assert slow.steps[0] - 9e-6 == pytest.approx(2 * (usual.steps[0] - 2.7e-6))
+    assert bound("barrier", machine, figures=figures).latency >= 9e-6
+    chosen = select("barrier", 0, topology=Prospect(machine, figures))
+    assert chosen.ratio >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("latency: {NVL: 1}", "the first line"),
+        ("collalgo: figures/1\nlatency: 3", "must map names"),
+        ("collalgo: figures/1\nlatency: {NVLINK: 1.0e-6}", "'NVLINK' is none of LOC"),
+        ("collalgo: figures/1\nmessage: -1", "message"),
+        ("collalgo: figures/1\nefficiency: {pcie: 0}", "more than 0"),
+        ("collalgo: figures/1\nefficiency: {pcie: 2}", "pcie"),
+        ("collalgo: figures/1\nalpha: 1", "alpha is no figure"),
+        ("#" * (1 << 16) + "#", "more than 65536 bytes"),
+    ],
+)
+def test_what_is_no_file_of_figures_is_refused(tmp_path, text, what):
+    path = tmp_path / "figures.yaml"
+    path.write_text(text)
+    with pytest.raises(TopologyError, match=what):
+        Figures.read(path)
+
+
+def test_the_commands_read_the_file(mine):
+    words = ["simulate", "barrier", "dissemination", "dgx1v", "--figures", str(mine)]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    assert "on 8 ranks: " in result.output
+    words = ["select", "barrier", "0", "--topology", "dgx1v", "--figures", str(mine)]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
