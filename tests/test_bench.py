@@ -12,13 +12,24 @@ from collalgo.bench.cli import main, sizes, split_names
 from collalgo.bench.compare import compare
 from collalgo.bench.limits import Limit, hand_over
 from collalgo.bench.measuring import Sweep, contestants, measure, sent
-from collalgo.bench.records import INDEPENDENT, Record, as_csv, as_json, of_json, record
-from collalgo.bench.report import summary, tables, winners
+from collalgo.bench.records import (
+    AS_ASKED,
+    INDEPENDENT,
+    Record,
+    as_csv,
+    as_json,
+    of_json,
+    record,
+)
+from collalgo.bench.report import regrets, summary, tables, winners
+from collalgo.bench.tuning import rules_of, text_of
 from rich.console import Console
 
-from collalgo import ALGORITHMS, threads
+from collalgo import ALGORITHMS, select, threads
 from collalgo.algorithms import find
+from collalgo.cli import main as whole
 from collalgo.errors import AlgorithmNotApplicable
+from collalgo.selection.rules import Rules
 from collalgo.sizes import human
 
 
@@ -243,11 +254,62 @@ def test_names_may_have_parameters_with_commas():
 def test_a_sweep_says_who_wins():
     done = bench("sweep", "barrier", "--ranks", "2", "-n", "3")
     names = {row.name for row in ALGORITHMS if row.collective == "barrier"}
-    *_, result = (
-        line.split() for line in done.output.splitlines() if "barrier" in line
+    result = next(
+        line.split() for line in done.output.splitlines() if line.startswith("barrier")
     )
     assert len(names.intersection(result)) >= 2  # the winner and the second
     assert "chosen / best" in done.output
+    assert "of the best in" in done.output
+    assert "predicted times differ" in done.output
+
+
+def cell_of(algorithm, runs, reason=AS_ASKED, size=8, collective="barrier"):
+    cell = Cell(collective, size)
+    seconds = [np.array([time]) for time in runs]
+    return record(cell, 4, seconds, algorithm=algorithm, reason=reason)
+
+
+def test_half_of_the_cycles_say_who_is_best_and_the_others_how_good():
+    found = regrets(
+        [
+            cell_of("lucky", [1.0, 3.0, 1.0, 3.0]),
+            cell_of("steady", [2.0, 2.0, 2.0, 2.0], reason="cheapest"),
+        ]
+    )
+    assert list(found.values()) == [2 / 3]
+    once = regrets([cell_of("a", [1.0]), cell_of("b", [1.5], reason="cheapest")])
+    assert list(once.values()) == [1.5]
+
+
+def test_rules_keep_what_is_about_as_good():
+    rows = [
+        cell_of("a", [1.00], "cheapest", 8, "scan"),
+        cell_of("b", [0.98], AS_ASKED, 8, "scan"),
+        cell_of("a", [3.0], "cheapest", 512, "scan"),
+        cell_of("b", [2.0], AS_ASKED, 512, "scan"),
+        cell_of("a", [4.0], "cheapest", 2048, "scan"),
+        cell_of("b", [4.1], AS_ASKED, 2048, "scan"),
+    ]
+    table = rules_of(rows)
+    assert table == {"scan": [{"ranks": 4, "sizes": {0: "a", 64: "b", 1024: "a"}}]}
+    text = text_of(
+        {"scan": [{"ranks": 4, "sizes": {0: "linear", 64: "pipelined"}}]}, "x"
+    )
+    rules = Rules.of_text(text, "x")
+    assert [rules.choose("scan", 4, n) for n in (8, 64)] == ["linear", "pipelined"]
+
+
+def test_tuning_writes_rules_that_are_followed(tmp_path, monkeypatch):
+    path = tmp_path / "rules.yaml"
+    words = ["tune", str(path), "-R", "2", "-b", "8", "-e", "8", "-n", "3"]
+    done = CliRunner().invoke(whole, words)
+    assert done.exit_code == 0, done.output
+    assert f"COLLALGO_RULES={path}" in "".join(done.output.split("\n"))
+    monkeypatch.setenv("COLLALGO_RULES", str(path))
+    chosen = select("allreduce", 8, size=2)
+    assert chosen.decider == f"the file {path}"
+    assert Rules.read(path).choose("allreduce", 2, 8) == chosen.algorithm
+    assert select("allreduce", 8, size=3).decider == "price"
 
 
 def test_limits_are_those_of_all_ranks_at_once(monkeypatch):

@@ -257,7 +257,7 @@ def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
         (["verify", "nothing", "-c", "reduce"], "there is no algorithm 'nothing'"),
         (["verify", "--all", "-c", "barrier", "-n", "5"], "double_ring: barrier of 5"),
         (["verify", "nowhere.py:f"], "there is no file 'nowhere.py'"),
-        (["select", "allreduce", "8", "-n", "4"], "allreduce of 8 bytes on 4 ranks: "),
+        (["select", "allreduce", "8", "-n", "4"], "allreduce of 8 B on 4 ranks: "),
         (
             ["algorithms"],
             "Each chunk travels around the ring twice: to be summed",
