@@ -18,6 +18,8 @@ NOT_SERIAL = "does not combine in the order of the ranks"
 
 def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
     """Why an algorithm is not to be chosen for so many ranks, or None."""
+    if obstacle := row.obstacle(size):
+        return obstacle
     if reproducible and not row.serial:
         return NOT_SERIAL
     if row.unproved:
@@ -25,7 +27,7 @@ def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
             prove_once(row.schedule, size, row.collective)
         except CollalgoError as error:
             return f"is wrong: {error}"
-    return row.obstacle(size)
+    return None
 
 
 def nobody(collective: str, size: int) -> AlgorithmNotApplicable:

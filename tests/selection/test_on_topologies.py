@@ -111,7 +111,7 @@ def test_a_look_up_finds_what_is_chosen():
 
 
 def test_what_a_user_adds_is_proved_before_it_is_priced():
-    @algorithm("broadcast", "hasty")
+    @algorithm("broadcast", "hasty", obstacle=lambda n: "is shy" if n == 3 else None)
     def hasty(group):
         yield send(group.right, group.whole)
 
@@ -119,5 +119,8 @@ def test_what_a_user_adds_is_proved_before_it_is_priced():
         chosen = select("broadcast", 8, topology=Topology.load("dgx1v"))
         (found,) = [c for c in chosen.candidates if c.algorithm == "hasty"]
         assert found.obstacle.startswith("is wrong: ")
+        chosen = select("broadcast", 8, size=3)
+        (found,) = [c for c in chosen.candidates if c.algorithm == "hasty"]
+        assert found.obstacle == "is shy"
     finally:
         ALGORITHMS[:] = [row for row in ALGORITHMS if row.name != "hasty"]
