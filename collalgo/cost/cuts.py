@@ -166,10 +166,9 @@ class Network:
         """The ranks of a set in few words: whole hosts, or all but one."""
         ranks = [rank for rank in self.ranks if rank in part]
         names = {self.topology.device(rank).host or rank for rank in ranks}
-        whole = [host for host in self.hosts if host & part & self.rank_set]
-        if all(host & self.rank_set <= part for host in whole) and len(names) < len(
-            ranks
-        ):
+        of_hosts = [host & self.rank_set for host in self.hosts]
+        whole = all(host <= part for host in of_hosts if host & part)
+        if whole and len(names) < len(ranks):
             return fold([host for host in self.topology.hosts if host in names])
         if len(ranks) == len(self.ranks) - 1:
             return f"all but {next(rank for rank in self.ranks if rank not in part)}"

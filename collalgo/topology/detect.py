@@ -5,7 +5,6 @@ import re
 import socket
 import subprocess
 from contextlib import suppress
-from itertools import combinations
 from pathlib import Path
 
 from collalgo.errors import TopologyError
@@ -99,8 +98,7 @@ class Sysfs:
                 socket=self._socket(cores),
                 allowed=self._allowed(cores) if self.root == SYSFS else None,
             )
-        for a, b in combinations(self.cpus.values(), 2):
-            self.topology.link(a, b, LinkKind.SMP)
+        self.topology.link_all(self.cpus.values(), LinkKind.SMP)
 
     def _socket(self, cores: str) -> int | None:
         first = re.match(r"\d+", cores)

@@ -1,7 +1,8 @@
 """The graph of a machine or a cluster."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import combinations
 from typing import Any
 
 from collalgo.errors import TopologyError
@@ -132,6 +133,11 @@ class Topology:
             raise TopologyError(f"{self.source}: more than {LARGEST} links")
         self._wired += 1
         self.graph.add_edge(a, b, key=kind, link=new)
+
+    def link_all(self, ids: Iterable[str], kind: LinkKind) -> None:
+        """Link each of some devices to each, by links of unknown bandwidth."""
+        for a, b in combinations(ids, 2):
+            self.link(a, b, kind)
 
     def include(
         self, other: "Topology", rename: "dict[str, str] | None" = None

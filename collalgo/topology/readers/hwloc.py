@@ -4,7 +4,6 @@ NUMA nodes become CPUs; of what is on PCIe, GPUs, NICs and NVSwitches are kept w
 bridges above them. A bridge with a single device below is a port, not a switch.
 """
 
-from itertools import combinations
 from typing import Any
 
 from collalgo.topology.model import Kind, LinkKind, Topology
@@ -89,8 +88,7 @@ class Machine:
             for cpu in self.topology.devices(Kind.CPU)
             if cpu.attributes.get("affinity") not in ("0x0", None)
         ]
-        for a, b in combinations(nodes, 2):
-            self.topology.link(a, b, LinkKind.SMP)
+        self.topology.link_all(nodes, LinkKind.SMP)
 
     # ---- devices
 

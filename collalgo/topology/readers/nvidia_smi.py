@@ -187,9 +187,7 @@ def _tree(found: Table, ids: dict[str, str], topology: Topology) -> None:
                 topology.link(top, cpu, LinkKind.PCIE)
             _switches(found, bridge, top, ids, topology)
         cpus.append(cpu)
-    for i, a in enumerate(cpus):
-        for b in cpus[:i]:
-            topology.link(a, b, LinkKind.SMP)
+    topology.link_all(cpus, LinkKind.SMP)
 
 
 def _switches(

@@ -49,10 +49,7 @@ def _cpus(topology: Topology, ids: dict[str, str], numa: dict[str, int]) -> None
             name = f"host0/cpu{node}"
             cpus[node] = topology.add(name, Kind.CPU, host="host0", numa=node)
         topology.link(id, cpus[node], LinkKind.PCIE)
-    nodes = list(cpus.values())
-    for i, a in enumerate(nodes):
-        for b in nodes[:i]:
-            topology.link(a, b, LinkKind.SMP)
+    topology.link_all(cpus.values(), LinkKind.SMP)
 
 
 def _links(topology: Topology, ids: dict[str, str], tables: dict[str, Table]) -> None:
