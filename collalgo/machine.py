@@ -1,7 +1,7 @@
 """What this machine can do: how many cores we have, and what a step costs on them.
 
-The figures are measured once per machine, in about 50 ms, and kept in a file of the
-user's cache directory; ``collalgo calibrate`` measures them with more patience. The
+The figures are measured once per machine, in a tenth of a second, and kept in a file of
+the user's cache directory; ``collalgo calibrate`` measures them with more patience. The
 file is JSON: ``format``, ``node``, ``processor``, ``trials`` (how many measurements
 each figure is the median of) and ``machine``, the attributes of :class:`Machine`.
 """
@@ -31,13 +31,16 @@ from collalgo.transport import thread
 from collalgo.transport.waiting import SHARING, cores
 
 #: What files say that they are, to be raised when the figures change their meaning.
-FORMAT = "machine/2"
+FORMAT = "machine/3"
 
 #: How many measurements ``collalgo calibrate`` makes.
 TRIALS = 100
 
 #: Bytes of the last level of cache where the system does not say.
 USUAL_CACHE = 32 << 20
+
+#: Bytes of the arrays that are to lie beyond the caches, at most.
+LARGEST = 64 << 20
 
 #: How many tokens at once show what one message more costs.
 TOKENS = 5
@@ -59,6 +62,9 @@ class Machine:
         Work of a core for each byte copied, or combined with another, in seconds.
     cores : int
         How many cores the ranks may use.
+    copy_far, reduce_far : float
+        The work for each byte where the arrays do not fit into the caches; no more
+        than within them unless measured.
     """
 
     latency: float
@@ -67,6 +73,8 @@ class Machine:
     copy: float
     reduce: float
     cores: int
+    copy_far: float = 0.0
+    reduce_far: float = 0.0
 
     def settings(self) -> list[float]:
         """The figures as numbers, for the other ranks of a world."""
@@ -75,8 +83,8 @@ class Machine:
     @classmethod
     def of_settings(cls, numbers: Sequence[float]) -> "Machine":
         """The inverse of :meth:`settings`; numbers beyond it are ignored."""
-        latency, switch, message, copy, reduce, count = numbers[:6]
-        return cls(latency, switch, message, copy, reduce, int(count))
+        latency, switch, message, copy, reduce, count, *far = numbers[:8]
+        return cls(latency, switch, message, copy, reduce, int(count), *far)
 
 
 def this_machine() -> Machine:
@@ -108,7 +116,9 @@ def calibrate(trials: int = TRIALS) -> Machine:
     """
     measured = [asdict(measure()) for _ in range(trials)]
     medians = {name: median(one[name] for one in measured) for name in measured[0]}
-    machine = Machine(**{**medians, "cores": cores()})
+    copy_far, reduce_far = _per_byte(min(last_cache(), LARGEST))
+    beyond = {"copy_far": copy_far, "reduce_far": reduce_far}
+    machine = Machine(**{**medians, **beyond, "cores": cores()})
     known = {
         "format": FORMAT,
         "node": platform.node(),
@@ -150,21 +160,27 @@ def _processor() -> str:
 
 
 def measure() -> Machine:
-    """Measure the figures of this machine."""
+    """Measure the figures of this machine within its caches."""
     latency = _round_trips(1, 2000)
     crowded = _round_trips(TOKENS, 500)
-    nbytes = 1 << 20
-    source = np.ones(nbytes // 4, np.float32)
-    target = np.ones_like(source)
-    add = reduction(source.dtype, "sum")
+    copy, reduce = _per_byte(1 << 20)
     return Machine(
         latency=latency,
         switch=_round_trips(1, 200, same_core=True),
         message=max(crowded - latency, 0.0) / (2 * (TOKENS - 1)),
-        copy=_fastest(lambda: np.copyto(target, source)) / nbytes,
-        reduce=_fastest(lambda: add(target, [source, target])) / nbytes,
+        copy=copy,
+        reduce=reduce,
         cores=cores(),
     )
+
+
+def _per_byte(nbytes: int) -> tuple[float, float]:
+    """Seconds to copy and to combine a byte of arrays of so many."""
+    source = np.ones(nbytes // 4, np.float32)
+    target = np.ones_like(source)
+    add = reduction(source.dtype, "sum")
+    copy = _fastest(lambda: np.copyto(target, source))
+    return copy / nbytes, _fastest(lambda: add(target, [source, target])) / nbytes
 
 
 def _fastest(work: Callable[[], object]) -> float:

@@ -143,6 +143,14 @@ def calibrate_command(show: bool) -> None:
         ("each further message of a rank", human_time(known.message)),
         ("a copy, per core", f"{1e-9 / known.copy:.1f} GB/s"),
         ("a reduction, per core", f"{1e-9 / known.reduce:.1f} GB/s"),
+        (
+            "a copy beyond the caches",
+            f"{1e-9 / max(known.copy_far, known.copy):.1f} GB/s",
+        ),
+        (
+            "a reduction beyond the caches",
+            f"{1e-9 / max(known.reduce_far, known.reduce):.1f} GB/s",
+        ),
         ("cores", str(known.cores)),
     ]
     width = max(len(name) for name, _ in rows)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.machine import Machine
+from collalgo.machine import Machine, last_cache
 from collalgo.replay import Replay
 from collalgo.schedule import Step
 from collalgo.transfers import Reals
@@ -52,6 +52,7 @@ class Price:
         sending = np.outer(machine.copy * posted, GRID)
         sending += machine.message * replay.total(replay.kind == 0)[:, None]
         receiving = np.outer(work, GRID) + machine.message * taken[:, None]
+        self._far = _beyond_caches(replay, posted, share, machine)
         crowded = replay.size > machine.cores
         latency = machine.switch if crowded else machine.latency
         #: The time of the first wave and of each further one, for the sizes of GRID.
@@ -94,8 +95,27 @@ class Price:
     def _in_waves(self, sizes: Reals, waves: Reals | int) -> Reals:
         first = np.interp(sizes / waves, GRID, self.first)
         further = np.interp(sizes / waves, GRID, self.further)
-        times: Reals = first + (waves - 1) * further
+        traffic, extra, cache = self._far
+        held = np.minimum(traffic, 2 * self.size) * sizes
+        outside = np.maximum(1 - cache / np.maximum(held, 1.0), 0.0)
+        times: Reals = first + (waves - 1) * further + extra * sizes * outside
         return times
+
+
+def _beyond_caches(
+    replay: Replay, posted: Reals, share: Reals, machine: Machine
+) -> tuple[float, float, float]:
+    """Bytes that all ranks move, what those of the busiest cost beyond the caches.
+
+    Both for each byte of the buffer; and the bytes that the caches hold.
+    """
+    takes, reduces = (replay.total(replay.kind == kind, share) for kind in (1, 2))
+    extra = max(machine.copy_far - machine.copy, 0.0) * (posted + takes)
+    extra += max(machine.reduce_far - machine.reduce, 0.0) * reduces
+    ranks = np.bincount(replay.rank_of, extra, replay.size)
+    longest = max(ranks.max(initial=0.0), ranks.sum() / machine.cores)
+    traffic = float((posted + takes + reduces).sum())
+    return traffic, float(longest), float(last_cache())
 
 
 def _sends(replay: Replay) -> NDArray[np.bool_]:
