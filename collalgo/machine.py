@@ -65,6 +65,8 @@ class Machine:
     copy_far, reduce_far : float
         The work for each byte where the arrays do not fit into the caches; no more
         than within them unless measured.
+    cache : int
+        Bytes that the caches hold.
     """
 
     latency: float
@@ -75,6 +77,7 @@ class Machine:
     cores: int
     copy_far: float = 0.0
     reduce_far: float = 0.0
+    cache: int = USUAL_CACHE
 
     def settings(self) -> list[float]:
         """The figures as numbers, for the other ranks of a world."""
@@ -83,8 +86,19 @@ class Machine:
     @classmethod
     def of_settings(cls, numbers: Sequence[float]) -> "Machine":
         """The inverse of :meth:`settings`; numbers beyond it are ignored."""
-        latency, switch, message, copy, reduce, count, *far = numbers[:8]
-        return cls(latency, switch, message, copy, reduce, int(count), *far)
+        *work, count, copy_far, reduce_far, cache = numbers[:9]
+        latency, switch, message, copy, reduce = work
+        return cls(
+            latency=latency,
+            switch=switch,
+            message=message,
+            copy=copy,
+            reduce=reduce,
+            cores=int(count),
+            copy_far=copy_far,
+            reduce_far=reduce_far,
+            cache=int(cache),
+        )
 
 
 def this_machine() -> Machine:
@@ -117,7 +131,7 @@ def calibrate(trials: int = TRIALS) -> Machine:
     measured = [asdict(measure()) for _ in range(trials)]
     medians = {name: median(one[name] for one in measured) for name in measured[0]}
     copy_far, reduce_far = _per_byte(min(last_cache(), LARGEST))
-    beyond = {"copy_far": copy_far, "reduce_far": reduce_far}
+    beyond = {"copy_far": copy_far, "reduce_far": reduce_far, "cache": last_cache()}
     machine = Machine(**{**medians, **beyond, "cores": cores()})
     known = {
         "format": FORMAT,

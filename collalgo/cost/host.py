@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.machine import Machine, last_cache
+from collalgo.machine import Machine
 from collalgo.replay import Replay
 from collalgo.schedule import Step
 from collalgo.transfers import Reals
@@ -115,7 +115,7 @@ def _beyond_caches(
     ranks = np.bincount(replay.rank_of, extra, replay.size)
     longest = max(ranks.max(initial=0.0), ranks.sum() / machine.cores)
     traffic = float((posted + takes + reduces).sum())
-    return traffic, float(longest), float(last_cache())
+    return traffic, float(longest), float(machine.cache)
 
 
 def _sends(replay: Replay) -> NDArray[np.bool_]:

@@ -1,6 +1,7 @@
 """The choice follows from the prices of the schedules, and says so."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -83,6 +84,20 @@ def test_between_two_sizes_of_the_grid_a_price_is_a_straight_line():
         in_one_wave("ring", "allreduce", n, 5) for n in (1 << 20, 3 << 19, 1 << 21)
     )
     assert middle == pytest.approx((low + high) / 2)
+
+
+def test_beyond_the_caches_copies_cost_more():
+    near = ONE_CORE_EACH
+    far = replace(near, copy_far=5e-10, reduce_far=8e-10, cache=1 << 20)
+    for nbytes in (1 << 10, 1 << 14, 1 << 24):
+        usual = prices("allreduce", nbytes, 8, near)["ring"]
+        slow = prices("allreduce", nbytes, 8, far)["ring"]
+        if 16 * nbytes <= far.cache:  # in and out of all ranks
+            assert slow == usual
+        else:
+            moved, combined = 21 / 8 * nbytes, 7 / 8 * nbytes
+            most = moved * (5e-10 - 1e-10) + combined * (8e-10 - 2e-10)
+            assert usual < slow <= usual + most * 1.01
 
 
 def test_waves_let_the_ends_of_a_chain_work_at_the_same_time():
