@@ -152,9 +152,9 @@ def as_step(step: object) -> Step:
     """Give the one form of a step: a tuple of transfers, without those left out."""
     if isinstance(step, Transfer):
         return (step,)
-    if step == ():
-        return ()
     if isinstance(step, tuple):
+        if not step:
+            return ()
         transfers = tuple(t for t in step if t is not None)
         if all(isinstance(t, Transfer) for t in transfers):
             return transfers

@@ -1,6 +1,6 @@
 """The page docs/folklore.md: what the prices say of the rules of thumb."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +9,16 @@ from collalgo import Selection, Topology, select
 from collalgo.algorithms import find
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.messages import Messages, all_messages
+from collalgo.cost.rounds import Line
 from collalgo.cost.site import Site
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.pictures import new_figure
 from collalgo.selection.deciders import PEERS
 from collalgo.selection.on_topology import Prospect
 from collalgo.sizes import human, human_time
+
+#: The first cells of rows, with the choice and where it is made.
+Cases = Sequence[tuple[list[str], Selection, Prospect]]
 
 PICTURES = Path(__file__).with_name("pictures")
 
@@ -74,8 +78,9 @@ the network for every GPU of a host.
 
 def page() -> str:
     """The page."""
-    sections = [HEAD, "## By NICs and hosts\n", *_by_nics(), VERDICT]
-    sections += ["## What the peers would run, and lose\n", *_peers()]
+    cases = list(_cases())
+    sections = [HEAD, "## By NICs and hosts\n", *_by_nics(cases), VERDICT]
+    sections += ["## What the peers would run, and lose\n", *_peers(cases)]
     sections += ["## Inside one host\n", *_inside()]
     sections += ["## A ring of 1000 ranks\n", *_thousand()]
     sections += ["## Bytes between hosts\n", *_between_hosts()]
@@ -83,49 +88,46 @@ def page() -> str:
     return "\n".join(sections)
 
 
-def _prospect(hosts: int, nics: int) -> Prospect:
-    return Prospect(Topology.load(SERVER, hosts=hosts, nics=nics))
-
-
 def _times(chosen: Selection, name: str) -> str:
     """How many times as long as the choice an algorithm takes in its best variant."""
-    seconds = [c.seconds for c in chosen.able if c.algorithm.partition("(")[0] == name]
+    seconds = [c.seconds for c in chosen.able if c.row.plain == name]
     return f"{min(seconds) / chosen.seconds:.2f}"
 
 
-def _by_nics() -> Iterator[str]:
+def _cases() -> Iterator[tuple[list[str], Selection, Prospect]]:
+    """The first cells of a row for each number of NICs and hosts and each size."""
+    for nics in (1, 2, 4, 8):
+        for hosts in (2, 4, 16):
+            prospect = Prospect(Topology.load(SERVER, hosts=hosts, nics=nics))
+            for nbytes in SIZES:
+                chosen = select("allreduce", nbytes, topology=prospect)
+                cells = [str(nics), str(hosts), human(nbytes), _choice(chosen)]
+                yield cells, chosen, prospect
+
+
+def _by_nics(cases: Cases) -> Iterator[str]:
     head = " | ".join(FOLK)
     yield f"| NICs | hosts | size | choice | time | bound | ratio | {head} |"
     yield "|---" * (7 + len(FOLK)) + "|"
-    for nics in (1, 2, 4, 8):
-        for hosts in (2, 4, 16):
-            prospect = _prospect(hosts, nics)
-            for nbytes in SIZES:
-                chosen = select("allreduce", nbytes, topology=prospect)
-                least = human_time(chosen.bound_seconds or 0.0)
-                cells = [str(nics), str(hosts), human(nbytes), _choice(chosen)]
-                cells += [human_time(chosen.seconds), least, f"{chosen.ratio:.2f}"]
-                cells += [_times(chosen, name) for name in FOLK]
-                yield f"| {' | '.join(cells)} |"
+    for first, chosen, _ in cases:
+        least = human_time(chosen.bound_seconds or 0.0)
+        cells = [*first, human_time(chosen.seconds), least, f"{chosen.ratio:.2f}"]
+        cells += [_times(chosen, name) for name in FOLK]
+        yield f"| {' | '.join(cells)} |"
     yield "\nThe columns on the right give the times of others over that of the choice."
 
 
 def _choice(chosen: Selection) -> str:
     """The choice without the order of its ranks."""
-    return chosen.candidates[0].words.partition(",  ranks")[0].partition(", ranks")[0]
+    return chosen.candidates[0].words.partition(", ranks")[0]
 
 
-def _peers() -> Iterator[str]:
+def _peers(cases: Cases) -> Iterator[str]:
     yield f"| NICs | hosts | size | choice | {' | '.join(PEERS)} |"
     yield "|---" * (4 + len(PEERS)) + "|"
-    for nics in (1, 2, 4, 8):
-        for hosts in (2, 4, 16):
-            prospect = _prospect(hosts, nics)
-            for nbytes in SIZES:
-                chosen = select("allreduce", nbytes, topology=prospect)
-                cells = [str(nics), str(hosts), human(nbytes), _choice(chosen)]
-                cells += [_lost(chosen, name, prospect) for name in PEERS]
-                yield f"| {' | '.join(cells)} |"
+    for first, chosen, prospect in cases:
+        cells = [*first, *(_lost(chosen, name, prospect) for name in PEERS)]
+        yield f"| {' | '.join(cells)} |"
     yield (
         "\nEach cell names what the peer would run, and how many times as long as the "
         "choice that takes here. Of NCCL the model decides between ring and tree; the "
@@ -138,8 +140,7 @@ def _lost(chosen: Selection, name: str, prospect: Prospect) -> str:
         other = select("allreduce", chosen.nbytes, topology=prospect, policy=name)
     except AlgorithmNotApplicable:
         return "-"
-    plain = other.algorithm.partition("(")[0]
-    return f"{plain} {other.seconds / chosen.seconds:.2f}"
+    return f"{other.row.plain} {other.seconds / chosen.seconds:.2f}"
 
 
 def _inside() -> Iterator[str]:
@@ -156,28 +157,33 @@ def _inside() -> Iterator[str]:
     yield ""
 
 
-def _thousand() -> Iterator[str]:
-    """A flat ring on 125 servers, beside a torus of the same ranks."""
+def _thousand_lines() -> dict[str, Line]:
+    """The prices of a ring, a torus and BCube of 1000 ranks."""
     site = Site(Cluster.load(SERVER, hosts=125, nics=8))
-    names = ("ring", "torus_2d(dims=(8, 125))", "bcube(dims=(8, 125))")
     lines = {}
-    for name in names:
+    for name in ("ring", "torus_2d(dims=(8, 125))", "bcube(dims=(8, 125))"):
         row = find("allreduce", name, site.size)
         dims = dict(row.parameters).get("dims", ())
         lines[name] = site.rounds(site.fold(row.schedule, dims)).line
-    ring = lines["ring"]
+    return lines
+
+
+def _thousand() -> Iterator[str]:
+    """A flat ring on 125 servers, beside a torus of the same ranks."""
+    lines = _thousand_lines()
+    ring, torus, bcube = lines.values()
     half = ring.latency / ring.per_byte
     yield (
         f"On 125 servers with 8 NICs a flat ring of 1000 ranks takes 1998 steps, "
         f"{human_time(ring.latency)} before any byte has moved: all but the bytes of "
         f"{human(half)}, so below that size it is bound by latency. The torus takes "
-        f"{human_time(lines[names[1]].latency)}, with direct exchanges "
-        f"{human_time(lines[names[2]].latency)}.\n"
+        f"{human_time(torus.latency)}, with direct exchanges "
+        f"{human_time(bcube.latency)}.\n"
     )
     yield "| size | ring | of it latency | torus_2d | bcube |"
     yield "|---|---|---|---|---|"
     for nbytes in (KIB, MIB, 64 * MIB, GIB):
-        times = [lines[name].seconds(nbytes) for name in names]
+        times = [line.seconds(nbytes) for line in lines.values()]
         part = ring.latency / times[0]
         cells = [human(nbytes), human_time(times[0]), f"{part:.0%}"]
         yield f"| {' | '.join([*cells, *map(human_time, times[1:])])} |"
@@ -186,14 +192,10 @@ def _thousand() -> Iterator[str]:
 
 def draw_thousand(path: Path) -> None:
     """Draw the ring of a thousand ranks, the torus and what the latency alone takes."""
-    site = Site(Cluster.load(SERVER, hosts=125, nics=8))
     sizes = 2.0 ** np.arange(3, 33)
     figure = new_figure(8, 5)
     axes = figure.subplots()
-    for name in ("ring", "torus_2d(dims=(8, 125))", "bcube(dims=(8, 125))"):
-        row = find("allreduce", name, site.size)
-        dims = dict(row.parameters).get("dims", ())
-        line = site.rounds(site.fold(row.schedule, dims)).line
+    for name, line in _thousand_lines().items():
         axes.loglog(sizes, line.seconds(sizes) * 1e6, label=name)
         axes.axhline(line.latency * 1e6, color="gray", linewidth=0.5, linestyle="--")
     axes.set_xlabel("bytes")

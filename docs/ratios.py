@@ -59,8 +59,7 @@ def _table(collective: str, nbytes: int, prospects: list[Prospect]) -> Iterator[
         chosen = select(collective, nbytes, topology=prospect)
         least = chosen.bound_seconds or 0.0
         for candidate in chosen.able:
-            plain = candidate.algorithm.partition("(")[0]
-            row = best.setdefault(plain, [None] * len(prospects))
+            row = best.setdefault(candidate.row.plain, [None] * len(prospects))
             ratio = candidate.seconds / least
             row[i] = min(row[i] or ratio, ratio)
     yield f"| algorithm | {' | '.join(MACHINES)} |"

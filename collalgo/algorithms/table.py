@@ -52,6 +52,11 @@ class Algorithm(NamedTuple):
     unproved: bool = False
 
     @property
+    def plain(self) -> str:
+        """The name without parameters."""
+        return self.name.partition("(")[0]
+
+    @property
     def story(self) -> str:
         """The algorithm in one sentence."""
         return (inspect.getdoc(self.function) or "").partition("\n")[0]

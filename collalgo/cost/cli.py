@@ -1,4 +1,4 @@
-"""The commands ``collalgo bound`` and ``collalgo simulate``."""
+"""The commands ``collalgo bound``, ``simulate`` and ``calibrate``."""
 
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,18 @@ size_option = click.option(
 root_option = click.option("--root", default=0, help="The rank of the root.")
 
 
+def _read_figures(_context: object, _parameter: object, path: str | None) -> Figures:
+    """The figures of a file, or those by default."""
+    try:
+        return Figures.read(path) if path else DEFAULTS
+    except CollalgoError as error:
+        raise click.ClickException(str(error)) from error
+
+
 figures_option = click.option(
     "--figures",
     type=click.Path(exists=True, dir_okay=False),
+    callback=_read_figures,
     help="A file of what messages cost where links do not tell.",
 )
 
@@ -72,7 +81,7 @@ def simulate_command(
     order: str | None,
     model: str,
     picture: Path | None,
-    figures: str | None,
+    figures: Figures,
 ) -> None:
     """Say what a schedule costs on a topology, and which link is in its way.
 
@@ -81,7 +90,7 @@ def simulate_command(
     try:
         machine = load_machine(what, parameters)
         how: dict[str, Any] = {"collective": collective, "root": root, "model": model}
-        how["figures"] = Figures.read(figures) if figures else DEFAULTS
+        how["figures"] = figures
         if isinstance(machine, Topology):
             how["order"] = ORDERS[order](machine) if order else None
             if picture:

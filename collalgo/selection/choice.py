@@ -96,7 +96,7 @@ def select(
         market.basis,
         found,
         decision.decider if decision else "price",
-        find_bound=partial(market.bound, collective),
+        partial(market.bound, collective),
     )
 
 
@@ -140,8 +140,7 @@ def _asked_for(
     names = decision.algorithm
     names = (names,) if isinstance(names, str) else names
     for candidate in found:
-        plain = candidate.row.name.partition("(")[0]
-        if plain in names and candidate.obstacle is None:
+        if candidate.row.plain in names and candidate.obstacle is None:
             return candidate
     row = find(collective, names[0], market.size)
     if reproducible and not row.serial:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.cli import figures_option, load_machine
-from collalgo.cost.figures import DEFAULTS, Figures
+from collalgo.cost.figures import Figures
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.options import load_option
 from collalgo.selection.choice import select
@@ -52,7 +52,7 @@ def select_command(
     peers: bool,
     as_json: bool,
     picture: str | None,
-    figures: str | None,
+    figures: Figures,
 ) -> None:
     """Say which algorithm to use, and why: for one size with the prices of all.
 
@@ -68,8 +68,7 @@ def select_command(
     words += tuple(f"{name}={value}" for name, value in given if value is not None)
     sizes = sizes_between(range_ or "8..1G")
     try:
-        costs = Figures.read(figures) if figures else DEFAULTS
-        where = Prospect(load_machine(topology, words), costs) if topology else None
+        where = Prospect(load_machine(topology, words), figures) if topology else None
         chosen = [
             select(
                 collective,
@@ -149,5 +148,4 @@ def _lost(other: Selection | None, chosen: Selection) -> str:
     if other is None:
         return "-"
     times = other.seconds / chosen.seconds if chosen.seconds else 1.0
-    plain = other.algorithm.partition("(")[0]
-    return f"{plain} x{times:.2f}"
+    return f"{other.row.plain} x{times:.2f}"

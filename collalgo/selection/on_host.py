@@ -8,7 +8,7 @@ from collalgo.collective import COLLECTIVES
 from collalgo.cost.host import Price
 from collalgo.machine import Machine
 from collalgo.schedule import ScheduleFunction, trace
-from collalgo.selection.prices import Choices, Priced
+from collalgo.selection.prices import Choices, Priced, sifted
 from collalgo.selection.selection import nobody, obstacle_to
 from collalgo.transfers import Reals
 
@@ -53,16 +53,13 @@ class Host(NamedTuple):
         self, collective: str, reproducible: bool = False
     ) -> tuple[list[Priced], dict[Algorithm, str]]:
         """The candidates that can run with their prices, and why the others cannot."""
-        able: list[Priced] = []
-        unable: dict[Algorithm, str] = {}
-        for row in candidates(collective):
+
+        def obstacle(row: Algorithm) -> str | None:
             if row.levels:
-                unable[row] = "for several hosts, and the ranks are on one"
-            elif obstacle := obstacle_to(row, self.size, reproducible):
-                unable[row] = obstacle
-            else:
-                able += self.exactly(row)
-        return able, unable
+                return "for several hosts, and the ranks are on one"
+            return obstacle_to(row, self.size, reproducible)
+
+        return sifted(candidates(collective), obstacle, self.exactly)
 
     def exactly(self, row: Algorithm) -> list[Priced]:
         """An algorithm as it stands, with its price."""

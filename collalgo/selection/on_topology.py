@@ -1,7 +1,7 @@
 """Candidates for ranks on a topology: all algorithms, in several orders of ranks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.collective import COLLECTIVES
@@ -12,7 +12,7 @@ from collalgo.cost.rounds import Line
 from collalgo.cost.site import Site
 from collalgo.cost.symmetry import Folded, fold
 from collalgo.selection.policies.nccl import World
-from collalgo.selection.prices import Choices, Priced
+from collalgo.selection.prices import Choices, Priced, sifted
 from collalgo.selection.selection import nobody, obstacle_to
 from collalgo.selection.variants import cycles_of, variants
 from collalgo.topology.model import Kind, Topology
@@ -94,14 +94,8 @@ class Prospect:
         self, collective: str, reproducible: bool = False
     ) -> tuple[list[Priced], dict[Algorithm, str]]:
         """The candidates that can run with their prices, and why the others cannot."""
-        able: list[Priced] = []
-        unable: dict[Algorithm, str] = {}
-        for row in candidates(collective):
-            if obstacle := obstacle_to(row, self.size, reproducible):
-                unable[row] = obstacle
-            else:
-                able += self.variants(row)
-        return able, unable
+        obstacle = partial(obstacle_to, size=self.size, reproducible=reproducible)
+        return sifted(candidates(collective), obstacle, self.variants)
 
     def variants(self, row: Algorithm) -> list[Priced]:
         """An algorithm in all variants and orders that make sense, with their prices.

@@ -1,7 +1,7 @@
 """The prices of candidates over all sizes, and from which size on each is cheapest."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -34,6 +34,22 @@ class Priced(NamedTuple):
     row: Algorithm
     price: Curve
     order: str = ""
+
+
+def sifted(
+    rows: Iterable[Algorithm],
+    obstacle: Callable[[Algorithm], str | None],
+    price: Callable[[Algorithm], list[Priced]],
+) -> tuple[list[Priced], dict[Algorithm, str]]:
+    """The rows that can run with their prices, and why the others cannot."""
+    able: list[Priced] = []
+    unable: dict[Algorithm, str] = {}
+    for row in rows:
+        if why := obstacle(row):
+            unable[row] = why
+        else:
+            able += price(row)
+    return able, unable
 
 
 class Break(NamedTuple):

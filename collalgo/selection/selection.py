@@ -80,10 +80,6 @@ class Candidate(NamedTuple):
         return shortened(self.row.name) + along
 
 
-def _no_bound() -> Bound | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Selection:
     """Which algorithm to use, and what speaks for it.
@@ -110,10 +106,8 @@ class Selection:
     nbytes: int
     basis: str
     candidates: tuple[Candidate, ...]
-    decider: str = "price"
-    find_bound: Callable[[], Bound | None] = field(
-        default=_no_bound, repr=False, compare=False
-    )
+    decider: str
+    find_bound: Callable[[], Bound | None] = field(repr=False, compare=False)
 
     @property
     def row(self) -> Algorithm:
