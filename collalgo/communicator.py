@@ -29,15 +29,20 @@ class Communicator(Calls):
     ----------
     rank, size : int
         Which of how many ranks this is.
+    hosts : tuple of int
+        The number of the host of each rank.
     """
 
     def __init__(self, connection: Connection, timeout: float | None = None):
         transport = connection.transport
         self._connection = connection
-        self._programs = Programs(transport.rank, transport.size, connection.machine)
+        self._programs = Programs(
+            transport.rank, transport.size, connection.machine, connection.hosts
+        )
         self._remedies = Remedies(connection)
-        self._heap = Heap(transport)
+        self._heap = Heap(connection.shared)
         self._groups: dict[tuple[int, ...], int] = {}
+        self.hosts = connection.hosts
         weakref.finalize(self, connection.release)
         super().__init__(
             transport,
@@ -151,7 +156,7 @@ class Communicator(Calls):
         number = self._groups[members] = self._groups.get(members, 0) + 1
         name = f"{'-'.join(map(str, members))}#{number}"
         connection = self._connection.origin.meet(
-            name, members.index(self.rank), len(members)
+            name, members.index(self.rank), members
         )
         connection.machine = self._programs.machine
         return Communicator(connection, self.timeout)

@@ -3,8 +3,9 @@
 import math
 import os
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+from collalgo._kernels.composite import Composite
 from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.machine import Machine
 
@@ -18,23 +19,62 @@ JOIN_TIMEOUT = 60.0
 class Origin(Protocol):
     """How a communicator came up, and how its groups can."""
 
-    def meet(self, name: str, rank: int, size: int) -> "Connection": ...
+    def meet(self, name: str, rank: int, members: Sequence[int]) -> "Connection":
+        """My end of the new world of some ranks, that all of them call by one name."""
+
+
+class Seat(Protocol):
+    """The place of a rank in a world on several hosts."""
+
+    def verdict(self, failure: dict[str, Any]) -> dict[str, Any]:
+        """What all ranks agree has failed, of which some knows this."""
+
+    def leave(self, farewell: str) -> None:
+        """Tell the ranks on other hosts that this one has left, and why."""
 
 
 class Connection:
-    """An end of a world with all that is to be released with it."""
+    """An end of a world with all that is to be released with it.
+
+    Attributes
+    ----------
+    transport : SharedMemory or Composite
+        The end.
+    origin : Origin
+        How groups of its ranks can come up.
+    machine : Machine or None
+        The figures that all ranks of the world have agreed upon.
+    hosts : tuple of int
+        The number of the host of each rank.
+    """
 
     def __init__(
         self,
-        transport: SharedMemory,
+        transport: SharedMemory | Composite,
         origin: Origin,
         machine: Machine | None = None,
         descriptors: Sequence[int] = (),
+        hosts: Sequence[int] = (),
+        seat: Seat | None = None,
     ):
         self.transport = transport
         self.origin = origin
         self.machine = machine
         self.descriptors = list(descriptors)
+        self.hosts = tuple(hosts) or (0,) * transport.size
+        self._seat = seat
+
+    @property
+    def shared(self) -> SharedMemory:
+        """The part of the end that the ranks of this host share."""
+        transport = self.transport
+        return transport if isinstance(transport, SharedMemory) else transport.shared
+
+    def failure(self) -> dict[str, Any]:
+        """What has broken the world, as all its ranks tell it."""
+        failure = self.shared.failure()
+        assert failure is not None
+        return failure if self._seat is None else self._seat.verdict(failure)
 
     def release(self) -> None:
         """Tell the others, unmap the memory and close the descriptors."""
@@ -45,6 +85,10 @@ class Connection:
         self._leave(reason, failed=True)
 
     def _leave(self, farewell: str, *, failed: bool) -> None:
+        if self._seat is not None and not (
+            self.transport.closed or self.transport.forked
+        ):
+            self._seat.leave(farewell)
         self.transport.close(farewell, failed)
         while self.descriptors:
             os.close(self.descriptors.pop())

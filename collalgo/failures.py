@@ -1,8 +1,7 @@
-"""Turn what a transport knows of a failure into an error that says who and what."""
+"""Turn what is known of a failure into an error that says who and what."""
 
 from typing import Any
 
-from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import (
     CollalgoError,
@@ -16,23 +15,19 @@ from collalgo.reduction import DTYPES, OPS
 COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
 
 
-def error_of(transport: SharedMemory) -> CollalgoError:
-    """The error for the failure that has broken the world of a transport."""
-    failure = transport.failure()
-    assert failure is not None
+def error_of(rank: int, failure: dict[str, Any]) -> CollalgoError:
+    """The error that a rank raises for a failure of its world."""
     about: dict[str, Any] = {
-        "rank": transport.rank,
+        "rank": rank,
         "sequence": failure["sequence"],
         "collective": _collective(failure["mine"]),
     }
     if failure["kind"] == "mismatch":
         return MismatchError(_mismatch(failure), **about, missing=(failure["culprit"],))
     if failure["kind"] == "peer":
-        return PeerFailed(
-            _peer(transport, failure), **about, missing=(failure["culprit"],)
-        )
+        return PeerFailed(_peer(failure), **about, missing=(failure["culprit"],))
     return CollectiveTimeout(
-        _timeout(transport, failure), **about, missing=failure["missing"]
+        _timeout(failure), **about, missing=tuple(failure["missing"])
     )
 
 
@@ -82,16 +77,17 @@ def _value(what: str, value: Any) -> str:
     return f"{value} elements" if what == "count" else f"{what} {value!r}"
 
 
-def _peer(transport: SharedMemory, failure: dict[str, Any]) -> str:
+def _peer(failure: dict[str, Any]) -> str:
     culprit = failure["culprit"]
-    why = transport.farewell(culprit) or "its process ended"
+    why = failure["farewell"] or "its process ended"
+    last = _last_call(failure, culprit)
     return (
         f"{_collective(failure['mine'])} #{failure['sequence']}: rank {culprit} is "
-        f"gone: {why}; its last call was {_last_call(transport, culprit)}"
+        f"gone: {why}" + (f"; its last call was {last}" if last else "")
     )
 
 
-def _timeout(transport: SharedMemory, failure: dict[str, Any]) -> str:
+def _timeout(failure: dict[str, Any]) -> str:
     missing = failure["missing"]
     gave_up = (
         f"{_call(failure['mine'])}: rank {failure['rank']} waited "
@@ -100,13 +96,18 @@ def _timeout(transport: SharedMemory, failure: dict[str, Any]) -> str:
     if not missing:
         return gave_up + "the others, which are all in the call; pass a longer timeout"
     ranks = ", ".join(
-        f"rank {rank}, whose last call was {_last_call(transport, rank)}"
+        f"rank {rank}, whose last call {'was ' + last if last else 'is not known'}"
         for rank in missing[:4]
+        for last in [_last_call(failure, rank)]
     )
     more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
     return f"{gave_up}{ranks}{more}; make the call there too, or pass a longer timeout"
 
 
-def _last_call(transport: SharedMemory, rank: int) -> str:
-    call = transport.last_call(rank)
+def _last_call(failure: dict[str, Any], rank: int) -> str:
+    """What a rank called last, in words; nothing if nobody knows."""
+    calls = failure["last_calls"]
+    if str(rank) not in calls:
+        return ""
+    call = calls[str(rank)]
     return "none at all" if call is None else _call(call)

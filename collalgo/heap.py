@@ -36,9 +36,9 @@ def mapped(size: int, descriptor: int = -1) -> Segment:
 class Heap:
     """First fit among the free runs; what is given back is joined to its neighbours."""
 
-    def __init__(self, transport: SharedMemory):
-        self._transport = transport  # which lets go of the segment when it is closed
-        self._free = [(0, transport.segment.heap_bytes)]
+    def __init__(self, shared: SharedMemory):
+        self._shared = shared  # which lets go of the segment when it is closed
+        self._free = [(0, shared.segment.heap_bytes)]
         self._lock = Lock()
 
     def take(self, nbytes: int) -> Block | None:
@@ -51,15 +51,15 @@ class Heap:
                     break
             else:
                 return None
-        segment = self._transport.segment
-        block = Block(segment, self._transport.rank, start, nbytes)
+        segment = self._shared.segment
+        block = Block(segment, self._shared.rank, start, nbytes)
         weakref.finalize(
             block, self._give, segment, start, start + wanted
         ).atexit = False
         return block
 
     def _give(self, segment: Segment, start: int, stop: int) -> None:
-        give_back(segment, self._transport.rank, start, stop - start)
+        give_back(segment, self._shared.rank, start, stop - start)
         with self._lock:
             insort(self._free, (start, stop))
             joined: list[tuple[int, int]] = []

@@ -60,6 +60,8 @@ class Walk:
         What of the whole buffer the caller's input and output hold.
     waves
         How the plan is to be cut into waves.
+    hosts
+        The host of each rank, if they are on several.
     """
 
     def __init__(
@@ -70,8 +72,10 @@ class Walk:
         source: Region,
         target: Region,
         waves: Waves = ONE_WAVE,
+        hosts: Sequence[int] = (),
     ):
         self.layout = layout
+        self.hosts = hosts
         self.waves = waves
         self.rank = rank
         self.size = size
@@ -115,7 +119,7 @@ class Walk:
             yield from self.layout.cut(span, self.waves.parts)
 
     def _posts(self, step: Step) -> list[Message]:
-        """What leaves in a step; the same bytes for several peers are posted once."""
+        """What leaves in a step; the same bytes for several of my host are one post."""
         readers: dict[tuple[int, tuple[Piece, ...]], list[int]] = defaultdict(list)
         for (peer, lane), transfers in self._by_channel(step, sending=True):
             pieces = [
@@ -124,8 +128,14 @@ class Walk:
                 for part, buffer in self.written.cut(span)
             ]
             if message := self._message(pieces, transfers):
-                readers[lane, message].append(self._channel(peer, lane))
+                channel = self._channel(peer, lane)
+                key = lane if self._is_near(peer) else -1 - channel
+                readers[key, message].append(channel)
         return [Message(pieces, tuple(to)) for (_, pieces), to in readers.items()]
+
+    def _is_near(self, peer: int) -> bool:
+        """Whether a rank is on my host."""
+        return not self.hosts or self.hosts[peer] == self.hosts[self.rank]
 
     def _receives(self, step: Step) -> list[Message]:
         """What comes in a step; what is reduced into the same bytes comes together."""

@@ -71,10 +71,17 @@ class Chosen(NamedTuple):
 class Programs:
     """The programs of one rank of a communicator, each made at its first call."""
 
-    def __init__(self, rank: int, size: int, machine: Machine | None):
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        machine: Machine | None,
+        hosts: Sequence[int] = (),
+    ):
         self.rank = rank
         self.size = size
         self.machine = machine
+        self.hosts = hosts if len(set(hosts)) > 1 else ()
         self._remembered: dict[Call, Program] = {}
 
     def get(self, *fields: Any) -> Program:
@@ -118,7 +125,9 @@ class Programs:
         fetched = swap and self.size <= machine.cores
         # Waves keep in the caches what is read again; of this hardly anything is.
         waves = Waves() if swap else self._waves(call, layout, chosen)
-        walk = Walk(layout, self.rank, self.size, *self._ends(call, layout), waves)
+        walk = Walk(
+            layout, self.rank, self.size, *self._ends(call, layout), waves, self.hosts
+        )
         plan = walk.lower(steps, _averaging(call.collective, op))
         compared = (
             list(COLLECTIVES).index(call.collective),

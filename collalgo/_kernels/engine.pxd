@@ -62,7 +62,7 @@ cdef class Program:
     cdef const void **inputs
     cdef const int64_t *lendable
     cdef PyThreadState *thread  # this one, while it does not have the GIL
-    cdef bint brief, reads, apart, lending, fetched, streamed
+    cdef bint brief, reads, apart, fetched, streamed
     cdef object states
     cdef call_record record
     cdef char *base[3]

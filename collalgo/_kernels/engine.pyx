@@ -169,7 +169,6 @@ cdef class Program:
         cdef int64_t step
         cdef int status = transport.enter(&self.record, timeout)
         self.wave = 0
-        self.lending = False
         while status == GO_ON and self.wave < self.waves:
             for step in range(self.steps_end):
                 status = self.run_step(transport, &self.steps[step])
@@ -178,17 +177,17 @@ cdef class Program:
             if status == GO_ON:
                 self.finish()
             self.wave += 1
-        if status == GO_ON and self.lending:
+        if status == GO_ON:
             status = self.settle(transport)
         if status == GO_ON:
             transport.leave()
         return status
 
     cdef int settle(self, Transport transport) noexcept nogil:
-        """Wait until nobody reads what I have lent."""
+        """Wait until nobody needs me any more to read what I have sent."""
         cdef int64_t idle = 0
         cdef int status = GO_ON
-        while status == GO_ON and transport.is_lent():
+        while status == GO_ON and transport.is_needed():
             status = self.pause(transport, &idle)
         if idle:
             transport.resume(idle)
@@ -289,7 +288,6 @@ cdef class Program:
             self.fetched,
         ):
             return False
-        self.lending = True
         self.advance(m, nbytes)
         return True
 

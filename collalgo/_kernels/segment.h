@@ -32,7 +32,11 @@
 
 
 enum { RANK_ABSENT, RANK_ACTIVE, RANK_CLOSED, RANK_FAILED };
-enum { FAILURE_NONE, FAILURE_MISMATCH, FAILURE_PEER, FAILURE_TIMEOUT };
+/* What is found on another host is told there, and only noted here. */
+enum {
+    FAILURE_NONE, FAILURE_MISMATCH, FAILURE_PEER, FAILURE_TIMEOUT, FAILURE_ELSEWHERE
+};
+/* Its ranks are those of the world, of which some may be on other hosts. */
 typedef struct {
     uint32_t claimed, kind;
     int64_t rank, culprit, sequence, missing_ranks;

@@ -17,7 +17,6 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define NAP_NANOSECONDS 10000000 /* nobody rings for a death or a timeout */
 #define NOT_YET UINT64_MAX       /* the number of a message that is still to be sent */
 
 /* ---- rings */
@@ -297,7 +296,7 @@ static int endpoint_pause(endpoint *e, int64_t *idle) {
         arm(e);
         return GO_ON;
     }
-    struct timespec nap = {0, NAP_NANOSECONDS};
+    struct timespec nap = {0, e->nap};
     syscall(SYS_futex, &e->me->bell, FUTEX_WAIT, e->bell_seen, &nap, NULL, 0);
     STORE(&e->me->asleep, 0);
     *idle = e->spins + e->yields; /* from now on, sleep first */

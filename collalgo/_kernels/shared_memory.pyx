@@ -8,9 +8,10 @@ what happened.
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from collalgo._kernels.transport cimport (
-    CLOSED, FORKED, Transport, call_record
+    CLOSED, FORKED, LANE_LIMIT, Transport, call_record
 )
 
 
@@ -39,6 +40,7 @@ cdef extern from "shared_memory.h" nogil:
     enum: FAILURE_MISMATCH
     enum: FAILURE_PEER
     enum: FAILURE_TIMEOUT
+    enum: FAILURE_ELSEWHERE
     enum: RANK_CLOSED
     enum: RANK_FAILED
     enum: CALLS
@@ -58,25 +60,22 @@ cdef extern from "shared_memory.h" nogil:
         uint64_t entered, completed
         call_record calls[CALLS]
         char farewell[1]
-    ctypedef struct pollfd:
-        int fd
-    ctypedef struct endpoint:
-        pollfd *processes
-        int32_t generation
-        int64_t sequence
     int32_t fork_generation
     void count_fork()
     int64_t segment_bytes(int64_t size)
     world_header *world(const endpoint *e)
     rank_header *header(const endpoint *e, int64_t rank)
     endpoint *endpoint_new(
-        char *base, int64_t heap_bytes, int64_t rank, int64_t size, int64_t spins,
-        int64_t yields
+        char *base, int64_t heap_bytes, int64_t rank, int64_t size, int64_t posts
     )
     void endpoint_free(endpoint *e)
     void endpoint_leave(endpoint *e, uint32_t status, const char *farewell)
     int endpoint_enter(endpoint *e, const call_record *call, double timeout)
     void endpoint_exit(endpoint *e)
+    int report(
+        endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence,
+        const call_record *theirs
+    )
     void endpoint_begin_step(endpoint *e, int64_t posts, int brief)
     char *endpoint_reserve(
         endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
@@ -106,7 +105,8 @@ cdef extern from "shared_memory.h" nogil:
 pthread_atfork(NULL, NULL, count_fork)
 
 FAILURES = {
-    FAILURE_MISMATCH: "mismatch", FAILURE_PEER: "peer", FAILURE_TIMEOUT: "timeout"
+    FAILURE_MISMATCH: "mismatch", FAILURE_PEER: "peer", FAILURE_TIMEOUT: "timeout",
+    FAILURE_ELSEWHERE: "elsewhere",
 }
 
 
@@ -115,6 +115,7 @@ RANKS = 4096
 
 cdef enum:
     PATIENCE = 100  # pauses, of about 3 microseconds: as long as a short call takes
+    NAP = 200000    # nanoseconds: engines must be asked whether anything has come
 
 
 def segment_size(int64_t size, int64_t heap_bytes):
@@ -134,12 +135,6 @@ cdef class Segment:
     fd : int
         The memory file.
     """
-    cdef char *base
-    cdef int64_t nbytes, size
-    cdef readonly int64_t heap_bytes
-    cdef int32_t generation
-    cdef bint private
-
     def __init__(self, int64_t size, int64_t heap_bytes=0, int fd=-1):
         cdef int flags = MAP_SHARED | MAP_NORESERVE
         if not 1 <= size <= RANKS:
@@ -212,26 +207,34 @@ cdef class SharedMemory(Transport):
         Which of how many ranks this is.
     spins, yields : int
         How often to look again, and then to yield, before going to sleep.
+    members : sequence of int
+        The number of each rank in its world, which may have ranks on other hosts.
+    world_size : int
+        How many ranks the world has.
     """
-    cdef object __weakref__
-    cdef readonly Segment segment
-    cdef endpoint *end
-    cdef int32_t generation
 
     def __init__(
-        self, Segment segment, int64_t rank, int64_t size, int64_t spins, int64_t yields
+        self, Segment segment, int64_t rank, int64_t size, int64_t spins,
+        int64_t yields, members=(), int64_t world_size=0
     ):
         self.rank = rank
         self.size = size
+        self.members = tuple(members) or tuple(range(size))
         self.generation = segment.generation
         self.segment = segment
         # The ranks of a private segment are threads: they wait for each other's GIL.
         self.patience = 0 if segment.private else min(spins, PATIENCE)
         self.end = endpoint_new(
-            segment.base, segment.heap_bytes, rank, size, spins, yields
+            segment.base, segment.heap_bytes, rank, size,
+            LANE_LIMIT * max(size, world_size),
         )
         if self.end == NULL:
             raise MemoryError
+        self.end.spins, self.end.yields = spins, yields
+        if world_size > size:
+            self.end.nap = NAP
+        for place, member in enumerate(self.members):
+            self.end.names[place] = member
 
     def __dealloc__(self):
         endpoint_free(self.end)
@@ -287,23 +290,47 @@ cdef class SharedMemory(Transport):
         """How many calls this rank has made."""
         return self.open().sequence
 
-    def last_call(self, int64_t rank):
-        """What a rank called last, or None."""
-        cdef rank_header *peer = header(self.open(), rank)
-        if peer.entered == 0:
-            return None
-        return as_dict(&peer.calls[peer.entered % CALLS])
+    @property
+    def completed(self):
+        """How many calls this rank has brought to their end."""
+        return header(self.open(), self.rank).completed
 
-    def farewell(self, int64_t rank):
+    def entered(self, int64_t place):
+        """How many calls a rank of this host has begun."""
+        return header(self.open(), place).entered
+
+    def call(self, int64_t place, int64_t sequence=-1):
+        """What a rank called last or, if it still knows, as its call of that number."""
+        cdef rank_header *peer = header(self.open(), place)
+        if sequence < 0:
+            sequence = peer.entered
+        cdef call_record *record = &peer.calls[sequence % CALLS]
+        return as_dict(record) if sequence and record.sequence == sequence else None
+
+    def farewell(self, int64_t place):
         """Why a rank has left, as it said itself, or an empty string."""
-        return (<bytes><char *>header(self.open(), rank).farewell).decode(errors="replace")
+        cdef bytes text = <char *>header(self.open(), place).farewell
+        return text.decode(errors="replace")
+
+    def break_off(self):
+        """Let all calls on this host fail: something has happened on another."""
+        cdef call_record nothing
+        memset(&nothing, 0, sizeof(nothing))
+        report(self.open(), FAILURE_ELSEWHERE, -1, self.end.sequence, &nothing)
 
     def failure(self):
-        """What has broken this world: a dict, or None."""
+        """What has broken this world: a dict, or None.
+
+        Its ranks are those of the world. Of those it is about it has what they called
+        last, and their farewell, if they are on this host.
+        """
         cdef world_failure *failure = &world(self.open()).failure
         if failure.kind == FAILURE_NONE:
             return None
         named = min(failure.missing_ranks, MISSING)
+        missing = [failure.missing[i] for i in range(named)]
+        about = [rank for rank in {failure.culprit, *missing} if rank in self.members]
+        places = {rank: self.members.index(rank) for rank in about}
         return {
             "kind": FAILURES[failure.kind],
             "rank": failure.rank,
@@ -312,8 +339,27 @@ cdef class SharedMemory(Transport):
             "waited": failure.waited,
             "mine": as_dict(&failure.mine),
             "theirs": as_dict(&failure.theirs),
-            "missing": tuple(failure.missing[i] for i in range(named)),
+            "missing": missing,
+            "last_calls": {str(rank): self.call(places[rank]) for rank in about},
+            "farewell": next(
+                (self.farewell(places[rank]) for rank in about
+                 if rank == failure.culprit), "",
+            ),
         }
+
+    cdef const call_record *called(self) noexcept nogil:
+        """The call that this rank is in."""
+        return &header(self.end, self.rank).calls[self.end.sequence % CALLS]
+
+    cdef void accuse(
+        self, bint of_mismatch, int64_t culprit, int64_t sequence,
+        const call_record *theirs
+    ) noexcept nogil:
+        """Break the world because of a rank on another host."""
+        report(
+            self.end, FAILURE_MISMATCH if of_mismatch else FAILURE_PEER, culprit,
+            sequence, theirs,
+        )
 
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil:
         if self.end == NULL:
@@ -345,7 +391,7 @@ cdef class SharedMemory(Transport):
     ) noexcept nogil:
         return endpoint_lend(self.end, post, channels, readers, data, nbytes, fetch)
 
-    cdef bint is_lent(self) noexcept nogil:
+    cdef bint is_needed(self) noexcept nogil:
         return endpoint_is_lent(self.end)
 
     cdef const char *peek(

@@ -17,4 +17,7 @@ typedef struct {
     char algorithm[NAME_BYTES];
 } call_record;
 
+/* A rank's end of the memory of its host: endpoint.h tells what it is. */
+typedef struct endpoint endpoint;
+
 #endif

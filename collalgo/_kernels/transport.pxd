@@ -34,7 +34,7 @@ cdef class Transport:
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
         int64_t nbytes, bint fetch
     ) noexcept nogil
-    cdef bint is_lent(self) noexcept nogil
+    cdef bint is_needed(self) noexcept nogil
     cdef const char *peek(
         self, int64_t channel, int64_t *nbytes, int64_t *remote
     ) noexcept nogil

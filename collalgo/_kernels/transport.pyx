@@ -51,8 +51,8 @@ cdef class Transport:
         """
         return False
 
-    cdef bint is_lent(self) noexcept nogil:
-        """Whether somebody may still read what was lent."""
+    cdef bint is_needed(self) noexcept nogil:
+        """Whether somebody may still read what was lent, or has yet to be sent it."""
         return False
 
     cdef const char *peek(

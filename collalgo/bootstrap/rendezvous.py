@@ -13,9 +13,12 @@ import selectors
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
+from collalgo._kernels.shared_memory import Segment, SharedMemory
 from collalgo.connection import JOIN_TIMEOUT, Connection
 from collalgo.errors import BootstrapError
 from collalgo.heap import mapped
@@ -39,25 +42,53 @@ class HostOrigin:
         self.job = job
 
     def meet(
-        self, name: str, rank: int, size: int, timeout: float = JOIN_TIMEOUT
+        self,
+        name: str,
+        rank: int,
+        members: Sequence[int],
+        timeout: float = JOIN_TIMEOUT,
     ) -> Connection:
         """Meet the others that call with the same name: my end of a new world."""
         job = f"{self.job}/{name}" if name else self.job
-        address = "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
-        deadline = time.monotonic() + timeout
-        if rank == 0:
-            descriptor, processes = _host(address, size, deadline)
-        else:
-            descriptor, processes = _join(address, rank, size, deadline)
-        try:
-            segment = mapped(size, descriptor)
-        finally:
-            os.close(descriptor)
-        machine = Machine.of_settings(segment.settings()) if size > 1 else None
-        transport = shm.attach(segment, rank, size, machine.cores if machine else None)
-        transport.allow_fetching(processes)
-        watched = shm.watch(transport, processes)
-        return Connection(transport, HostOrigin(job), machine, watched)
+        room = enter(job, rank, len(members), timeout)
+        transport = shm.attach(room.segment, rank, len(members), room.cores)
+        return Connection(
+            transport, HostOrigin(job), room.machine, room.watch(transport)
+        )
+
+
+class Room(NamedTuple):
+    """The memory that some processes of one host share, and who they are."""
+
+    segment: Segment
+    processes: list[int]
+    machine: Machine | None
+
+    @property
+    def cores(self) -> int | None:
+        """How many cores the processes have together, if somebody has counted them."""
+        return self.machine.cores if self.machine else None
+
+    def watch(self, transport: SharedMemory) -> list[int]:
+        """Let a rank see to the others: the descriptors to be closed at the end."""
+        transport.allow_fetching(self.processes)
+        return shm.watch(transport, self.processes)
+
+
+def enter(job: str, rank: int, size: int, timeout: float = JOIN_TIMEOUT) -> Room:
+    """Meet the other processes of this host that come to the same job."""
+    address = "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
+    deadline = time.monotonic() + timeout
+    if rank == 0:
+        descriptor, processes = _host(address, size, deadline)
+    else:
+        descriptor, processes = _join(address, rank, size, deadline)
+    try:
+        segment = mapped(size, descriptor)
+    finally:
+        os.close(descriptor)
+    machine = Machine.of_settings(segment.settings()) if size > 1 else None
+    return Room(segment, processes, machine)
 
 
 def _host(address: str, size: int, deadline: float) -> tuple[int, list[int]]:

@@ -1,5 +1,6 @@
 """The rendezvous of the threads of one process."""
 
+from collections.abc import Sequence
 from threading import Lock
 from weakref import WeakSet
 
@@ -16,10 +17,10 @@ class ThreadOrigin:
         self._waiting: dict[str, list[SharedMemory | None]] = {}
         self._handed_out: WeakSet[SharedMemory] = WeakSet()
 
-    def meet(self, name: str, rank: int, size: int) -> Connection:
+    def meet(self, name: str, rank: int, members: Sequence[int]) -> Connection:
         """My end of the world that all who call with the same name share."""
         with self._lock:
-            ends = self._waiting.setdefault(name, list(thread.world(size)))
+            ends = self._waiting.setdefault(name, list(thread.world(len(members))))
             transport, ends[rank] = ends[rank], None
             if not any(ends):
                 del self._waiting[name]
@@ -41,5 +42,5 @@ class _Nested:
         self._hall = hall
         self._name = name
 
-    def meet(self, name: str, rank: int, size: int) -> Connection:
-        return self._hall.meet(f"{self._name}/{name}", rank, size)
+    def meet(self, name: str, rank: int, members: Sequence[int]) -> Connection:
+        return self._hall.meet(f"{self._name}/{name}", rank, members)

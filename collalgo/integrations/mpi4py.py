@@ -1,15 +1,27 @@
-"""Communicators of mpi4py: the ranks meet over MPI, and then use shared memory."""
+"""Communicators of mpi4py: their ranks meet over MPI.
 
+Ranks of one host then use shared memory alone; between hosts MPI stays the engine.
+"""
+
+import atexit
+import hashlib
 import os
 import secrets
 from pathlib import Path
 from typing import Any
 
+from collalgo.bootstrap.cluster import ClusterOrigin, Job
+from collalgo.bootstrap.interfaces import addresses
+from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.rendezvous import HostOrigin
+from collalgo.bootstrap.store.client import Client
+from collalgo.bootstrap.store.server import Server
 from collalgo.communicator import Communicator
+from collalgo.connection import JOIN_TIMEOUT, Connection
 from collalgo.errors import BootstrapError
+from collalgo.transport import mpi
 
-#: Bytes of what tells one host, and one job on it, from another.
+#: Bytes of what only the ranks of a communicator share.
 TOKEN = 32
 
 _keyval: int | None = None
@@ -33,10 +45,6 @@ def communicator(comm: Any) -> Communicator:
     It is made at the first call, and kept with the communicator of mpi4py until that
     is freed.
 
-    Raises
-    ------
-    BootstrapError
-        If the ranks are on several hosts.
     """
     from mpi4py import MPI
 
@@ -56,27 +64,66 @@ def _forget(_comm: Any, _keyval: int, kept: Communicator) -> None:
 
 
 def _meet(comm: Any) -> Communicator:
-    rank, size = comm.Get_rank(), comm.Get_size()
+    """Find out who is on which host, and meet there or on all of them."""
     private = comm.Dup()
+    tokens = private.allgather(_host_token(private))
+    names = list(dict.fromkeys(tokens))
+    hosts = tuple(names.index(token) for token in tokens)
+    if len(names) > 1:
+        return Communicator(_across_hosts(private, hosts, tokens))
     try:
-        hosts = bytearray(TOKEN * size)
-        private.Allgather(bytearray(_host_token()), hosts)
-        different = {bytes(hosts[i : i + TOKEN]) for i in range(0, len(hosts), TOKEN)}
-        if len(different) > 1:
-            raise BootstrapError(
-                f"the {size} ranks of this communicator are on {len(different)} hosts; "
-                "this version connects the ranks of one host",
-                rank=rank,
-            )
-        job = bytearray(secrets.token_bytes(TOKEN))
-        private.Bcast(job, root=0)
+        job = private.bcast(secrets.token_hex(TOKEN))
     finally:
         private.Free()
-    return Communicator(HostOrigin(job.hex()).meet("", rank, size))
+    everyone = range(comm.Get_size())
+    return Communicator(HostOrigin(job).meet("", comm.Get_rank(), everyone))
 
 
-def _host_token() -> bytes:
-    """The same on all processes of one host that can reach each other."""
+def _across_hosts(comm: Any, hosts: tuple[int, ...], tokens: list[str]) -> Connection:
+    """Meet over a store of rank 0, of which MPI tells the address and the secret."""
+    rank = comm.Get_rank()
+    server, invitation = None, None
+    if rank == 0:
+        secret = secrets.token_bytes(TOKEN)
+        server = Server(secret)
+        one_machine = len({token.partition(" ")[0] for token in tokens}) == 1
+        invitation = (addresses(loopback=one_machine), server.port, secret.hex())
+    where, port, secret_ = comm.bcast(invitation)
+    membership = Membership(rank)
+    secret = bytes.fromhex(secret_)
+    store = Client(where, port, secret, JOIN_TIMEOUT, membership.lost)
+    atexit.register(_end, store, server)
+    membership.begin(store)
+    job = Job(
+        hashlib.sha256(secret).hexdigest(),
+        rank,
+        hosts,
+        membership,
+        mpi.wire(comm),
+        tuple(range(comm.Get_size())),
+        mpi.worlds(comm),
+    )
+    everyone = range(comm.Get_size())
+    return ClusterOrigin(job, everyone).meet("", rank, everyone)
+
+
+def _end(store: Client, server: Server | None) -> None:
+    store.close()
+    if server is not None:
+        server.close()
+
+
+def _host_token(comm: Any) -> str:
+    """The same on all processes of one host that can reach each other.
+
+    The machine and its network come first, then what MPI takes for a host, and what
+    ``COLLALGO_HOST`` says: either may make several of one machine.
+    """
+    from mpi4py import MPI
+
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     network = os.stat("/proc/self/ns/net").st_ino
-    return f"{boot[:20]}{network:012x}".encode()[:TOKEN].ljust(TOKEN)
+    near = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    first = near.bcast(comm.Get_rank())
+    near.Free()
+    return f"{boot}/{network} {first}/{os.environ.get('COLLALGO_HOST', '')}"

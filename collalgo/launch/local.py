@@ -157,7 +157,10 @@ def _run_rank(
     size: int,
     timeout: float | None,
 ) -> Result:
-    with Communicator(origin.meet("", rank, size), timeout) as comm, belonging(comm):
+    with (
+        Communicator(origin.meet("", rank, range(size)), timeout) as comm,
+        belonging(comm),
+    ):
         try:
             return fn(comm)
         except BaseException as error:

@@ -5,6 +5,7 @@ rank ends, however it ends.
 """
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 
 from collalgo._kernels.shared_memory import (
@@ -24,9 +25,21 @@ def create(size: int) -> int:
     return descriptor
 
 
-def attach(segment: Segment, rank: int, size: int, cores: int | None) -> SharedMemory:
-    """One rank's end of a world whose ranks have so many cores together."""
-    return SharedMemory(segment, rank, size, *patience(size, cores))
+def attach(
+    segment: Segment,
+    rank: int,
+    size: int,
+    cores: int | None,
+    members: Sequence[int] = (),
+    world_size: int = 0,
+) -> SharedMemory:
+    """One rank's end of the memory of a host whose ranks have so many cores together.
+
+    Of a world on several hosts ``members`` are the ranks of this one.
+    """
+    return SharedMemory(
+        segment, rank, size, *patience(size, cores), members, world_size
+    )
 
 
 def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:

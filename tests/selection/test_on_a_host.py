@@ -187,7 +187,7 @@ def test_a_communicator_chooses_what_selection_says():
     def comm_last_call(comm):
         from collalgo.failures import _call
 
-        return _call(comm._connection.transport.last_call(comm.rank))
+        return _call(comm._connection.shared.call(comm.rank))
 
     threads(on_each_rank, 3)
 

@@ -1,0 +1,191 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Transport between the ranks of several hosts: shared memory inside, a wire between.
+
+A channel to a rank of this host goes through the memory of the host, any other over the
+wire. Waiting, deadlines and failures are those of the shared memory, so that all ranks
+of a host stop together.
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from collalgo._kernels.network cimport Network
+from collalgo._kernels.shared_memory cimport SharedMemory
+from collalgo._kernels.transport cimport (
+    LANE_LIMIT, SIGNALS, STOP, Transport, call_record
+)
+
+cdef enum:
+    ELSEWHERE = -1  # the local channel of a rank on another host
+    HERE = -1       # what has no number of completed calls
+
+
+cdef class Composite(Transport):
+    """One rank's end of a world on several hosts.
+
+    Parameters
+    ----------
+    shared : SharedMemory
+        Its end of the memory of its host.
+    network : Network
+        Its channels to the other hosts.
+    size : int
+        How many ranks the world has.
+    """
+    cdef readonly SharedMemory shared
+    cdef Network network
+    cdef int64_t *local       # for each channel, that of the shared memory
+    cdef int64_t *translated  # room for the readers of a post
+    cdef int64_t *completed   # the calls of each rank elsewhere that has left, or HERE
+
+    def __init__(self, SharedMemory shared, Network network, int64_t size):
+        cdef int64_t lane, place
+        self.shared = shared
+        self.network = network
+        self.size = size
+        self.rank = shared.members[shared.rank]
+        self.patience = shared.patience
+        self.local = <int64_t *>calloc(LANE_LIMIT * size, sizeof(int64_t))
+        self.translated = <int64_t *>calloc(LANE_LIMIT * size, sizeof(int64_t))
+        self.completed = <int64_t *>calloc(size, sizeof(int64_t))
+        if self.local == NULL or self.translated == NULL or self.completed == NULL:
+            raise MemoryError
+        memset(self.local, ELSEWHERE, LANE_LIMIT * size * sizeof(int64_t))
+        memset(self.completed, HERE, size * sizeof(int64_t))
+        for lane in range(LANE_LIMIT):
+            for place, member in enumerate(shared.members):
+                self.local[lane * size + member] = lane * shared.size + place
+
+    def __dealloc__(self):
+        free(self.local)
+        free(self.translated)
+        free(self.completed)
+
+    @property
+    def closed(self):
+        return self.shared.closed
+
+    @property
+    def forked(self):
+        """Whether this is the child of a process that was forked after opening."""
+        return self.shared.forked
+
+    def leave_behind(self, int64_t rank, int64_t completed):
+        """A rank on another host has left after so many calls."""
+        self.completed[rank] = completed
+
+    def close(self, str farewell="its communicator was closed", bint failed=False):
+        """Leave the world and tell the ranks of this host why."""
+        if self.shared.closed:
+            return
+        self.shared.close(farewell, failed)
+        if not self.busy and not self.shared.forked:
+            self.network.give_up()
+
+    cdef int enter(self, const call_record *call, double timeout) noexcept nogil:
+        return self.shared.enter(call, timeout)
+
+    cdef void leave(self) noexcept nogil:
+        self.shared.leave()
+
+    cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
+        self.shared.begin_step(posts, brief)
+
+    cdef const int64_t *inside(
+        self, const int64_t *channels, int64_t readers
+    ) noexcept nogil:
+        """The channels of the shared memory for those of a post."""
+        cdef int64_t i
+        for i in range(readers):
+            self.translated[i] = self.local[channels[i]]
+        return self.translated
+
+    cdef char *reserve(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
+        int64_t *room
+    ) noexcept nogil:
+        if self.local[channels[0]] == ELSEWHERE:
+            return self.network.reserve(channels[0], left, room)
+        return self.shared.reserve(
+            post, self.inside(channels, readers), readers, left, room
+        )
+
+    cdef void commit(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes
+    ) noexcept nogil:
+        if self.local[channels[0]] == ELSEWHERE:
+            self.network.commit(channels[0], nbytes, self.shared.called())
+        else:
+            self.shared.commit(post, self.inside(channels, readers), readers, nbytes)
+
+    cdef bint lend(
+        self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
+        int64_t nbytes, bint fetch
+    ) noexcept nogil:
+        if self.local[channels[0]] == ELSEWHERE:
+            return False
+        return self.shared.lend(
+            post, self.inside(channels, readers), readers, data, nbytes, fetch
+        )
+
+    cdef bint is_needed(self) noexcept nogil:
+        return self.shared.is_needed() or self.network.is_needed()
+
+    cdef const char *peek(
+        self, int64_t channel, int64_t *nbytes, int64_t *remote
+    ) noexcept nogil:
+        cdef const call_record *theirs
+        cdef const call_record *mine
+        cdef const char *data
+        if self.local[channel] != ELSEWHERE:
+            return self.shared.peek(self.local[channel], nbytes, remote)
+        data = self.network.peek(channel, nbytes, &theirs)
+        remote[0] = False
+        if data != NULL:
+            mine = self.shared.called()
+            if theirs.fingerprint != mine.fingerprint:
+                # The calls part where the letter comes from, or where I am if that
+                # is earlier.
+                self.shared.accuse(
+                    True, channel % self.size, min(theirs.sequence, mine.sequence),
+                    theirs,
+                )
+                return NULL
+        return data
+
+    cdef int fetch(
+        self, int64_t channel, char *target, const char *data, int64_t nbytes
+    ) noexcept nogil:
+        return self.shared.fetch(self.local[channel], target, data, nbytes)
+
+    cdef void release(self, int64_t channel) noexcept nogil:
+        if self.local[channel] == ELSEWHERE:
+            self.network.release(channel)
+        else:
+            self.shared.release(self.local[channel])
+
+    cdef int pause(self, int64_t *idle) noexcept nogil:
+        cdef int status = self.shared.pause(idle)
+        cdef int64_t sequence, rank
+        self.network.is_needed()  # an engine sends only while it is asked
+        if self.network.lost >= 0:
+            self.accuse(self.network.lost)
+            return STOP
+        if status == SIGNALS:
+            sequence = self.shared.called().sequence
+            for rank in range(self.size):
+                if 0 <= self.completed[rank] < sequence:
+                    self.accuse(rank)
+                    return STOP
+        return status
+
+    cdef void accuse(self, int64_t rank) noexcept nogil:
+        """Break the world because a rank elsewhere is gone."""
+        cdef call_record nothing
+        memset(&nothing, 0, sizeof(nothing))
+        self.shared.accuse(False, rank, self.shared.called().sequence, &nothing)
+
+    cdef void resume(self, int64_t idle) noexcept nogil:
+        self.shared.resume(idle)

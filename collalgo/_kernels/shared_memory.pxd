@@ -1,0 +1,40 @@
+from libc.stdint cimport int32_t, int64_t
+
+from collalgo._kernels.transport cimport Transport, call_record
+
+
+cdef extern from "<poll.h>" nogil:
+    ctypedef struct pollfd "struct pollfd":
+        int fd
+
+
+cdef extern from "transport.h" nogil:
+    ctypedef struct endpoint:  # of which only shared_memory.pyx knows more
+        pollfd *processes
+        int32_t generation
+        int64_t sequence
+        int64_t *names
+        int64_t spins, yields, nap
+
+
+cdef class Segment:
+    cdef char *base
+    cdef int64_t nbytes, size
+    cdef readonly int64_t heap_bytes
+    cdef int32_t generation
+    cdef bint private
+
+
+cdef class SharedMemory(Transport):
+    cdef object __weakref__
+    cdef readonly Segment segment
+    cdef readonly tuple members
+    cdef endpoint *end
+    cdef int32_t generation
+
+    cdef endpoint *open(self) except NULL
+    cdef const call_record *called(self) noexcept nogil
+    cdef void accuse(
+        self, bint of_mismatch, int64_t culprit, int64_t sequence,
+        const call_record *theirs
+    ) noexcept nogil

@@ -1,0 +1,19 @@
+from libc.stdint cimport int64_t
+
+
+cdef enum:
+    ARRIVED = 0
+    UNDER_WAY = 1
+    LOST = 2
+
+
+cdef class Wire:
+    cdef int send(
+        self, int64_t peer, int64_t tag, const char *data, int64_t nbytes, bint matched,
+        int64_t *request
+    ) noexcept nogil
+    cdef int receive(
+        self, int64_t peer, int64_t tag, char *data, int64_t nbytes, int64_t *request
+    ) noexcept nogil
+    cdef int test(self, int64_t *request, int64_t *nbytes) noexcept nogil
+    cdef void cancel(self, int64_t *request) noexcept nogil

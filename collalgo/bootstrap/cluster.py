@@ -1,0 +1,141 @@
+"""The rendezvous of the processes of several hosts, over the store of their job."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from collalgo._kernels.composite import Composite
+from collalgo._kernels.network import Network
+from collalgo._kernels.transport import LANES
+from collalgo._kernels.wire import Wire
+from collalgo.bootstrap.membership import Membership
+from collalgo.bootstrap.rendezvous import HostOrigin, enter
+from collalgo.bootstrap.store.client import StoreError
+from collalgo.connection import JOIN_TIMEOUT, Connection
+from collalgo.errors import BootstrapError
+from collalgo.machine import Machine, this_machine
+from collalgo.transport import shm
+
+
+@dataclass
+class Job:
+    """The processes of a job on several hosts.
+
+    Attributes
+    ----------
+    name : str
+        What only these processes share.
+    rank : int
+        Which of them this is.
+    hosts : tuple of int
+        The number of the host of each.
+    membership : Membership
+        What this process knows of the others.
+    wire : Wire
+        Its end of the engine between hosts.
+    addresses : tuple of int
+        What the engine calls each process.
+    worlds : int
+        So many worlds can be told apart by the tags of the engine.
+    """
+
+    name: str
+    rank: int
+    hosts: tuple[int, ...]
+    membership: Membership
+    wire: Wire
+    addresses: tuple[int, ...]
+    worlds: int
+
+
+class ClusterOrigin:
+    """Some processes of a job, which may be on several hosts.
+
+    Parameters
+    ----------
+    job
+        The job.
+    ranks
+        Of the processes, in the job.
+    path
+        The name of their world.
+    """
+
+    def __init__(self, job: Job, ranks: Sequence[int], path: str = ""):
+        self._job = job
+        self._ranks = tuple(ranks)
+        self._path = path
+
+    def meet(
+        self,
+        name: str,
+        rank: int,
+        members: Sequence[int],
+        timeout: float = JOIN_TIMEOUT,
+    ) -> Connection:
+        """Meet the others that call with the same name: my end of a new world."""
+        job = self._job
+        path = f"{self._path}/{name}"
+        ranks = tuple(self._ranks[member] for member in members)
+        hosts = tuple(job.hosts[each] for each in ranks)
+        if len(set(hosts)) == 1:
+            origin = HostOrigin(f"{job.name}@{hosts[0]}")
+            return origin.meet(path, rank, members, timeout)
+        deadline = time.monotonic() + timeout
+        here = [i for i, host in enumerate(hosts) if host == hosts[rank]]
+        place, local = here.index(rank), f"{job.name}@{hosts[rank]}/{path}"
+        room = enter(local, place, len(here), timeout)
+        number, machine = self._assemble(path, rank, len(ranks), deadline)
+        shared = shm.attach(
+            room.segment, place, len(here), room.cores, here, len(ranks)
+        )
+        addresses = [job.addresses[each] for each in ranks]
+        tag = number % job.worlds * LANES
+        transport = Composite(shared, Network(job.wire, addresses, tag), len(ranks))
+        return Connection(
+            transport,
+            ClusterOrigin(job, ranks, path),
+            machine,
+            room.watch(shared),
+            hosts,
+            job.membership.sit(path, transport, ranks),
+        )
+
+    def _assemble(
+        self, path: str, rank: int, size: int, deadline: float
+    ) -> tuple[int, Machine]:
+        """Wait until all are there: the number of the world, and rank 0's figures."""
+        store = self._job.membership.store
+        store.set(f"here/{path}/{rank}", b"")
+        if rank:
+            try:
+                found = store.get(f"world/{path}", _left(deadline))
+            except StoreError as error:
+                raise BootstrapError(
+                    f"rank {rank} waited in vain for rank 0 and all others to join "
+                    f"({error})",
+                    rank=rank,
+                ) from None
+            number, *settings = json.loads(found)
+            return number, Machine.of_settings(settings)
+        for other in range(size):
+            try:
+                store.get(f"here/{path}/{other}", _left(deadline))
+            except StoreError:
+                come = {key.rpartition("/")[2] for key in store.keys(f"here/{path}/")}
+                missing = tuple(r for r in range(size) if str(r) not in come)
+                raise BootstrapError(
+                    f"rank 0 waited in vain for ranks {list(missing)} of {size} to "
+                    "join; see whether they were started",
+                    rank=0,
+                    missing=missing,
+                ) from None
+        machine, number = this_machine(), store.add("worlds", 1)
+        world = json.dumps([number, *machine.settings()]).encode()
+        store.set(f"world/{path}", world)
+        return number, machine
+
+
+def _left(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 0.01)

@@ -1,0 +1,257 @@
+"""The embedded store: a thread of one process that keeps the keys of a job."""
+
+import asyncio
+import logging
+import socket
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
+
+from collalgo.bootstrap.store.session import (
+    CLAIM_BYTES,
+    HEAD,
+    Distrust,
+    Session,
+)
+
+_LOG = logging.getLogger("collalgo")
+
+#: Seconds that a visitor has to prove that it belongs to the job.
+PROOF_SECONDS = 5.0
+
+#: Visitors that have not proved it yet, at most.
+VISITORS = 256
+
+#: Bytes that may wait for a client that does not read, before it is given up.
+BACKLOG = 256 << 20
+
+#: Seconds until a host that does not answer any more is given up: keys that it has
+#: leased are deleted then. The kernel asks, so it does not matter what a process does.
+SILENCE = 3
+
+
+def keep_alive(connection: socket.socket) -> None:
+    """Let the kernel find out when the other host is gone."""
+    options = (
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, SILENCE - 1),
+        (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE * 1000),
+    )
+    for level, option, value in options:
+        connection.setsockopt(level, option, value)
+
+
+class _Guest:
+    """A client that has proved that it belongs to the job."""
+
+    def __init__(self, session: Session, writer: asyncio.StreamWriter):
+        self.session = session
+        self.writer = writer
+        self.prefixes: list[bytes] = []
+        self.leases: set[bytes] = set()
+
+    def send(self, *fields: bytes) -> None:
+        if self.writer.is_closing():
+            return
+        self.writer.write(self.session.frame(fields))
+        if self.writer.transport.get_write_buffer_size() > BACKLOG:
+            self.writer.transport.abort()  # it does not read what it has asked for
+
+
+class Server:
+    """A store on a port of its own.
+
+    Parameters
+    ----------
+    secret
+        What clients must know.
+    host, port
+        Where to listen; by default on all interfaces, on a port that is free.
+    """
+
+    def __init__(self, secret: bytes, host: str = "", port: int = 0):
+        self._secret = secret
+        self._values: dict[bytes, bytes] = {}
+        self._waiting: dict[bytes, list[tuple[_Guest, bytes]]] = defaultdict(list)
+        self._guests: set[_Guest] = set()
+        self._holder: dict[bytes, _Guest] = {}
+        self._visitors = 0
+        self._refused: set[str] = set()
+        self._listener = socket.create_server((host, port), backlog=1024)
+        self.port: int = self._listener.getsockname()[1]
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._run, name="collalgo store", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Say what is still to be said, and end."""
+        if not self._loop.is_closed():
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._end.set)
+            self._thread.join(5)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._end = asyncio.Event()
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_server(self._welcome, sock=self._listener)
+        await self._end.wait()
+        server.close()
+        for guest in list(self._guests):
+            with suppress(OSError, asyncio.TimeoutError):
+                await asyncio.wait_for(guest.writer.drain(), 1)
+            guest.writer.close()
+        visits = asyncio.all_tasks() - {asyncio.current_task()}
+        for visit in visits:
+            visit.cancel()
+        await asyncio.gather(*visits, return_exceptions=True)
+
+    # ---- visitors
+
+    async def _welcome(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Let a visitor prove itself, then serve it until it goes."""
+        address = str((writer.get_extra_info("peername") or ["?"])[0])
+        try:
+            self._visitors += 1
+            try:
+                proving = self._prove(reader, writer)
+                session = await asyncio.wait_for(proving, PROOF_SECONDS)
+            finally:
+                self._visitors -= 1
+            await self._attend(reader, _Guest(session, writer))
+        except (Distrust, asyncio.TimeoutError) as reason:
+            if address not in self._refused:
+                self._refused.add(address)
+                why = str(reason) or f"it said too little in {PROOF_SECONDS:g} s"
+                _LOG.warning("a visitor from %s was refused: %s", address, why)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # gone, or the store is
+        finally:
+            writer.transport.abort()
+
+    async def _prove(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Session:
+        if self._visitors > VISITORS:
+            raise Distrust(f"{VISITORS} others have yet to prove themselves")
+        keep_alive(writer.get_extra_info("socket"))
+        session = Session(self._secret, is_store=True)
+        writer.write(session.hello())
+        writer.write(session.welcome(await reader.readexactly(CLAIM_BYTES)))
+        return session
+
+    async def _attend(self, reader: asyncio.StreamReader, guest: _Guest) -> None:
+        """Serve a client, and delete what it has leased when it goes."""
+        self._guests.add(guest)
+        try:
+            while True:
+                head = await reader.readexactly(HEAD.size)
+                content = await reader.readexactly(guest.session.length(head))
+                self._obey(guest, guest.session.fields(head, content))
+        finally:
+            self._guests.discard(guest)
+            for key in sorted(guest.leases):
+                if self._holder.get(key) is guest:
+                    self._put(key, None)
+
+    # ---- what clients ask for
+
+    def _obey(self, guest: _Guest, fields: list[bytes]) -> None:
+        commands: dict[bytes, Callable[..., None]] = {
+            b"set": self._set,
+            b"get": self._get,
+            b"forget": self._forget,
+            b"add": self._add,
+            b"compare_set": self._compare_set,
+            b"delete": self._delete,
+            b"keys": self._keys,
+            b"watch": self._watch,
+        }
+        try:
+            number, name, *rest = fields
+            commands[name](guest, number, *rest)
+        except (KeyError, TypeError, ValueError):
+            raise Distrust(f"it asked for {fields[1:2]!r:.80}, which is none") from None
+
+    def _put(
+        self, key: bytes, value: bytes | None, holder: _Guest | None = None
+    ) -> None:
+        """Change a key and tell those who watch it or wait for it."""
+        if value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = value
+        if (before := self._holder.pop(key, None)) is not None:
+            before.leases.discard(key)
+        if holder is not None:
+            self._holder[key] = holder
+            holder.leases.add(key)
+        for guest in self._guests:
+            if any(key.startswith(prefix) for prefix in guest.prefixes):
+                guest.send(b"", key, *([] if value is None else [value]))
+        if value is not None:
+            for guest, number in self._waiting.pop(key, ()):
+                guest.send(number, value)
+
+    def _set(
+        self, guest: _Guest, number: bytes, key: bytes, value: bytes, leased: bytes
+    ) -> None:
+        self._put(key, value, guest if leased else None)
+        guest.send(number)
+
+    def _get(self, guest: _Guest, number: bytes, key: bytes, waits: bytes) -> None:
+        if key in self._values:
+            guest.send(number, self._values[key])
+        elif waits:
+            self._waiting[key].append((guest, number))
+        else:
+            guest.send(number)
+
+    def _forget(self, guest: _Guest, number: bytes, key: bytes, asked: bytes) -> None:
+        """A client does not wait any more."""
+        left = [
+            entry for entry in self._waiting.pop(key, []) if entry != (guest, asked)
+        ]
+        if left:
+            self._waiting[key] = left
+        guest.send(number)
+
+    def _add(self, guest: _Guest, number: bytes, key: bytes, amount: bytes) -> None:
+        total = b"%d" % (int(self._values.get(key, b"0")) + int(amount))
+        self._put(key, total)
+        guest.send(number, total)
+
+    def _compare_set(
+        self, guest: _Guest, number: bytes, key: bytes, desired: bytes, *expected: bytes
+    ) -> None:
+        if [*expected] == [self._values[key]] if key in self._values else not expected:
+            self._put(key, desired)
+        guest.send(number, *([self._values[key]] if key in self._values else []))
+
+    def _delete(self, guest: _Guest, number: bytes, key: bytes) -> None:
+        was_there = key in self._values
+        if was_there:
+            self._put(key, None)
+        guest.send(number, b"1" if was_there else b"")
+
+    def _keys(self, guest: _Guest, number: bytes, prefix: bytes) -> None:
+        guest.send(number, *sorted(k for k in self._values if k.startswith(prefix)))
+
+    def _watch(self, guest: _Guest, number: bytes, prefix: bytes) -> None:
+        """Tell a client of all keys with a prefix, those that are and those to come."""
+        guest.prefixes.append(prefix)
+        guest.send(number)
+        for key, value in list(self._values.items()):
+            if key.startswith(prefix):
+                guest.send(b"", key, value)

@@ -1,0 +1,132 @@
+"""What ranks on several hosts do in the tests: a script for mpiexec.
+
+``across_hosts.py DUTY LAYOUT`` with the number of ranks of each host in the layout. One
+machine is taken for several hosts.
+"""
+
+import os
+import signal
+import sys
+import time
+from itertools import accumulate
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+layout = [int(part) for part in sys.argv[2].split("+")]
+names = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")
+me = next(int(os.environ[name]) for name in names if name in os.environ)
+os.environ["COLLALGO_HOST"] = str(sum(me >= last for last in accumulate(layout)))
+
+import numpy as np  # noqa: E402
+
+import collalgo  # noqa: E402
+from collalgo import ALGORITHMS  # noqa: E402
+from collalgo.collective import COLLECTIVES  # noqa: E402
+from collalgo.errors import (  # noqa: E402
+    CollectiveTimeout,
+    MismatchError,
+    PeerFailed,
+)
+from tests.oracle import check, vectors  # noqa: E402
+
+OPS = ("sum", "max", "avg")
+DTYPES = (np.float32, np.int64, np.float16, np.uint8)
+
+
+def everything(comm):
+    """Every collective by every algorithm, short, uneven and long."""
+    assert len(set(comm.hosts)) == len(layout)
+    for number, row in enumerate(ALGORITHMS):
+        if row.obstacle(comm.size) is not None:
+            continue
+        rooted = COLLECTIVES[row.collective].rooted
+        for root in {0, comm.size - 1} if rooted else {0}:
+            for turn, count in enumerate((0, 1, comm.size - 1, 1009)):
+                dtype = DTYPES[(number + turn) % len(DTYPES)]
+                inputs = vectors(comm.size, count, dtype, seed=count)
+                op = OPS[(number + turn) % 2]
+                check(comm, row, inputs, op, root=root)
+        inputs = vectors(comm.size, 50_021, np.float32)
+        op = "sum" if row.collective in ("scan", "exscan") else "avg"
+        check(comm, row, inputs, op, root=comm.size // 2)
+
+
+def groups(comm):
+    """Groups inside a host, across hosts, and of groups."""
+    rails = comm.split(comm.rank - comm.hosts.index(comm.hosts[comm.rank]))
+    inside = comm.split(comm.hosts[comm.rank])
+    assert set(inside.hosts) == {0}
+    for part in (rails, inside, comm.dup().dup(), comm.group(range(comm.size))):
+        total = part.allreduce(np.full(30_000, 1.0))
+        assert (total == part.size).all()
+        part.close()
+    backwards = comm.group(range(comm.size)[::-1])
+    assert backwards.rank == comm.size - 1 - comm.rank
+    found = backwards.broadcast(np.array([comm.rank]), root=0)
+    assert found[0] == comm.size - 1
+
+
+def swarm(comm):
+    """Short calls one after the other: nobody runs away from who is slow."""
+    for number in range(2000):
+        found = comm.broadcast(np.array([number + comm.rank]), root=0)
+        assert found[0] == number
+        if comm.rank == comm.size - 1 and number % 500 == 0:
+            time.sleep(0.05)
+
+
+def mismatch(comm):
+    """Calls that differ are found where they meet, and told to all."""
+    comm.barrier()
+    try:
+        comm.allreduce(np.ones(1000 + (comm.rank == comm.size - 1)))
+        comm.barrier()
+    except MismatchError as error:
+        print(f"told {comm.rank}: {error}.\n", end="", flush=True)
+
+
+def late(comm):
+    """The rank that does not call is named, with its last call."""
+    comm.allreduce(np.ones(7))
+    if comm.rank == comm.size - 1:
+        time.sleep(3)
+    try:
+        comm.allreduce(np.ones(3), timeout=0.5)
+    except CollectiveTimeout as error:
+        assert error.missing == (comm.size - 1,), error.missing
+        print(f"told {comm.rank}: {error}.\n", end="", flush=True)
+
+
+def leaver(comm):
+    """A rank that closes has done its part of the calls before, but not of the next."""
+    comm.allreduce(np.ones(100_000))
+    if comm.rank == comm.size - 1:
+        comm.close()
+        time.sleep(1)
+        return
+    try:
+        comm.allreduce(np.ones(3))
+    except PeerFailed as error:
+        assert error.missing == (comm.size - 1,)
+        print(f"told {comm.rank}: {error}.\n", end="", flush=True)
+
+
+def killed(comm):
+    """A rank is killed in the middle of calls; all others say which."""
+    x = np.ones(200_000, np.float32)
+    comm.allreduce(x)
+    start = time.monotonic()
+    try:
+        while time.monotonic() < start + 20:
+            if comm.rank == comm.size - 1 and time.monotonic() > start + 0.5:
+                os.kill(os.getpid(), signal.SIGKILL)
+            comm.allreduce(x, "max")
+    except PeerFailed as error:
+        print(f"told {comm.rank}: {error}.\n", end="", flush=True)
+
+
+duty = globals()[sys.argv[1]]
+world = collalgo.init(timeout=60)
+duty(world)
+print(f"right {world.rank};", flush=True)

@@ -1,0 +1,247 @@
+"""The store of a job: its verbs, and visitors that do not belong there."""
+
+import logging
+import secrets
+import socket
+import time
+from threading import Event, Thread
+
+import pytest
+
+from collalgo.bootstrap.store import server as server_module
+from collalgo.bootstrap.store.client import Client, StoreError, exactly
+from collalgo.bootstrap.store.server import Server
+from collalgo.bootstrap.store.session import (
+    HEAD,
+    HELLO_BYTES,
+    LARGEST,
+    WELCOME_BYTES,
+    Distrust,
+    Session,
+)
+
+SECRET = b"of the tests"
+
+
+@pytest.fixture
+def server():
+    store = Server(SECRET, "127.0.0.1")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def connect(server):
+    clients = []
+
+    def connect(secret=SECRET, timeout=5.0, **more):
+        clients.append(Client(["127.0.0.1"], server.port, secret, timeout, **more))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        client.close()
+
+
+def test_what_one_sets_the_others_get(connect):
+    one, other = connect(), connect()
+    one.set("a", b"\0\xff")
+    assert other.get("a", 1) == b"\0\xff"
+    assert other.add("n", 5) == 5
+    assert one.add("n", -2) == 3
+    assert one.get("n", 1) == b"3"
+    assert one.compare_set("c", None, b"x") == b"x"
+    assert other.compare_set("c", None, b"y") == b"x"
+    assert other.compare_set("c", b"z", b"y") == b"x"
+    assert other.compare_set("c", b"x", b"y") == b"y"
+    assert other.compare_set("d", b"x", b"y") == b""
+    assert one.keys("") == ["a", "c", "n"]
+    assert one.keys("n") == ["n"]
+    assert one.delete("a")
+    assert not one.delete("a")
+    assert one.keys("a") == []
+
+
+def test_who_gets_waits_until_it_is_set_or_it_is_too_late(connect):
+    one, other = connect(), connect()
+    found = []
+    waiting = Thread(target=lambda: found.append(one.get("late", 5)))
+    waiting.start()
+    with pytest.raises(StoreError, match=r"nobody has set never in 0\.05 s"):
+        other.get("never", 0.05)
+    other.set("late", b"here")
+    waiting.join()
+    assert found == [b"here"]
+
+
+def test_a_large_value_arrives_whole_and_a_larger_one_is_refused(connect):
+    value = secrets.token_bytes(3_000_000)
+    connect().set("large", value)
+    assert connect().get("large", 5) == value
+    with pytest.raises(ValueError, match="are more than"):
+        connect().set("larger", bytes(LARGEST))
+
+
+def test_who_watches_is_told_of_what_is_and_of_what_comes(connect):
+    one, other = connect(), connect()
+    seen, over = [], Event()
+
+    def watcher(key, value):
+        seen.append((key, value))
+        if key == "w/end":
+            over.set()
+
+    one.set("w/before", b"1")
+    one.set("elsewhere", b"1")
+    other.watch("w/", watcher)
+    one.set("w/after", b"2")
+    one.delete("w/before")
+    one.set("w/end", b"")
+    assert over.wait(5)
+    assert seen == [
+        ("w/before", b"1"),
+        ("w/after", b"2"),
+        ("w/before", None),
+        ("w/end", b""),
+    ]
+
+
+def test_what_is_leased_goes_with_its_holder(connect):
+    holder, other = connect(), connect()
+    holder.set("leased", b"1", leased=True)
+    holder.set("kept", b"1")
+    holder.set("taken over", b"1", leased=True)
+    other.set("taken over", b"2")
+    gone = Event()
+    other.watch("leased", lambda _, value: value is None and gone.set())
+    holder.close()
+    assert gone.wait(5)
+    assert other.keys("") == ["kept", "taken over"]
+
+
+def test_clients_are_told_when_the_store_is_gone(server, connect):
+    told = Event()
+    client = connect(lost=lambda _: told.set())
+    server.close()
+    assert told.wait(5)
+    with pytest.raises(StoreError, match="the connection with the store is lost"):
+        client.get("a", 5)
+
+
+def test_a_client_that_is_closed_is_not_told_that_it_lost_the_store(connect):
+    told = Event()
+    client = connect(lost=lambda _: told.set())
+    client.close()
+    assert not told.is_set()
+    with pytest.raises(StoreError, match="closed here"):
+        client.set("a", b"")
+
+
+def test_a_wrong_secret_is_refused_and_said_once(connect, caplog):
+    caplog.set_level(logging.WARNING)
+    for _ in range(3):
+        with pytest.raises(StoreError, match="no store was found"):
+            connect(b"another", timeout=0.1)
+    good = connect()
+    good.set("a", b"1")
+    assert caplog.text.count("was refused: it does not know the secret") == 1
+
+
+def test_strangers_do_not_disturb_the_clients(server, connect, caplog, monkeypatch):
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(server_module, "PROOF_SECONDS", 0.3)
+    good = connect()
+    address = "127.0.0.1", server.port
+    silent = socket.create_connection(address)
+    half = socket.create_connection(address)
+    half.sendall(b"x" * 10)
+    noise = socket.create_connection(address)
+    with pytest.raises(OSError):  # hung up on while it still speaks
+        for _ in range(50):
+            noise.sendall(secrets.token_bytes(10_000))
+            time.sleep(0.01)
+    good.set("a", b"1")
+    silent.settimeout(5)
+    assert len(silent.recv(100)) == HELLO_BYTES
+    assert silent.recv(100) == b""  # hung up on
+    assert good.get("a", 1) == b"1"
+    assert good.add("n", 1) == 1
+    for stranger in (silent, half, noise):
+        stranger.close()
+    assert caplog.text.count("was refused") == 1
+
+
+def enter(server):
+    """A client by hand: its socket and its session."""
+    connection = socket.create_connection(("127.0.0.1", server.port), 5)
+    session = Session(SECRET, is_store=False)
+    connection.sendall(session.claim(exactly(connection, HELLO_BYTES)))
+    session.check(exactly(connection, WELCOME_BYTES))
+    return connection, session
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [b"1", b"explode"],
+        [b"1", b"set", b"too few"],
+        [b"1"],
+        [],
+        [b"1", b"add", b"k", b"no number"],
+    ],
+)
+def test_a_client_that_asks_for_what_is_not_there_is_hung_up_on(server, fields):
+    connection, session = enter(server)
+    connection.sendall(session.frame(fields))
+    assert connection.recv(100) == b""
+    connection.close()
+
+
+def test_frames_cannot_be_forged_repeated_or_too_long(server):
+    for forge in (
+        lambda frame: frame[:-1] + b"?",
+        lambda frame: frame + frame,
+        lambda frame: HEAD.pack(LARGEST + 1, b"") + frame,
+    ):
+        connection, session = enter(server)
+        connection.sendall(forge(session.frame([b"1", b"set", b"k", b"v", b""])))
+        with pytest.raises(EOFError):
+            while True:
+                exactly(connection, 1)
+        connection.close()
+
+
+def test_a_store_that_does_not_know_the_secret_is_not_believed():
+    session, imposter = Session(SECRET, is_store=False), Session(b"?", is_store=True)
+    session.claim(imposter.hello())
+    with pytest.raises(Distrust, match="does not know the secret"):
+        session.check(bytes(WELCOME_BYTES))
+    with pytest.raises(Distrust, match="no store of this version"):
+        session.claim(b"HTTP/1.1 400 Bad Request" + bytes(30))
+
+
+def test_a_client_that_does_not_read_is_given_up(server, connect, monkeypatch):
+    monkeypatch.setattr(server_module, "BACKLOG", 1 << 20)
+    good = connect()
+    connection, session = enter(server)
+    good.set("large", bytes(1 << 20))
+    with pytest.raises(OSError):
+        for number in range(100):
+            connection.sendall(session.frame([b"%d" % number, b"get", b"large", b""]))
+            time.sleep(0.01)
+    connection.close()
+    assert good.get("large", 5) == bytes(1 << 20)
+
+
+def test_nothing_is_left_of_a_store(connect):
+    import os
+    import threading
+
+    connect().close()
+    before = len(os.listdir("/proc/self/fd")), threading.active_count()
+    store = Server(SECRET, "127.0.0.1")
+    client = Client(["127.0.0.1"], store.port, SECRET, 5)
+    client.set("a", b"")
+    client.close()
+    store.close()
+    assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before
