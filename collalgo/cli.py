@@ -153,6 +153,7 @@ def _function(place: str) -> ScheduleFunction:
 bench = importlib.import_module("collalgo.bench.cli")
 main.add_command(bench.main, "bench")
 main.add_command(bench.tune)
+main.add_command(importlib.import_module("collalgo.bench.cluster.cli").main, "cluster")
 main.add_command(importlib.import_module("collalgo.topology.cli").main, "topo")
 main.add_command(select_command)
 main.add_command(bound_command)

@@ -37,7 +37,11 @@ class Communicator(Calls):
         transport = connection.transport
         self._connection = connection
         self._programs = Programs(
-            transport.rank, transport.size, connection.machine, connection.hosts
+            transport.rank,
+            transport.size,
+            connection.machine,
+            connection.hosts,
+            connection.ground,
         )
         self._remedies = Remedies(connection)
         self._heap = Heap(connection.shared)
@@ -128,9 +132,7 @@ class Communicator(Calls):
 
     def select(self, collective: str, nbytes: int) -> Selection:
         """What this communicator would choose, and why; see the function."""
-        return select(
-            collective, nbytes, size=self.size, machine=self._programs.machine
-        )
+        return select(collective, nbytes, topology=self._programs.market)
 
     def group(self, ranks: Sequence[int]) -> "Communicator":
         """A communicator of some of the ranks, called by these only.

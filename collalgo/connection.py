@@ -2,12 +2,13 @@
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from collalgo._kernels.composite import Composite
 from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.machine import Machine
+from collalgo.topology.model import Topology
 
 #: Seconds that a call waits for the other ranks, unless told otherwise.
 TIMEOUT = 300.0
@@ -46,6 +47,8 @@ class Connection:
         The figures that all ranks of the world have agreed upon.
     hosts : tuple of int
         The number of the host of each rank.
+    ground : callable or None
+        Of several hosts: gives their topology, and the device of each rank.
     """
 
     def __init__(
@@ -56,12 +59,14 @@ class Connection:
         descriptors: Sequence[int] = (),
         hosts: Sequence[int] = (),
         seat: Seat | None = None,
+        ground: Callable[[], tuple[Topology, Sequence[str]]] | None = None,
     ):
         self.transport = transport
         self.origin = origin
         self.machine = machine
         self.descriptors = list(descriptors)
         self.hosts = tuple(hosts) or (0,) * transport.size
+        self.ground = ground
         self._seat = seat
 
     @property

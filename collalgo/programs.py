@@ -1,7 +1,7 @@
 """From a call to the program that runs it: choose, prove, lower, remember."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from collalgo._kernels.engine import Program
 from collalgo.algorithms import Algorithm, find
 from collalgo.collective import COLLECTIVES
+from collalgo.cost.figures import Figures
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.layout import Layout, Region
 from collalgo.machine import Machine, last_cache, this_machine
@@ -17,8 +18,10 @@ from collalgo.plan import Averaging, Walk
 from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.selection.deciders import of_user
-from collalgo.selection.on_host import choices, price
+from collalgo.selection.on_host import Host, price
+from collalgo.selection.on_topology import Prospect
 from collalgo.selection.selection import NOT_SERIAL
+from collalgo.topology.model import Topology
 from collalgo.verify import prove_once
 from collalgo.waves import RANKS, Waves, cut
 
@@ -77,12 +80,23 @@ class Programs:
         size: int,
         machine: Machine | None,
         hosts: Sequence[int] = (),
+        ground: Callable[[], tuple[Topology, Sequence[str]]] | None = None,
     ):
         self.rank = rank
         self.size = size
         self.machine = machine
         self.hosts = hosts if len(set(hosts)) > 1 else ()
+        self._ground = ground
         self._remembered: dict[Call, Program] = {}
+
+    @cached_property
+    def market(self) -> Host | Prospect:
+        """Where the candidates for the calls of these ranks have their prices."""
+        machine = self.machine or this_machine()
+        if self._ground is None:
+            return Host(self.size, machine)
+        topology, places = self._ground()
+        return Prospect(topology, Figures.of_machine(machine), places)
 
     def get(self, *fields: Any) -> Program:
         """The program for a :class:`Call` of all these fields."""
@@ -144,7 +158,7 @@ class Programs:
     def _waves(self, call: Call, layout: Layout, chosen: Chosen) -> Waves:
         """How to cut the call into waves; the price says how many are best."""
         nbytes = layout.whole.stop
-        if nbytes <= SHORT or self.size > RANKS:
+        if nbytes <= SHORT or self.size > RANKS or self.hosts:
             return Waves()
         cost = price(chosen.schedule, self.size, self.machine or this_machine())
         blocks = layout.blocks if layout.counts is not None else 1
@@ -197,9 +211,8 @@ class Programs:
         if asked is None and (decision := of_user(call.collective, self.size, nbytes)):
             asked = decision.algorithm
         if asked is None:
-            machine = self.machine or this_machine()
-            known = choices(call.collective, self.size, machine, call.reproducible)
-            row = known.at(nbytes).row
+            known = self.market.choices(call.collective, call.reproducible)
+            row = self.market.runnable(known.at(nbytes))
         else:
             row = self._named(call, asked)
         if row.unproved:

@@ -22,6 +22,7 @@
 
 #define CHECK_SECONDS 0.02
 #define NAP_NANOSECONDS 10000000 /* nobody rings for a death or a timeout */
+#define LONGER 16                /* how much longer than the first a sleep becomes */
 
 /* One channel as its owner sees it. */
 typedef struct {
@@ -72,7 +73,8 @@ struct endpoint {
     int64_t heap_bytes, lends_out;
     lend lends[LENDS];
     char inline_data[INLINE_BYTES];
-    int64_t spins, yields, nap; /* a sleep takes so many nanoseconds at most */
+    int64_t spins, yields;
+    int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */
     char *populated; /* whose large ring has been mapped, for me */
     int64_t fenced; /* whether I must order what I write before I look who sleeps */
     uint32_t bell_seen;

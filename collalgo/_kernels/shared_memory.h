@@ -296,7 +296,9 @@ static int endpoint_pause(endpoint *e, int64_t *idle) {
         arm(e);
         return GO_ON;
     }
-    struct timespec nap = {0, e->nap};
+    int64_t longer = 1 + e->naps++ / 4;
+    int64_t most = e->nap * (longer < LONGER ? longer : LONGER);
+    struct timespec nap = {0, most < NAP_NANOSECONDS ? most : NAP_NANOSECONDS};
     syscall(SYS_futex, &e->me->bell, FUTEX_WAIT, e->bell_seen, &nap, NULL, 0);
     STORE(&e->me->asleep, 0);
     *idle = e->spins + e->yields; /* from now on, sleep first */
@@ -306,6 +308,7 @@ static int endpoint_pause(endpoint *e, int64_t *idle) {
 /* To be called when the wait is over. */
 static void endpoint_resume(endpoint *e, int64_t idle) {
     if (idle > e->spins + e->yields) STORE(&e->me->asleep, 0);
+    e->naps = 0;
 }
 
 #endif

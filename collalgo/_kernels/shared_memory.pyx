@@ -115,7 +115,7 @@ RANKS = 4096
 
 cdef enum:
     PATIENCE = 100  # pauses, of about 3 microseconds: as long as a short call takes
-    NAP = 200000    # nanoseconds: engines must be asked whether anything has come
+    NAP = 100000    # nanoseconds: engines must be asked whether anything has come
 
 
 def segment_size(int64_t size, int64_t heap_bytes):

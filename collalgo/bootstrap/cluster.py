@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from collalgo._kernels.composite import Composite
 from collalgo._kernels.network import Network
@@ -12,6 +13,7 @@ from collalgo._kernels.wire import Wire
 from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.rendezvous import HostOrigin, enter
 from collalgo.bootstrap.store.client import StoreError
+from collalgo.bootstrap.survey import Survey
 from collalgo.connection import JOIN_TIMEOUT, Connection
 from collalgo.errors import BootstrapError
 from collalgo.machine import Machine, this_machine
@@ -32,6 +34,8 @@ class Job:
         The number of the host of each.
     membership : Membership
         What this process knows of the others.
+    survey : Survey
+        What it knows of their machines.
     wire : Wire
         Its end of the engine between hosts.
     addresses : tuple of int
@@ -44,6 +48,7 @@ class Job:
     rank: int
     hosts: tuple[int, ...]
     membership: Membership
+    survey: Survey
     wire: Wire
     addresses: tuple[int, ...]
     worlds: int
@@ -100,6 +105,7 @@ class ClusterOrigin:
             room.watch(shared),
             hosts,
             job.membership.sit(path, transport, ranks),
+            partial(job.survey.ground, ranks),
         )
 
     def _assemble(

@@ -32,9 +32,15 @@ class Membership:
         The rank of this process in the job.
     keeper
         The rank that keeps the store.
+
+    Attributes
+    ----------
+    bereaved : bool
+        Whether a call has failed because a process is gone, or its host.
     """
 
     store: Client
+    bereaved = False
 
     def __init__(self, rank: int, keeper: int = 0):
         self.rank = rank
@@ -61,6 +67,10 @@ class Membership:
         for rank, why in gone.items():
             seat.gone(rank, why)
         return seat
+
+    def is_gone(self, rank: int) -> bool:
+        """Whether a process has ended, or cannot be reached."""
+        return rank in self._gone
 
     def lost(self, why: str) -> None:
         """The store cannot be reached any more, and so the process that keeps it."""
@@ -181,9 +191,11 @@ class Seat:
             self._is_judged.wait(VERDICT_SECONDS)
         except StoreError:  # nobody can be asked
             pass
-        if self._failure is None:
-            self._failure = self._alone(failure)
-        return self._failure
+        found = self._failure = self._failure or self._alone(failure)
+        if found["kind"] == "peer" and found["culprit"] >= 0:
+            gone = self._membership.is_gone(self._ranks[found["culprit"]])
+            self._membership.bereaved |= gone
+        return found
 
     def _propose(self, failure: dict[str, Any]) -> None:
         """Say what has failed; if nobody was before me, ask the others and judge."""

@@ -80,7 +80,7 @@ def bound(
     collective
         One of :data:`BOUNDED`.
     topology
-        The machine; its GPUs, or where there are none its hosts, are the ranks.
+        The machine; its GPUs, else its cores, else its hosts, are the ranks.
     root
         The number of the rank, for collectives that have one.
     kinds

@@ -59,7 +59,7 @@ class Cluster:
     def of(cls, topology: Topology) -> "Cluster | None":
         """A topology as a cluster, or None where its hosts or their places differ."""
         hosts = topology.hosts
-        if len(hosts) < 2 or not topology.devices(Kind.GPU):
+        if len(hosts) < 2 or not topology.devices(Kind.GPU, Kind.CORE):
             return None
         outside = [device for device in topology.devices() if not device.host]
         if any(device.kind is not Kind.SWITCH for device in outside):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 #: Bandwidths are taken to this part of a GB/s, so that all arithmetic is exact.
-GRAIN = 1000
+GRAIN = 1_000_000
 
 #: With more ranks only some of them are tried as ends of flows: a bound may then be
 #: less than the best, but it is one.

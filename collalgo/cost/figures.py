@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from collalgo.errors import TopologyError
+from collalgo.machine import Machine
 from collalgo.topology.model import Link, LinkKind
 from collalgo.topology.paths import PathType
 
@@ -39,6 +40,10 @@ LATENCY = {
 }
 
 
+#: Seconds of a message by TCP between two hosts, and what of a link carries payload.
+TCP_LATENCY, TCP_EFFICIENCY = 40e-6, 0.98
+
+
 @dataclass(frozen=True)
 class Figures:
     """The parameters of the models.
@@ -60,6 +65,19 @@ class Figures:
     message: float = 0.3e-6
     reduction: float = 0.0
     efficiency: Mapping[LinkKind, float] = field(default_factory=dict)
+
+    @classmethod
+    def of_machine(cls, machine: Machine) -> "Figures":
+        """Those of ranks on processors that reach other hosts by TCP."""
+        inside = dict.fromkeys(
+            (PathType.PHB, PathType.NODE, PathType.SYS), machine.latency
+        )
+        return cls(
+            {**LATENCY, **inside, PathType.NET: TCP_LATENCY},
+            machine.message,
+            machine.reduce,
+            {LinkKind.NETWORK: TCP_EFFICIENCY},
+        )
 
     def bytes_per_second(self, link: Link) -> float:
         """What a link carries in each direction; what is not known carries anything."""

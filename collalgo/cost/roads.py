@@ -22,9 +22,11 @@ Way = tuple[Link, bool]
 
 
 def ranks_of(topology: Topology) -> list[str]:
-    """The devices that are ranks: the GPUs, or where there are none the hosts."""
-    gpus = [gpu.id for gpu in topology.devices(Kind.GPU)]
-    return gpus or topology.hosts
+    """The devices that are ranks: the GPUs, else the cores, else the hosts."""
+    for kind in (Kind.GPU, Kind.CORE):
+        if found := [device.id for device in topology.devices(kind)]:
+            return found
+    return topology.hosts
 
 
 class Legs(NamedTuple):

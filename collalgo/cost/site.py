@@ -24,7 +24,7 @@ class Site:
         A topology, or a cluster of hosts that are alike.
     places
         The device of each rank; of a cluster those of the first host. By default all
-        GPUs, or where there are none all hosts, in their order.
+        GPUs, else all cores, else all hosts, in their order.
     figures
         What messages cost.
 

@@ -7,7 +7,8 @@ import atexit
 import hashlib
 import os
 import secrets
-from pathlib import Path
+import sys
+import time
 from typing import Any
 
 from collalgo.bootstrap.cluster import ClusterOrigin, Job
@@ -16,10 +17,15 @@ from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.rendezvous import HostOrigin
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.server import Server
+from collalgo.bootstrap.survey import Survey
 from collalgo.communicator import Communicator
 from collalgo.connection import JOIN_TIMEOUT, Connection
 from collalgo.errors import BootstrapError
+from collalgo.topology.ranks import identity
 from collalgo.transport import mpi
+
+#: Seconds that the other ranks have to say what has happened.
+LAST_WORDS = 0.5
 
 #: Bytes of what only the ranks of a communicator share.
 TOKEN = 32
@@ -86,19 +92,23 @@ def _across_hosts(comm: Any, hosts: tuple[int, ...], tokens: list[str]) -> Conne
     if rank == 0:
         secret = secrets.token_bytes(TOKEN)
         server = Server(secret)
-        one_machine = len({token.partition(" ")[0] for token in tokens}) == 1
+        # The name of a host and what MPI thinks of it may be made up, these are not.
+        one_machine = len({tuple(token.split()[1:3]) for token in tokens}) == 1
         invitation = (addresses(loopback=one_machine), server.port, secret.hex())
     where, port, secret_ = comm.bcast(invitation)
     membership = Membership(rank)
     secret = bytes.fromhex(secret_)
     store = Client(where, port, secret, JOIN_TIMEOUT, membership.lost)
-    atexit.register(_end, store, server)
+    atexit.register(_end, membership, store, server)
     membership.begin(store)
+    survey = Survey(store, rank, hosts)
+    survey.tell()
     job = Job(
         hashlib.sha256(secret).hexdigest(),
         rank,
         hosts,
         membership,
+        survey,
         mpi.wire(comm),
         tuple(range(comm.Get_size())),
         mpi.worlds(comm),
@@ -107,23 +117,29 @@ def _across_hosts(comm: Any, hosts: tuple[int, ...], tokens: list[str]) -> Conne
     return ClusterOrigin(job, everyone).meet("", rank, everyone)
 
 
-def _end(store: Client, server: Server | None) -> None:
+def _end(membership: Membership, store: Client, server: Server | None) -> None:
+    """Leave the job; if it has failed for want of a process, without MPI_Finalize.
+
+    That would wait for the process for ever.
+    """
     store.close()
     if server is not None:
         server.close()
+    if membership.bereaved:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        time.sleep(LAST_WORDS)  # a launcher may kill the others once this one ends
+        os._exit(1)
 
 
 def _host_token(comm: Any) -> str:
     """The same on all processes of one host that can reach each other.
 
-    The machine and its network come first, then what MPI takes for a host, and what
-    ``COLLALGO_HOST`` says: either may make several of one machine.
+    What MPI takes for a host counts too: a launcher may make several of one machine.
     """
     from mpi4py import MPI
 
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    network = os.stat("/proc/self/ns/net").st_ino
     near = comm.Split_type(MPI.COMM_TYPE_SHARED)
     first = near.bcast(comm.Get_rank())
     near.Free()
-    return f"{boot}/{network} {first}/{os.environ.get('COLLALGO_HOST', '')}"
+    return f"{identity()} {first}"

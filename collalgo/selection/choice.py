@@ -24,7 +24,7 @@ def select(
     *,
     size: int | None = None,
     machine: Machine | None = None,
-    topology: Topology | Cluster | Prospect | None = None,
+    topology: Topology | Cluster | Prospect | Host | None = None,
     reproducible: bool = False,
     algorithm: str | None = None,
     policy: str | None = None,
@@ -44,7 +44,7 @@ def select(
     topology
         Where the ranks are to be, instead of this machine: priced by
         ``collalgo.simulate`` in several orders of the ranks. To choose for many sizes
-        pass a ``Prospect`` of it, which remembers the prices.
+        pass a ``Prospect`` of it, which remembers the prices, or a ``Host``.
     reproducible
         Only algorithms that combine in the order of the ranks.
     algorithm
@@ -77,9 +77,9 @@ def select(
         raise ValueError(
             f"unknown collective {collective!r}; choose one of {', '.join(COLLECTIVES)}"
         )
-    if topology is not None and not isinstance(topology, Prospect):
-        topology = Prospect(topology)
     market = topology or _host(size, machine)
+    if not isinstance(market, Prospect | Host):
+        market = Prospect(market)
     able, unable = market.priced(collective, reproducible)
     if not able:
         raise nobody(collective, market.size)

@@ -61,6 +61,14 @@ class Host(NamedTuple):
 
         return sifted(candidates(collective), obstacle, self.exactly)
 
+    def choices(self, collective: str, reproducible: bool = False) -> Choices:
+        """From which size on which algorithm is the cheapest."""
+        return choices(collective, self.size, self.machine, reproducible)
+
+    def runnable(self, candidate: Priced) -> Algorithm:
+        """A candidate as ranks can run it."""
+        return candidate.row
+
     def exactly(self, row: Algorithm) -> list[Priced]:
         """An algorithm as it stands, with its price."""
         buffers = COLLECTIVES[row.collective].buffers(self.size)

@@ -8,6 +8,7 @@ from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.figures import DEFAULTS, Figures
+from collalgo.cost.roads import ranks_of
 from collalgo.cost.rounds import Line
 from collalgo.cost.site import Site
 from collalgo.cost.symmetry import Folded, fold
@@ -35,11 +36,18 @@ class Prospect:
         Where the ranks are to be.
     figures
         What messages cost where links do not tell.
+    places
+        The device of each rank, if not all devices have one.
     """
 
-    def __init__(self, machine: Topology | Cluster, figures: Figures = DEFAULTS):
+    def __init__(
+        self,
+        machine: Topology | Cluster,
+        figures: Figures = DEFAULTS,
+        places: Sequence[str] = (),
+    ):
         self.machine = machine
-        self.plain = Site(machine, (), figures)
+        self.plain = Site(machine, places, figures)
         self._bounds: dict[str, Bound | None] = {}
         self._variants: dict[Algorithm, list[Priced]] = {}
 
@@ -59,7 +67,8 @@ class Prospect:
         plain = self.plain
         if plain.cluster is None:
             assert isinstance(self.machine, Topology)
-            along = ring_order(self.machine)
+            ours = set(plain.places)
+            along = [place for place in ring_order(self.machine) if place in ours]
         else:
             along = [gpu for ring in self._rings[:1] for gpu in ring.order]
         if not along or along == plain.places[: len(along)]:
@@ -115,10 +124,23 @@ class Prospect:
     def bound(self, collective: str) -> Bound | None:
         """How fast a collective can be there, computed once; None if not known."""
         if collective not in self._bounds:
-            self._bounds[collective] = bound_of(
-                collective, self.machine, figures=self.plain.figures
+            all_are_ranks = isinstance(self.machine, Cluster) or (
+                self.size == len(ranks_of(self.machine))
+            )
+            self._bounds[collective] = (
+                bound_of(collective, self.machine, figures=self.plain.figures)
+                if all_are_ranks
+                else None
             )
         return self._bounds[collective]
+
+    def runnable(self, candidate: Priced) -> Algorithm:
+        """A candidate as ranks can run it, which stand in their own order."""
+        if not candidate.order:
+            return candidate.row
+        number = {place: rank for rank, place in enumerate(self.plain.places)}
+        order = [number[place] for place in self.sites[candidate.order].places]
+        return candidate.row.having({"order": tuple(order)})
 
     def exactly(self, row: Algorithm) -> list[Priced]:
         """An algorithm as it stands, with its price."""

@@ -58,20 +58,22 @@ def host_of(topology: Topology, member: str) -> str:
 def levels(topology: Topology) -> list[Level]:
     """The levels of the machine, from the innermost to the outermost.
 
-    NUMA nodes, sockets, NVLink domains, hosts, and then the levels of switches: racks,
-    pods, and "level 3" and so on. One that divides as the one before is left out, but
-    NVLink domains and hosts, and one whose parts are single GPUs.
+    Of its GPUs, else its cores: NUMA nodes, sockets, NVLink domains, hosts, and then
+    the levels of switches: racks, pods, and "level 3" and so on. One that divides as
+    the one before is left out, but NVLink domains and hosts, and one whose parts are
+    single devices.
     """
-    gpus = [gpu.id for gpu in topology.devices(Kind.GPU)]
-    members = gpus or topology.hosts
+    gpus = topology.devices(Kind.GPU) or topology.devices(Kind.CORE)
+    members = [gpu.id for gpu in gpus] or topology.hosts
     host = {m: host_of(topology, m) for m in members}
     found = []
     if gpus:
-        numa = {gpu: numa_of(topology, gpu) or host[gpu] for gpu in gpus}
+        numa = {m: numa_of(topology, m) or host[m] for m in members}
         sockets = {cpu.id: _socket(cpu.host, cpu) for cpu in topology.devices(Kind.CPU)}
-        domains = {g: part[0] for part in fast_domains(topology) for g in part}
+        domains = {m: m for m in members}
+        domains |= {g: part[0] for part in fast_domains(topology) for g in part}
         found.append(("numa", numa))
-        found.append(("socket", {g: sockets.get(numa[g], numa[g]) for g in gpus}))
+        found.append(("socket", {m: sockets.get(numa[m], numa[m]) for m in members}))
         found.append(("nvlink", domains))
     found.append(("host", host))
     names = ("rack", "pod")

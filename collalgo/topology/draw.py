@@ -10,7 +10,10 @@ from collalgo.topology.domains import distance_from_hosts
 from collalgo.topology.model import FAST, Kind, LinkKind, Topology
 
 #: The layers of a machine, from the top.
-LAYERS = (Kind.SWITCH, Kind.NVSWITCH, Kind.GPU, Kind.NIC, Kind.PCI, Kind.ROOT, Kind.CPU)
+LAYERS = (
+    *(Kind.SWITCH, Kind.NVSWITCH, Kind.GPU, Kind.NIC, Kind.PCI, Kind.ROOT),
+    *(Kind.CPU, Kind.CORE),
+)
 
 COLOURS = {
     Kind.GPU: "#76b900",
@@ -18,6 +21,7 @@ COLOURS = {
     Kind.PCI: "#c9ced6",
     Kind.ROOT: "#e3e6ea",
     Kind.CPU: "#4a90d9",
+    Kind.CORE: "#9dc3ec",
     Kind.NVSWITCH: "#b8e06a",
     Kind.HOST: "#4a90d9",
     Kind.SWITCH: "#d9d0f0",

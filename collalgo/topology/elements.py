@@ -23,6 +23,7 @@ class Kind(str, Enum):
     PCI = "pci"  #: a PCIe switch or bridge
     ROOT = "root"  #: a host bridge, where it is told apart from its CPU
     CPU = "cpu"  #: a NUMA node
+    CORE = "core"  #: what of a CPU one rank runs on
     NVSWITCH = "nvswitch"
     HOST = "host"  #: a host of which nothing more is known
     SWITCH = "switch"  #: of a network

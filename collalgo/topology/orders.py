@@ -1,7 +1,7 @@
 """In which order ranks should stand in a ring, in a torus, and along rails.
 
-Every order is a list of ids of GPUs (of hosts, where no GPUs are known); the rank of a
-device is its place in it.
+Every order is a list of ids of GPUs (of cores or hosts, where no GPUs are known); the
+rank of a device is its place in it.
 """
 
 from collections import defaultdict
@@ -61,10 +61,10 @@ def rail_order(topology: Topology, rail: int = 0) -> list[str]:
 
 
 def _inside(topology: Topology, host: str) -> list[str]:
-    """The GPUs of a host along its fastest ring; the host itself if it has none."""
+    """The GPUs of a host along its fastest ring, else its cores, else the host."""
     gpus = [gpu.id for gpu in topology.devices(Kind.GPU, host=host)]
     if not gpus:
-        return [host]
+        return [core.id for core in topology.devices(Kind.CORE, host=host)] or [host]
     found = rings(topology, tuple(gpus))
     return list(found[0].order) if found else _by_numa(topology, gpus)
 

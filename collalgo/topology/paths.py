@@ -175,6 +175,8 @@ class Search(NamedTuple):
         """Whether paths may go on from a device of a kind by a link."""
         if kind is Kind.GPU:
             return link.kind is LinkKind.ICI  # the chips of a TPU are routers
+        if kind is Kind.CORE:
+            return False
         if kind is Kind.HOST:
             return self.through_hosts and link.kind is LinkKind.NETWORK
         if kind is Kind.NIC:

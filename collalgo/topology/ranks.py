@@ -9,13 +9,25 @@ from typing import Any
 from collalgo.errors import TopologyError
 from collalgo.topology import exchange
 from collalgo.topology.detect import cores_of, detect, text_of
-from collalgo.topology.model import Kind, Topology
+from collalgo.topology.model import Kind, LinkKind, Topology
+
+#: GB/s of a NIC that does not tell: 10 Gbit/s.
+NIC_SPEED = 1.25
+
+
+def host_name() -> str:
+    """What this host is called; ``COLLALGO_HOST`` may say something else."""
+    return os.environ.get("COLLALGO_HOST") or socket.gethostname()
 
 
 def identity() -> str:
-    """What tells this host from others: the same for all processes on it."""
+    """What tells this host from others: the same for all processes on it.
+
+    Processes that have no network in common are on different hosts.
+    """
     boot = text_of(Path("/proc/sys/kernel/random/boot_id"))
-    return f"{socket.gethostname()} {boot}"
+    network = os.stat("/proc/self/ns/net").st_ino
+    return f"{host_name()} {boot} {network}"
 
 
 def visible_gpus() -> list[int]:
@@ -25,6 +37,16 @@ def visible_gpus() -> list[int]:
     return [int(word) for word in text.split(",") if word.strip().isdigit()]
 
 
+def seen() -> dict[str, Any]:
+    """What this process sees of its machine, and where it runs on it."""
+    return {
+        "identity": identity(),
+        "machine": exchange.document(detect(host="host")),
+        "cores": sorted(os.sched_getaffinity(0)),
+        "gpus": visible_gpus(),
+    }
+
+
 def of(comm: Any = None) -> Topology:
     """The machines of all ranks as one graph; see ``Topology.of``."""
     import numpy as np
@@ -32,13 +54,7 @@ def of(comm: Any = None) -> Topology:
     from collalgo.world import resolve
 
     comm = resolve(comm)
-    seen = {
-        "identity": identity(),
-        "machine": exchange.document(detect(host="host")),
-        "cores": sorted(os.sched_getaffinity(0)),
-        "gpus": visible_gpus(),
-    }
-    mine = np.frombuffer(json.dumps(seen).encode(), np.uint8)
+    mine = np.frombuffer(json.dumps(seen()).encode(), np.uint8)
     lengths = comm.allgather(np.array([len(mine)]))[:, 0].tolist()
     joined = comm.allgatherv(mine, lengths).tobytes()
     parts, start = [], 0
@@ -53,7 +69,8 @@ def merge(parts: list[dict[str, Any]]) -> Topology:
 
     The ranks of a NUMA node are its attribute ``ranks``; a rank that may use cores of
     several is put to the one of which it may use most. So are the ranks of a GPU, where
-    they have been given GPUs by number.
+    they have been given GPUs by number. Hosts are joined by a network of which no more
+    is known than the speed of their NICs.
     """
     topology = Topology(f"{len(parts)} ranks", "detected by all ranks")
     hosts: dict[str, str] = {}
@@ -68,7 +85,44 @@ def merge(parts: list[dict[str, Any]]) -> Topology:
             if number < len(gpus):
                 gpus[number].attributes.setdefault("ranks", []).append(rank)
     topology.name = f"{len(parts)} ranks on {len(hosts)} host{'s' * (len(hosts) > 1)}"
+    if len(hosts) > 1:
+        _join(topology)
     return topology
+
+
+def _join(topology: Topology) -> None:
+    """Put all NICs on one switch; a host that shows none has one."""
+    switch = topology.add("network", Kind.SWITCH)
+    for host in topology.hosts:
+        if not topology.devices(Kind.NIC, host=host):
+            nic = topology.add(f"{host}/nic0", Kind.NIC, host=host)
+            cpu = topology.devices(Kind.CPU, host=host)[0]
+            topology.link(nic, cpu.id, LinkKind.PCIE)
+    for device in topology.devices(Kind.NIC):
+        speed = device.attributes.get("speed")
+        assumed = () if speed else (f"bandwidth: {NIC_SPEED} GB/s, as usual",)
+        topology.link(
+            device.id, switch, LinkKind.NETWORK, speed or NIC_SPEED, assumed=assumed
+        )
+
+
+def stand(topology: Topology, bandwidth: float | None = None) -> list[str]:
+    """Give each rank that was placed on a CPU a core of its own: their ids, by rank.
+
+    Parameters
+    ----------
+    topology
+        By :func:`merge`; the cores are added to it.
+    bandwidth
+        GB/s at which a rank reads and writes memory.
+    """
+    found: dict[int, str] = {}
+    for cpu in topology.devices(Kind.CPU):
+        for rank in cpu.attributes.get("ranks", ()):
+            id = topology.add(f"{cpu.host}/rank{rank}", Kind.CORE, host=cpu.host)
+            topology.link(id, cpu.id, LinkKind.SMP, bandwidth)
+            found[rank] = id
+    return [found[rank] for rank in sorted(found)]
 
 
 def _place(topology: Topology, host: str, rank: int, cores: set[int]) -> None:

@@ -15,7 +15,7 @@ from collalgo._kernels.shared_memory import (
     write_settings,
 )
 from collalgo.heap import heap_bytes
-from collalgo.transport.waiting import patience
+from collalgo.transport.waiting import ACROSS_HOSTS, patience
 
 
 def create(size: int) -> int:
@@ -37,9 +37,8 @@ def attach(
 
     Of a world on several hosts ``members`` are the ranks of this one.
     """
-    return SharedMemory(
-        segment, rank, size, *patience(size, cores), members, world_size
-    )
+    waiting = ACROSS_HOSTS if world_size > size else patience(size, cores)
+    return SharedMemory(segment, rank, size, *waiting, members, world_size)
 
 
 def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:

@@ -18,6 +18,10 @@ YIELDS = 1000
 SHARING = (0, YIELDS)
 
 
+#: The same where some of the ranks are on other hosts: to ask an engine takes as long
+#: as many spins, and what it waits for takes longer.
+ACROSS_HOSTS = (100, 120)
+
 #: Where the kernel says how much of the processors a group of processes may use.
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")

@@ -121,24 +121,30 @@ class Server:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Let a visitor prove itself, then serve it until it goes."""
-        address = str((writer.get_extra_info("peername") or ["?"])[0])
         try:
-            self._visitors += 1
-            try:
-                proving = self._prove(reader, writer)
-                session = await asyncio.wait_for(proving, PROOF_SECONDS)
-            finally:
-                self._visitors -= 1
+            session = await self._admit(reader, writer)
             await self._attend(reader, _Guest(session, writer))
-        except (Distrust, asyncio.TimeoutError) as reason:
+        except Distrust as reason:
+            address = str((writer.get_extra_info("peername") or ["?"])[0])
             if address not in self._refused:
                 self._refused.add(address)
-                why = str(reason) or f"it said too little in {PROOF_SECONDS:g} s"
-                _LOG.warning("a visitor from %s was refused: %s", address, why)
+                _LOG.warning("a visitor from %s was refused: %s", address, reason)
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # gone, or the store is
         finally:
             writer.transport.abort()
+
+    async def _admit(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Session:
+        """Wait for the proof of a visitor, but not for long."""
+        self._visitors += 1
+        try:
+            return await asyncio.wait_for(self._prove(reader, writer), PROOF_SECONDS)
+        except asyncio.TimeoutError:
+            raise Distrust(f"it said too little in {PROOF_SECONDS:g} s") from None
+        finally:
+            self._visitors -= 1
 
     async def _prove(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -1,0 +1,98 @@
+"""The command ``collalgo cluster``."""
+
+import sys
+from pathlib import Path
+
+import click
+from collalgo.bench.cluster.kernel import down, set_link, up
+from collalgo.bench.cluster.layout import Layout, layout_of
+from collalgo.bench.cluster.running import run
+
+from collalgo.errors import CollalgoError
+from collalgo.topology.model import Topology
+
+file_argument = click.argument(
+    "file", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+
+
+class Refusing(click.Group):
+    """A group whose commands say what is wrong in one line."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except CollalgoError as error:
+            raise click.ClickException(str(error)) from None
+
+
+@click.group(cls=Refusing, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Have a cluster on this machine: hosts of its own, links of given rates.
+
+    FILE is a topology with a core for each rank. Needs root, and iproute2.
+    """
+
+
+def _layout(file: Path) -> Layout:
+    return layout_of(Topology.read(file))
+
+
+@main.command("up")
+@file_argument
+def up_command(file: Path) -> None:
+    """Make the cluster of FILE."""
+    layout = _layout(file)
+    up(layout)
+    click.echo(
+        f"{layout.name} is up: {len(layout.hosts)} hosts, {layout.size} ranks, "
+        f"{len(layout.cables)} links"
+    )
+
+
+@main.command("down")
+@file_argument
+def down_command(file: Path) -> None:
+    """Take the cluster of FILE down, with all that runs on it."""
+    down(_layout(file))
+
+
+@main.command(
+    "run",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("-n", "ranks", type=click.IntRange(1), help="Ranks; one on each core.")
+@click.option(
+    "--mpi",
+    "prefix",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The environment whose mpiexec is used; by default this one.",
+)
+@file_argument
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run_command(
+    ranks: int | None, prefix: Path | None, file: Path, command: tuple[str, ...]
+) -> None:
+    """Run COMMAND on every rank of the cluster of FILE, which is up."""
+    if command[0].endswith(".py"):
+        command = (sys.executable, *command)
+    done = run(
+        _layout(file), command, ranks=ranks or 0, description=file, prefix=prefix
+    )
+    sys.exit(done.returncode)
+
+
+@main.command()
+@file_argument
+@click.argument("link")
+def cut(file: Path, link: str) -> None:
+    """Cut a LINK: a NIC, as h0/nic0, or both ends, as "leaf0 - spine0"."""
+    set_link(_layout(file), link, working=False)
+
+
+@main.command()
+@file_argument
+@click.argument("link")
+def mend(file: Path, link: str) -> None:
+    """Mend a LINK that was cut."""
+    set_link(_layout(file), link, working=True)

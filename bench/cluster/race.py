@@ -1,0 +1,134 @@
+"""Race algorithms on a cluster: measured, predicted, and beside the bound.
+
+A script that every rank of a cluster runs; rank 0 writes what was found.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import click
+import numpy as np
+from collalgo.bench.cells import REDUCING, Bench, Cell
+from collalgo.bench.measuring import mpi_calls
+from collalgo.bench.timing import race
+
+import collalgo
+from collalgo import Communicator
+from collalgo.selection.selection import Candidate
+from collalgo.sizes import parse_size
+
+COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall")
+
+#: Algorithms that are always there, so that readers find them side by side.
+ALWAYS = {"allreduce": ("ring", "ring_2d", "torus_2d", "hierarchical")}
+
+
+@dataclass
+class Entry:
+    """What one contestant has taken for a cell.
+
+    Attributes
+    ----------
+    collective, nbytes : str, int
+        The cell.
+    algorithm : str
+        With its parameters; the name of the library, of a peer.
+    predicted, bound : float
+        Seconds; 0 if not known.
+    seconds : list of float
+        What each iteration took.
+    chosen : bool
+        Whether this is what the price chooses.
+    """
+
+    collective: str
+    nbytes: int
+    algorithm: str
+    predicted: float
+    bound: float
+    seconds: list[float] = field(default_factory=list)
+    chosen: bool = False
+
+
+def contestants(
+    comm: Communicator, collective: str, nbytes: int, most: int
+) -> Iterator[Candidate]:
+    """The cheapest algorithms by price, one variant of each, and those always there."""
+    found = comm.select(collective, nbytes).candidates
+    plain: set[str] = set()
+    for candidate in found:
+        name = candidate.row.plain
+        if candidate.obstacle is not None or name in plain:
+            continue
+        if len(plain) < most or name in ALWAYS.get(collective, ()):
+            plain.add(name)
+            yield candidate
+
+
+def race_cell(comm: Communicator, cell: Cell, most: int, rounds: int) -> list[Entry]:
+    """Race the contestants of a cell, and the same call of MPI beside them."""
+    bench = Bench(cell, comm)
+    chosen = comm.select(cell.collective, bench.nbytes)
+    bound = chosen.bound_seconds or 0.0
+    candidates = list(contestants(comm, cell.collective, bench.nbytes, most))
+    for candidate in candidates:
+        if bench.wrong(candidate.row.name):
+            sys.exit(f"{cell.collective} by {candidate.row.name} is wrong")
+    calls = [bench.call(candidate.row.name) for candidate in candidates]
+    entries = [
+        Entry(
+            cell.collective,
+            bench.nbytes,
+            candidate.row.name,
+            candidate.seconds,
+            bound,
+            chosen=number == 0,
+        )
+        for number, candidate in enumerate(candidates)
+    ]
+    from mpi4py import MPI
+
+    for call in mpi_calls(bench):
+        calls.append(call)
+        name = MPI.Get_library_version().split("\n")[0].split(",")[0].split(":")[0]
+        entries.append(Entry(cell.collective, bench.nbytes, name, 0.0, bound))
+    times = race(comm, calls, rounds, warmup=1)
+    for entry, seconds in zip(entries, times, strict=True):
+        entry.seconds = seconds.tolist()
+    return entries
+
+
+@click.command()
+@click.argument("output", type=click.Path(path_type=Path))
+@click.option("-c", "collectives", multiple=True, default=COLLECTIVES)
+@click.option(
+    "-s", "size", default="16M", callback=parse_size, help="Bytes of the buffer."
+)
+@click.option("--most", default=4, help="How many of the cheapest algorithms.")
+@click.option("--rounds", default=4, help="How often each is called.")
+def main(
+    output: Path, collectives: tuple[str, ...], size: int, most: int, rounds: int
+) -> None:
+    """Race the cheapest algorithms, and MPI, and write what they took to OUTPUT."""
+    comm = collalgo.init(timeout=120)
+    entries = []
+    for collective in collectives:
+        op = "sum" if collective in REDUCING else None
+        cell = Cell(collective, size, op=op)
+        entries += race_cell(comm, cell, most, rounds)
+    if comm.rank == 0:
+        output.write_text(json.dumps([asdict(entry) for entry in entries], indent=1))
+        for entry in entries:
+            median = float(np.median(entry.seconds))
+            click.echo(
+                f"{entry.collective:15} {entry.algorithm:36} {median * 1e3:9.1f} ms  "
+                f"predicted {entry.predicted * 1e3:9.1f}  "
+                f"bound {entry.bound * 1e3:9.1f}  {'chosen' * entry.chosen}"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Run a command on all ranks of a cluster, by the mpiexec of an environment."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from collalgo.bench.cluster.kernel import ClusterError, inside, is_up, namespace
+from collalgo.bench.cluster.layout import NODE, Layout
+
+#: UCX between hosts: TCP with segments that do not slow it down.
+UCX = {
+    "UCX_TLS": "tcp,self",
+    "UCX_TCP_TX_SEG_SIZE": "256k",
+    "UCX_TCP_RX_SEG_SIZE": "256k",
+    "UCX_LOG_LEVEL": "error",
+}
+
+#: Each rank takes the NIC of its number on its host.
+TAKE_NIC = (
+    "nic=$((${MPI_LOCALRANKID:-${OMPI_COMM_WORLD_LOCAL_RANK:-0}} % %d)); "
+    'export UCX_NET_DEVICES=eth$nic; exec "$@"'
+)
+
+
+def command_line(
+    layout: Layout, command: Sequence[str], agent: Path, bin_: Path, ranks: int
+) -> list[str]:
+    """The command that runs ``command`` on the first so many ranks of a cluster."""
+    first = layout.hosts[0]
+    mpiexec = str(bin_ / "mpiexec")
+    version = subprocess.run(
+        [mpiexec, "--version"], capture_output=True, text=True, check=False
+    )
+    options = _hydra if "HYDRA" in version.stdout else _prrte
+    return inside(
+        layout,
+        first,
+        mpiexec,
+        *options(layout, str(agent), ",".join(_filled(layout, ranks))),
+        *("-n", str(ranks), "sh", "-c", _take_nic(layout), "rank", *command),
+    )
+
+
+def _filled(layout: Layout, ranks: int) -> Iterator[str]:
+    """The hosts that so many ranks fill, each with its number of them."""
+    if ranks > layout.size:
+        raise ClusterError(f"{ranks} ranks are more than the {layout.size} cores")
+    for host, slots in layout.slots.items():
+        if ranks > 0:
+            yield f"{host}:{min(slots, ranks)}"
+        ranks -= slots
+
+
+def _take_nic(layout: Layout) -> str:
+    """What a rank does before its command: take the NIC of its number on its host."""
+    if layout.routes:
+        return f'export UCX_NET_DEVICES={NODE}; exec "$@"'
+    return TAKE_NIC.replace("%d", str(len(layout.interfaces(layout.hosts[0]))))
+
+
+def _hydra(layout: Layout, agent: str, hosts: str) -> list[str]:
+    """The options of the mpiexec of MPICH."""
+    interface = NODE if layout.routes else "eth0"
+    return [
+        *("-launcher", "ssh", "-launcher-exec", agent),
+        *("-iface", interface, "-hosts", hosts),
+    ]
+
+
+def _prrte(layout: Layout, agent: str, hosts: str) -> list[str]:
+    """The options of the mpiexec of Open MPI."""
+    network = "10.255.0.0/16" if layout.routes else "10.1.0.0/16"
+    return [
+        *("--allow-run-as-root", "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"),
+        *("--prtemca", "plm_ssh_agent", agent, "--prtemca", "prte_if_include", network),
+        *("--mca", "btl_tcp_if_include", network, "--host", hosts),
+    ]
+
+
+@contextmanager
+def agent_of(layout: Layout) -> Iterator[Path]:
+    """What stands for ssh: a script that runs a command line on a host."""
+    with TemporaryDirectory(prefix="collalgo-") as folder:
+        agent = Path(folder) / "agent"
+        agent.write_text(
+            "#!/bin/sh\n"
+            'while case "$1" in -*) true;; *) false;; esac; do shift; done\n'
+            "host=$1; shift\n"
+            f'exec ip netns exec {namespace(layout)}-"$host" unshare --uts '
+            'sh -c "hostname $host; $*"\n'
+        )
+        agent.chmod(0o700)
+        yield agent
+
+
+def run(
+    layout: Layout,
+    command: Sequence[str],
+    *,
+    ranks: int = 0,
+    description: Path | None = None,
+    prefix: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    capture: bool = False,
+    timeout: float | None = None,
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command on the ranks of a cluster that is up.
+
+    Parameters
+    ----------
+    layout
+        The cluster.
+    command
+        What each rank runs.
+    ranks
+        How many; by default one on each core.
+    description
+        The file of the cluster, for the choice of algorithms.
+    prefix
+        The environment whose mpiexec is used; by default this one.
+    environment
+        More variables for the ranks.
+    capture
+        Whether to return the output instead of showing it.
+    timeout
+        Seconds after which the command is killed.
+    """
+    if not is_up(layout):
+        raise ClusterError(f"the cluster {layout.name} is not up")
+    bin_ = (prefix or Path(sys.prefix)) / "bin"
+    if not (bin_ / "mpiexec").exists():
+        raise ClusterError(
+            f"there is no mpiexec in {bin_}; install one: pip install collalgo[mpi]"
+        )
+    variables = {**os.environ, **UCX, **(environment or {})}
+    if description is not None:
+        variables["COLLALGO_TOPOLOGY"] = str(description.resolve())
+    with agent_of(layout) as agent:
+        return subprocess.run(
+            command_line(layout, command, agent, bin_, ranks or layout.size),
+            env=variables,
+            capture_output=capture,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )

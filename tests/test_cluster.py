@@ -1,0 +1,239 @@
+"""A cluster on this machine: what a file asks of the kernel, and what runs on it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from collalgo.bench.cluster.cli import main
+from collalgo.bench.cluster.kernel import (
+    ClusterError,
+    down,
+    inside,
+    is_up,
+    namespace,
+    processes,
+    set_link,
+    up,
+)
+from collalgo.bench.cluster.layout import layout_of
+from collalgo.bench.cluster.running import run
+
+from collalgo import Topology, TopologyError
+
+FILES = Path(__file__).parent.parent / "bench" / "cluster" / "files"
+NAMES = sorted(path.stem for path in FILES.glob("*.yaml"))
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc", "unshare"))),
+    reason="namespaces need root, and the ip and tc of iproute2",
+)
+
+
+def layout(name):
+    return layout_of(Topology.read(FILES / f"{name}.yaml"))
+
+
+def test_every_file_is_a_cluster_of_4_hosts():
+    assert NAMES == ["racks", "rails", "ring", "star", "unequal"]
+    for name in NAMES:
+        assert layout(name).slots == dict.fromkeys(("h0", "h1", "h2", "h3"), 2)
+
+
+def test_nics_of_a_switch_are_in_one_network():
+    plan = layout("rails")
+    assert plan.bridges == ["br0"]
+    assert [end.address for end in plan.interfaces("h2")] == [
+        "10.1.1.3/16",
+        "10.1.2.3/16",
+    ]
+    assert not plan.routes
+
+
+def test_hosts_without_a_switch_pass_on_what_is_for_others():
+    plan = layout("ring")
+    assert plan.bridges == []
+    assert [len(plan.routes["h0", f"h{i}"]) for i in (1, 2, 3)] == [1, 2, 1]
+    assert plan.node_address["h3"] == "10.255.0.4"
+
+
+def changed(name, *changes):
+    text = (FILES / f"{name}.yaml").read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (changed("star", ("kind: network, bandwidth: nic", "kind: network")),
+         "has no bandwidth"),
+        (changed("star", ("kind: core", "kind: gpu")), "has a core for each rank"),
+        (changed("star", ("ends: [\"h[0-3]/nic0\"", "ends: [\"h[0-3]/cpu0\"")),
+         "is neither a NIC nor a switch"),
+        (changed("racks", ("links:", "links:\n  - {ends: [rack0, rack1], "
+                           "kind: network, bandwidth: nic}")), "form a cycle"),
+    ],
+)  # fmt: skip
+def test_what_the_kernel_cannot_have_is_refused(text, message, tmp_path):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text)
+    with pytest.raises(TopologyError, match=message):
+        layout_of(Topology.read(path))
+    done = CliRunner().invoke(main, ["up", str(path)])
+    assert done.exit_code == 1
+    assert message in done.output
+
+
+@pytest.fixture
+def cluster():
+    made = []
+
+    def cluster(name):
+        made.append(layout(name))
+        down(made[-1])  # of a run that was killed
+        up(made[-1])
+        return made[-1]
+
+    yield cluster
+    for each in made:
+        down(each)
+        assert not is_up(each)
+
+
+@needs_root
+@pytest.mark.parametrize("name", NAMES)
+def test_every_host_reaches_every_other(cluster, name):
+    plan = cluster(name)
+    with pytest.raises(ClusterError, match="is up already"):
+        up(plan)
+    server = "import socket; s = socket.create_server(('', 5001));\n"
+    server += "while True: c, _ = s.accept(); c.sendall(socket.gethostname().encode())"
+    client = "import socket, sys\nfor a in sys.argv[1:]:"
+    client += " print(socket.create_connection((a, 5001), 5).recv(99).decode())"
+    servers = [
+        subprocess.Popen(inside(plan, host, sys.executable, "-c", server))
+        for host in plan.hosts
+    ]
+    time.sleep(1)
+    addresses = plan.node_address or {
+        host: plan.interfaces(host)[-1].address.partition("/")[0] for host in plan.hosts
+    }
+    for host in plan.hosts:
+        command = inside(plan, host, sys.executable, "-c", client, *addresses.values())
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == plan.hosts
+    down(plan)
+    for one in servers:
+        assert one.wait(5) != 0
+
+
+SCRIPT = """
+import numpy as np, collalgo
+comm = collalgo.init(timeout=60)
+assert comm.hosts == (0, 0, 1, 1, 2, 2, 3, 3), comm.hosts
+x = np.full(100_000, comm.rank + 1.0)
+collalgo.allreduce(x)
+assert (x == 36).all()
+chosen = comm.select("allreduce", 1 << 24)
+print(f"rank {comm.rank}: {chosen.algorithm} by {chosen.basis};", flush=True)
+"""
+
+
+@needs_root
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", ["ring", "rails"])
+def test_a_job_runs_on_the_cluster_and_knows_its_links(cluster, name, tmp_path):
+    plan, script = cluster(name), tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    file = FILES / f"{name}.yaml"
+    done = run(plan, [sys.executable, str(script)], description=file, capture=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line for line in done.stdout.replace(";", "\n").split("\n") if line]
+    assert len(lines) == 8
+    assert len({line.partition(": ")[2] for line in lines}) == 1
+    assert f"the links of {name}" in lines[0]
+    assert not list(processes(plan))
+
+
+FAULT = """
+import sys, time
+import numpy as np, collalgo
+comm = collalgo.init(timeout=60)
+x = np.ones(2_000_000, np.float32)
+comm.allreduce(x)
+print("ready", flush=True)
+start = time.monotonic()
+try:
+    while True:
+        comm.allreduce(x, "max")
+except collalgo.PeerFailed as error:
+    print(f"told {comm.rank}: {error.missing} {error}.", flush=True)
+"""
+
+
+@needs_root
+@pytest.mark.mpi
+def test_a_host_that_is_cut_off_is_noticed_on_both_sides(cluster, tmp_path):
+    plan, script = cluster("star"), tmp_path / "script.py"
+    script.write_text(FAULT)
+    from collalgo.bench.cluster.running import UCX, agent_of, command_line
+
+    with agent_of(plan) as agent:
+        command = [sys.executable, str(script)]
+        line = command_line(plan, command, agent, Path(sys.prefix) / "bin", 8)
+        job = subprocess.Popen(
+            line, env={**os.environ, **UCX}, stdout=subprocess.PIPE, text=True
+        )
+        seen = ""
+        while seen.count("ready") < 8:
+            seen += job.stdout.readline()
+        time.sleep(0.5)
+        set_link(plan, "h3/nic0", working=False)
+        start = time.monotonic()
+        text = ""
+        while text.count("told") < 6:
+            line = job.stdout.readline()
+            assert line, text
+            text += line
+        assert time.monotonic() - start < 6
+        left = set(processes(plan))
+        while set(processes(plan)) & left and time.monotonic() - start < 15:
+            time.sleep(0.1)
+        here = {int(p) for p in ranks_in(plan, "h0", "h1", "h2")}
+        assert not here, "survivors must end"
+    told = re.findall(r"told \d: (\(.,\)) (.*?)\.", text)
+    assert len(set(told)) == 1, told
+    assert told[0][0] in ("(6,)", "(7,)")
+    down(plan)
+    job.wait(5)
+    job.stdout.close()
+
+
+def ranks_in(plan, *hosts):
+    """The processes of ranks on some hosts."""
+    for host in hosts:
+        name = namespace(plan, host)
+        listed = subprocess.run(
+            ["ip", "netns", "pids", name], capture_output=True, text=True, check=True
+        )
+        for process in listed.stdout.split():
+            with suppress(OSError):
+                words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+                if words[0] == sys.executable.encode():
+                    yield process
+
+
+def test_without_root_the_command_says_what_it_needs(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    done = CliRunner().invoke(main, ["up", str(FILES / "star.yaml")])
+    assert done.exit_code == 1
+    assert "needs Linux, root" in done.output
