@@ -14,8 +14,9 @@ from collalgo import drawing
 from collalgo.algorithms import ALGORITHMS, Algorithm, named
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.cli import bound_command, calibrate_command, simulate_command
-from collalgo.errors import CollalgoError
-from collalgo.launch.run import run as run_ranks
+from collalgo.errors import BootstrapError, CollalgoError
+from collalgo.launch.hosts import Host, assign, parse, read
+from collalgo.launch.ranks import run as run_ranks
 from collalgo.options import collective_option, load_named, load_option
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.selection.cli import select_command
@@ -37,18 +38,54 @@ def main() -> None:
 @main.command(
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
 )
-@click.option("-n", "size", type=click.IntRange(1), required=True, help="Ranks.")
+@click.option("-n", "size", type=click.IntRange(1), help="Ranks.")
+@click.option("-H", "hosts", help="Hosts and their slots, as a:4,b:4.")
+@click.option(
+    "--hostfile",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file of hosts, a line for each, as: a slots=4",
+)
 @click.option("-m", "module", is_flag=True, help="COMMAND is a Python module.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def run(size: int, module: bool, command: tuple[str, ...]) -> None:
-    """Run COMMAND (a Python script, or any program) on every rank of this host."""
+def run(
+    size: int | None,
+    hosts: str | None,
+    hostfile: Path | None,
+    module: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Run COMMAND (a Python script, or any program) on every rank.
+
+    The ranks are on this host or, with -H or --hostfile, fill the slots of several,
+    which are reached by ssh.
+    """
     if module:
         command = (sys.executable, "-m", *command)
     elif command[0].endswith(".py"):
         command = (sys.executable, *command)
     if shutil.which(command[0]) is None:
         raise click.UsageError(f"there is no program {command[0]!r}")
+    if hosts is not None and hostfile is not None:
+        raise click.UsageError("give -H or --hostfile, not both")
+    if hosts is not None or hostfile is not None:
+        sys.exit(_run_on_hosts(command, hosts, hostfile, size))
+    if size is None:
+        raise click.UsageError("say how many ranks: -n 4")
     sys.exit(run_ranks(command, size))
+
+
+def _run_on_hosts(
+    command: tuple[str, ...], hosts: str | None, hostfile: Path | None, size: int | None
+) -> int:
+    """Run a command on the hosts that are named."""
+    from collalgo.launch.remote import run_on_hosts
+
+    try:
+        named: list[Host] = parse(hosts) if hosts is not None else []
+        named += read(hostfile) if hostfile is not None else []
+        return run_on_hosts(command, assign(named, size))
+    except BootstrapError as error:
+        raise click.ClickException(str(error)) from None
 
 
 @main.command("verify")

@@ -25,7 +25,8 @@ def error_of(rank: int, failure: dict[str, Any]) -> CollalgoError:
     if failure["kind"] == "mismatch":
         return MismatchError(_mismatch(failure), **about, missing=(failure["culprit"],))
     if failure["kind"] == "peer":
-        return PeerFailed(_peer(failure), **about, missing=(failure["culprit"],))
+        missing = (failure["culprit"],) if failure["culprit"] >= 0 else ()
+        return PeerFailed(_peer(failure), **about, missing=missing)
     return CollectiveTimeout(
         _timeout(failure), **about, missing=tuple(failure["missing"])
     )
@@ -79,11 +80,13 @@ def _value(what: str, value: Any) -> str:
 
 def _peer(failure: dict[str, Any]) -> str:
     culprit = failure["culprit"]
+    call = f"{_collective(failure['mine'])} #{failure['sequence']}"
+    if culprit < 0:
+        return f"{call}: {failure['farewell']}"
     why = failure["farewell"] or "its process ended"
     last = _last_call(failure, culprit)
-    return (
-        f"{_collective(failure['mine'])} #{failure['sequence']}: rank {culprit} is "
-        f"gone: {why}" + (f"; its last call was {last}" if last else "")
+    return f"{call}: rank {culprit} is gone: {why}" + (
+        f"; its last call was {last}" if last else ""
     )
 
 

@@ -84,6 +84,10 @@ def _come_up(join_timeout: float) -> Communicator:
         from collalgo.integrations.mpi4py import world_communicator
 
         return world_communicator(me.launcher)
+    if me.by_store and me.size > 1:
+        from collalgo.bootstrap.launched import meet
+
+        return Communicator(meet(me, join_timeout))
     job = me.job or f"alone/{os.getpid()}"
     connection = HostOrigin(job).meet("", me.rank, range(me.size), join_timeout)
     return Communicator(connection)

@@ -1,4 +1,4 @@
-"""What ranks on several hosts do in the tests: a script for mpiexec.
+"""What ranks on several hosts do in the tests: a script for mpiexec or collalgo run.
 
 ``across_hosts.py DUTY LAYOUT`` with the number of ranks of each host in the layout. One
 machine is taken for several hosts.
@@ -14,9 +14,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 layout = [int(part) for part in sys.argv[2].split("+")]
-names = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")
+names = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
 me = next(int(os.environ[name]) for name in names if name in os.environ)
-os.environ["COLLALGO_HOST"] = str(sum(me >= last for last in accumulate(layout)))
+os.environ.setdefault(
+    "COLLALGO_HOST", str(sum(me >= last for last in accumulate(layout)))
+)
 
 import numpy as np  # noqa: E402
 

@@ -74,7 +74,7 @@ cdef class MpiWire(Wire):
             data, <int>nbytes, self.byte, <int>peer, <int>tag, self.comm, request
         ) else UNDER_WAY
 
-    cdef int test(self, int64_t *request, int64_t *nbytes) noexcept nogil:
+    cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil:
         cdef int64_t status[8]  # more than that of any MPI
         cdef int flag = 0, count = 0
         if self.mpi_test(request, &flag, status):

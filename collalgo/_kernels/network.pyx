@@ -96,7 +96,9 @@ cdef class Network:
         """Whether a letter is not under way, or not any more."""
         cdef int status
         if one.under_way:
-            status = self.wire.test(&one.request, &one.nbytes)
+            status = self.wire.test(
+                self.addresses[channel % self.size], &one.request, &one.nbytes
+            )
             if status == LOST:
                 self.lost = channel % self.size
             one.under_way = status == UNDER_WAY

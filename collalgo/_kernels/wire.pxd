@@ -15,5 +15,5 @@ cdef class Wire:
     cdef int receive(
         self, int64_t peer, int64_t tag, char *data, int64_t nbytes, int64_t *request
     ) noexcept nogil
-    cdef int test(self, int64_t *request, int64_t *nbytes) noexcept nogil
+    cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil
     cdef void cancel(self, int64_t *request) noexcept nogil

@@ -25,8 +25,11 @@ cdef class Wire:
         """Begin to receive so many bytes at most: UNDER_WAY or LOST."""
         return LOST
 
-    cdef int test(self, int64_t *request, int64_t *nbytes) noexcept nogil:
-        """What has become of a request, and the bytes that a receive has got."""
+    cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil:
+        """What has become of a request, and the bytes that a receive has got.
+
+        To ask is also what lets an engine go on.
+        """
         return LOST
 
     cdef void cancel(self, int64_t *request) noexcept nogil:

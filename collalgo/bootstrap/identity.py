@@ -11,12 +11,14 @@ class Identity(NamedTuple):
     """A rank as its launcher knows it.
 
     ``job`` is what only the ranks of this job share; empty if they meet over MPI.
+    ``by_store`` says whether the launcher has told them of a store, for several hosts.
     """
 
     rank: int
     size: int
     job: str
     launcher: str
+    by_store: bool = False
 
 
 def identity(environment: Mapping[str, str] | None = None) -> Identity:
@@ -28,6 +30,9 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
         If the launcher has started ranks on several hosts, or speaks nonsense.
     """
     env = os.environ if environment is None else environment
+    if "COLLALGO_STORE" in env:
+        job = env.get("COLLALGO_JOB", env["COLLALGO_STORE"])
+        return _by_variables(env, job, "collalgo run", by_store=True)
     if "COLLALGO_JOB" in env:
         return _by_variables(env, env["COLLALGO_JOB"], "collalgo run")
     if "RANK" in env and "WORLD_SIZE" in env:
@@ -48,20 +53,23 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
     return Identity(0, 1, "", "none")
 
 
-def _by_variables(env: Mapping[str, str], job: str, launcher: str) -> Identity:
+def _by_variables(
+    env: Mapping[str, str], job: str, launcher: str, *, by_store: bool = False
+) -> Identity:
     rank, size = _number(env, "RANK"), _number(env, "WORLD_SIZE")
     here = _number(env, "LOCAL_WORLD_SIZE") if "LOCAL_WORLD_SIZE" in env else size
     if not 0 <= rank < size:
         raise BootstrapError(
             f"{launcher} says RANK={rank} and WORLD_SIZE={size}; need 0 <= rank < size"
         )
-    if here != size:
+    if here != size and not by_store:
         raise BootstrapError(
-            f"{launcher} runs {size} ranks but only {here} on this host; this version "
-            "connects the ranks of one host",
+            f"{launcher} runs {size} ranks but only {here} on this host, and tells of "
+            "no store where those of several hosts could meet; set COLLALGO_STORE and "
+            "COLLALGO_SECRET, or start them by collalgo run -H or mpiexec",
             rank=rank,
         )
-    return Identity(rank, size, job, launcher)
+    return Identity(rank, size, job, launcher, by_store)
 
 
 def _number(env: Mapping[str, str], name: str) -> int:

@@ -31,7 +31,7 @@ class Membership:
     rank
         The rank of this process in the job.
     keeper
-        The rank that keeps the store.
+        The rank that keeps the store; None if the launcher does.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Membership:
     store: Client
     bereaved = False
 
-    def __init__(self, rank: int, keeper: int = 0):
+    def __init__(self, rank: int, keeper: int | None = 0):
         self.rank = rank
         self.keeper = keeper
         self._seats: WeakValueDictionary[str, Seat] = WeakValueDictionary()
@@ -74,7 +74,18 @@ class Membership:
 
     def lost(self, why: str) -> None:
         """The store cannot be reached any more, and so the process that keeps it."""
-        self._over(self.keeper, f"the connection with it is lost ({why})")
+        if self.keeper is not None:
+            self._over(self.keeper, f"the connection with it is lost ({why})")
+            return
+        with self._lock:
+            seats = list(self._seats.values())
+        for seat in seats:
+            seat.orphaned(f"the store of the job cannot be reached any more ({why})")
+
+    def dismiss(self) -> None:
+        """What happens to the others is of no interest any more."""
+        with self._lock:
+            self._seats.clear()
 
     def _over(self, rank: int, why: str) -> None:
         with self._lock:
@@ -134,6 +145,7 @@ class Seat:
         self._farewells: dict[int, str] = {}
         self._failure: dict[str, Any] | None = None
         self._is_judged = Event()
+        self._orphaned = ""
 
     # ---- what the process hears
 
@@ -169,6 +181,12 @@ class Seat:
             )
             shared.break_off()
 
+    def orphaned(self, why: str) -> None:
+        """Nobody can tell any more what happens on other hosts: stop all calls here."""
+        self._orphaned = why
+        with suppress(ValueError):  # closed here
+            self._transport.shared.break_off()
+
     def judged(self, failure: dict[str, Any]) -> None:
         """Now all is known of the failure."""
         self._failure = failure
@@ -188,7 +206,7 @@ class Seat:
         try:
             if failure["kind"] != "elsewhere" and not self._is_judged.is_set():
                 self._propose(failure)
-            self._is_judged.wait(VERDICT_SECONDS)
+            self._is_judged.wait(0 if self._orphaned else VERDICT_SECONDS)
         except StoreError:  # nobody can be asked
             pass
         found = self._failure = self._failure or self._alone(failure)
@@ -209,8 +227,10 @@ class Seat:
     def _alone(self, failure: dict[str, Any]) -> dict[str, Any]:
         """What I make of a failure if nobody can be asked."""
         keeper = self._membership.keeper
-        if failure["kind"] == "elsewhere" and keeper in self._ranks:
-            failure = {**failure, "kind": "peer", "culprit": self._ranks.index(keeper)}
+        if failure["kind"] == "elsewhere":
+            culprit = self._ranks.index(keeper) if keeper in self._ranks else -1
+            failure = {**failure, "kind": "peer", "culprit": culprit}
+            failure["farewell"] = self._orphaned
         self._explain(failure)
         return failure
 

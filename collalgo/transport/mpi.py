@@ -9,6 +9,7 @@ from typing import Any
 from collalgo._kernels.mpi import FUNCTIONS, MpiWire
 from collalgo._kernels.transport import LANES
 from collalgo.errors import BootstrapError
+from collalgo.transport.libraries import addresses_of
 
 #: What the files of MPI libraries are called.
 LIBRARY = re.compile(r"/lib(mpi|mpich|mpi_abi|mpi_ibm|mpicxx)\.so[.\d]*$")
@@ -51,14 +52,8 @@ def _functions() -> dict[str, int]:
     for path in sorted(path for path in mapped if LIBRARY.search(path)):
         library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         if all(hasattr(library, name) for name in FUNCTIONS):
-            return {name: _address(library, name) for name in FUNCTIONS}
+            return addresses_of(library, FUNCTIONS)
     raise BootstrapError(
         "mpi4py is loaded but no MPI library is to be found in this process; "
         "see whether it was linked in statically"
     )
-
-
-def _address(library: ctypes.CDLL, name: str) -> int:
-    found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-    assert found is not None
-    return found

@@ -1,4 +1,4 @@
-"""``collalgo run``: start a command on every rank and see them through to the end."""
+"""Start a command on ranks of this host, and see them through to the end."""
 
 import math
 import os
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import IO
+from typing import IO, NamedTuple
 
 from collalgo.launch.process import die_with, exit_reason
 
@@ -28,22 +28,26 @@ PATIENCE = 5.0
 #: holds, but no end where a child of the rank goes on writing.
 DRAINED = 64
 
+#: The exit code where ranks failed only because those of another host had.
+VICTIM = 76
+
 #: Lines of standard error kept of each rank, to show the traceback again at the end.
 KEPT_LINES = 60
 
 
-class _Signal(BaseException):
+class Asked(BaseException):
     """The launcher itself has been asked to stop."""
 
     def __init__(self, number: int):
         self.number = number
 
 
-class _Stream:
+class Stream:
     """One output of a rank, passed on line by line with the rank in front."""
 
-    def __init__(self, pipe: IO[bytes], sink: IO[bytes], prefix: bytes):
+    def __init__(self, pipe: IO[bytes], sink: IO[bytes], prefix: bytes = b""):
         self.pipe = pipe
+        self.at_end = False
         self.last_lines: deque[bytes] = deque(maxlen=KEPT_LINES)
         self._sink = sink
         self._prefix = prefix
@@ -70,7 +74,14 @@ class _Stream:
             self.last_lines.extend(lines)
             self._sink.write(b"".join(self._prefix + line + b"\n" for line in lines))
             self._sink.flush()
+        self.at_end = not data
         return bool(data)
+
+    def drain(self) -> None:
+        """Pass on what an ended process has still written; its children may go on."""
+        for _ in range(DRAINED):
+            if not self.has_more() or not self.forward():
+                break
 
 
 class Rank:
@@ -93,8 +104,8 @@ class Rank:
         assert self.process.stderr is not None
         prefix = f"[{rank}] ".encode()
         self.streams = [
-            _Stream(self.process.stdout, sys.stdout.buffer, prefix),
-            _Stream(self.process.stderr, sys.stderr.buffer, prefix),
+            Stream(self.process.stdout, sys.stdout.buffer, prefix),
+            Stream(self.process.stderr, sys.stderr.buffer, prefix),
         ]
         self.descriptor = os.pidfd_open(self.process.pid)
 
@@ -102,13 +113,6 @@ class Rank:
         """Send a signal to the process and to all it has started."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
-
-    def drain(self) -> None:
-        """Pass on what the ended process has still written; its children may go on."""
-        for stream in self.streams:
-            for _ in range(DRAINED):
-                if not stream.has_more() or not stream.forward():
-                    break
 
     def close(self) -> None:
         """End what the rank has left behind and release the descriptors."""
@@ -130,6 +134,13 @@ class Rank:
         return bool(lines) and lines[-1].startswith("collalgo.errors.PeerFailed")
 
 
+class Order(NamedTuple):
+    """A rank that is to be started, and its environment."""
+
+    rank: int
+    environment: dict[str, str]
+
+
 def run(command: Sequence[str], size: int) -> int:
     """Run a command on ``size`` ranks of this host: the exit code of the job.
 
@@ -146,15 +157,30 @@ def run(command: Sequence[str], size: int) -> int:
         "MASTER_PORT": str(_free_port()),
         "PYTHONUNBUFFERED": "1",
     }
+    orders = [
+        Order(rank, {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+        for rank in range(size)
+    ]
+    return run_ranks(command, orders)
+
+
+def run_ranks(
+    command: Sequence[str], orders: Sequence[Order], *, of_many: bool = False
+) -> int:
+    """Run a command on some ranks: the exit code of the first that fails, or 0.
+
+    Of ``of_many`` hosts, these ranks may fail only because one elsewhere has: then
+    nothing is said of it, and the code is :data:`VICTIM`.
+    """
     ranks: list[Rank] = []
-    with _signals_raise():
+    with signals_raise():
         try:
-            for rank in range(size):
-                own = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-                ranks.append(Rank(rank, command, {**common, **own}))
-            return _supervise(ranks)
-        except _Signal as asked:
-            with suppress(_Signal):  # asked again: kill them at once
+            for order in orders:
+                one = Rank(order.rank, command, order.environment)
+                ranks.append(one)
+            return _supervise(ranks, of_many)
+        except Asked as asked:
+            with suppress(Asked):  # asked again: kill them at once
                 _stop(ranks, asked.number)
             return 128 + asked.number
         except BrokenPipeError:  # nobody reads our output any more
@@ -164,7 +190,7 @@ def run(command: Sequence[str], size: int) -> int:
                 one.close()
 
 
-def _supervise(ranks: list[Rank]) -> int:
+def _supervise(ranks: list[Rank], of_many: bool) -> int:
     """Pass on the output until all ranks have ended, or one has failed."""
     failed: list[Rank] = []
     deadline = Deadline()
@@ -176,7 +202,9 @@ def _supervise(ranks: list[Rank]) -> int:
         return 0
     _stop(ranks, signal.SIGTERM)
     first = next((rank for rank in failed if not rank.is_victim()), failed[0])
-    return _report(first, len(ranks))
+    if of_many and first.is_victim():
+        return VICTIM
+    return _report(first, of_many or len(ranks) > 1)
 
 
 class Deadline:
@@ -209,7 +237,8 @@ def _ends(ranks: list[Rank], deadline: Deadline) -> Iterator[Rank]:
                 if isinstance(key.data, Rank):
                     selector.unregister(key.fileobj)
                     key.data.process.wait()
-                    key.data.drain()
+                    for stream in key.data.streams:
+                        stream.drain()
                     key.data.ended = True
                     left -= 1
                     yield key.data
@@ -229,10 +258,10 @@ def _stop(ranks: list[Rank], number: int) -> None:
             return
 
 
-def _report(rank: Rank, size: int) -> int:
+def _report(rank: Rank, has_others: bool) -> int:
     """Say on standard error which rank failed and how; its exit code."""
     code = rank.process.returncode
-    others = " (the others were stopped)" if size > 1 else ""
+    others = " (the others were stopped)" if has_others else ""
     lines = [f"collalgo run: rank {rank.rank} {exit_reason(code)}{others}"]
     lines += [f"  {line}" for line in rank.traceback()]
     sys.stderr.write("\n".join(lines) + "\n")
@@ -248,11 +277,11 @@ def _free_port() -> int:
 
 
 @contextmanager
-def _signals_raise() -> Iterator[None]:
+def signals_raise() -> Iterator[None]:
     """Turn Ctrl-C and a polite kill into an exception, once each."""
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        raise _Signal(number)
+        raise Asked(number)
 
     before = {
         number: signal.signal(number, handle)

@@ -1,0 +1,249 @@
+"""``collalgo run`` on several hosts: an agent on each, by ssh."""
+
+import json
+import os
+import secrets
+import selectors
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from collalgo.bootstrap.interfaces import addresses
+from collalgo.bootstrap.store.server import Server
+from collalgo.errors import BootstrapError
+from collalgo.launch.agent import GREETING
+from collalgo.launch.hosts import Host, Place
+from collalgo.launch.process import die_with
+from collalgo.launch.ranks import (
+    FAILURES_SETTLE,
+    PATIENCE,
+    VICTIM,
+    Asked,
+    Deadline,
+    Stream,
+    signals_raise,
+)
+
+#: How hosts are reached, unless ``COLLALGO_RSH`` says otherwise: by the user's own
+#: client, its configuration, keys and jumps, without a question that nobody answers.
+SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+
+#: Seconds that agents have to come up.
+COMING_UP = 30.0
+
+#: Hosts that need no ssh.
+HERE = ("localhost", "127.0.0.1")
+
+#: What belongs to a machine or a session, and not to a job.
+NOT_PASSED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER", "SHELL",
+              "LOGNAME", "TERM", "SHLVL", "_")  # fmt: skip
+NOT_PASSED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
+
+
+class Agent:
+    """The process that starts the ranks of a host, and its outputs."""
+
+    def __init__(self, host: Host):
+        launcher = os.getpid()
+        self.host = host
+        self.command = agent_command(host.name)
+        self.ended = False
+        self.process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=lambda: die_with(launcher),  # noqa: PLW1509 (no threads here)
+        )
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.streams = [
+            Stream(self.process.stdout, sys.stdout.buffer),
+            Stream(self.process.stderr, sys.stderr.buffer),
+        ]
+        self.descriptor = os.pidfd_open(self.process.pid)
+
+    def greet(self, deadline: float) -> None:
+        """Wait until the agent is there.
+
+        Raises
+        ------
+        BootstrapError
+            With the command that has failed and what it said.
+        """
+        assert self.process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            said = b""
+            while b"\n" not in said:
+                left = max(deadline - time.monotonic(), 0)
+                part = b""
+                if selector.select(left):
+                    part = os.read(self.process.stdout.fileno(), 1)
+                if not part:
+                    raise BootstrapError(self._complaint())
+                said += part
+        if said.decode(errors="replace").strip() != GREETING:
+            raise BootstrapError(
+                f"host {self.host.name} has another version of collalgo: it says "
+                f"{said[:80]!r}, not {GREETING!r}"
+            )
+
+    def _complaint(self) -> str:
+        self.process.kill()
+        _, said = self.process.communicate()
+        lines = said.decode(errors="replace").strip().splitlines()[-5:]
+        return (
+            f"host {self.host.name} cannot be used; this has failed: "
+            f"{shlex.join(self.command)}" + "".join(f"\n  {line}" for line in lines)
+        )
+
+    def tell(self, spec: Mapping[str, object]) -> None:
+        """Say what to run. What is secret in it shows on no command line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(spec).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def dismiss(self) -> None:
+        """Let the agent stop its ranks, and end."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def close(self) -> None:
+        """End what is left, and release the descriptors."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+        os.close(self.descriptor)
+
+
+def agent_command(name: str) -> list[str]:
+    """What starts an agent on a host."""
+    agent = [sys.executable, "-m", "collalgo.launch.agent"]
+    shell = shlex.split(os.environ.get("COLLALGO_RSH", "")) or list(SSH)
+    if "COLLALGO_RSH" not in os.environ and name in HERE:
+        return agent
+    return [*shell, name, "exec " + shlex.join(agent)]
+
+
+def run_on_hosts(command: Sequence[str], places: Mapping[Host, list[Place]]) -> int:
+    """Run a command on ranks of several hosts: the exit code of the job."""
+    secret = secrets.token_bytes(32)
+    server = Server(secret)
+    agents: list[Agent] = []
+    with signals_raise():
+        try:
+            agents += [Agent(host) for host in places]
+            deadline = time.monotonic() + COMING_UP
+            for agent in agents:
+                agent.greet(deadline)
+            common = _environment(server.port, secret, places)
+            for agent in agents:
+                agent.tell(
+                    {
+                        "command": list(command),
+                        "folder": str(Path.cwd()),
+                        "environment": {**common, "COLLALGO_HOST": agent.host.name},
+                        "ranks": {p.rank: _own(p) for p in places[agent.host]},
+                    }
+                )
+            return _supervise(agents)
+        except Asked as asked:
+            _stop(agents)
+            return 128 + asked.number
+        finally:
+            for agent in agents:
+                agent.close()
+            server.close()
+
+
+def _environment(
+    port: int, secret: bytes, places: Mapping[Host, list[Place]]
+) -> dict[str, str]:
+    """What all ranks share."""
+    passed = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in NOT_PASSED and not name.startswith(NOT_PASSED_PREFIXES)
+    }
+    where = ",".join(addresses(loopback=True))
+    return {
+        **passed,
+        "COLLALGO_JOB": secrets.token_hex(16),
+        "COLLALGO_STORE": f"{where}:{port}",
+        "COLLALGO_SECRET": secret.hex(),
+        "WORLD_SIZE": str(sum(map(len, places.values()))),
+        "MASTER_ADDR": where.partition(",")[0],
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _own(place: Place) -> dict[str, str]:
+    """What each rank has for itself, by the names of torchrun and of Horovod."""
+    return {
+        "RANK": str(place.rank),
+        "LOCAL_RANK": str(place.local_rank),
+        "LOCAL_WORLD_SIZE": str(place.local_size),
+        "CROSS_RANK": str(place.cross_rank),
+        "CROSS_SIZE": str(place.cross_size),
+    }
+
+
+def _supervise(agents: list[Agent]) -> int:
+    """Pass on the output until all agents have ended, or one has failed."""
+    failed: list[Agent] = []
+    deadline = Deadline()
+    _watch(agents, deadline, failed)
+    if not failed:
+        return 0
+    _stop(agents)
+    first = next((a for a in failed if a.process.returncode != VICTIM), failed[0])
+    code = first.process.returncode
+    if code in (255, VICTIM) or code < 0:
+        sys.stderr.write(
+            f"collalgo run: host {first.host.name} is lost: "
+            f"{shlex.join(first.command)} ended with {code}\n"
+        )
+    return code if code > 0 else 128 - code
+
+
+def _watch(agents: list[Agent], deadline: Deadline, failed: list[Agent]) -> None:
+    """Forward the output until all agents have ended, or the deadline."""
+    with selectors.DefaultSelector() as selector:
+        running = [agent for agent in agents if not agent.ended]
+        for agent in running:
+            selector.register(agent.descriptor, selectors.EVENT_READ, agent)
+            for stream in agent.streams:
+                if not stream.at_end:
+                    selector.register(stream.pipe, selectors.EVENT_READ, stream)
+        left = len(running)
+        while left and deadline.left() != 0:
+            for key, _ in selector.select(deadline.left()):
+                if isinstance(key.data, Stream):
+                    if not key.data.forward():
+                        selector.unregister(key.fileobj)
+                    continue
+                agent = key.data
+                selector.unregister(key.fileobj)
+                agent.process.wait()
+                for stream in agent.streams:
+                    stream.drain()
+                agent.ended = True
+                left -= 1
+                if agent.process.returncode:
+                    failed.append(agent)
+                    deadline.at_most(FAILURES_SETTLE + 1.0)
+
+
+def _stop(agents: list[Agent]) -> None:
+    """Let all agents stop their ranks; their output is passed on meanwhile."""
+    for agent in agents:
+        if not agent.ended:
+            agent.dismiss()
+    _watch(agents, Deadline(3 * PATIENCE), [])

@@ -1,0 +1,14 @@
+"""Functions of libraries that are loaded at run time."""
+
+import ctypes
+from collections.abc import Iterable
+
+
+def addresses_of(library: ctypes.CDLL, names: Iterable[str]) -> dict[str, int]:
+    """Where functions are; AttributeError if one is missing."""
+    found = {}
+    for name in names:
+        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+        assert address is not None
+        found[name] = address
+    return found

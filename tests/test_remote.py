@@ -1,0 +1,207 @@
+"""collalgo run on several hosts, which here are names of one machine, and UCX between.
+
+Deadlines bound how long a failure may take to be noticed; they do not measure speed.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from collalgo.bootstrap.identity import identity
+from collalgo.bootstrap.launched import told
+from collalgo.errors import BootstrapError
+from collalgo.launch.hosts import Host, Place, assign, parse, read
+
+SCRIPT = Path(__file__).parent / "across_hosts.py"
+
+
+# ---- which hosts, and which ranks on them
+
+
+def test_hosts_are_read_from_a_line_or_a_file(tmp_path):
+    hosts = [Host("a", 4), Host("user@b.example", 2), Host("c", 1)]
+    assert parse("a:4,user@b.example:2,c") == hosts
+    path = tmp_path / "hosts"
+    path.write_text("# mine\na slots=4\nuser@b.example:2 # a comment\n\nc\n")
+    assert read(path) == hosts
+
+
+@pytest.mark.parametrize("text", ["a:0", "a:x", "a:-1", "-oProxyCommand=x:1", "a b:1",
+                                  "a;b:1", ":4", "", "a:99999"])  # fmt: skip
+def test_what_is_no_host_is_refused(text):
+    with pytest.raises(BootstrapError, match=r"is no name of a host|slots; give"):
+        parse(text)
+
+
+def test_ranks_fill_the_slots_host_after_host():
+    places = assign([Host("a", 3), Host("b", 2), Host("c", 4)], 6)
+    assert {host.name: [p.rank for p in ranks] for host, ranks in places.items()} == {
+        "a": [0, 1, 2], "b": [3, 4], "c": [5],
+    }  # fmt: skip
+    assert places[Host("a", 3)][0] == Place(0, 0, 3, 0, 3)
+    assert places[Host("b", 2)][1] == Place(4, 1, 2, 1, 2)
+    assert places[Host("c", 4)][0] == Place(5, 0, 1, 2, 3)
+    assert sum(map(len, assign([Host("a", 3), Host("b", 2)], None).values())) == 5
+    with pytest.raises(BootstrapError, match="6 ranks do not fit into 5 slots"):
+        assign([Host("a", 3), Host("b", 2)], 6)
+    with pytest.raises(BootstrapError, match="host a is named twice"):
+        assign([Host("a", 3), Host("a", 2)], None)
+
+
+def test_a_rank_is_told_of_the_store():
+    env = {"COLLALGO_STORE": "10.0.0.1,fe80::1:77", "COLLALGO_SECRET": "00ff"}
+    assert told(env) == (["10.0.0.1", "fe80::1"], 77, b"\0\xff")
+    env |= {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
+    assert identity(env).by_store
+    for change in ({"COLLALGO_SECRET": "xyz"}, {"COLLALGO_STORE": "nowhere"}):
+        with pytest.raises(BootstrapError, match="must be HOST:PORT"):
+            told(env | change)
+
+
+# ---- jobs
+
+
+@pytest.fixture
+def rsh(tmp_path, monkeypatch):
+    """What stands for ssh: the same machine under every name but one."""
+    script = tmp_path / "rsh"
+    script.write_text(
+        "#!/bin/sh\n"
+        '[ "$1" = nowhere ] && { echo "no route to $1" >&2; exit 255; }\n'
+        'shift; exec sh -c "$*"\n'
+    )
+    script.chmod(0o700)
+    monkeypatch.setenv("COLLALGO_RSH", str(script))
+    monkeypatch.setenv("UCX_TLS", "tcp,self")  # as between real hosts
+
+
+def command(hosts, *words):
+    return [sys.executable, "-m", "collalgo", "run", "-H", hosts, *map(str, words)]
+
+
+def run(hosts, *words, timeout=120):
+    return subprocess.run(
+        command(hosts, *words),
+        capture_output=True, text=True, timeout=timeout, check=False,
+    )  # fmt: skip
+
+
+def left_over(marker):
+    """The processes that have this in their command line."""
+    listed = subprocess.run(
+        ["pgrep", "-f", marker], capture_output=True, text=True, check=False
+    )
+    return [int(p) for p in listed.stdout.split() if int(p) != os.getpid()]
+
+
+def all_do(duty, layout):
+    parts = layout.split("+")
+    hosts = ",".join(f"{name}:{n}" for name, n in zip("abcd", parts, strict=False))
+    done = run(hosts, SCRIPT, duty, layout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    size = sum(map(int, parts))
+    assert all(f"right {rank};" in done.stdout for rank in range(size)), done.stdout
+    return done
+
+
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize("layout", ["2+2", "3+3", "4+4", "3+2+1"])
+def test_every_algorithm_is_right_by_ucx(layout):
+    all_do("everything", layout)
+
+
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize("duty", ["groups", "swarm", "mismatch", "late", "leaver"])
+def test_groups_and_failures_are_as_by_mpi(duty):
+    output = all_do(duty, "2+1").stdout
+    told = set(re.findall(r"told \d+: (.*?)\.\n", output))
+    assert len(told) == (duty not in ("groups", "swarm"))
+
+
+@pytest.mark.usefixtures("rsh")
+def test_one_host_needs_no_engine(tmp_path):
+    script = tmp_path / "one.py"
+    script.write_text(
+        "import collalgo, os\ncomm = collalgo.init()\nassert set(comm.hosts) == {0}\n"
+        "comm.barrier()\nprint('local', os.environ['CROSS_SIZE'])\n"
+    )
+    done = run("a:3", script)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"[{r}] local 1" for r in range(3)]
+
+
+@pytest.mark.usefixtures("rsh")
+def test_a_host_that_cannot_be_reached_is_named_with_the_command():
+    done = run("a:1,nowhere:1", SCRIPT, "groups", "1+1")
+    assert done.returncode == 1
+    assert "host nowhere cannot be used; this has failed: " in done.stderr
+    assert "no route to nowhere" in done.stderr
+    assert "-m collalgo.launch.agent" in done.stderr
+
+
+@pytest.mark.usefixtures("rsh")
+def test_a_rank_that_is_killed_is_named_by_all_others_within_a_second():
+    done = run("a:2,b:2", SCRIPT, "killed", "2+2")
+    assert done.returncode == 128 + signal.SIGKILL, done.stderr
+    assert "rank 3 was killed by SIGKILL" in done.stderr
+    told = re.findall(r"told (\d): (.*?)\.\n", done.stdout)
+    assert sorted(rank for rank, _ in told) == ["0", "1", "2"], (
+        done.stdout + done.stderr
+    )
+    assert len({message for _, message in told}) == 1
+    assert "rank 3 is gone" in told[0][1]
+
+
+def start(tmp_path, hosts="a:2,b:2"):
+    """A job whose ranks call for ever, once all of them do."""
+    script = tmp_path / "for_ever.py"
+    script.write_text(
+        "import collalgo, numpy as np\ncomm = collalgo.init()\nx = np.ones(1000)\n"
+        "comm.allreduce(x)\nprint('ready', flush=True)\n"
+        "while True: comm.allreduce(x, 'max')\n"
+    )
+    job = subprocess.Popen(
+        command(hosts, script),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(4):
+        assert "ready" in job.stdout.readline()
+    return job, str(script)
+
+
+def nothing_is_left(marker, seconds):
+    end = time.monotonic() + seconds
+    while left_over(marker) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not left_over(marker)
+
+
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_of_a_job_whose_launcher_is_stopped(tmp_path, number):
+    job, marker = start(tmp_path)
+    job.send_signal(number)
+    code = job.wait(20)
+    assert code == (-number if number == signal.SIGKILL else 128 + number)
+    assert nothing_is_left(marker, 5)
+    job.communicate()
+
+
+@pytest.mark.usefixtures("rsh")
+def test_a_host_whose_agent_is_killed_ends_the_job(tmp_path):
+    job, marker = start(tmp_path)
+    agents = left_over("collalgo.launch.agent")
+    victim = max(agents)
+    os.kill(victim, signal.SIGKILL)
+    assert job.wait(20) != 0
+    _, said = job.communicate()
+    assert nothing_is_left(marker, 5)
+    assert "is gone" in said or "is lost" in said
