@@ -4,6 +4,7 @@ A script that every rank of a cluster runs; rank 0 writes what was found.
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -13,6 +14,7 @@ import click
 import numpy as np
 from collalgo.bench.cells import REDUCING, Bench, Cell
 from collalgo.bench.measuring import mpi_calls
+from collalgo.bench.records import environment
 from collalgo.bench.timing import race
 
 import collalgo
@@ -89,16 +91,21 @@ def race_cell(comm: Communicator, cell: Cell, most: int, rounds: int) -> list[En
         )
         for number, candidate in enumerate(candidates)
     ]
-    from mpi4py import MPI
-
     for call in mpi_calls(bench):
         calls.append(call)
-        name = MPI.Get_library_version().split("\n")[0].split(",")[0].split(":")[0]
-        entries.append(Entry(cell.collective, bench.nbytes, name, 0.0, bound))
+        entries.append(Entry(cell.collective, bench.nbytes, _mpi(), 0.0, bound))
     times = race(comm, calls, rounds, warmup=1)
     for entry, seconds in zip(entries, times, strict=True):
         entry.seconds = seconds.tolist()
     return entries
+
+
+def _mpi() -> str:
+    """The MPI of this process and its version, in short."""
+    from mpi4py import MPI
+
+    name, version = MPI.get_vendor()
+    return f"{name} {'.'.join(map(str, version))}"
 
 
 @click.command()
@@ -120,7 +127,12 @@ def main(
         cell = Cell(collective, size, op=op)
         entries += race_cell(comm, cell, most, rounds)
     if comm.rank == 0:
-        output.write_text(json.dumps([asdict(entry) for entry in entries], indent=1))
+        found = {
+            "topology": os.environ.get("COLLALGO_TOPOLOGY", ""),
+            "environment": environment(comm.size),
+            "entries": [asdict(entry) for entry in entries],
+        }
+        output.write_text(json.dumps(found, indent=1) + "\n")
         for entry in entries:
             median = float(np.median(entry.seconds))
             click.echo(

@@ -40,8 +40,10 @@ LATENCY = {
 }
 
 
-#: Seconds of a message by TCP between two hosts, and what of a link carries payload.
-TCP_LATENCY, TCP_EFFICIENCY = 40e-6, 0.98
+#: Seconds of a message by TCP between two hosts; what of a link carries payload; and
+#: how much longer a step takes in which ranks change their peers, as measured on
+#: ``bench/cluster``.
+TCP_LATENCY, TCP_EFFICIENCY, TCP_TURNING = 40e-6, 0.98, 0.1
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,16 @@ class Figures:
         Seconds for each byte that a rank reduces.
     efficiency : dict
         The part of its bandwidth that a link of a kind carries; all unless given.
+    turning : float
+        By which part the bytes of a step take longer where some rank has another peer
+        than before: connections are cold, and the tails of their queues meet.
     """
 
     latency: Mapping[PathType, float] = field(default_factory=LATENCY.copy)
     message: float = 0.3e-6
     reduction: float = 0.0
     efficiency: Mapping[LinkKind, float] = field(default_factory=dict)
+    turning: float = 0.0
 
     @classmethod
     def of_machine(cls, machine: Machine) -> "Figures":
@@ -77,6 +83,7 @@ class Figures:
             machine.message,
             machine.reduce,
             {LinkKind.NETWORK: TCP_EFFICIENCY},
+            TCP_TURNING,
         )
 
     def bytes_per_second(self, link: Link) -> float:
@@ -114,6 +121,7 @@ class Figures:
                 number(document.get("message", cls.message), "message", 0.0, 1.0),
                 number(document.get("reduction", 0.0), "reduction", 0.0, 1.0),
                 _table(document.get("efficiency"), kinds, 1.0),
+                number(document.get("turning", 0.0), "turning", 0.0, 1.0),
             )
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise TopologyError(f"{path}: {error}") from None

@@ -78,10 +78,24 @@ def rounds(messages: Messages, roads: Map, segments: int = 1) -> Rounds:
     received = pipeline.most(sends.step, roads.place(sends.peer))
     latency = pipeline.longest(latency)
     latency += roads.figures.message * np.maximum(np.maximum(sent, received) - 1, 0)
+    if roads.figures.turning and segments == 1:
+        per_byte = per_byte * (1 + roads.figures.turning * _turns(sends, steps))
     if roads.figures.reduction:
         work = pipeline.most(sums.step, roads.place(sums.rank), sums.share)
         per_byte = per_byte + roads.figures.reduction / segments * work
     return Rounds(latency, per_byte, way, busy, roads)
+
+
+def _turns(sends: Messages, steps: int) -> Reals:
+    """For each step whether some rank sends to another than in the step before."""
+    turns = np.zeros(steps)
+    if not len(sends.step):
+        return turns
+    ranks = int(max(sends.rank.max(), sends.peer.max())) + 1
+    pair = sends.rank * ranks + sends.peer
+    known = np.isin((sends.step - 1) * ranks**2 + pair, sends.step * ranks**2 + pair)
+    turns[sends.step[~known & (sends.step > 0)]] = 1
+    return turns
 
 
 class Pipeline:
