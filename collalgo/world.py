@@ -25,7 +25,13 @@ _of_thread = _OfThread()
 
 
 def init(
-    *, timeout: float | None = None, join_timeout: float = JOIN_TIMEOUT
+    *,
+    rank: int | None = None,
+    size: int | None = None,
+    store: str | None = None,
+    secret: str | None = None,
+    timeout: float | None = None,
+    join_timeout: float = JOIN_TIMEOUT,
 ) -> Communicator:
     """Come up as the launcher says; a process alone is a world of one.
 
@@ -34,6 +40,11 @@ def init(
 
     Parameters
     ----------
+    rank, size, store
+        Instead of a launcher: which of how many ranks this is, and where they meet:
+        ``"HOST:PORT"`` of rank 0, at a port that is free there.
+    secret
+        What only the ranks of the job know; by default ``COLLALGO_SECRET``.
     timeout
         Seconds that calls wait for other ranks; by default the environment variable
         ``COLLALGO_TIMEOUT``, or 300.
@@ -56,7 +67,10 @@ def init(
         return own
     with _lock:
         if _world is None or _world.closed or _world.forked:
-            _world = _come_up(join_timeout)
+            if store is None:
+                _world = _come_up(join_timeout)
+            else:
+                _world = _meet_at(store, secret, rank, size, join_timeout)
         if timeout is not None:
             _world.timeout = timeout
         return _world
@@ -72,22 +86,42 @@ def belonging(comm: Communicator) -> Iterator[None]:
         _of_thread.world = None
 
 
+def _meet_at(
+    store: str, secret: str | None, rank: int | None, size: int | None, seconds: float
+) -> Communicator:
+    """Come up as the arguments of :func:`init` say."""
+    from collalgo.bootstrap.launched import meet_at
+
+    if rank is None or size is None or not 0 <= rank < size:
+        raise ValueError(
+            f"init: with a store, pass rank and size too, 0 <= rank < size; these are "
+            f"rank {rank} and size {size}"
+        )
+    _hook()
+    return Communicator(meet_at(store, secret, rank, size, seconds))
+
+
+def _hook() -> None:
+    """Let an uncaught exception be told to the other ranks."""
+    if sys.excepthook is not _tell_the_others:
+        _previous_hooks.append(sys.excepthook)
+        sys.excepthook = _tell_the_others
+
+
 def _come_up(join_timeout: float) -> Communicator:
     from collalgo.bootstrap.identity import identity
     from collalgo.bootstrap.rendezvous import HostOrigin
 
-    if sys.excepthook is not _tell_the_others:
-        _previous_hooks.append(sys.excepthook)
-        sys.excepthook = _tell_the_others
+    _hook()
     me = identity()
     if me.size > 1 and not me.job:
         from collalgo.integrations.mpi4py import world_communicator
 
         return world_communicator(me.launcher)
     if me.by_store and me.size > 1:
-        from collalgo.bootstrap.launched import meet
+        from collalgo.bootstrap.launched import meet_by_launcher
 
-        return Communicator(meet(me, join_timeout))
+        return Communicator(meet_by_launcher(me, join_timeout))
     job = me.job or f"alone/{os.getpid()}"
     connection = HostOrigin(job).meet("", me.rank, range(me.size), join_timeout)
     return Communicator(connection)

@@ -30,6 +30,14 @@ RUN = {"COLLALGO_JOB": "j", "RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": 
         ),
         ({"PMI_RANK": "0", "PMI_SIZE": "2"}, Identity(0, 2, "", "mpiexec of MPICH")),
         ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, Identity(0, 1, "", "none")),
+        (
+            {"SLURM_PROCID": "3", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "4"},
+            Identity(3, 4, "", "srun"),
+        ),
+        (
+            {"HOROVOD_RANK": "1", "HOROVOD_SIZE": "2", "HOROVOD_LOCAL_SIZE": "2"},
+            Identity(1, 2, "horovodrun//", "horovodrun"),
+        ),
     ],
 )
 def test_a_process_knows_itself_by_its_launcher(environment, expected):

@@ -1,5 +1,6 @@
 """A cluster on this machine: what a file asks of the kernel, and what runs on it."""
 
+import json
 import os
 import re
 import shutil
@@ -23,6 +24,12 @@ from collalgo.bench.cluster.kernel import (
     up,
 )
 from collalgo.bench.cluster.layout import layout_of
+from collalgo.bench.cluster.report import (
+    errors,
+    main as report_command,
+    outcomes,
+    table,
+)
 from collalgo.bench.cluster.running import run
 
 from collalgo import Topology, TopologyError
@@ -237,3 +244,35 @@ def test_without_root_the_command_says_what_it_needs(monkeypatch):
     done = CliRunner().invoke(main, ["up", str(FILES / "star.yaml")])
     assert done.exit_code == 1
     assert "needs Linux, root" in done.output
+
+
+def entry(algorithm, seconds, predicted=0.0, chosen=False):
+    return {
+        "collective": "allreduce", "nbytes": 1 << 24, "algorithm": algorithm,
+        "predicted": predicted, "bound": 1.0, "seconds": seconds, "chosen": chosen,
+    }  # fmt: skip
+
+
+def test_races_are_told_beside_the_bound_and_the_peers(tmp_path):
+    files = {
+        "star": [
+            entry("torus_2d(dims=(2, 4))", [1.1, 1.0, 1.2], 1.0, chosen=True),
+            entry("ring", [1.25, 1.2, 9.0], 1.2),
+            entry("MPICH 5", [2.2, 2.3, 2.1]),
+        ],
+        "star_openmpi": [entry("ring", [3.0], 1.2), entry("Open MPI 5", [3.3])],
+    }
+    for name, entries in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({"entries": entries}))
+    found = list(outcomes(sorted(tmp_path.glob("*.json"))))
+    *_, row = table(found)
+    assert row == (
+        "| star | allreduce | torus_2d | 1.10 | 1.10 | 1.00 | -9 % "
+        "| MPICH 5 x 2.00, Open MPI 5 x 3.00 |"
+    )
+    assert errors(found) == pytest.approx([0.1 / 1.1, 0.04])
+    done = CliRunner().invoke(
+        report_command, [str(tmp_path / "star.json"), "-o", str(tmp_path / "bars.png")]
+    )
+    assert "prices are off by 6.5 % in the median" in done.output
+    assert (tmp_path / "bars.png").stat().st_size > 1000

@@ -6,6 +6,7 @@ Deadlines bound how long a failure may take to be noticed; they do not measure s
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import collalgo
 from collalgo.bootstrap.identity import identity
 from collalgo.bootstrap.launched import told
 from collalgo.errors import BootstrapError
@@ -205,3 +207,95 @@ def test_a_host_whose_agent_is_killed_ends_the_job(tmp_path):
     _, said = job.communicate()
     assert nothing_is_left(marker, 5)
     assert "is gone" in said or "is lost" in said
+
+
+@pytest.mark.usefixtures("rsh")
+def test_the_doctor_says_what_there_is_and_which_host_cannot_be_used():
+    command = [sys.executable, "-m", "collalgo", "doctor", "-n", "999"]
+    done = subprocess.run(
+        [*command, "-H", "localhost:2,nowhere:1"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    text = re.sub(r"\s+", " ", done.stdout)
+    for line in (
+        "launcher none",
+        "999 ranks share them",
+        "route to localhost by 127.0.0.1",
+        "MPI mpi4py",
+        "host localhost can be used",
+        "host nowhere host nowhere cannot be used",
+    ):
+        assert line in text, text
+    done = subprocess.run(command[:4], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize("options", [("-n", "3"), ("-H", "a:2,b:1")])
+def test_the_output_of_each_rank_is_kept_where_it_is_wanted(options, tmp_path):
+    code = (
+        "import os, sys; print('out', os.environ['RANK']); sys.stderr.write('err\\n')"
+    )
+    command = [sys.executable, "-m", "collalgo", "run", *options, "--log-dir"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "logs"), sys.executable, "-c", code],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for rank in range(3):
+        assert f"[{rank}] out {rank}\n" in done.stdout
+        kept = (tmp_path / "logs" / f"rank_{rank}.log").read_text()
+        assert sorted(kept.splitlines()) == ["err", f"out {rank}"]
+
+
+@pytest.mark.mpi
+def test_mpiexec_can_start_the_ranks_and_the_line_is_shown():
+    script = "import collalgo; c = collalgo.init(); print('rank', c.rank, c.size)"
+    command = [sys.executable, "-m", "collalgo", "run", "--mpi", "-n", "2"]
+    done = subprocess.run(
+        [*command, sys.executable, "-c", script],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"collalgo run: \S+/mpiexec -n 2 ", done.stderr)
+    assert {"rank 0 2", "rank 1 2"} <= set(done.stdout.splitlines())
+
+
+EXPLICIT = """
+import os, sys
+import numpy as np, collalgo
+rank = int(sys.argv[1])
+os.environ["COLLALGO_HOST"] = str(rank // 2)
+comm = collalgo.init(rank=rank, size=3, store="127.0.0.1:" + sys.argv[2], secret="s")
+assert collalgo.init() is comm
+assert comm.hosts == (0, 0, 1)
+assert comm.allreduce(np.array([rank]))[0] == 3
+print("right")
+"""
+
+
+def test_ranks_may_be_told_everything_by_init(tmp_path, monkeypatch):
+    monkeypatch.setenv("UCX_TLS", "tcp,self")
+    script = tmp_path / "explicit.py"
+    script.write_text(EXPLICIT)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, script, str(rank), str(port)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for rank in (2, 1, 0)
+    ]  # fmt: skip
+    for rank in ranks:
+        said, _ = rank.communicate(timeout=60)
+        assert (rank.returncode, said) == (0, "right\n")
+
+
+def test_init_needs_all_of_rank_size_and_secret(monkeypatch):
+    with pytest.raises(ValueError, match="pass rank and size too"):
+        collalgo.init(store="127.0.0.1:1", rank=1)
+    monkeypatch.delenv("COLLALGO_SECRET", raising=False)
+    with pytest.raises(BootstrapError, match="needs a secret"):
+        collalgo.init(store="127.0.0.1:1", rank=0, size=2)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 import numpy as np
-from collalgo.bench.cells import REDUCING, Bench, Cell
+from collalgo.bench.cells import PLACES, REDUCING, Bench, Cell
 from collalgo.bench.measuring import mpi_calls
 from collalgo.bench.records import environment
 from collalgo.bench.timing import race
@@ -119,18 +119,24 @@ def _mpi() -> str:
 def main(
     output: Path, collectives: tuple[str, ...], size: int, most: int, rounds: int
 ) -> None:
-    """Race the cheapest algorithms, and MPI, and write what they took to OUTPUT."""
+    """Race the cheapest algorithms, and MPI, and write what they took to OUTPUT.
+
+    What OUTPUT has of other collectives stays there.
+    """
     comm = collalgo.init(timeout=120)
     entries = []
     for collective in collectives:
         op = "sum" if collective in REDUCING else None
-        cell = Cell(collective, size, op=op)
+        place = PLACES[collective][0]
+        cell = Cell(collective, size, op=op, place=place)
         entries += race_cell(comm, cell, most, rounds)
     if comm.rank == 0:
+        kept = json.loads(output.read_text())["entries"] if output.exists() else []
+        others = [row for row in kept if row["collective"] not in collectives]
         found = {
             "topology": os.environ.get("COLLALGO_TOPOLOGY", ""),
             "environment": environment(comm.size),
-            "entries": [asdict(entry) for entry in entries],
+            "entries": [*others, *(asdict(entry) for entry in entries)],
         }
         output.write_text(json.dumps(found, indent=1) + "\n")
         for entry in entries:

@@ -74,10 +74,13 @@ def _hydra(layout: Layout, agent: str, hosts: str) -> list[str]:
 def _prrte(layout: Layout, agent: str, hosts: str) -> list[str]:
     """The options of the mpiexec of Open MPI."""
     network = "10.255.0.0/16" if layout.routes else "10.1.0.0/16"
+    first = network if layout.routes else "10.1.1.0/24"  # for its daemons
     return [
         *("--allow-run-as-root", "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"),
-        *("--prtemca", "plm_ssh_agent", agent, "--prtemca", "prte_if_include", network),
+        *("--prtemca", "plm_ssh_agent", agent, "--prtemca", "prte_if_include", first),
         *("--mca", "btl_tcp_if_include", network, "--host", hosts),
+        # All hosts share the cores of one machine, of which it knows nothing.
+        *("--mca", "mpi_yield_when_idle", "1"),
     ]
 
 

@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 from collalgo.errors import BootstrapError
 
+#: The variables of rank, size and local size, as torchrun and horovodrun call them.
+TORCH = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+HOROVOD = ("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_SIZE")
+
 
 class Identity(NamedTuple):
     """A rank as its launcher knows it.
@@ -44,23 +48,36 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
         )
         job = "torchrun/" + "/".join(env.get(name, "") for name in names)
         return _by_variables(env, job, "torchrun")
-    for rank, size, launcher in (
-        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpiexec of Open MPI"),
-        ("PMI_RANK", "PMI_SIZE", "mpiexec of MPICH"),
+    for launcher, rank, size, *more in (
+        ("mpiexec of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("mpiexec of MPICH", "PMI_RANK", "PMI_SIZE"),
+        # In a shell within an allocation of Slurm there is a job, but no step.
+        ("srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"),
     ):
-        if rank in env and size in env:
+        if all(name in env for name in (rank, size, *more)):
             return Identity(_number(env, rank), _number(env, size), "", launcher)
+    if "HOROVOD_RANK" in env and "HOROVOD_SIZE" in env:
+        where = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
+        job = "horovodrun/" + "/".join(env.get(name, "") for name in where)
+        return _by_variables(env, job, "horovodrun", HOROVOD)
     return Identity(0, 1, "", "none")
 
 
 def _by_variables(
-    env: Mapping[str, str], job: str, launcher: str, *, by_store: bool = False
+    env: Mapping[str, str],
+    job: str,
+    launcher: str,
+    names: tuple[str, str, str] = TORCH,
+    *,
+    by_store: bool = False,
 ) -> Identity:
-    rank, size = _number(env, "RANK"), _number(env, "WORLD_SIZE")
-    here = _number(env, "LOCAL_WORLD_SIZE") if "LOCAL_WORLD_SIZE" in env else size
+    of_rank, of_size, of_local_size = names
+    rank, size = _number(env, of_rank), _number(env, of_size)
+    here = _number(env, of_local_size) if of_local_size in env else size
     if not 0 <= rank < size:
         raise BootstrapError(
-            f"{launcher} says RANK={rank} and WORLD_SIZE={size}; need 0 <= rank < size"
+            f"{launcher} says {of_rank}={rank} and {of_size}={size}; need 0 <= rank < "
+            "size"
         )
     if here != size and not by_store:
         raise BootstrapError(

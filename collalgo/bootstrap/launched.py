@@ -1,8 +1,10 @@
 """The world of processes that have been told where the store of their job is."""
 
 import atexit
+import hashlib
 import os
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from collalgo._kernels.ucx import UcxWire
 from collalgo.bootstrap.cluster import ClusterOrigin, Job
@@ -10,6 +12,7 @@ from collalgo.bootstrap.identity import Identity
 from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.rendezvous import HostOrigin
 from collalgo.bootstrap.store.client import Client
+from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.survey import Survey
 from collalgo.connection import Connection
 from collalgo.errors import BootstrapError
@@ -17,14 +20,49 @@ from collalgo.topology.ranks import identity
 from collalgo.transport import ucx
 
 
-def meet(me: Identity, timeout: float) -> Connection:
-    """Meet all processes of the job: my end of their world.
+class Rendezvous(NamedTuple):
+    """Where the store of a job may be, its port, and the secret of the job."""
 
-    Where all are on one host they need the store no more. Between hosts they use UCX.
+    hosts: list[str]
+    port: int
+    secret: bytes
+
+
+def meet_by_launcher(me: Identity, timeout: float) -> Connection:
+    """Meet all processes of the job at the store of the launcher: my end of a world."""
+    return _meet(me, told(os.environ), Membership(me.rank, keeper=None), timeout)
+
+
+def meet_at(
+    where: str, secret: str | None, rank: int, size: int, timeout: float
+) -> Connection:
+    """Meet all that have been told the same place, where rank 0 keeps the store."""
+    given = (
+        os.environ.get("COLLALGO_SECRET") if secret is None else secret.encode().hex()
+    )
+    place = told({"COLLALGO_STORE": where, "COLLALGO_SECRET": given or "?"})
+    job = hashlib.sha256(f"{where} {given}".encode()).hexdigest()
+    if rank == 0:
+        try:
+            atexit.register(Server(place.secret, "", place.port).close)
+        except OSError as error:
+            raise BootstrapError(
+                f"rank 0 cannot listen at port {place.port}, which it was told "
+                f"({error}); choose another",
+                rank=0,
+            ) from None
+    me = Identity(rank, size, job, "init", by_store=True)
+    return _meet(me, place, Membership(rank), timeout)
+
+
+def _meet(
+    me: Identity, place: Rendezvous, membership: Membership, timeout: float
+) -> Connection:
+    """Meet at a store; where all are on one host they need it no more.
+
+    Between hosts they use UCX.
     """
-    where, port, secret = told(os.environ)
-    membership = Membership(me.rank, keeper=None)
-    store = Client(where, port, secret, timeout, membership.lost)
+    store = Client(place.hosts, place.port, place.secret, timeout, membership.lost)
     everyone = range(me.size)
     try:
         store.set(f"host/{me.rank}", identity().encode())
@@ -52,8 +90,8 @@ def meet(me: Identity, timeout: float) -> Connection:
     return ClusterOrigin(job, everyone).meet("", me.rank, everyone, timeout)
 
 
-def told(environment: Mapping[str, str]) -> tuple[list[str], int, bytes]:
-    """Where the store may be, its port, and the secret of the job.
+def told(environment: Mapping[str, str]) -> Rendezvous:
+    """Where the variables of a launcher say that the store is.
 
     Raises
     ------
@@ -63,11 +101,12 @@ def told(environment: Mapping[str, str]) -> tuple[list[str], int, bytes]:
     where, _, port = environment.get("COLLALGO_STORE", "").rpartition(":")
     try:
         secret = bytes.fromhex(environment["COLLALGO_SECRET"])
-        return where.split(","), int(port), secret
+        return Rendezvous(where.split(","), int(port), secret)
     except (KeyError, ValueError):
         raise BootstrapError(
-            "COLLALGO_STORE must be HOST:PORT, with commas between several hosts, and "
-            "COLLALGO_SECRET the secret of the job as hexadecimal digits"
+            "the store must be HOST:PORT (COLLALGO_STORE; commas between several "
+            "hosts), and the job needs a secret (COLLALGO_SECRET, as hexadecimal "
+            "digits)"
         ) from None
 
 

@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Any
 
 from collalgo._version import __version__
+from collalgo.launch.output import sinks
 from collalgo.launch.ranks import Order, run_ranks
 
 #: What the launcher waits for.
@@ -32,7 +33,7 @@ def main() -> int:
         Order(int(rank), {**environment, **own}) for rank, own in spec["ranks"].items()
     ]
     Thread(target=_until_the_launcher_ends, daemon=True).start()
-    return run_ranks(spec["command"], orders, of_many=True)
+    return run_ranks(spec["command"], orders, sinks(), of_many=True)
 
 
 def _until_the_launcher_ends() -> None:

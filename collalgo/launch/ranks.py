@@ -3,19 +3,20 @@
 import math
 import os
 import secrets
-import select
 import selectors
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
+from collalgo.launch import output
+from collalgo.launch.output import Sinks, Stream
 from collalgo.launch.process import die_with, exit_reason
 
 #: Seconds to wait for others that fail at the same time, to find the first cause.
@@ -24,15 +25,8 @@ FAILURES_SETTLE = 0.3
 #: Seconds that a rank has to obey a signal before the next, harder one.
 PATIENCE = 5.0
 
-#: Reads, of 64 KiB at most, from the output of a rank that has ended: more than a pipe
-#: holds, but no end where a child of the rank goes on writing.
-DRAINED = 64
-
 #: The exit code where ranks failed only because those of another host had.
 VICTIM = 76
-
-#: Lines of standard error kept of each rank, to show the traceback again at the end.
-KEPT_LINES = 60
 
 
 class Asked(BaseException):
@@ -42,59 +36,31 @@ class Asked(BaseException):
         self.number = number
 
 
-class Stream:
-    """One output of a rank, passed on line by line with the rank in front."""
-
-    def __init__(self, pipe: IO[bytes], sink: IO[bytes], prefix: bytes = b""):
-        self.pipe = pipe
-        self.at_end = False
-        self.last_lines: deque[bytes] = deque(maxlen=KEPT_LINES)
-        self._sink = sink
-        self._prefix = prefix
-        self._rest = b""
-        os.set_blocking(pipe.fileno(), False)
-
-    def has_more(self) -> bool:
-        """Whether anything, be it the end, can be read at once."""
-        poll = select.poll()
-        poll.register(self.pipe, select.POLLIN)
-        return bool(poll.poll(0))
-
-    def forward(self) -> bool:
-        """Pass on what has come; False at the end."""
-        try:
-            data = os.read(self.pipe.fileno(), 65536)
-        except BlockingIOError:
-            return True
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if not data and self._rest:
-            lines.append(self._rest)
-            self._rest = b""
-        if lines:
-            self.last_lines.extend(lines)
-            self._sink.write(b"".join(self._prefix + line + b"\n" for line in lines))
-            self._sink.flush()
-        self.at_end = not data
-        return bool(data)
-
-    def drain(self) -> None:
-        """Pass on what an ended process has still written; its children may go on."""
-        for _ in range(DRAINED):
-            if not self.has_more() or not self.forward():
-                break
-
-
 class Rank:
-    """One rank of a job: its process group and its outputs."""
+    """One rank of a job: its process group and its outputs.
 
-    def __init__(self, rank: int, command: Sequence[str], environment: dict[str, str]):
+    Parameters
+    ----------
+    order
+        Which rank, and its environment.
+    command
+        What it runs.
+    sinks
+        Where its output goes.
+    listens
+        Whether it has the standard input of the launcher.
+    """
+
+    def __init__(
+        self, order: "Order", command: Sequence[str], sinks: Sinks, *, listens: bool
+    ):
         launcher = os.getpid()
-        self.rank = rank
+        self.rank = order.rank
         self.ended = False
         self.process = subprocess.Popen(
             command,
-            env=environment,
-            stdin=None if rank == 0 else subprocess.DEVNULL,
+            env=order.environment,
+            stdin=None if listens else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -102,10 +68,10 @@ class Rank:
         )
         assert self.process.stdout is not None
         assert self.process.stderr is not None
-        prefix = f"[{rank}] ".encode()
+        prefix = f"[{self.rank}] ".encode()
         self.streams = [
-            Stream(self.process.stdout, sys.stdout.buffer, prefix),
-            Stream(self.process.stderr, sys.stderr.buffer, prefix),
+            Stream(self.process.stdout, sinks.out, prefix),
+            Stream(self.process.stderr, sinks.err, prefix),
         ]
         self.descriptor = os.pidfd_open(self.process.pid)
 
@@ -141,12 +107,13 @@ class Order(NamedTuple):
     environment: dict[str, str]
 
 
-def run(command: Sequence[str], size: int) -> int:
+def run(command: Sequence[str], size: int, logs: Path | None = None) -> int:
     """Run a command on ``size`` ranks of this host: the exit code of the job.
 
     Each rank finds itself in ``RANK``, ``WORLD_SIZE``, ``LOCAL_RANK``,
     ``LOCAL_WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``, as under torchrun. When
-    one fails, the others are stopped and its traceback is shown again.
+    one fails, the others are stopped and its traceback is shown again. The output of
+    each is also kept in a file in ``logs``, if that is given.
     """
     common = {
         **os.environ,
@@ -161,11 +128,15 @@ def run(command: Sequence[str], size: int) -> int:
         Order(rank, {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)})
         for rank in range(size)
     ]
-    return run_ranks(command, orders)
+    return run_ranks(command, orders, output.sinks(logs))
 
 
 def run_ranks(
-    command: Sequence[str], orders: Sequence[Order], *, of_many: bool = False
+    command: Sequence[str],
+    orders: Sequence[Order],
+    sinks: Sinks,
+    *,
+    of_many: bool = False,
 ) -> int:
     """Run a command on some ranks: the exit code of the first that fails, or 0.
 
@@ -176,8 +147,8 @@ def run_ranks(
     with signals_raise():
         try:
             for order in orders:
-                one = Rank(order.rank, command, order.environment)
-                ranks.append(one)
+                listens = order.rank == 0 and not of_many
+                ranks.append(Rank(order, command, sinks, listens=listens))
             return _supervise(ranks, of_many)
         except Asked as asked:
             with suppress(Asked):  # asked again: kill them at once

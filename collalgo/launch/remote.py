@@ -14,8 +14,10 @@ from pathlib import Path
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.store.server import Server
 from collalgo.errors import BootstrapError
+from collalgo.launch import output
 from collalgo.launch.agent import GREETING
 from collalgo.launch.hosts import Host, Place
+from collalgo.launch.output import Sinks, Stream
 from collalgo.launch.process import die_with
 from collalgo.launch.ranks import (
     FAILURES_SETTLE,
@@ -23,7 +25,6 @@ from collalgo.launch.ranks import (
     VICTIM,
     Asked,
     Deadline,
-    Stream,
     signals_raise,
 )
 
@@ -46,7 +47,7 @@ NOT_PASSED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
 class Agent:
     """The process that starts the ranks of a host, and its outputs."""
 
-    def __init__(self, host: Host):
+    def __init__(self, host: Host, sinks: Sinks):
         launcher = os.getpid()
         self.host = host
         self.command = agent_command(host.name)
@@ -62,8 +63,8 @@ class Agent:
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         self.streams = [
-            Stream(self.process.stdout, sys.stdout.buffer),
-            Stream(self.process.stderr, sys.stderr.buffer),
+            Stream(self.process.stdout, sinks.out),
+            Stream(self.process.stderr, sinks.err),
         ]
         self.descriptor = os.pidfd_open(self.process.pid)
 
@@ -132,14 +133,36 @@ def agent_command(name: str) -> list[str]:
     return [*shell, name, "exec " + shlex.join(agent)]
 
 
-def run_on_hosts(command: Sequence[str], places: Mapping[Host, list[Place]]) -> int:
+def try_host(name: str) -> None:
+    """Start an agent on a host, and let it go again.
+
+    Raises
+    ------
+    BootstrapError
+        If that fails.
+    """
+    agent = Agent(Host(name, 1), output.sinks())
+    try:
+        agent.greet(time.monotonic() + COMING_UP)
+        agent.dismiss()
+        agent.process.wait(COMING_UP)
+    finally:
+        agent.close()
+
+
+def run_on_hosts(
+    command: Sequence[str],
+    places: Mapping[Host, list[Place]],
+    logs: Path | None = None,
+) -> int:
     """Run a command on ranks of several hosts: the exit code of the job."""
+    sinks = output.sinks(logs)
     secret = secrets.token_bytes(32)
     server = Server(secret)
     agents: list[Agent] = []
     with signals_raise():
         try:
-            agents += [Agent(host) for host in places]
+            agents.extend(Agent(host, sinks) for host in places)
             deadline = time.monotonic() + COMING_UP
             for agent in agents:
                 agent.greet(deadline)

@@ -44,7 +44,7 @@ def wire(rank: int, size: int) -> UcxWire:
         if f"UCX_{name}" not in os.environ
     }
     try:
-        return UcxWire(_functions(), settings, rank, size)
+        return UcxWire(library()[1], settings, rank, size)
     except OSError as error:
         raise BootstrapError(
             f"the ranks are on several hosts, which no mpiexec has started, and UCX "
@@ -53,13 +53,19 @@ def wire(rank: int, size: int) -> UcxWire:
         ) from None
 
 
-def _functions() -> dict[str, int]:
-    """The addresses of UCX's functions, of the first library that is found."""
+def library() -> tuple[str, dict[str, int]]:
+    """The first UCX that is found, and the addresses of its functions.
+
+    Raises
+    ------
+    OSError
+        If there is none.
+    """
     problem: OSError = FileNotFoundError("no libucp.so.0")
     for path in _libraries():
         try:
-            library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-            return addresses_of(library, FUNCTIONS)
+            found = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+            return path, addresses_of(found, FUNCTIONS)
         except (OSError, AttributeError) as error:
             problem = OSError(f"{path}: {error}")
     raise problem

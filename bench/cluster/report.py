@@ -1,0 +1,155 @@
+"""What races on clusters have shown, as a table and as a picture."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import click
+
+from collalgo.pictures import new_figure
+
+#: What the picture shows of each cluster, besides what is chosen and the peers.
+SHOWN = ("ring", "ring_2d", "torus_2d", "hierarchical")
+
+#: What a file is called that has the same cluster with another MPI.
+OTHER = "_openmpi"
+
+
+class Outcome(NamedTuple):
+    """A collective on a cluster: the medians of all contestants.
+
+    ``peers`` are the seconds of other libraries, ``ours`` those of our algorithms by
+    their plain names.
+    """
+
+    cluster: str
+    collective: str
+    bound: float
+    chosen: str
+    predicted: dict[str, float]
+    ours: dict[str, float]
+    peers: dict[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """What the algorithm takes that the price chooses."""
+        return self.ours[self.chosen]
+
+
+def outcomes(files: Sequence[Path]) -> Iterator[Outcome]:
+    """The outcomes of files of races, those of another MPI beside the first."""
+    for path in files:
+        if path.stem.endswith(OTHER):
+            continue
+        rows = _entries(path)
+        beside = path.with_name(f"{path.stem}{OTHER}.json")
+        others = _entries(beside) if beside.exists() else []
+        for collective in dict.fromkeys(row["collective"] for row in rows):
+            mine = [row for row in rows if row["collective"] == collective]
+            also = [row for row in others if row["collective"] == collective]
+            yield _outcome(path.stem, collective, mine, also)
+
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text())["entries"]
+    return found
+
+
+def _outcome(
+    cluster: str,
+    collective: str,
+    rows: list[dict[str, Any]],
+    others: list[dict[str, Any]],
+) -> Outcome:
+    ours = [row for row in rows if row["predicted"]]
+    peers = [row for row in (*rows, *others) if not row["predicted"]]
+
+    def plain(row: dict[str, Any]) -> str:
+        name: str = row["algorithm"].partition("(")[0]
+        return name
+
+    return Outcome(
+        cluster,
+        collective,
+        rows[0]["bound"],
+        next(plain(row) for row in ours if row["chosen"]),
+        {plain(row): row["predicted"] for row in ours},
+        {plain(row): median(row["seconds"]) for row in ours},
+        {row["algorithm"]: median(row["seconds"]) for row in peers},
+    )
+
+
+def table(found: Sequence[Outcome]) -> Iterator[str]:
+    """The lines of a table for a page."""
+    yield (
+        "| cluster | collective | chosen | seconds | x bound | x best of ours | price "
+        "| peers take |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
+    for one in found:
+        best = min(one.ours.values())
+        error = one.predicted[one.chosen] / one.seconds - 1
+        peers = ", ".join(
+            f"{name} x {seconds / one.seconds:.2f}"
+            for name, seconds in one.peers.items()
+        )
+        yield (
+            f"| {one.cluster} | {one.collective} | {one.chosen} | {one.seconds:.2f} "
+            f"| {one.seconds / one.bound:.2f} | {one.seconds / best:.2f} "
+            f"| {100 * error:+.0f} % | {peers} |"
+        )
+
+
+def errors(found: Sequence[Outcome]) -> list[float]:
+    """By which part each price is off what was measured."""
+    return [
+        abs(one.predicted[name] / seconds - 1)
+        for one in found
+        for name, seconds in one.ours.items()
+    ]
+
+
+def draw(found: Sequence[Outcome], path: Path) -> None:
+    """Bars of allreduce over the bound, a group for each cluster."""
+    shown = [one for one in found if one.collective == "allreduce"]
+    names = [*SHOWN, "chosen"]
+    peers = list(dict.fromkeys(name for one in shown for name in one.peers))
+    figure = new_figure(9, 3.6)
+    axes = figure.subplots()
+    width = 0.8 / (len(names) + len(peers))
+    for i, name in enumerate([*names, *peers]):
+        heights = [
+            (one.seconds if name == "chosen" else (one.ours | one.peers).get(name, 0.0))
+            / one.bound
+            for one in shown
+        ]
+        places = [k + i * width for k in range(len(shown))]
+        label = name if name != "chosen" else "chosen by price"
+        axes.bar(places, heights, width, label=label, hatch="//" * (name in peers))
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_xticks([k + 0.4 - width / 2 for k in range(len(shown))])
+    axes.set_xticklabels([one.cluster for one in shown])
+    axes.set_ylabel("time over the lower bound")
+    axes.set_title("allreduce of 16 MiB on 4 hosts of 2 ranks")
+    axes.legend(fontsize=7, ncols=2)
+    figure.savefig(path, dpi=120)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "picture", type=click.Path(path_type=Path), help="Draw too.")
+def main(files: tuple[Path, ...], picture: Path | None) -> None:
+    """Tell what races on clusters have shown."""
+    found = list(outcomes(files))
+    for line in table(found):
+        click.echo(line)
+    off = errors(found)
+    click.echo(f"\nprices are off by {100 * median(off):.1f} % in the median")
+    if picture is not None:
+        draw(found, picture)
+
+
+if __name__ == "__main__":
+    main()
