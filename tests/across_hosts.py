@@ -7,6 +7,7 @@ machine is taken for several hosts.
 import os
 import signal
 import sys
+import threading
 import time
 from itertools import accumulate
 from pathlib import Path
@@ -26,6 +27,7 @@ import collalgo  # noqa: E402
 from collalgo import ALGORITHMS  # noqa: E402
 from collalgo.collective import COLLECTIVES  # noqa: E402
 from collalgo.errors import (  # noqa: E402
+    CollalgoError,
     CollectiveTimeout,
     MismatchError,
     PeerFailed,
@@ -42,13 +44,10 @@ def everything(comm):
     for number, row in enumerate(ALGORITHMS):
         if row.obstacle(comm.size) is not None:
             continue
-        rooted = COLLECTIVES[row.collective].rooted
-        for root in {0, comm.size - 1} if rooted else {0}:
-            for turn, count in enumerate((0, 1, comm.size - 1, 1009)):
-                dtype = DTYPES[(number + turn) % len(DTYPES)]
-                inputs = vectors(comm.size, count, dtype, seed=count)
-                op = OPS[(number + turn) % 2]
-                check(comm, row, inputs, op, root=root)
+        root = (comm.size - 1) * COLLECTIVES[row.collective].rooted
+        for count in ((0, 1009), (1, comm.size - 1))[number % 2]:
+            inputs = vectors(comm.size, count, DTYPES[number % len(DTYPES)], seed=count)
+            check(comm, row, inputs, OPS[number // 2 % 2], root=root)
         inputs = vectors(comm.size, 50_021, np.float32)
         op = "sum" if row.collective in ("scan", "exscan") else "avg"
         check(comm, row, inputs, op, root=comm.size // 2)
@@ -111,6 +110,37 @@ def leaver(comm):
         comm.allreduce(np.ones(3))
     except PeerFailed as error:
         assert error.missing == (comm.size - 1,)
+        print(f"told {comm.rank}: {error}.\n", end="", flush=True)
+
+
+def closed(comm):
+    """Another thread closes in the middle of a call, which then fails everywhere."""
+    comm.barrier()
+    try:
+        if comm.rank == comm.size - 1:
+            threading.Timer(0.5, comm.close).start()
+        elif comm.rank == 0:
+            time.sleep(2)
+        comm.allreduce(np.ones(100_000))
+    except CollalgoError as error:
+        assert error.missing == (comm.size - 1,), error
+        print(f"told {comm.rank}: {error}.\n", end="", flush=True)
+
+
+def forked(comm):
+    """A child of a rank that is killed lives on; the others are told all the same."""
+    comm.barrier()
+    if comm.rank == comm.size - 1:
+        if os.fork() == 0:
+            time.sleep(4)
+            os._exit(0)
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+    start = time.monotonic()
+    try:
+        comm.allreduce(np.ones(3))
+    except PeerFailed as error:
+        assert time.monotonic() - start < 2, "too late"
         print(f"told {comm.rank}: {error}.\n", end="", flush=True)
 
 

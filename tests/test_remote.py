@@ -160,6 +160,20 @@ def test_a_rank_that_is_killed_is_named_by_all_others_within_a_second():
     assert "rank 3 is gone" in told[0][1]
 
 
+@pytest.mark.usefixtures("rsh")
+def test_a_call_whose_communicator_is_closed_fails_on_all_hosts():
+    told = re.findall(r"told (\d): ", all_do("closed", "1+2").stdout)
+    assert sorted(told) == ["0", "1", "2"]
+
+
+@pytest.mark.usefixtures("rsh")
+def test_a_child_of_a_killed_rank_does_not_hide_its_death():
+    done = run("a:1,b:2", SCRIPT, "forked", "1+2")
+    told = re.findall(r"told (\d): (.*?)\.\n", done.stdout)
+    assert sorted(rank for rank, _ in told) == ["0", "1"], done.stdout + done.stderr
+    assert all("rank 2 is gone" in message for _, message in told)
+
+
 def start(tmp_path, hosts="a:2,b:2"):
     """A job whose ranks call for ever, once all of them do."""
     script = tmp_path / "for_ever.py"

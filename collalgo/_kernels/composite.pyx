@@ -80,6 +80,7 @@ cdef class Composite(Transport):
         """Leave the world and tell the ranks of this host why."""
         if self.shared.closed:
             return
+        self.shared.busy = self.busy  # a call of another thread is to end by itself
         self.shared.close(farewell, failed)
         if not self.busy and not self.shared.forked:
             self.network.give_up()

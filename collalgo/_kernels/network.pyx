@@ -7,6 +7,7 @@ where they meet. Receives are posted ahead; every so many letters one is done on
 its receiver has posted for it, so no sender runs far ahead of who is slow.
 """
 
+cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -20,6 +21,7 @@ cdef enum:
     NOBODY = -1
 
 
+@cython.no_gc_clear  # what is under way is taken back by the wire, at the very end
 cdef class Network:
     """One rank's channels to the ranks on other hosts.
 

@@ -81,7 +81,8 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
 
 static void *run(void *argument) {
     int64_t rank = (int64_t)(intptr_t)argument;
-    endpoint *e = endpoint_new(base, HEAP, rank, RANKS, 10, 10);
+    endpoint *e = endpoint_new(base, HEAP, rank, RANKS, LANES * RANKS);
+    e->spins = e->yields = 10;
     char *mine = base + segment_bytes(RANKS) + rank * HEAP;
     call_record call = {.fingerprint = 1};
     for (int64_t i = 0; i < CALLS_MADE; i++) {

@@ -1,7 +1,9 @@
 """A client of the embedded store, and what every store can do."""
 
+import os
 import socket
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, TimeoutError as TooLate
 from contextlib import suppress
@@ -104,7 +106,9 @@ class Client:
         self._asked = 0
         self._ended = ""
         self._socket, self._session = _reach(addresses, port, secret, timeout)
-        self.address: str = self._socket.getsockname()[0]
+        # A child must not keep the connection open when this process ends.
+        ours = weakref.ref(self._socket)
+        os.register_at_fork(after_in_child=lambda: close_if_there(ours()))
         self._thread = Thread(target=self._listen, name="collalgo client", daemon=True)
         self._thread.start()
 
@@ -224,6 +228,12 @@ class Client:
         for prefix, watcher in list(self._watchers):
             if key.startswith(prefix.encode()):
                 watcher(key.decode(), value[0] if value else None)
+
+
+def close_if_there(connection: socket.socket | None) -> None:
+    """Close a socket in a child that has got it from its parent."""
+    if connection is not None:
+        connection.close()
 
 
 def exactly(connection: socket.socket, nbytes: int) -> bytes:
