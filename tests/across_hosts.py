@@ -113,6 +113,15 @@ def leaver(comm):
         print(f"told {comm.rank}: {error}.\n", end="", flush=True)
 
 
+def early(comm):
+    """A root that has done its part may end; those who come late have lost nothing."""
+    comm.barrier()
+    if comm.rank:
+        time.sleep(1)
+    found = comm.broadcast(np.full(100, comm.rank), root=0)
+    assert (found == 0).all()
+
+
 def closed(comm):
     """Another thread closes in the middle of a call, which then fails everywhere."""
     comm.barrier()

@@ -56,6 +56,11 @@ def test_nobody_runs_away_from_who_is_slow():
     all_do("mpich", "swarm", "2+1")
 
 
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_root_may_end_before_the_others_come(name):
+    all_do(name, "early", "1+2")
+
+
 def test_calls_that_differ_are_told_to_all():
     found = told(all_do("mpich", "mismatch", "2+2"))
     assert len(found) == 4

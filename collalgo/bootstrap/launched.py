@@ -70,14 +70,12 @@ def _meet(
         hosts = tuple(list(dict.fromkeys(names)).index(name) for name in names)
         if len(set(hosts)) == 1:
             connection = HostOrigin(me.job).meet("", me.rank, everyone, timeout)
-            membership.dismiss()
             store.close()
             return connection
         wire = ucx.wire(me.rank, me.size)
         store.set(f"ucx/{me.rank}", wire.address())
         wire.meet([store.get(f"ucx/{rank}", timeout) for rank in everyone])
     except BaseException:
-        membership.dismiss()
         store.close()
         raise
     survey = Survey(store, me.rank, hosts)
@@ -111,6 +109,6 @@ def told(environment: Mapping[str, str]) -> Rendezvous:
 
 
 def _end(membership: Membership, store: Client, wire: UcxWire) -> None:
-    membership.dismiss()
+    membership.leave()
     store.close()
     wire.close()

@@ -82,10 +82,14 @@ class Membership:
         for seat in seats:
             seat.orphaned(f"the store of the job cannot be reached any more ({why})")
 
-    def dismiss(self) -> None:
-        """What happens to the others is of no interest any more."""
+    def leave(self) -> None:
+        """Leave all worlds; what happens to the others is of no interest any more."""
         with self._lock:
+            seats = list(self._seats.values())
             self._seats.clear()
+        for seat in seats:
+            with suppress(ValueError):  # closed before
+                seat.leave("its process has ended")
 
     def _over(self, rank: int, why: str) -> None:
         with self._lock:

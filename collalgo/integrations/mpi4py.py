@@ -30,6 +30,9 @@ LAST_WORDS = 0.5
 #: Bytes of what only the ranks of a communicator share.
 TOKEN = 32
 
+#: Bytes of what a rank says to all, which is shorter, and addresses that fit into them.
+SAID, MOST_ADDRESSES = 1024, 32
+
 _keyval: int | None = None
 
 
@@ -72,13 +75,13 @@ def _forget(_comm: Any, _keyval: int, kept: Communicator) -> None:
 def _meet(comm: Any) -> Communicator:
     """Find out who is on which host, and meet there or on all of them."""
     private = comm.Dup()
-    tokens = private.allgather(_host_token(private))
+    tokens = _all_say(private, _host_token(private))
     names = list(dict.fromkeys(tokens))
     hosts = tuple(names.index(token) for token in tokens)
     if len(names) > 1:
         return Communicator(_across_hosts(private, hosts, tokens))
     try:
-        job = private.bcast(secrets.token_hex(TOKEN))
+        job = _first_says(private, secrets.token_hex(TOKEN))
     finally:
         private.Free()
     everyone = range(comm.Get_size())
@@ -88,17 +91,18 @@ def _meet(comm: Any) -> Communicator:
 def _across_hosts(comm: Any, hosts: tuple[int, ...], tokens: list[str]) -> Connection:
     """Meet over a store of rank 0, of which MPI tells the address and the secret."""
     rank = comm.Get_rank()
-    server, invitation = None, None
+    server, invitation = None, ""
     if rank == 0:
-        secret = secrets.token_bytes(TOKEN)
-        server = Server(secret)
+        new = secrets.token_bytes(TOKEN)
+        server = Server(new)
         # The name of a host and what MPI thinks of it may be made up, these are not.
         one_machine = len({tuple(token.split()[1:3]) for token in tokens}) == 1
-        invitation = (addresses(loopback=one_machine), server.port, secret.hex())
-    where, port, secret_ = comm.bcast(invitation)
+        known = addresses(loopback=one_machine)[:MOST_ADDRESSES]
+        invitation = f"{server.port} {new.hex()} {' '.join(known)}"
+    port, hexadecimal, *where = _first_says(comm, invitation).split()
     membership = Membership(rank)
-    secret = bytes.fromhex(secret_)
-    store = Client(where, port, secret, JOIN_TIMEOUT, membership.lost)
+    secret = bytes.fromhex(hexadecimal)
+    store = Client(where, int(port), secret, JOIN_TIMEOUT, membership.lost)
     atexit.register(_end, membership, store, server)
     membership.begin(store)
     survey = Survey(store, rank, hosts)
@@ -122,6 +126,7 @@ def _end(membership: Membership, store: Client, server: Server | None) -> None:
 
     That would wait for the process for ever.
     """
+    membership.leave()
     store.close()
     if server is not None:
         server.close()
@@ -140,6 +145,20 @@ def _host_token(comm: Any) -> str:
     from mpi4py import MPI
 
     near = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    first = near.bcast(comm.Get_rank())
+    first = _first_says(near, str(comm.Get_rank()))
     near.Free()
     return f"{identity()} {first}"
+
+
+def _first_says(comm: Any, text: str) -> str:
+    """What rank 0 has to say; nothing that MPI brings is unpickled."""
+    said = bytearray(text.encode().ljust(SAID))
+    comm.Bcast(said, root=0)
+    return said.decode().rstrip()
+
+
+def _all_say(comm: Any, text: str) -> list[str]:
+    """What all ranks have to say, by rank."""
+    said = bytearray(SAID * comm.Get_size())
+    comm.Allgather(bytearray(text.encode().ljust(SAID)), said)
+    return [said[i : i + SAID].decode().rstrip() for i in range(0, len(said), SAID)]
