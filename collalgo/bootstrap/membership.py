@@ -19,6 +19,9 @@ from collalgo.bootstrap.store.client import Client, StoreError
 #: Seconds that the first to find a failure waits for what the others know of it.
 TESTIMONY_SECONDS = 1.0
 
+#: Seconds that the store has to answer, which may be out of reach.
+ANSWER_SECONDS = 1.0
+
 #: Seconds that the others wait for the first to say what has failed.
 VERDICT_SECONDS = 3.0
 
@@ -223,7 +226,8 @@ class Seat:
         """Say what has failed; if nobody was before me, ask the others and judge."""
         store = self._membership.store
         mine = json.dumps(failure).encode()
-        if store.compare_set(f"failed/{self._name}", None, mine) == mine:
+        key = f"failed/{self._name}"
+        if store.compare_set(key, None, mine, ANSWER_SECONDS) == mine:
             self._complete(failure)
             self.judged(failure)
             store.set(f"verdict/{self._name}", json.dumps(failure).encode())

@@ -25,7 +25,7 @@ from collalgo.topology.ranks import identity
 from collalgo.transport import mpi
 
 #: Seconds that the other ranks have to say what has happened.
-LAST_WORDS = 0.5
+LAST_WORDS = 1.5
 
 #: Bytes of what only the ranks of a communicator share.
 TOKEN = 32

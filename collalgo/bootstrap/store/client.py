@@ -142,10 +142,17 @@ class Client:
         """Add to the number that a key has, at first 0: the new one."""
         return int(self._ask(b"add", key.encode(), b"%d" % amount)[0])
 
-    def compare_set(self, key: str, expected: bytes | None, desired: bytes) -> bytes:
+    def compare_set(
+        self,
+        key: str,
+        expected: bytes | None,
+        desired: bytes,
+        timeout: float = ANSWER_SECONDS,
+    ) -> bytes:
         """Set a key if it has the value expected, or none: what it has then."""
         given = [] if expected is None else [expected]
-        found = self._ask(b"compare_set", key.encode(), desired, *given)
+        words = (b"compare_set", key.encode(), desired, *given)
+        found = self._ask(*words, timeout=timeout)
         return found[0] if found else b""
 
     def delete(self, key: str) -> bool:
@@ -171,14 +178,12 @@ class Client:
 
     # ---- questions and answers
 
-    def _ask(self, *fields: bytes) -> list[bytes]:
+    def _ask(self, *fields: bytes, timeout: float = ANSWER_SECONDS) -> list[bytes]:
         _, answer = self._send(*fields)
         try:
-            return answer.result(ANSWER_SECONDS)
+            return answer.result(timeout)
         except TooLate:
-            raise StoreError(
-                f"the store has not answered in {ANSWER_SECONDS:g} s"
-            ) from None
+            raise StoreError(f"the store has not answered in {timeout:g} s") from None
 
     def _send(self, *fields: bytes) -> tuple[bytes, "Future[list[bytes]]"]:
         answer: Future[list[bytes]] = Future()
