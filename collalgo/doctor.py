@@ -21,6 +21,7 @@ from collalgo._version import __version__
 from collalgo.bootstrap.identity import identity
 from collalgo.bootstrap.interfaces import address_towards, addresses
 from collalgo.errors import BootstrapError, CollalgoError
+from collalgo.launch.delegate import maker_of
 from collalgo.launch.hosts import parse
 from collalgo.topology.ranks import host_name
 from collalgo.transport.waiting import cores, quota
@@ -154,8 +155,7 @@ def _mpi() -> Finding:
     if mpiexec is None:
         advice = f"{seen.split()[0]} has no mpiexec on the PATH"
         return Finding("MPI", f"mpi4py {mpi4py} on {seen}", advice)
-    said = _output([mpiexec, "--version"])
-    starts = "MPICH" if "HYDRA" in said else "Open MPI" if "Open MPI" in said else ""
+    starts = maker_of(mpiexec)
     found = f"mpi4py {mpi4py} on {seen}; {mpiexec}"
     if starts and starts not in seen and not seen.startswith("Intel"):
         advice = f"mpiexec is that of {starts}: every rank would be alone; mix no MPIs"

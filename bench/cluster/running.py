@@ -11,6 +11,8 @@ from tempfile import TemporaryDirectory
 from collalgo.bench.cluster.kernel import ClusterError, inside, is_up, namespace
 from collalgo.bench.cluster.layout import NODE, Layout
 
+from collalgo.launch.delegate import maker_of
+
 #: UCX between hosts: TCP with segments that do not slow it down.
 UCX = {
     "UCX_TLS": "tcp,self",
@@ -32,10 +34,7 @@ def command_line(
     """The command that runs ``command`` on the first so many ranks of a cluster."""
     first = layout.hosts[0]
     mpiexec = str(bin_ / "mpiexec")
-    version = subprocess.run(
-        [mpiexec, "--version"], capture_output=True, text=True, check=False
-    )
-    options = _hydra if "HYDRA" in version.stdout else _prrte
+    options = _hydra if maker_of(mpiexec) == "MPICH" else _prrte
     return inside(
         layout,
         first,

@@ -25,7 +25,7 @@ cdef struct line:
 
 cdef class Network:
     cdef Wire wire
-    cdef int64_t size, lanes, first_tag
+    cdef int64_t size, first_tag
     cdef int64_t *addresses
     cdef line **lines
     cdef int64_t *used

@@ -12,7 +12,7 @@ from collalgo._kernels.transport import LANES
 from collalgo._kernels.wire import Wire
 from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.rendezvous import HostOrigin, enter
-from collalgo.bootstrap.store.client import StoreError
+from collalgo.bootstrap.store.client import Client, StoreError
 from collalgo.bootstrap.survey import Survey
 from collalgo.connection import JOIN_TIMEOUT, Connection
 from collalgo.errors import BootstrapError
@@ -145,3 +145,39 @@ class ClusterOrigin:
 
 def _left(deadline: float) -> float:
     return max(deadline - time.monotonic(), 0.01)
+
+
+def come_up(
+    name: str,
+    membership: Membership,
+    store: Client,
+    hosts: tuple[int, ...],
+    wire: Wire,
+    worlds: int,
+    timeout: float = JOIN_TIMEOUT,
+) -> Connection:
+    """Begin a job on several hosts: my end of the world of all its processes.
+
+    Parameters
+    ----------
+    name
+        What only these processes share.
+    membership
+        What this process knows of the others.
+    store
+        Of the job.
+    hosts
+        The number of the host of each process.
+    wire
+        This process's end of the engine, which calls the processes by their ranks.
+    worlds
+        So many worlds can be told apart by the tags of the engine.
+    timeout
+        Seconds to wait for all to come.
+    """
+    rank, everyone = membership.rank, range(len(hosts))
+    membership.begin(store)
+    survey = Survey(store, rank, hosts)
+    survey.tell()
+    job = Job(name, rank, hosts, membership, survey, wire, tuple(everyone), worlds)
+    return ClusterOrigin(job, everyone).meet("", rank, everyone, timeout)

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from collalgo._kernels.ucx import UcxWire
-from collalgo.bootstrap.cluster import ClusterOrigin, Job
+from collalgo.bootstrap.cluster import come_up
 from collalgo.bootstrap.identity import Identity
 from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.rendezvous import HostOrigin
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.server import Server
-from collalgo.bootstrap.survey import Survey
 from collalgo.connection import Connection
 from collalgo.errors import BootstrapError
 from collalgo.topology.ranks import identity
@@ -78,14 +77,8 @@ def _meet(
     except BaseException:
         store.close()
         raise
-    survey = Survey(store, me.rank, hosts)
-    job = Job(
-        me.job, me.rank, hosts, membership, survey, wire, tuple(everyone), ucx.WORLDS
-    )
     atexit.register(_end, membership, store, wire)
-    membership.begin(store)
-    survey.tell()
-    return ClusterOrigin(job, everyone).meet("", me.rank, everyone, timeout)
+    return come_up(me.job, membership, store, hosts, wire, ucx.WORLDS, timeout)
 
 
 def told(environment: Mapping[str, str]) -> Rendezvous:

@@ -11,13 +11,12 @@ import sys
 import time
 from typing import Any
 
-from collalgo.bootstrap.cluster import ClusterOrigin, Job
+from collalgo.bootstrap.cluster import come_up
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.rendezvous import HostOrigin
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.server import Server
-from collalgo.bootstrap.survey import Survey
 from collalgo.communicator import Communicator
 from collalgo.connection import JOIN_TIMEOUT, Connection
 from collalgo.errors import BootstrapError
@@ -104,21 +103,8 @@ def _across_hosts(comm: Any, hosts: tuple[int, ...], tokens: list[str]) -> Conne
     secret = bytes.fromhex(hexadecimal)
     store = Client(where, int(port), secret, JOIN_TIMEOUT, membership.lost)
     atexit.register(_end, membership, store, server)
-    membership.begin(store)
-    survey = Survey(store, rank, hosts)
-    survey.tell()
-    job = Job(
-        hashlib.sha256(secret).hexdigest(),
-        rank,
-        hosts,
-        membership,
-        survey,
-        mpi.wire(comm),
-        tuple(range(comm.Get_size())),
-        mpi.worlds(comm),
-    )
-    everyone = range(comm.Get_size())
-    return ClusterOrigin(job, everyone).meet("", rank, everyone)
+    name = hashlib.sha256(secret).hexdigest()
+    return come_up(name, membership, store, hosts, mpi.wire(comm), mpi.worlds(comm))
 
 
 def _end(membership: Membership, store: Client, server: Server | None) -> None:

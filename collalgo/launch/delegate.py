@@ -31,15 +31,20 @@ def command_line(
             "there is neither an mpiexec nor, in an allocation of Slurm, an srun; "
             "install one: pip install collalgo[mpi]"
         )
-    said = subprocess.run(
-        [mpiexec, "--version"], capture_output=True, text=True, check=False
-    ).stdout
     named = ",".join(f"{host.name}:{host.slots}" for host in hosts)
     options = ["-n", str(size)]
-    if "HYDRA" in said:
+    if maker_of(mpiexec) == "MPICH":
         options += ["-hosts", named] if hosts else []
     else:
         options += ["--host", named] if hosts else []
         options += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
         options += ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return [mpiexec, *options, *command]
+
+
+def maker_of(mpiexec: str) -> str:
+    """Whose an mpiexec is: MPICH (or a descendant), Open MPI, or nothing known."""
+    said = subprocess.run(
+        [mpiexec, "--version"], capture_output=True, text=True, check=False
+    ).stdout
+    return "MPICH" if "HYDRA" in said else "Open MPI" if "Open MPI" in said else ""

@@ -75,7 +75,6 @@ class Stream:
 
     def __init__(self, pipe: IO[bytes], sink: Sink, prefix: bytes = b""):
         self.pipe = pipe
-        self.at_end = False
         self.last_lines: deque[bytes] = deque(maxlen=KEPT_LINES)
         self._sink = sink
         self._prefix = prefix
@@ -102,7 +101,6 @@ class Stream:
             self.last_lines.extend(lines)
             self._sink.write(b"".join(self._prefix + line + b"\n" for line in lines))
             self._sink.flush()
-        self.at_end = not data
         return bool(data)
 
     def drain(self) -> None:

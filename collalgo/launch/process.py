@@ -20,3 +20,8 @@ def exit_reason(code: int) -> str:
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"
+
+
+def exit_code(code: int) -> int:
+    """What a launcher ends with for a process that has ended so, as shells have it."""
+    return code if code > 0 else 128 - code

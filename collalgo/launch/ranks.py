@@ -1,14 +1,11 @@
 """Start a command on ranks of this host, and see them through to the end."""
 
-import math
 import os
 import secrets
-import selectors
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,8 +13,9 @@ from types import FrameType
 from typing import NamedTuple
 
 from collalgo.launch import output
-from collalgo.launch.output import Sinks, Stream
-from collalgo.launch.process import die_with, exit_reason
+from collalgo.launch.child import Child, Deadline, ends
+from collalgo.launch.output import Sinks
+from collalgo.launch.process import exit_code, exit_reason
 
 #: Seconds to wait for others that fail at the same time, to find the first cause.
 FAILURES_SETTLE = 0.3
@@ -36,7 +34,7 @@ class Asked(BaseException):
         self.number = number
 
 
-class Rank:
+class Rank(Child):
     """One rank of a job: its process group and its outputs.
 
     Parameters
@@ -54,39 +52,10 @@ class Rank:
     def __init__(
         self, order: "Order", command: Sequence[str], sinks: Sinks, *, listens: bool
     ):
-        launcher = os.getpid()
         self.rank = order.rank
-        self.ended = False
-        self.process = subprocess.Popen(
-            command,
-            env=order.environment,
-            stdin=None if listens else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=lambda: die_with(launcher),  # noqa: PLW1509 (no threads here)
-        )
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
         prefix = f"[{self.rank}] ".encode()
-        self.streams = [
-            Stream(self.process.stdout, sinks.out, prefix),
-            Stream(self.process.stderr, sinks.err, prefix),
-        ]
-        self.descriptor = os.pidfd_open(self.process.pid)
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the process and to all it has started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, number)
-
-    def close(self) -> None:
-        """End what the rank has left behind and release the descriptors."""
-        self.signal(signal.SIGKILL)
-        self.process.wait()
-        for stream in self.streams:
-            stream.pipe.close()
-        os.close(self.descriptor)
+        stdin = None if listens else subprocess.DEVNULL
+        super().__init__(command, sinks, prefix, stdin, order.environment)
 
     def traceback(self) -> list[str]:
         """The last traceback on standard error, or else the last lines of it."""
@@ -165,7 +134,7 @@ def _supervise(ranks: list[Rank], of_many: bool) -> int:
     """Pass on the output until all ranks have ended, or one has failed."""
     failed: list[Rank] = []
     deadline = Deadline()
-    for ended in _ends(ranks, deadline):
+    for ended in ends(ranks, deadline):
         if ended.process.returncode:
             deadline.at_most(FAILURES_SETTLE)
             failed.append(ended)
@@ -178,52 +147,13 @@ def _supervise(ranks: list[Rank], of_many: bool) -> int:
     return _report(first, of_many or len(ranks) > 1)
 
 
-class Deadline:
-    """A time by which to be done; never, until something is said."""
-
-    def __init__(self, seconds: float = math.inf):
-        self._time = time.monotonic() + seconds
-
-    def at_most(self, seconds: float) -> None:
-        """Bring the time forward, unless it is nearer already."""
-        self._time = min(self._time, time.monotonic() + seconds)
-
-    def left(self) -> float | None:
-        """Seconds to go, not below 0; None for ever."""
-        left = self._time - time.monotonic()
-        return None if math.isinf(left) else max(left, 0.0)
-
-
-def _ends(ranks: list[Rank], deadline: Deadline) -> Iterator[Rank]:
-    """Forward the output and yield each rank when it ends, until the deadline."""
-    with selectors.DefaultSelector() as selector:
-        running = [rank for rank in ranks if not rank.ended]
-        for rank in running:
-            selector.register(rank.descriptor, selectors.EVENT_READ, rank)
-            for stream in rank.streams:
-                selector.register(stream.pipe, selectors.EVENT_READ, stream)
-        left = len(running)
-        while left and deadline.left() != 0:
-            for key, _ in selector.select(deadline.left()):
-                if isinstance(key.data, Rank):
-                    selector.unregister(key.fileobj)
-                    key.data.process.wait()
-                    for stream in key.data.streams:
-                        stream.drain()
-                    key.data.ended = True
-                    left -= 1
-                    yield key.data
-                elif not key.data.forward():
-                    selector.unregister(key.fileobj)
-
-
 def _stop(ranks: list[Rank], number: int) -> None:
     """Ask the ranks to end, then make them; their output is passed on meanwhile."""
     for harder in (number, signal.SIGTERM, signal.SIGKILL):
         for rank in ranks:
             if not rank.ended:
                 rank.signal(harder)
-        for _ in _ends(ranks, Deadline(PATIENCE)):
+        for _ in ends(ranks, Deadline(PATIENCE)):
             pass
         if all(rank.ended for rank in ranks):
             return
@@ -236,7 +166,7 @@ def _report(rank: Rank, has_others: bool) -> int:
     lines = [f"collalgo run: rank {rank.rank} {exit_reason(code)}{others}"]
     lines += [f"  {line}" for line in rank.traceback()]
     sys.stderr.write("\n".join(lines) + "\n")
-    return code if code > 0 else 128 - code
+    return exit_code(code)
 
 
 def _free_port() -> int:

@@ -16,15 +16,15 @@ from collalgo.bootstrap.store.server import Server
 from collalgo.errors import BootstrapError
 from collalgo.launch import output
 from collalgo.launch.agent import GREETING
+from collalgo.launch.child import Child, Deadline, ends
 from collalgo.launch.hosts import Host, Place
-from collalgo.launch.output import Sinks, Stream
-from collalgo.launch.process import die_with
+from collalgo.launch.output import Sinks
+from collalgo.launch.process import exit_code
 from collalgo.launch.ranks import (
     FAILURES_SETTLE,
     PATIENCE,
     VICTIM,
     Asked,
-    Deadline,
     signals_raise,
 )
 
@@ -44,29 +44,13 @@ NOT_PASSED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER", 
 NOT_PASSED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
 
 
-class Agent:
+class Agent(Child):
     """The process that starts the ranks of a host, and its outputs."""
 
     def __init__(self, host: Host, sinks: Sinks):
-        launcher = os.getpid()
         self.host = host
         self.command = agent_command(host.name)
-        self.ended = False
-        self.process = subprocess.Popen(
-            self.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=lambda: die_with(launcher),  # noqa: PLW1509 (no threads here)
-        )
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        self.streams = [
-            Stream(self.process.stdout, sinks.out),
-            Stream(self.process.stderr, sinks.err),
-        ]
-        self.descriptor = os.pidfd_open(self.process.pid)
+        super().__init__(self.command, sinks, stdin=subprocess.PIPE)
 
     def greet(self, deadline: float) -> None:
         """Wait until the agent is there.
@@ -113,15 +97,6 @@ class Agent:
         """Let the agent stop its ranks, and end."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-
-    def close(self) -> None:
-        """End what is left, and release the descriptors."""
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
-        os.close(self.descriptor)
 
 
 def agent_command(name: str) -> list[str]:
@@ -222,7 +197,10 @@ def _supervise(agents: list[Agent]) -> int:
     """Pass on the output until all agents have ended, or one has failed."""
     failed: list[Agent] = []
     deadline = Deadline()
-    _watch(agents, deadline, failed)
+    for ended in ends(agents, deadline):
+        if ended.process.returncode:
+            deadline.at_most(FAILURES_SETTLE + 1.0)
+            failed.append(ended)
     if not failed:
         return 0
     _stop(agents)
@@ -233,35 +211,7 @@ def _supervise(agents: list[Agent]) -> int:
             f"collalgo run: host {first.host.name} is lost: "
             f"{shlex.join(first.command)} ended with {code}\n"
         )
-    return code if code > 0 else 128 - code
-
-
-def _watch(agents: list[Agent], deadline: Deadline, failed: list[Agent]) -> None:
-    """Forward the output until all agents have ended, or the deadline."""
-    with selectors.DefaultSelector() as selector:
-        running = [agent for agent in agents if not agent.ended]
-        for agent in running:
-            selector.register(agent.descriptor, selectors.EVENT_READ, agent)
-            for stream in agent.streams:
-                if not stream.at_end:
-                    selector.register(stream.pipe, selectors.EVENT_READ, stream)
-        left = len(running)
-        while left and deadline.left() != 0:
-            for key, _ in selector.select(deadline.left()):
-                if isinstance(key.data, Stream):
-                    if not key.data.forward():
-                        selector.unregister(key.fileobj)
-                    continue
-                agent = key.data
-                selector.unregister(key.fileobj)
-                agent.process.wait()
-                for stream in agent.streams:
-                    stream.drain()
-                agent.ended = True
-                left -= 1
-                if agent.process.returncode:
-                    failed.append(agent)
-                    deadline.at_most(FAILURES_SETTLE + 1.0)
+    return exit_code(code)
 
 
 def _stop(agents: list[Agent]) -> None:
@@ -269,4 +219,5 @@ def _stop(agents: list[Agent]) -> None:
     for agent in agents:
         if not agent.ended:
             agent.dismiss()
-    _watch(agents, Deadline(3 * PATIENCE), [])
+    for _ in ends(agents, Deadline(3 * PATIENCE)):
+        pass

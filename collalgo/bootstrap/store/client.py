@@ -1,4 +1,4 @@
-"""A client of the embedded store, and what every store can do."""
+"""A client of the embedded store."""
 
 import os
 import socket
@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, TimeoutError as TooLate
 from contextlib import suppress
 from threading import Lock, Thread
-from typing import Protocol
 
 from collalgo.bootstrap.store.server import keep_alive
 from collalgo.bootstrap.store.session import (
@@ -40,40 +39,11 @@ class StoreError(BootstrapError):
     """A store cannot be reached, or does not answer in time."""
 
 
-class Store(Protocol):
-    """Keys and values that all ranks of a job share.
+class Client:
+    """A connection with the embedded store: keys and values that all ranks share.
 
     Values are bytes, times are in seconds. What is ``leased`` is deleted when the
     process that has set it ends, or its host is gone.
-    """
-
-    def set(self, key: str, value: bytes, *, leased: bool = False) -> None:
-        """Give a key a value."""
-
-    def get(self, key: str, timeout: float) -> bytes:
-        """The value of a key, as soon as it has one."""
-
-    def add(self, key: str, amount: int) -> int:
-        """Add to the number that a key has, at first 0: the new one."""
-
-    def compare_set(self, key: str, expected: bytes | None, desired: bytes) -> bytes:
-        """Set a key if it has the value expected, or none: what it has then."""
-
-    def delete(self, key: str) -> bool:
-        """Delete a key: whether it was there."""
-
-    def keys(self, prefix: str) -> list[str]:
-        """The keys that begin so."""
-
-    def watch(self, prefix: str, watcher: Watcher) -> None:
-        """Call for each key that begins so, now and whenever it changes."""
-
-    def close(self) -> None:
-        """Let go of all that is leased."""
-
-
-class Client:
-    """A connection with the embedded store.
 
     Watchers are called by a thread of the client, and must not wait for an answer.
 
