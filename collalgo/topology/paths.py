@@ -5,10 +5,8 @@ beats more bandwidth, more bandwidth beats fewer links.
 """
 
 import math
-from collections import deque
 from enum import IntEnum
 from heapq import heappop, heappush
-from itertools import pairwise
 from typing import NamedTuple
 
 from collalgo.errors import TopologyError
@@ -147,20 +145,7 @@ class Net:
         for width in set(new.values()):
             before = search.fewest_links(width)
             for id in (id for id in new if new[id] == width):
-                found[id] = self._along(limit, _route(before, id))
-
-    def _along(self, limit: PathType, route: list[str]) -> Path:
-        """The path along a route, by the widest link of each pair that it may take."""
-        links = tuple(
-            max(
-                (hop for hop in self.hops[a] if hop.other == b and hop.type <= limit),
-                key=lambda hop: hop.width,
-            ).link
-            for a, b in pairwise(route)
-        )
-        widths = [link.bandwidth for link in links]
-        narrowest = None if None in widths else min(w for w in widths if w is not None)
-        return Path(limit, narrowest, tuple(route), links)
+                found[id] = _path(limit, *_route(before, source, id))
 
 
 class Search(NamedTuple):
@@ -209,24 +194,48 @@ class Search(NamedTuple):
                     heappush(queue, (max(width, -hop.width), hop.other))
         return best
 
-    def fewest_links(self, width: float) -> dict[str, str]:
-        """For each device its predecessor on a shortest path of at least some width."""
-        before = {self.source: self.source}
-        queue = deque([self.source])
-        while queue:
-            id = queue.popleft()
-            for hop in self.onward(id):
-                if hop.other not in before and hop.width >= width:
-                    before[hop.other] = id
-                    queue.append(hop.other)
+    def fewest_links(self, width: float) -> dict[str, tuple[str, Link]]:
+        """Where a shortest path of at least some width comes from, for each device.
+
+        That is the device before it and the link between them. Of paths that are
+        equally short, one whose bandwidth is known comes first.
+        """
+        before: dict[str, tuple[str, Link]] = {}
+        unknown: set[str] = set()
+        level = [self.source]
+        while level:
+            steps = [
+                (id in unknown or hop.link.bandwidth is None, -hop.width, id, hop)
+                for id in level
+                for hop in self.onward(id)
+                if hop.width >= width
+            ]
+            level = []
+            for vague, _, id, hop in sorted(steps, key=lambda step: step[:2]):
+                if hop.other in before or hop.other == self.source:
+                    continue
+                before[hop.other] = id, hop.link
+                level.append(hop.other)
+                if vague:
+                    unknown.add(hop.other)
         return before
 
 
-def _route(before: dict[str, str], id: str) -> list[str]:
-    route = [id]
-    while before[route[-1]] != route[-1]:
-        route.append(before[route[-1]])
-    return route[::-1]
+def _route(
+    before: dict[str, tuple[str, Link]], source: str, id: str
+) -> tuple[tuple[str, ...], tuple[Link, ...]]:
+    devices, links = [id], []
+    while devices[-1] != source:
+        previous, link = before[devices[-1]]
+        devices.append(previous)
+        links.append(link)
+    return tuple(reversed(devices)), tuple(reversed(links))
+
+
+def _path(type: PathType, devices: tuple[str, ...], links: tuple[Link, ...]) -> Path:
+    widths = [link.bandwidth for link in links]
+    narrowest = None if None in widths else min(w for w in widths if w is not None)
+    return Path(type, narrowest, devices, links)
 
 
 def _through_a_gpu(
@@ -258,10 +267,8 @@ def _fast_to_gpus(topology: Topology, id: str) -> list[Link]:
 
 def _joined(source: str, first: Link, second: Link) -> Path:
     middle = first.other(source)
-    widths = (first.bandwidth, second.bandwidth)
-    narrowest = None if None in widths else min(w for w in widths if w is not None)
     route = (source, middle, second.other(middle))
-    return Path(PathType.NVB, narrowest, route, (first, second))
+    return _path(PathType.NVB, route, (first, second))
 
 
 def matrix(topology: Topology, ids: list[str]) -> list[list[Path]]:

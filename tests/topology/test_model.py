@@ -95,6 +95,21 @@ def test_an_unknown_bandwidth_stays_unknown():
     assert best_path(machine, "g0", "g1").bandwidth == 16.0
 
 
+def test_of_equal_paths_one_of_known_bandwidth_is_taken():
+    machine = Topology("square")
+    for id in ("a", "b", "x", "y"):
+        machine.add(id, Kind.SWITCH)
+    for one, other, width in (
+        ("a", "x", None),
+        ("x", "b", 5.0),
+        ("a", "y", 5.0),
+        ("y", "b", 5.0),
+    ):
+        machine.link(one, other, LinkKind.NETWORK, width)
+    for a, b in ("ab", "ba"):
+        assert best_path(machine, a, b).bandwidth == 5.0
+
+
 def test_devices_without_a_path_are_apart():
     machine = small()
     machine.add("alone", Kind.GPU)
