@@ -31,8 +31,17 @@ AlgorithmNotApplicable
     The algorithm that was asked for cannot do this call.
 CommunicatorClosed
     The communicator was closed, or made before the process forked.
+
+Calls in the background
+-----------------------
+Every collective also has a form whose name ends in ``_async``: it gives a :class:`Work`
+at once, and a thread of the communicator makes the call, in the order in which calls
+were given, while the caller computes. ``comm.persistent_allreduce(buf)`` and its like
+prepare a call that is made many times. What fails in the background is raised by
+:meth:`Work.wait`.
 """
 
+from collalgo._kernels.progress import Persistent, Work
 from collalgo._version import __version__
 from collalgo.algorithms import ALGORITHMS, algorithm
 from collalgo.communicator import Communicator
@@ -48,6 +57,23 @@ from collalgo.errors import (
     RulesError,
     ScheduleError,
     TopologyError,
+)
+from collalgo.functions.background import (
+    allgather_async,
+    allgatherv_async,
+    allreduce_async,
+    alltoall_async,
+    alltoallv_async,
+    barrier_async,
+    broadcast_async,
+    exscan_async,
+    gather_async,
+    gatherv_async,
+    reduce_async,
+    reduce_scatter_async,
+    scan_async,
+    scatter_async,
+    scatterv_async,
 )
 from collalgo.functions.reducing import (
     allreduce,
@@ -93,6 +119,7 @@ __all__ = [
     "Group",
     "MismatchError",
     "PeerFailed",
+    "Persistent",
     "Proof",
     "RulesError",
     "ScheduleError",
@@ -100,27 +127,43 @@ __all__ = [
     "Simulation",
     "Topology",
     "TopologyError",
+    "Work",
     "__version__",
     "algorithm",
     "allgather",
+    "allgather_async",
     "allgatherv",
+    "allgatherv_async",
     "allreduce",
+    "allreduce_async",
     "alltoall",
+    "alltoall_async",
     "alltoallv",
+    "alltoallv_async",
     "backwards",
     "barrier",
+    "barrier_async",
     "broadcast",
+    "broadcast_async",
     "exscan",
+    "exscan_async",
     "gather",
+    "gather_async",
     "gatherv",
+    "gatherv_async",
     "init",
     "recv",
     "recv_reduce",
     "reduce",
+    "reduce_async",
     "reduce_scatter",
+    "reduce_scatter_async",
     "scan",
+    "scan_async",
     "scatter",
+    "scatter_async",
     "scatterv",
+    "scatterv_async",
     "select",
     "send",
     "simulate",

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from collalgo._kernels.calls.reducing import Calls
+from collalgo._kernels.progress import Progress
+from collalgo.background import Background
 from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.heap import Heap
 from collalgo.programs import Programs
@@ -17,7 +18,7 @@ from collalgo.selection.choice import select
 from collalgo.selection.selection import Selection
 
 
-class Communicator(Calls):
+class Communicator(Background):
     """Some ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,
@@ -47,7 +48,6 @@ class Communicator(Calls):
         self._heap = Heap(connection.shared)
         self._groups: dict[tuple[int, ...], int] = {}
         self.hosts = connection.hosts
-        weakref.finalize(self, connection.release)
         super().__init__(
             transport,
             self._programs.get,
@@ -55,6 +55,7 @@ class Communicator(Calls):
             self._remedies.interrupted,
             seconds(default_timeout() if timeout is None else timeout),
         )
+        self._release = weakref.finalize(self, _release, connection, self.progress)
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
@@ -79,8 +80,11 @@ class Communicator(Calls):
         return self._connection.transport.forked
 
     def close(self) -> None:
-        """Leave the communicator and release its memory; closing twice is allowed."""
-        self._connection.release()
+        """Leave the communicator and release its memory; closing twice is allowed.
+
+        Calls in the background that have not ended fail.
+        """
+        self._release()
 
     def abort(self, reason: str) -> None:
         """Close because of an error: calls of the others raise PeerFailed with it."""
@@ -186,3 +190,12 @@ class Communicator(Calls):
     def dup(self) -> "Communicator":
         """A communicator of the same ranks, with calls of its own."""
         return self.group(range(self.size))
+
+
+def _release(connection: Connection, progress: Progress) -> None:
+    """End what goes on in the background, then release what a communicator has."""
+    progress.stop()
+    connection.release()
+    if progress.used:  # its call, which has failed now, still uses the memory
+        progress.join()
+        connection.release()

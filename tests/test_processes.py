@@ -34,7 +34,8 @@ def has(dtype, op):
 def every_dtype_and_op(comm):
     """Every pair with some algorithms by turns, every algorithm with several pairs."""
     reducing = [row for row in ALGORITHMS if COLLECTIVES[row.collective].reduces]
-    turns = cycle([reducing[i::12] for i in range(12)])
+    parts = 12 if comm.size < 4 else 36
+    turns = cycle([reducing[i::parts] for i in range(parts)])
     for name in DTYPES:
         dtype = dtype_of(name)
         for op in OPS:

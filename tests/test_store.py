@@ -1,8 +1,11 @@
 """The store of a job: its verbs, and visitors that do not belong there."""
 
+import gc
 import logging
+import os
 import secrets
 import socket
+import threading
 import time
 from threading import Event, Thread
 
@@ -234,10 +237,8 @@ def test_a_client_that_does_not_read_is_given_up(server, connect, monkeypatch):
 
 
 def test_nothing_is_left_of_a_store(connect):
-    import os
-    import threading
-
     connect().close()
+    gc.collect()  # what other tests have left
     before = len(os.listdir("/proc/self/fd")), threading.active_count()
     store = Server(SECRET, "127.0.0.1")
     client = Client(["127.0.0.1"], store.port, SECRET, 5)

@@ -36,6 +36,10 @@ cdef enum:
     REDUCE_AND_DIVIDE = 2
     STORE = 3
 
+cdef struct array_bounds:  # where the arrays of a call are
+    char *base[3]
+    bint apart
+
 cdef struct message_state:
     int64_t piece, done, left
 
@@ -61,16 +65,25 @@ cdef class Program:
     cdef segment_state *segments
     cdef const void **inputs
     cdef const int64_t *lendable
-    cdef PyThreadState *thread  # this one, while it does not have the GIL
-    cdef bint brief, reads, apart, fetched, streamed
+    cdef PyThreadState *thread  # this one, once it has released the GIL
+    cdef bint has_gil, brief, reads, fetched, streamed
     cdef object states
     cdef call_record record
-    cdef char *base[3]
+    cdef array_bounds arrays
+
+    cdef int bind(
+        self, array_bounds *arrays, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch
+    ) except -100
+    cdef int run_without_gil(
+        self, Transport transport, const array_bounds *arrays, double timeout
+    ) noexcept nogil
 
     cpdef int run(
         self, Transport transport, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double timeout
     ) except -100
+    cdef void release_gil(self) noexcept nogil
     cdef int execute(self, Transport transport, double timeout) noexcept nogil
     cdef int run_step(self, Transport transport, const step_row *step) noexcept nogil
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil

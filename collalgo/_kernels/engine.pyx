@@ -123,19 +123,9 @@ cdef class Program:
         cdef int status
         if transport.busy:
             return RUN_BUSY
-        if cnp.PyArray_NBYTES(scratch) < self.scratch_bytes:
-            return RUN_NEEDS_SCRATCH
-        self.base[0] = self.base[1] = NULL
-        self.base[2] = cnp.PyArray_BYTES(scratch)
-        if source is not None:
-            if not cnp.PyArray_CHKFLAGS(source, cnp.NPY_ARRAY_CARRAY_RO):
-                return RUN_NEEDS_PACKING
-            self.base[0] = cnp.PyArray_BYTES(source)
-        if target is not None:
-            if not cnp.PyArray_CHKFLAGS(target, cnp.NPY_ARRAY_CARRAY):
-                return RUN_NEEDS_PACKING
-            self.base[1] = cnp.PyArray_BYTES(target)
-        self.apart = not self.reads or self.base[0] != self.base[1]
+        status = self.bind(&self.arrays, source, target, scratch)
+        if status != GO_ON:
+            return status
         if self.steps_end == 0 and transport.size == 1:
             status = transport.enter(&self.record, timeout)
             if status == GO_ON:
@@ -143,14 +133,51 @@ cdef class Program:
                 self.finish()
             return status
         transport.busy = True
+        self.has_gil = True
         if not self.brief:
-            self.thread = PyEval_SaveThread()
+            self.release_gil()
         status = self.execute(transport, timeout)
-        if self.thread != NULL:
+        if not self.has_gil:
             PyEval_RestoreThread(self.thread)
-            self.thread = NULL
+            self.has_gil = True
         transport.busy = False
         return status
+
+    cdef int bind(
+        self, array_bounds *arrays, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch
+    ) except -100:
+        """Find where the arrays of a call are: RUN_DONE, or why it cannot run so."""
+        if cnp.PyArray_NBYTES(scratch) < self.scratch_bytes:
+            return RUN_NEEDS_SCRATCH
+        arrays.base[0] = arrays.base[1] = NULL
+        arrays.base[2] = cnp.PyArray_BYTES(scratch)
+        if source is not None:
+            if not cnp.PyArray_CHKFLAGS(source, cnp.NPY_ARRAY_CARRAY_RO):
+                return RUN_NEEDS_PACKING
+            arrays.base[0] = cnp.PyArray_BYTES(source)
+        if target is not None:
+            if not cnp.PyArray_CHKFLAGS(target, cnp.NPY_ARRAY_CARRAY):
+                return RUN_NEEDS_PACKING
+            arrays.base[1] = cnp.PyArray_BYTES(target)
+        arrays.apart = not self.reads or arrays.base[0] != arrays.base[1]
+        return GO_ON
+
+    cdef int run_without_gil(
+        self, Transport transport, const array_bounds *arrays, double timeout
+    ) noexcept nogil:
+        """Run the plan once on arrays that were bound before."""
+        cdef int status
+        self.arrays = arrays[0]
+        self.has_gil = False
+        transport.busy = True
+        status = self.execute(transport, timeout)
+        transport.busy = False
+        return status
+
+    cdef void release_gil(self) noexcept nogil:
+        self.has_gil = False
+        self.thread = PyEval_SaveThread()
 
     def repeat(self, Transport transport, int64_t times):
         """Run a plan without buffers many times, as for measuring the transport."""
@@ -158,12 +185,11 @@ cdef class Program:
         for piece in self.plan.pieces:
             if piece[BYTES]:
                 raise ValueError("only a plan that moves no bytes can be repeated")
-        self.thread = PyEval_SaveThread()
+        self.release_gil()
         for _i in range(times):
             if self.execute(transport, -1) != GO_ON:
                 break
         PyEval_RestoreThread(self.thread)
-        self.thread = NULL
 
     cdef int execute(self, Transport transport, double timeout) noexcept nogil:
         cdef int64_t step
@@ -195,8 +221,8 @@ cdef class Program:
 
     cdef int pause(self, Transport transport, int64_t *idle) noexcept nogil:
         """Wait a little: GO_ON, STOP or INTERRUPTED."""
-        if self.thread == NULL and idle[0] >= transport.patience:
-            self.thread = PyEval_SaveThread()
+        if self.has_gil and idle[0] >= transport.patience:
+            self.release_gil()
         cdef int status = transport.pause(idle)
         if status == SIGNALS:
             with gil:
@@ -284,7 +310,7 @@ cdef class Program:
         if nbytes < LEND_BYTES or not transport.lend(
             post, &self.channels[message.first_channel],
             message.end_channel - message.first_channel,
-            self.base[piece.source] + piece.source_offset + state.done, nbytes,
+            self.arrays.base[piece.source] + piece.source_offset + state.done, nbytes,
             self.fetched,
         ):
             return False
@@ -300,7 +326,7 @@ cdef class Program:
         cdef const piece_row *piece
         cdef int64_t room, filled = 0, nbytes
         if state.left >= LEND_BYTES and (
-            self.lendable[m] == ALWAYS or self.lendable[m] == APART and self.apart
+            self.lendable[m] == ALWAYS or self.lendable[m] == APART and self.arrays.apart
         ):
             if self.lend(transport, m, post):
                 return True
@@ -312,7 +338,7 @@ cdef class Program:
             nbytes = min(room - filled, self.bytes_until(piece, self.wave + 1) - state.done)
             copy_bytes(
                 slot + filled,
-                self.base[piece.source] + piece.source_offset + state.done, nbytes,
+                self.arrays.base[piece.source] + piece.source_offset + state.done, nbytes,
             )
             filled += nbytes
             self.advance(m, nbytes)
@@ -339,7 +365,7 @@ cdef class Program:
             nbytes = min(nbytes, segment.left)
         if not self.may_overwrite(message, piece.offset + state.done + nbytes):
             return NOTHING
-        cdef char *target = self.base[piece.target] + piece.target_offset + state.done
+        cdef char *target = self.arrays.base[piece.target] + piece.target_offset + state.done
         segment = &self.segments[message.first_channel]
         if piece.action != COPY and piece.action != STORE:
             self.combine(message, piece, state.done, nbytes)
@@ -385,7 +411,7 @@ cdef class Program:
         int64_t nbytes
     ) noexcept nogil:
         """Reduce all inputs in the order of the ranks, my own value in its place."""
-        cdef char *own = self.base[piece.source] + piece.source_offset + done
+        cdef char *own = self.arrays.base[piece.source] + piece.source_offset + done
         cdef int64_t n = 0, c
         for c in range(message.first_channel, message.end_channel):
             if n == message.own_place:
@@ -397,7 +423,7 @@ cdef class Program:
             self.inputs[n] = own
             n += 1
         self.reduce(
-            self.base[piece.target] + piece.target_offset + done, n, nbytes, piece.action
+            self.arrays.base[piece.target] + piece.target_offset + done, n, nbytes, piece.action
         )
 
     cdef void reduce(
@@ -412,7 +438,7 @@ cdef class Program:
         self, char *target, const char *source, int64_t nbytes, int64_t action
     ) noexcept nogil:
         # In place the caches hold the target already: it was the input.
-        if action == STORE and self.streamed and self.apart:
+        if action == STORE and self.streamed and self.arrays.apart:
             stream_bytes(target, source, nbytes)
         else:
             copy_bytes(target, source, nbytes)
@@ -427,14 +453,14 @@ cdef class Program:
             piece = &self.copies[i]
             first = self.bytes_until(piece, self.wave)
             nbytes = self.bytes_until(piece, self.wave + 1) - first
-            source = self.base[piece.source] + piece.source_offset + first
-            target = self.base[piece.target] + piece.target_offset + first
+            source = self.arrays.base[piece.source] + piece.source_offset + first
+            target = self.arrays.base[piece.target] + piece.target_offset + first
             if source != target:
                 self.store(target, source, nbytes, piece.action)
         for i in range(self.divisions_end):
             piece = &self.divisions[i]
             first = self.bytes_until(piece, self.wave)
             nbytes = self.bytes_until(piece, self.wave + 1) - first
-            target = self.base[piece.target] + piece.target_offset + first
+            target = self.arrays.base[piece.target] + piece.target_offset + first
             self.inputs[0] = target
             self.reduce(target, 1, nbytes, REDUCE_AND_DIVIDE)

@@ -2,6 +2,7 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine cimport Program
+from collalgo._kernels.progress cimport Progress, Work
 from collalgo._kernels.transport cimport Transport
 
 
@@ -14,15 +15,25 @@ cdef int64_t length_of(cnp.ndarray array, str caller) except -1
 cdef class Caller:
     cdef readonly int64_t rank, size
     cdef public double seconds
+    cdef readonly Progress progress
     cdef Transport transport
-    cdef object find, cope, interrupted
+    cdef object find, cope, interrupted, lock
     cdef cnp.ndarray scratch
     cdef dict last
+    cdef Work prepared
+    cdef unsigned long preparer
 
     cdef int call(
         self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
         algorithm, cnp.ndarray like, op=*, int64_t root=*, int64_t count=*, counts=*,
         bint reproducible=*, str caller=*
+    ) except -1
+    cdef cnp.ndarray scratch_for(self, Program program)
+    cdef bint is_preparing(self)
+    cdef object at_once(self, method, args, timeout)
+    cdef int run_in_turn(
+        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller
     ) except -1
     cpdef int run(
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,

@@ -1,12 +1,22 @@
 from collections.abc import Callable
+from typing import Any
 
 from collalgo._kernels.engine import Program
+from collalgo._kernels.progress import Progress
 from collalgo._kernels.transport import Transport
 
 class Caller:
     rank: int
     size: int
     seconds: float
+    progress: Progress
+    def submit(
+        self,
+        method: Callable[..., Any],
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        persistent: bool = False,
+    ) -> Any: ...
     def __init__(
         self,
         transport: Transport,

@@ -8,11 +8,15 @@ nothing is looked up, and nothing is allocated.
 
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
+
+from threading import Lock
 
 import numpy as np
 
 from collalgo._kernels.engine cimport Program
+from collalgo._kernels.progress cimport Persistent, Progress, Work
 from collalgo._kernels.transport cimport GO_ON, Transport
 
 from collalgo._kernels.engine import RUN_NEEDS_SCRATCH
@@ -115,6 +119,8 @@ cdef class Caller:
         self.seconds = seconds
         self.scratch = np.empty(0, np.uint8)
         self.last = {}
+        self.progress = Progress(transport, interrupted)
+        self.lock = Lock()
 
     cdef int call(
         self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
@@ -143,11 +149,74 @@ cdef class Caller:
             last.reproducible = reproducible
             if not isinstance(algorithm, list):  # which may be another the next time
                 self.last[collective] = last
-        return self.run(
-            last.program, source, target,
-            self.seconds if timeout is None else seconds_of(timeout),
+        cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
+        if self.is_preparing():
+            return self.prepared.prepare(
+                last.program, source, target, self.scratch_for(last.program), waiting
+            )
+        return self.run_in_turn(
+            last.program, source, target, waiting,
             collective if caller is None else caller,
         )
+
+    cdef bint is_preparing(self):
+        """Whether this thread prepares a call that is to be made in the background."""
+        return (
+            self.prepared is not None
+            and self.preparer == <unsigned long>PyThread_get_thread_ident()
+        )
+
+    cdef object at_once(self, method, args, timeout):
+        """Make a call in the foreground, even in preparation of another."""
+        prepared, preparing = self.prepared, self.is_preparing()
+        if preparing:
+            self.prepared = None
+        try:
+            return method(self, *args, timeout=timeout)
+        finally:
+            if preparing:
+                self.prepared = prepared
+
+    def submit(self, method, tuple args, dict named, bint persistent=False):
+        """Prepare a call and, unless it is persistent, make it in the background."""
+        cdef Work work = (Persistent if persistent else Work)(
+            self, method.__name__, self.progress, self.cope
+        )
+        self.progress.check_open(work)
+        with self.lock:
+            self.preparer = <unsigned long>PyThread_get_thread_ident()
+            self.prepared = work
+            try:
+                work.value = method(self, *args, **named)
+            finally:
+                self.prepared = None
+            if not persistent:
+                self.progress.submit(work)
+        return work
+
+    def run_again(self, Work work):
+        """Make a prepared call in the foreground."""
+        self.run_in_turn(
+            work.program, work.source, work.target, work.waiting, work.name
+        )
+
+    cdef cnp.ndarray scratch_for(self, Program program):
+        if cnp.PyArray_NBYTES(self.scratch) < program.scratch_bytes:
+            self.scratch = np.empty(program.scratch_bytes, np.uint8)
+        return self.scratch
+
+    cdef int run_in_turn(
+        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller
+    ) except -1:
+        """Run a program once all that goes on in the background is done."""
+        if not self.progress.used:
+            return self.run(program, source, target, waiting, caller)
+        self.progress.reserve()
+        try:
+            return self.run(program, source, target, waiting, caller)
+        finally:
+            self.progress.release()
 
     cpdef int run(
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
@@ -158,9 +227,8 @@ cdef class Caller:
         try:
             status = program.run(self.transport, source, target, self.scratch, waiting)
             if status == NEEDS_SCRATCH:
-                self.scratch = np.empty(program.scratch_bytes, np.uint8)
                 status = program.run(
-                    self.transport, source, target, self.scratch, waiting
+                    self.transport, source, target, self.scratch_for(program), waiting
                 )
             if status != GO_ON:  # a signal goes before what it has brought about
                 PyErr_CheckSignals()

@@ -79,7 +79,7 @@ cdef class Sharing(Caller):
         rows = length_of(source, "alltoallv")
         table = np.asarray(counts, np.int64)
         if table.ndim == 1 and len(table) == self.size:
-            table = self.allgather(table, timeout=timeout)
+            table = self.at_once(Sharing.allgather, (table,), timeout)
         if table.shape != (self.size, self.size) or (table.size and table.min() < 0):
             raise ValueError(
                 f"alltoallv: counts of shape {np.shape(counts)} must be the "
@@ -107,8 +107,8 @@ cdef class Sharing(Caller):
 
     cdef list told(self, rows, timeout):
         """The numbers that all ranks tell each other."""
-        told = self.allgather(np.array([rows], np.int64), timeout=timeout)
-        return told.ravel().tolist()
+        mine = np.array([rows], np.int64)
+        return self.at_once(Sharing.allgather, (mine,), timeout).ravel().tolist()
 
     cdef list lengths(self, cnp.ndarray source, counts, str caller, timeout):
         """The rows that each rank passes, asked for if they are not given."""

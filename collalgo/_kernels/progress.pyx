@@ -1,0 +1,493 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Calls in the background: a queue of them, and the thread that runs it without the GIL.
+
+Whoever waits for a call lends a hand: what the thread has not begun is run by the waiter
+itself, in the same order. So a call that is waited for at once costs hardly more than one
+in the foreground, and the thread runs what would otherwise lie about.
+"""
+
+cimport numpy as cnp
+from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
+from libc.stdint cimport int64_t
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+import os
+import sys
+from collections import deque
+from threading import Thread, current_thread
+from time import monotonic
+
+import numpy as np
+
+from collalgo._kernels.engine cimport Program
+from collalgo._kernels.transport cimport CLOSED, GO_ON, Transport
+
+from collalgo._kernels.engine import RUN_NEEDS_PACKING
+from collalgo.arrays import check_writeable
+from collalgo.connection import seconds as seconds_of
+from collalgo.errors import CollalgoError, CommunicatorClosed
+
+cnp.import_array()
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_condattr_t:
+        pass
+    int pthread_mutex_init(pthread_mutex_t *mutex, void *attributes)
+    int pthread_mutex_destroy(pthread_mutex_t *mutex)
+    int pthread_mutex_lock(pthread_mutex_t *mutex)
+    int pthread_mutex_unlock(pthread_mutex_t *mutex)
+    int pthread_condattr_init(pthread_condattr_t *attributes)
+    int pthread_condattr_setclock(pthread_condattr_t *attributes, int clock)
+    int pthread_cond_init(pthread_cond_t *cond, pthread_condattr_t *attributes)
+    int pthread_cond_destroy(pthread_cond_t *cond)
+    int pthread_cond_signal(pthread_cond_t *cond)
+    int pthread_cond_broadcast(pthread_cond_t *cond)
+    int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+    int pthread_cond_timedwait(
+        pthread_cond_t *cond, pthread_mutex_t *mutex, const timespec *until
+    )
+
+cdef enum:
+    PENDING = -50  # the status of a call that has not ended
+    INTERRUPTED = -100  # by a signal, whose exception is set
+    NEEDS_PACKING = -2
+
+cdef double DOZE = 0.05  # seconds after which a waiter looks whether there are signals
+cdef double TIDY = 0.1  # seconds without work after which arrays are let go
+
+assert NEEDS_PACKING == RUN_NEEDS_PACKING
+
+cdef str PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+cdef timespec after(double seconds) noexcept nogil:
+    """That many seconds from now."""
+    cdef timespec time
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    cdef int64_t nanoseconds = time.tv_nsec + <int64_t>(seconds * 1e9)
+    time.tv_sec += nanoseconds // 1_000_000_000
+    time.tv_nsec = nanoseconds % 1_000_000_000
+    return time
+
+
+cdef tuple place_of_call():
+    """The file and the line that called this package."""
+    frame = sys._getframe(0)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+cdef class Work:
+    """A call in the background, as the calls whose names end in ``_async`` give it.
+
+    Its arrays must not be touched until it is done.
+
+    Attributes
+    ----------
+    name : str
+        Of the call.
+    place : tuple
+        The file and the line of the call.
+    """
+
+    def __init__(self, owner, str name, Progress progress, cope):
+        self.owner, self.name, self.progress, self.cope = owner, name, progress, cope
+        self.place = place_of_call()
+        self.status = PENDING
+        self.callbacks = []
+
+    def __repr__(self):
+        state = (
+            "under way" if self.status == PENDING
+            else "done" if self.failure is None else f"failed: {self.failure}"
+        )
+        return f"<Work {self.name} {state}>"
+
+    def done(self):
+        """Whether the call has ended, well or not."""
+        return self.status != PENDING
+
+    def wait(self, timeout=None):
+        """Wait until the call has ended.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait; by default until the call itself has ended or timed out.
+
+        Returns
+        -------
+        array or None
+            What the call returns in the foreground.
+
+        Raises
+        ------
+        TimeoutError
+            If it has not ended after ``timeout``; it goes on.
+        CollalgoError
+            As in the foreground, with a note that names the place of the call.
+        """
+        cdef double seconds = -1 if timeout is None else seconds_of(timeout)
+        if self.status == PENDING and not self.progress.await_end(self, seconds):
+            raise TimeoutError(
+                f"{self.name} is not done after {timeout:g} s; it goes on in the "
+                "background, and can be waited for again"
+            )
+        return self.outcome()
+
+    def result(self, timeout=None):
+        """The same as :meth:`wait`, as other futures call it."""
+        return self.wait(timeout)
+
+    def exception(self, timeout=None):
+        """Wait until the call has ended: what it has raised, or None."""
+        try:
+            self.wait(timeout)
+        except BaseException as error:
+            if error is not self.failure:
+                raise
+        return self.failure
+
+    def add_done_callback(self, callback):
+        """Let ``callback(work)`` be called when the call has ended, by any thread."""
+        pthread_mutex_lock(&self.progress.mutex)
+        cdef bint over = self.status != PENDING
+        if not over:
+            self.watched = True
+            self.callbacks.append(callback)
+        pthread_mutex_unlock(&self.progress.mutex)
+        if over:
+            callback(self)
+
+    cdef int prepare(
+        self, Program program, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch, double waiting
+    ) except -1:
+        """Take what the call is to be made with."""
+        self.program, self.source, self.target = program, source, target
+        self.scratch, self.waiting = scratch, waiting
+        self.pack()
+        return 0
+
+    cdef int pack(self) except -1:
+        """Find where the arrays are, or pack them."""
+        cdef int status = self.program.bind(
+            &self.arrays, self.source, self.target, self.scratch
+        )
+        if status == NEEDS_PACKING:
+            if self.target is not None:
+                name = "buf" if self.target is self.source else "out"
+                check_writeable(self.target, name, self.name)
+                self.packed_target = np.array(self.target, order="C")
+            self.packed_source = self.packed_target
+            if self.target is not self.source:
+                self.packed_source = None
+                if self.source is not None:
+                    self.packed_source = np.array(self.source, order="C")
+            self.watched = True
+            self.program.bind(&self.arrays, self.packed_source, self.packed_target, self.scratch)
+        return 0
+
+    cdef int settle(self, int status) except -100:
+        """Unpack the result, or find out why there is none."""
+        try:
+            if status == GO_ON:
+                if self.packed_target is not None:
+                    (<object>self.target)[...] = self.packed_target
+                return status
+            self.cope(
+                self.program, self.source, self.target, self.waiting, self.name, status,
+                None,
+            )
+            raise CommunicatorClosed(
+                f"{self.name}: the communicator was closed before this call had ended",
+                collective=self.name,
+            )
+        except BaseException as error:
+            file, line = self.place
+            error.add_note(f"called in the background at {file}:{line}")
+            self.failure = error
+        return CLOSED
+
+    cdef object outcome(self):
+        if self.failure is not None:
+            raise self.failure
+        return self.value
+
+
+cdef class Persistent(Work):
+    """A call that is made again and again with the same arrays.
+
+    Everything that can be done once is done once. The ranks must make it in the same
+    order as their other calls.
+    """
+
+    def __init__(self, owner, str name, Progress progress, cope):
+        super().__init__(owner, name, progress, cope)
+        self.status = GO_ON
+
+    def __call__(self):
+        """Make the call in the foreground; gives what it returns."""
+        self.check_idle()
+        self.owner.run_again(self)
+        return self.value
+
+    def start(self):
+        """Make the call in the background; :meth:`wait` gives what it returns."""
+        self.check_idle()
+        self.status, self.failure = PENDING, None
+        if self.packed_target is not None:
+            self.pack()
+        self.progress.submit(self)
+        return self
+
+    cdef int check_idle(self) except -1:
+        if self.status == PENDING:
+            raise CollalgoError(
+                f"{self.name}: this persistent call is still under way; wait for it "
+                "before it is made again", collective=self.name,
+            )
+        return 0
+
+
+cdef class Progress:
+    """What a communicator is to do in the background.
+
+    Parameters
+    ----------
+    transport : Transport
+        This rank's end.
+    interrupted : callable
+        Called with the name of a call and the exception that has come up in it.
+    """
+
+    def __cinit__(self):
+        cdef pthread_condattr_t monotonic_clock
+        pthread_condattr_init(&monotonic_clock)
+        pthread_condattr_setclock(&monotonic_clock, CLOCK_MONOTONIC)
+        pthread_mutex_init(&self.mutex, NULL)
+        pthread_cond_init(&self.arrived, &monotonic_clock)
+        pthread_cond_init(&self.ended, &monotonic_clock)
+
+    def __init__(self, Transport transport, interrupted):
+        self.transport, self.interrupted = transport, interrupted
+        self.kept = deque()
+
+    def __dealloc__(self):
+        pthread_cond_destroy(&self.ended)
+        pthread_cond_destroy(&self.arrived)
+        pthread_mutex_destroy(&self.mutex)
+
+    cdef int submit(self, Work work) except -1:
+        """Put a call at the end of the queue."""
+        self.prune()
+        self.kept.append(work)
+        pthread_mutex_lock(&self.mutex)
+        if self.waiting == 0:
+            self.first = <void *>work
+        else:
+            self.last.next = work
+        self.last = work
+        self.waiting += 1
+        pthread_cond_signal(&self.arrived)
+        pthread_mutex_unlock(&self.mutex)
+        if self.thread is None:
+            self.used = True
+            self.thread = Thread(target=self.serve, name="collalgo", daemon=True)
+            self.thread.start()
+        return 0
+
+    def serve(self):
+        """Run what is in the queue until the end: what the thread does."""
+        cdef bint tidy = True, late
+        cdef timespec until
+        while True:
+            late = False
+            with nogil:
+                while self.perform_next() != PENDING:
+                    tidy = False
+                pthread_mutex_lock(&self.mutex)
+                if not tidy:
+                    until = after(TIDY)
+                while not late and (self.running or not self.waiting):
+                    if self.closing:
+                        break
+                    if tidy:
+                        pthread_cond_wait(&self.arrived, &self.mutex)
+                    else:
+                        late = pthread_cond_timedwait(
+                            &self.arrived, &self.mutex, &until
+                        ) != 0
+                pthread_mutex_unlock(&self.mutex)
+            if self.closing and not self.waiting:
+                return
+            if late:
+                self.prune()
+                tidy = True
+
+    def stop(self):
+        """Let what has not begun fail, and the thread end."""
+        pthread_mutex_lock(&self.mutex)
+        self.closing = True
+        pthread_cond_broadcast(&self.arrived)
+        pthread_mutex_unlock(&self.mutex)
+
+    def join(self):
+        """Wait for the end of the thread."""
+        if self.thread is not None and self.thread is not current_thread():
+            self.thread.join()
+        self.prune()
+
+    cdef int perform_next(self) noexcept nogil:
+        """Run the next call of the queue: its status, or PENDING if there is none."""
+        cdef int status = CLOSED
+        cdef void *work
+        pthread_mutex_lock(&self.mutex)
+        if self.running or not self.waiting:
+            pthread_mutex_unlock(&self.mutex)
+            return PENDING
+        work = self.current = self.first
+        self.first = <void *>(<Work>work).next
+        self.waiting -= 1
+        self.running = True
+        pthread_mutex_unlock(&self.mutex)
+        if not self.closing:
+            status = (<Work>work).program.run_without_gil(
+                self.transport, &(<Work>work).arrays, (<Work>work).waiting
+            )
+        if status == INTERRUPTED:
+            return status  # which ends when its exception has been told
+        if status != GO_ON or not self.end(work, status, False):
+            with gil:
+                self.end_with_gil(<Work>work, status)
+        return status
+
+    cdef bint end(self, void *work, int status, bint with_gil) noexcept nogil:
+        """Let a call have ended, unless somebody has to be told who needs the GIL."""
+        pthread_mutex_lock(&self.mutex)
+        cdef bint possible = with_gil or not (<Work>work).watched
+        if possible:
+            (<Work>work).status = status
+            self.running = False
+            pthread_cond_broadcast(&self.ended)
+            if self.waiting:
+                pthread_cond_signal(&self.arrived)
+        pthread_mutex_unlock(&self.mutex)
+        return possible
+
+    cdef void end_with_gil(self, Work work, int status):
+        self.end(<void *>work, work.settle(status), True)
+        callbacks, work.callbacks = work.callbacks, []
+        work.watched = work.packed_target is not None
+        for callback in callbacks:
+            try:
+                callback(work)
+            except BaseException:  # like those of other futures
+                sys.excepthook(*sys.exc_info())
+
+    cdef int prune(self) except -1:
+        """Let go what has ended."""
+        cdef Work work
+        while self.kept:
+            work = self.kept[0]
+            if work.status == PENDING:
+                break
+            self.kept.popleft()
+            work.next = None
+        if not self.kept:
+            self.last = None
+        return 0
+
+    cdef int reserve(self) except -1:
+        """Wait until all calls in the background have ended, and let none begin."""
+        cdef int status
+        while not self.try_reserve():
+            with nogil:
+                status = self.help_until(NULL)
+                if status != INTERRUPTED:
+                    self.doze(NULL, DOZE)
+            if status == INTERRUPTED:
+                self.raise_interrupted()
+            PyErr_CheckSignals()
+        return 0
+
+    cdef bint try_reserve(self) noexcept nogil:
+        pthread_mutex_lock(&self.mutex)
+        cdef bint possible = not self.running and not self.waiting
+        if possible:
+            self.running = True
+        pthread_mutex_unlock(&self.mutex)
+        return possible
+
+    cdef void release(self) noexcept nogil:
+        """Let calls in the background begin again."""
+        pthread_mutex_lock(&self.mutex)
+        self.running = False
+        pthread_cond_broadcast(&self.ended)
+        if self.waiting:
+            pthread_cond_signal(&self.arrived)
+        pthread_mutex_unlock(&self.mutex)
+
+    cdef bint await_end(self, Work work, double seconds) except -1:
+        """Wait for the end of a call, for ever or so many seconds: whether it came."""
+        cdef double left = DOZE, deadline = monotonic() + seconds
+        cdef int status = PENDING
+        self.check_open(work)
+        while work.status == PENDING:
+            if seconds >= 0:
+                left = deadline - <double>monotonic()
+                if left <= 0:
+                    return False
+            with nogil:
+                if seconds < 0:  # else it could take longer
+                    status = self.help_until(<void *>work)
+                if status != INTERRUPTED and work.status == PENDING:
+                    self.doze(<void *>work, min(left, DOZE))
+            if status == INTERRUPTED:
+                self.raise_interrupted()
+            PyErr_CheckSignals()
+        self.prune()
+        return True
+
+    def check_open(self, Work work):
+        """See that calls can be made: not in a child, nor after the end."""
+        if (<object>self.transport).forked or self.closing:
+            work.cope(None, None, None, -1, work.name, CLOSED, None)
+
+    cdef int help_until(self, void *work) noexcept nogil:
+        """Run calls until one has ended or another thread runs one, or interrupted."""
+        cdef int status = GO_ON
+        while status != PENDING and status != INTERRUPTED:
+            if work != NULL and (<Work>work).status != PENDING:
+                break
+            status = self.perform_next()
+        return status
+
+    cdef void doze(self, void *work, double seconds) noexcept nogil:
+        """Wait a little for the end of a call, or of any."""
+        cdef timespec until = after(seconds)
+        pthread_mutex_lock(&self.mutex)
+        if work == NULL and self.running or (
+            work != NULL and (<Work>work).status == PENDING
+        ):
+            pthread_cond_timedwait(&self.ended, &self.mutex, &until)
+        pthread_mutex_unlock(&self.mutex)
+
+    cdef int raise_interrupted(self) except -1:
+        """Raise what a signal has brought about in a call that I ran for the thread."""
+        cdef Work work = <Work>self.current
+        try:
+            if PyErr_Occurred():
+                reraise()
+        except BaseException as error:
+            self.interrupted(work.name, error)
+            self.end_with_gil(work, CLOSED)
+            raise
+        return 0
+
+
+cdef int reraise() except? -1:
+    """Let the exception that is set be seen by who calls."""
+    return -1
