@@ -12,6 +12,7 @@ from collalgo._kernels.progress import Progress
 from collalgo.background import Background
 from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.heap import Heap
+from collalgo.pairs import Message, Pairs
 from collalgo.programs import Programs
 from collalgo.remedies import Remedies
 from collalgo.selection.choice import select
@@ -47,6 +48,12 @@ class Communicator(Background):
         self._remedies = Remedies(connection)
         self._heap = Heap(connection.shared)
         self._groups: dict[tuple[int, ...], int] = {}
+        self._pairs = Pairs(
+            connection.origin,
+            weakref.WeakMethod(self._of),
+            transport.rank,
+            transport.size,
+        )
         self.hosts = connection.hosts
         super().__init__(
             transport,
@@ -55,7 +62,9 @@ class Communicator(Background):
             self._remedies.interrupted,
             seconds(default_timeout() if timeout is None else timeout),
         )
-        self._release = weakref.finalize(self, _release, connection, self.progress)
+        self._release = weakref.finalize(
+            self, _release, connection, self.progress, self._pairs
+        )
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
@@ -138,6 +147,49 @@ class Communicator(Background):
         """What this communicator would choose, and why; see the function."""
         return select(collective, nbytes, topology=self._programs.market)
 
+    def send(
+        self, buf: Any, to: int, tag: int = 0, *, timeout: float | None = None
+    ) -> Any:
+        """Send an array to one rank, which receives it.
+
+        Parameters
+        ----------
+        buf
+            The array.
+        to
+            The rank that gets it.
+        tag
+            A number from 0; messages of different tags do not wait for each other.
+        timeout
+            Seconds to wait for the other rank; by default as for all calls.
+
+        Returns
+        -------
+        array
+            ``buf``. It may be changed at once; whether the other rank has received it
+            is not known.
+
+        Raises
+        ------
+        MismatchError
+            If the other rank receives another dtype or number of elements.
+        """
+        return self._pairs.at(to, tag, "send").send(buf, timeout)
+
+    def recv(
+        self, buf: Any, source: int, tag: int = 0, *, timeout: float | None = None
+    ) -> Any:
+        """Receive an array from one rank, in place; see :meth:`send`."""
+        return self._pairs.at(source, tag, "recv").recv(buf, timeout)
+
+    def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
+        """Send in the background; see :meth:`send` and :class:`Work`."""
+        return self._pairs.at(to, tag, "isend").isend(buf)
+
+    def irecv(self, buf: Any, source: int, tag: int = 0) -> Message:
+        """Receive in the background; see :meth:`recv` and :class:`Work`."""
+        return self._pairs.at(source, tag, "irecv").irecv(buf)
+
     def group(self, ranks: Sequence[int]) -> "Communicator":
         """A communicator of some of the ranks, called by these only.
 
@@ -161,9 +213,12 @@ class Communicator(Background):
         self._remedies.check_open("group")
         number = self._groups[members] = self._groups.get(members, 0) + 1
         name = f"{'-'.join(map(str, members))}#{number}"
-        connection = self._connection.origin.meet(
-            name, members.index(self.rank), members
+        return self._of(
+            self._connection.origin.meet(name, members.index(self.rank), members)
         )
+
+    def _of(self, connection: Connection) -> "Communicator":
+        """A communicator of some of the ranks, with the figures of this one."""
         connection.machine = self._programs.machine
         return Communicator(connection, self.timeout)
 
@@ -192,8 +247,9 @@ class Communicator(Background):
         return self.group(range(self.size))
 
 
-def _release(connection: Connection, progress: Progress) -> None:
+def _release(connection: Connection, progress: Progress, pairs: Pairs) -> None:
     """End what goes on in the background, then release what a communicator has."""
+    pairs.close()
     progress.stop()
     connection.release()
     if progress.used:  # its call, which has failed now, still uses the memory

@@ -295,8 +295,9 @@ cdef class Progress:
         pthread_mutex_unlock(&self.mutex)
         if self.thread is None:
             self.used = True
-            self.thread = Thread(target=self.serve, name="collalgo", daemon=True)
-            self.thread.start()
+            thread = Thread(target=self.serve, name="collalgo", daemon=True)
+            thread.start()
+            self.thread = thread
         return 0
 
     def serve(self):

@@ -3,12 +3,14 @@
 import atexit
 import hashlib
 import os
-from collections.abc import Mapping
-from typing import NamedTuple
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from collalgo._kernels.ucx import UcxWire
 from collalgo.bootstrap.cluster import come_up
 from collalgo.bootstrap.identity import Identity
+from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.rendezvous import HostOrigin
 from collalgo.bootstrap.store.client import Client
@@ -17,6 +19,19 @@ from collalgo.connection import Connection
 from collalgo.errors import BootstrapError
 from collalgo.topology.ranks import identity
 from collalgo.transport import ucx
+
+#: Bytes of a secret that is made here.
+TOKEN = 32
+
+
+class Board(Protocol):
+    """Where processes leave messages for each other, each under a key of its own."""
+
+    def set(self, key: str, value: bytes) -> None:
+        """Give a key a value."""
+
+    def get(self, key: str, timeout: float) -> bytes:
+        """The value of a key, as soon as it has one."""
 
 
 class Rendezvous(NamedTuple):
@@ -54,31 +69,83 @@ def meet_at(
     return _meet(me, place, Membership(rank), timeout)
 
 
+def meet_over(board: Board, rank: int, size: int, timeout: float) -> Connection:
+    """Meet all that share a board of others, where rank 0 tells of a store of its own.
+
+    On one host they need none. What is on the board everybody knows who can read it,
+    the secret of the job included.
+    """
+    names = _names(board, rank, size, timeout)
+    hosts = _numbered(names)
+    several = len(set(hosts)) > 1
+    server = None
+    if rank == 0:
+        secret = secrets.token_bytes(TOKEN)
+        server = Server(secret) if several else None
+        port = server.port if server else 0
+        # The name of a host may be made up, the machine and its network are not.
+        one_machine = len({tuple(name.split()[-2:]) for name in names}) == 1
+        where = ",".join(addresses(loopback=one_machine))
+        board.set("invitation", f"{where}:{port} {secret.hex()}".encode())
+    where, _, hexadecimal = board.get("invitation", timeout).decode().partition(" ")
+    place = told({"COLLALGO_STORE": where, "COLLALGO_SECRET": hexadecimal})
+    job = hashlib.sha256(place.secret).hexdigest()
+    if not several:
+        return HostOrigin(job).meet("", rank, range(size), timeout)
+    if server is not None:
+        atexit.register(server.close)
+    membership = Membership(rank)
+    store = Client(place.hosts, place.port, place.secret, timeout, membership.lost)
+    return _across(job, membership, store, hosts, timeout)
+
+
 def _meet(
     me: Identity, place: Rendezvous, membership: Membership, timeout: float
 ) -> Connection:
-    """Meet at a store; where all are on one host they need it no more.
-
-    Between hosts they use UCX.
-    """
+    """Meet at a store; where all are on one host they need it no more."""
     store = Client(place.hosts, place.port, place.secret, timeout, membership.lost)
-    everyone = range(me.size)
     try:
-        store.set(f"host/{me.rank}", identity().encode())
-        names = [store.get(f"host/{rank}", timeout) for rank in everyone]
-        hosts = tuple(list(dict.fromkeys(names)).index(name) for name in names)
+        hosts = _numbered(_names(store, me.rank, me.size, timeout))
         if len(set(hosts)) == 1:
+            everyone = range(me.size)
             connection = HostOrigin(me.job).meet("", me.rank, everyone, timeout)
             store.close()
             return connection
-        wire = ucx.wire(me.rank, me.size)
-        store.set(f"ucx/{me.rank}", wire.address())
-        wire.meet([store.get(f"ucx/{rank}", timeout) for rank in everyone])
+    except BaseException:
+        store.close()
+        raise
+    return _across(me.job, membership, store, hosts, timeout)
+
+
+def _names(board: Board, rank: int, size: int, timeout: float) -> list[str]:
+    """What the host of each process calls itself."""
+    board.set(f"host/{rank}", identity().encode())
+    return [board.get(f"host/{other}", timeout).decode() for other in range(size)]
+
+
+def _numbered(names: Sequence[str]) -> tuple[int, ...]:
+    """A number for each name, the same for the same."""
+    return tuple(list(dict.fromkeys(names)).index(name) for name in names)
+
+
+def _across(
+    job: str,
+    membership: Membership,
+    store: Client,
+    hosts: tuple[int, ...],
+    timeout: float,
+) -> Connection:
+    """Come up on several hosts, with UCX between them."""
+    rank, size = membership.rank, len(hosts)
+    try:
+        wire = ucx.wire(rank, size)
+        store.set(f"ucx/{rank}", wire.address())
+        wire.meet([store.get(f"ucx/{other}", timeout) for other in range(size)])
     except BaseException:
         store.close()
         raise
     atexit.register(_end, membership, store, wire)
-    return come_up(me.job, membership, store, hosts, wire, ucx.WORLDS, timeout)
+    return come_up(job, membership, store, hosts, wire, ucx.WORLDS, timeout)
 
 
 def told(environment: Mapping[str, str]) -> Rendezvous:
