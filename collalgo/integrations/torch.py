@@ -18,6 +18,7 @@ from torch import Tensor
 from collalgo._kernels.progress import Work
 from collalgo.bootstrap.launched import meet_over
 from collalgo.communicator import Communicator
+from collalgo.pairs import Message
 
 Array = NDArray[Any]
 
@@ -135,7 +136,7 @@ class GroupWork(dist.Work):
 
     def __init__(
         self,
-        works: Sequence[Work],
+        works: Sequence[Work | Message],
         tensors: list[Tensor],
         finish: Sequence[Callable[[], None]] = (),
     ):
@@ -209,10 +210,25 @@ class CollalgoGroup(dist.ProcessGroup):
         super().__init__(comm.rank, comm.size)
         self.comm = comm
         self._store = store
+        self._name = self._description = ""
         self._coalesced: list[GroupWork] | None = None
 
-    def getBackendName(self) -> str:  # noqa: N802
+    # What the C++ of torch asks for by these names.
+
+    def getBackendName(self) -> str:
         return "collalgo"
+
+    def getGroupName(self) -> str:
+        return self._name
+
+    def setGroupName(self, name: str) -> None:
+        self._name = name
+
+    def getGroupDesc(self) -> str:
+        return self._description
+
+    def setGroupDesc(self, description: str) -> None:
+        self._description = description
 
     def get_group_store(self) -> dist.Store:
         return self._store
@@ -482,6 +498,30 @@ class CollalgoGroup(dist.ProcessGroup):
 
     def barrier(self, opts: Any = None) -> GroupWork:
         return self._make("barrier", opts or dist.BarrierOptions(), [])
+
+    def monitored_barrier(
+        self, timeout: timedelta = timedelta(0), _wait_all_ranks: bool = False
+    ) -> None:
+        """Wait for all ranks; the error names those that are missing."""
+        seconds = timeout.total_seconds()
+        self.comm.barrier(timeout=seconds if seconds > 0 else None)
+
+    # ---- messages between two ranks
+
+    def send(self, tensors: list[Tensor], to: int, tag: int) -> GroupWork:
+        source = flat(tensors[0].contiguous())
+        return self._noted(GroupWork([self.comm.isend(source, to, tag)], tensors))
+
+    def recv(self, tensors: list[Tensor], source: int, tag: int) -> GroupWork:
+        target = Target(tensors)
+        work = self.comm.irecv(target.row, source, tag)
+        return self._noted(GroupWork([work], tensors, [target.finish]))
+
+    def recv_anysource(self, _tensors: list[Tensor], _tag: int) -> GroupWork:
+        raise NotImplementedError(
+            "collalgo: a message can only be received from a rank that is named; pass "
+            "src to torch.distributed.recv"
+        )
 
     # ---- the end
 

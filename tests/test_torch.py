@@ -1,0 +1,66 @@
+"""The backend of torch, in an environment that has torch, under two launchers."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BIN = ROOT / ".venv-torch" / "bin"
+SCRIPT = ROOT / "tests" / "under_torch.py"
+COLLECTIVES = (
+    "every_collective", "swaps", "every_op", "objects_and_messages", "groups",
+    "functional",
+)  # fmt: skip
+FRAMEWORK = ("data_parallel", "zero_redundancy", "fully_sharded", "tensors_in_parts")
+
+pytestmark = pytest.mark.skipif(
+    not (BIN.parent / "installed").exists(), reason="torch is large: make torch"
+)
+
+OURS = (sys.executable, "-m", "collalgo", "run", "-n")
+TORCHRUN = (
+    BIN / "python", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"
+)  # fmt: skip
+
+
+def run(launcher, size, *duties, **environment):
+    python = [BIN / "python"] if launcher is OURS else []
+    return subprocess.run(
+        [*launcher, str(size), *python, SCRIPT, *duties],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+
+
+def is_right(done, size, *duties):
+    assert done.returncode == 0, done.stdout + done.stderr
+    for duty in (*duties, "over"):
+        assert len(re.findall(rf"{duty}: right \d+;", done.stdout)) == size, duty
+
+
+@pytest.mark.parametrize(
+    ("launcher", "size", "duties"),
+    [
+        (OURS, 3, COLLECTIVES),
+        (OURS, 2, (*FRAMEWORK, "what_cannot_be")),
+        (TORCHRUN, 4, (*COLLECTIVES, *FRAMEWORK)),
+    ],
+    ids=["collectives", "framework", "torchrun"],
+)
+def test_torch_works_on_it(launcher, size, duties):
+    is_right(run(launcher, size, *duties), size, *duties)
+
+
+def test_ranks_of_torch_meet_across_hosts():
+    done = run(OURS, 3, "two_hosts", "every_collective", "data_parallel")
+    is_right(done, 3, "two_hosts", "every_collective", "data_parallel")
+
+
+def test_a_death_is_told_to_all_others():
+    done = run(OURS, 3, "one_dies")
+    assert done.returncode == 128 + 9
+    assert len(re.findall(r"PeerFailed.*rank 1 is gone", done.stdout)) == 2

@@ -1,0 +1,390 @@
+"""What ranks do under torch in the tests: a script for collalgo run or torchrun.
+
+``under_torch.py DUTY...``, each a function of this file.
+"""
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+DTYPES = (
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.complex64,
+)
+
+
+def values(rank, dtype=torch.float32, count=6):
+    """What a rank contributes: small whole numbers, exact in every dtype."""
+    return ((torch.arange(count) * (rank + 2) + rank) % 5).to(dtype)
+
+
+def equal(found, expected):
+    assert found.dtype == expected.dtype, (found.dtype, expected.dtype)
+    assert torch.equal(found, expected), (found, expected)
+
+
+def total(dtype, ranks, count=6):
+    return sum(values(rank, dtype, count) for rank in ranks)
+
+
+def finished(work):
+    """Wait for a call in the background in one of the ways there are."""
+    if dist.get_rank() % 2:
+        assert work.wait()
+    else:
+        work.get_future().wait()
+    assert work.is_completed()
+
+
+def every_collective():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    everyone = range(size)
+    for dtype in DTYPES:
+        mine, expected = values(rank, dtype), total(dtype, everyone)
+        found = mine.clone()
+        dist.all_reduce(found)
+        equal(found, expected)
+        found = mine.clone()
+        finished(dist.all_reduce(found, async_op=True))
+        equal(found, expected)
+        found = mine.clone().reshape(2, 3).t()  # which is not contiguous
+        dist.all_reduce(found)
+        equal(found.t().reshape(-1), expected)
+        for root in everyone:
+            found = mine.clone()
+            dist.reduce(found, root)
+            equal(found, expected if rank == root else mine)
+            dist.broadcast(found, root)
+            equal(found, expected)
+            rows = [torch.zeros_like(mine) for _ in everyone] if rank == root else None
+            dist.gather(mine, rows, root)
+            if rank == root:
+                for other, row in enumerate(rows):
+                    equal(row, values(other, dtype))
+            found = torch.zeros_like(mine)
+            dist.scatter(found, rows, root)
+            equal(found, mine)
+        rows = [torch.zeros_like(mine) for _ in everyone]
+        finished(dist.all_gather(rows, mine, async_op=True))
+        for other, row in enumerate(rows):
+            equal(row, values(other, dtype))
+        table = torch.zeros(size, 6, dtype=dtype)
+        dist.all_gather_into_tensor(table, mine)
+        equal(table, torch.stack(rows))
+        parts = list(table.unbind())  # which lie one behind the other
+        for part in parts:
+            part.zero_()
+        dist.all_gather(parts, mine)
+        equal(table, torch.stack(rows))
+        found = torch.zeros(6, dtype=dtype)
+        dist.reduce_scatter_tensor(found, table)
+        equal(found, size * values(rank, dtype))
+        dist.reduce_scatter(found, [row.clone() for row in rows])
+        equal(found, size * values(rank, dtype))
+    dist.barrier()
+    dist.group.WORLD.monitored_barrier(timedelta(seconds=30))
+
+
+def pieces_of(rank, dtype):
+    """What a rank has for each other: rows of two, of numbers that differ."""
+    splits = [(rank + other) % 3 for other in range(dist.get_world_size())]
+    return values(rank, dtype, 2 * sum(splits)).reshape(-1, 2).split(splits)
+
+
+def swaps():
+    rank, everyone = dist.get_rank(), range(dist.get_world_size())
+    for dtype in DTYPES:
+        table = torch.stack([values(other, dtype) for other in everyone])
+        swapped = torch.zeros_like(table)
+        dist.all_to_all_single(swapped, table + rank)
+        equal(swapped, torch.stack([values(rank, dtype) + i for i in everyone]))
+        mine = pieces_of(rank, dtype)
+        expected = [pieces_of(other, dtype)[rank] for other in everyone]
+        swapped = torch.zeros_like(torch.cat(expected))
+        splits = [len(piece) for piece in expected], [len(piece) for piece in mine]
+        dist.all_to_all_single(swapped, torch.cat(mine), *splits)
+        equal(swapped, torch.cat(expected))
+        outputs = [torch.zeros_like(piece) for piece in expected]
+        dist.all_to_all(outputs, list(mine))
+        for found, piece in zip(outputs, expected, strict=True):
+            equal(found, piece)
+
+
+def every_op():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    all_values = torch.stack([values(i) for i in range(size)])
+    for op, expected in (
+        (dist.ReduceOp.MAX, all_values.amax(0)),
+        (dist.ReduceOp.MIN, all_values.amin(0)),
+        (dist.ReduceOp.PRODUCT, all_values.prod(0)),
+        (dist.ReduceOp.AVG, all_values.sum(0) / size),
+        (dist._make_nccl_premul_sum(2.0), 2 * all_values.sum(0)),
+    ):
+        found = values(rank)
+        dist.all_reduce(found, op)
+        torch.testing.assert_close(found, expected)
+        found = values(rank)
+        dist.reduce(found, size - 1, op)
+        torch.testing.assert_close(
+            found, expected if rank == size - 1 else values(rank)
+        )
+        source = values(rank).repeat(size)
+        dist.reduce_scatter_tensor(found, source, op)
+        torch.testing.assert_close(found, expected)
+        equal(source, values(rank).repeat(size))
+    found = torch.tensor([1 << rank])
+    dist.all_reduce(found, dist.ReduceOp.BOR)
+    assert found.item() == (1 << size) - 1
+
+
+def objects_and_messages():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    found = [None] * size
+    dist.all_gather_object(found, {"rank": rank, "text": "x" * rank})
+    assert [each["rank"] for each in found] == list(range(size))
+    told = ["told", 7] if rank == 0 else [None, None]
+    dist.broadcast_object_list(told)
+    assert told == ["told", 7]
+    right, left = (rank + 1) % size, (rank - 1) % size
+    taken = torch.zeros(6)
+    requests = dist.batch_isend_irecv(
+        [
+            dist.P2POp(dist.isend, values(rank), right),
+            dist.P2POp(dist.irecv, taken, left),
+        ]
+    )
+    for request in requests:
+        request.wait()
+    equal(taken, values(left))
+    if rank == 0:
+        dist.send(values(7), 1, tag=3)
+    elif rank == 1:
+        dist.recv(taken, 0, tag=3)
+        equal(taken, values(7))
+    with dist._coalescing_manager(async_ops=True) as manager:
+        tensors = [values(rank, count=count) for count in (1, 100, 6)]
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+    manager.wait()
+    for tensor in tensors:
+        equal(tensor, total(torch.float32, range(size), len(tensor)))
+
+
+def groups():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    everyone = list(range(size))
+    for _ in range(3):
+        for members in ([0, size - 1], everyone[::-1], everyone[::2]):
+            group = dist.new_group(members)
+            if rank in members:
+                found = values(rank)
+                dist.all_reduce(found, group=group)
+                equal(found, total(torch.float32, members))
+                dist.destroy_process_group(group)
+    pair = dist.new_group([0, 1])
+    if rank < 2:
+        assert dist.get_backend(pair) == "collalgo"
+
+
+def functional():
+    """The collectives that torch.compile and DTensor are made of."""
+    from torch.distributed import _functional_collectives as functions
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    world = dist.group.WORLD
+    found = functions.all_reduce(values(rank), "sum", world)
+    equal(functions.wait_tensor(found), total(torch.float32, range(size)))
+    found = functions.all_gather_tensor(values(rank), 0, world)
+    expected = torch.cat([values(i) for i in range(size)])
+    equal(functions.wait_tensor(found), expected)
+    found = functions.reduce_scatter_tensor(expected.clone(), "sum", 0, world)
+    equal(functions.wait_tensor(found), size * values(rank))
+    found = functions.all_to_all_single(expected.clone(), None, None, world)
+    equal(functions.wait_tensor(found), values(rank).repeat(size))
+    found = functions.broadcast(values(rank), 1, world)
+    equal(functions.wait_tensor(found), values(1))
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+
+
+def batches(steps=4):
+    generator = torch.Generator().manual_seed(1)
+    size = dist.get_world_size()
+    for _ in range(steps):
+        yield torch.randn(6 * size, 8, generator=generator)
+
+
+def reference():
+    """What training gives that is not distributed."""
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for batch in batches():
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+    return model
+
+
+def same_parameters(model):
+    for found, expected in zip(
+        model.parameters(), reference().parameters(), strict=True
+    ):
+        whole = found.full_tensor() if hasattr(found, "full_tensor") else found
+        torch.testing.assert_close(whole, expected)
+
+
+def train(model, optimizer):
+    rank = dist.get_rank()
+    for batch in batches():
+        optimizer.zero_grad()
+        model(batch[6 * rank : 6 * rank + 6]).square().mean().backward()
+        optimizer.step()
+    return model
+
+
+def data_parallel():
+    model = nn.parallel.DistributedDataParallel(network(), bucket_cap_mb=0.001)
+    train(model, torch.optim.Adam(model.parameters(), lr=0.01))
+    same_parameters(model.module)
+
+
+def zero_redundancy():
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    model = nn.parallel.DistributedDataParallel(network())
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01)
+    train(model, optimizer)
+    same_parameters(model.module)
+
+
+def fully_sharded():
+    from torch.distributed.checkpoint.state_dict import get_model_state_dict
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    model = network()
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    train(model, torch.optim.Adam(model.parameters(), lr=0.01))
+    same_parameters(model)
+    checkpoint(get_model_state_dict(model), model)
+
+
+def checkpoint(state, model):
+    """What is saved by all ranks together comes back."""
+    import torch.distributed.checkpoint as saved
+
+    folder = [tempfile.mkdtemp()] if dist.get_rank() == 0 else [None]
+    dist.broadcast_object_list(folder)
+    saved.save(state, checkpoint_id=folder[0])
+    before = [parameter.full_tensor().clone() for parameter in model.parameters()]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    saved.load(state, checkpoint_id=folder[0])
+    for parameter, expected in zip(model.parameters(), before, strict=True):
+        equal(parameter.full_tensor(), expected)
+
+
+def tensors_in_parts():
+    """DTensor over a mesh of two dimensions, where the number of ranks has them."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    size = dist.get_world_size()
+    shape = (2, size // 2) if size % 2 == 0 else (size,)
+    mesh = init_device_mesh("cpu", shape)
+    torch.manual_seed(0)
+    a, b = torch.randn(8, 12), torch.randn(12, 8)
+    placements = [Shard(0), Shard(1)][: len(shape)]
+    left = distribute_tensor(a, mesh, placements)
+    right = distribute_tensor(b, mesh, [Replicate()] * len(shape))
+    torch.testing.assert_close((left @ right).full_tensor(), a @ b)
+    moved = left.redistribute(mesh, [Shard(1), Shard(0)][: len(shape)])
+    torch.testing.assert_close(moved.full_tensor(), a)
+
+
+def what_cannot_be():
+    rank = dist.get_rank()
+    for wrong, kind, words in (
+        (lambda: dist.all_reduce(torch.eye(3).to_sparse()), TypeError, "dense"),
+        (lambda: dist.all_reduce(torch.ones(3), dist.ReduceOp.BAND), TypeError, "band"),
+        (lambda: dist.recv(torch.ones(3)), NotImplementedError, "named"),
+    ):
+        try:
+            wrong()
+        except kind as error:
+            assert words in str(error), error
+        else:
+            raise AssertionError(words)
+    dist.all_reduce(values(rank))
+    from collalgo import MismatchError
+
+    try:
+        dist.all_reduce(torch.ones(3 + rank))
+        dist.barrier()
+    except MismatchError as error:
+        assert "elements" in str(error)
+    else:
+        raise AssertionError("counts that differ")
+
+
+def two_hosts():
+    from collalgo.communicator import Communicator
+
+    comm = dist.group.WORLD.comm
+    assert isinstance(comm, Communicator)
+    assert comm.hosts == (0, *[1] * (comm.size - 1))
+
+
+def one_dies():
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    work = dist.all_reduce(values(0), async_op=True)
+    try:
+        work.wait()
+    except Exception as error:
+        print(type(error).__name__, error, flush=True)
+        time.sleep(0.2)
+        os._exit(0)
+    raise AssertionError("nobody has died")
+
+
+def main():
+    if "two_hosts" in sys.argv:
+        os.environ["COLLALGO_HOST"] = str(min(1, int(os.environ["RANK"])))
+    # No import of collalgo: torch finds it.
+    dist.init_process_group("collalgo", timeout=timedelta(seconds=60))
+    rank = dist.get_rank()
+    for duty in sys.argv[1:]:
+        globals()[duty]()
+        print(f"{duty}: right {rank};", flush=True)
+    dist.destroy_process_group()
+    assert not any("collalgo" in name for name in os.listdir("/dev/shm"))
+    assert "memfd:collalgo" not in Path("/proc/self/maps").read_text()
+    print(f"over: right {rank};", flush=True)
+
+
+main()
