@@ -105,6 +105,7 @@ from collalgo.schedule import (
 from collalgo.selection.choice import select
 from collalgo.selection.selection import Selection
 from collalgo.topology.model import Topology
+from collalgo.tracing.dump import dump
 from collalgo.verify import Proof, verify
 from collalgo.world import init
 
@@ -145,6 +146,7 @@ __all__ = [
     "barrier_async",
     "broadcast",
     "broadcast_async",
+    "dump",
     "exscan",
     "exscan_async",
     "gather",

@@ -23,6 +23,7 @@ from collalgo.launch.ranks import run as run_ranks
 from collalgo.options import collective_option, load_named, load_option
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.selection.cli import select_command
+from collalgo.tracing.cli import main as trace_group
 from collalgo.verify import Proof, verify
 
 #: Sizes for which ``collalgo verify`` proves an algorithm, unless told otherwise.
@@ -223,6 +224,7 @@ main.add_command(bound_command)
 main.add_command(calibrate_command)
 main.add_command(simulate_command)
 main.add_command(doctor_command)
+main.add_command(trace_group, "trace")
 
 
 @main.group(invoke_without_command=True)

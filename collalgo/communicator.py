@@ -17,6 +17,7 @@ from collalgo.programs import Programs
 from collalgo.remedies import Remedies
 from collalgo.selection.choice import select
 from collalgo.selection.selection import Selection
+from collalgo.tracing.dump import remember
 
 
 class Communicator(Background):
@@ -33,6 +34,8 @@ class Communicator(Background):
         Which of how many ranks this is.
     hosts : tuple of int
         The number of the host of each rank.
+    label : str
+        What it is called in dumps, the same on all ranks.
     """
 
     def __init__(self, connection: Connection, timeout: float | None = None):
@@ -55,6 +58,7 @@ class Communicator(Background):
             transport.size,
         )
         self.hosts = connection.hosts
+        self.label = connection.label
         super().__init__(
             transport,
             self._programs.get,
@@ -62,6 +66,7 @@ class Communicator(Background):
             self._remedies.interrupted,
             seconds(default_timeout() if timeout is None else timeout),
         )
+        remember(self)
         self._release = weakref.finalize(
             self, _release, connection, self.progress, self._pairs
         )

@@ -1,5 +1,6 @@
 """A rank's end of a world with all that belongs to it, and how long it waits."""
 
+import hashlib
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -34,6 +35,11 @@ class Seat(Protocol):
         """Tell the ranks on other hosts that this one has left, and why."""
 
 
+def label_of(job: str, name: str) -> str:
+    """A few words for a world of a job; what only its ranks share stays hidden."""
+    return f"{hashlib.sha256(job.encode()).hexdigest()[:8]} {name or 'world'}"
+
+
 class Connection:
     """An end of a world with all that is to be released with it.
 
@@ -49,6 +55,8 @@ class Connection:
         The number of the host of each rank.
     ground : callable or None
         Of several hosts: gives their topology, and the device of each rank.
+    label : str
+        What all ranks of the world call it, in no more than a few words.
     """
 
     def __init__(
@@ -60,6 +68,7 @@ class Connection:
         hosts: Sequence[int] = (),
         seat: Seat | None = None,
         ground: Callable[[], tuple[Topology, Sequence[str]]] | None = None,
+        label: str = "world",
     ):
         self.transport = transport
         self.origin = origin
@@ -67,6 +76,7 @@ class Connection:
         self.descriptors = list(descriptors)
         self.hosts = tuple(hosts) or (0,) * transport.size
         self.ground = ground
+        self.label = label
         self._seat = seat
 
     @property

@@ -16,6 +16,7 @@ from collalgo.arrays import Array, check_writeable
 from collalgo.connection import Connection
 from collalgo.errors import CollalgoError, CommunicatorClosed
 from collalgo.failures import error_of
+from collalgo.tracing.dump import dump_failure
 
 #: Runs a program: its source and target, how long to wait, and the name of the call.
 Run = Callable[[Program, Array | None, Array | None, float, str], None]
@@ -62,6 +63,7 @@ class Remedies:
             if target is not None:
                 target[...] = result
         elif status == RUN_FAILED:
+            dump_failure()
             raise error_of(self.transport.rank, self.connection.failure())
         elif status == RUN_BUSY:
             rank = self.transport.rank

@@ -10,6 +10,7 @@ from typing import Any
 
 from collalgo.communicator import Communicator
 from collalgo.connection import JOIN_TIMEOUT
+from collalgo.tracing.dump import listen
 
 _lock = Lock()
 _world: Communicator | None = None
@@ -102,7 +103,8 @@ def _meet_at(
 
 
 def _hook() -> None:
-    """Let an uncaught exception be told to the other ranks."""
+    """Let an uncaught exception be told to the other ranks, and calls be dumped."""
+    listen()
     if sys.excepthook is not _tell_the_others:
         _previous_hooks.append(sys.excepthook)
         sys.excepthook = _tell_the_others

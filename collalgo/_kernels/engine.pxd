@@ -53,7 +53,7 @@ cdef class Program:
     cdef readonly object plan
     cdef Reduction reduction
     cdef int64_t divisor, scratch_bytes
-    cdef int64_t steps_end, copies_end, divisions_end, waves, wave
+    cdef int64_t steps_end, copies_end, divisions_end, waves, wave, step, world
     cdef const step_row *steps
     cdef const message_row *messages
     cdef const piece_row *pieces

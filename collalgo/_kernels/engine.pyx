@@ -194,9 +194,11 @@ cdef class Program:
     cdef int execute(self, Transport transport, double timeout) noexcept nogil:
         cdef int64_t step
         cdef int status = transport.enter(&self.record, timeout)
-        self.wave = 0
+        self.wave = self.step = 0
+        self.world = transport.size
         while status == GO_ON and self.wave < self.waves:
             for step in range(self.steps_end):
+                self.step = step
                 status = self.run_step(transport, &self.steps[step])
                 if status != GO_ON:
                     return status
@@ -208,6 +210,28 @@ cdef class Program:
         if status == GO_ON:
             transport.leave()
         return status
+
+    def call(self):
+        """What the ranks compare of a call, by numbers, and the algorithm."""
+        cdef bytes name = <bytes><const char *>self.record.algorithm
+        return {
+            "collective": self.record.collective, "dtype": self.record.dtype,
+            "op": self.record.op, "root": self.record.root, "count": self.record.count,
+            "algorithm": name.decode(errors="replace"),
+        }
+
+    def whereabouts(self):
+        """The step that a running program is in, and the ranks that it waits for."""
+        cdef int64_t step = self.step, m, c
+        peers = set()
+        if step < self.steps_end:
+            for m in range(self.steps[step].first_post, self.steps[step].end):
+                if self.progress[m].piece < self.messages[m].end_piece:
+                    for c in range(
+                        self.messages[m].first_channel, self.messages[m].end_channel
+                    ):
+                        peers.add(self.channels[c] % max(self.world, 1))
+        return {"step": step, "peers": sorted(peers)}
 
     cdef int settle(self, Transport transport) noexcept nogil:
         """Wait until nobody needs me any more to read what I have sent."""

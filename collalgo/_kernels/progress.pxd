@@ -2,6 +2,7 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine cimport Program, array_bounds
+from collalgo._kernels.recorder cimport CallSite, Recorder
 from collalgo._kernels.transport cimport Transport
 
 cdef extern from "<pthread.h>" nogil:
@@ -14,7 +15,7 @@ cdef extern from "<pthread.h>" nogil:
 cdef class Work:
     cdef object __weakref__
     cdef readonly str name
-    cdef readonly tuple place
+    cdef CallSite site
     cdef object owner, value, failure, cope
     cdef list callbacks
     cdef Progress progress
@@ -23,6 +24,7 @@ cdef class Work:
     cdef cnp.ndarray source, target, packed_source, packed_target, scratch
     cdef double waiting
     cdef int status
+    cdef int64_t number
     cdef bint watched
     cdef Work next
 
@@ -49,6 +51,7 @@ cdef class Progress:
     cdef Work last
     cdef int64_t waiting
     cdef bint running, closing
+    cdef Recorder recorder
     cdef readonly bint used
 
     cdef int submit(self, Work work) except -1

@@ -12,7 +12,6 @@ from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
 from libc.stdint cimport int64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-import os
 import sys
 from collections import deque
 from threading import Thread, current_thread
@@ -21,6 +20,7 @@ from time import monotonic
 import numpy as np
 
 from collalgo._kernels.engine cimport Program
+from collalgo._kernels.recorder cimport CallSite, Recorder
 from collalgo._kernels.transport cimport CLOSED, GO_ON, Transport
 
 from collalgo._kernels.engine import RUN_NEEDS_PACKING
@@ -58,8 +58,6 @@ cdef double TIDY = 0.1  # seconds without work after which arrays are let go
 
 assert NEEDS_PACKING == RUN_NEEDS_PACKING
 
-cdef str PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
-
 
 cdef timespec after(double seconds) noexcept nogil:
     """That many seconds from now."""
@@ -71,14 +69,6 @@ cdef timespec after(double seconds) noexcept nogil:
     return time
 
 
-cdef tuple place_of_call():
-    """The file and the line that called this package."""
-    frame = sys._getframe(0)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
-
-
 cdef class Work:
     """A call in the background, as the calls whose names end in ``_async`` give it.
 
@@ -88,15 +78,18 @@ cdef class Work:
     ----------
     name : str
         Of the call.
-    place : tuple
-        The file and the line of the call.
     """
 
     def __init__(self, owner, str name, Progress progress, cope):
         self.owner, self.name, self.progress, self.cope = owner, name, progress, cope
-        self.place = place_of_call()
+        self.site = CallSite()
         self.status = PENDING
         self.callbacks = []
+
+    @property
+    def place(self):
+        """The file and the line of the call."""
+        return self.site.place
 
     def __repr__(self):
         state = (
@@ -261,6 +254,8 @@ cdef class Progress:
         This rank's end.
     interrupted : callable
         Called with the name of a call and the exception that has come up in it.
+    recorder : Recorder
+        Is told of all calls.
     """
 
     def __cinit__(self):
@@ -271,8 +266,9 @@ cdef class Progress:
         pthread_cond_init(&self.arrived, &monotonic_clock)
         pthread_cond_init(&self.ended, &monotonic_clock)
 
-    def __init__(self, Transport transport, interrupted):
+    def __init__(self, Transport transport, interrupted, Recorder recorder):
         self.transport, self.interrupted = transport, interrupted
+        self.recorder = recorder
         self.kept = deque()
 
     def __dealloc__(self):
@@ -284,6 +280,7 @@ cdef class Progress:
         """Put a call at the end of the queue."""
         self.prune()
         self.kept.append(work)
+        work.number = self.recorder.enter(work.program, work.site)
         pthread_mutex_lock(&self.mutex)
         if self.waiting == 0:
             self.first = <void *>work
@@ -355,9 +352,11 @@ cdef class Progress:
         self.running = True
         pthread_mutex_unlock(&self.mutex)
         if not self.closing:
+            self.recorder.begin((<Work>work).number)
             status = (<Work>work).program.run_without_gil(
                 self.transport, &(<Work>work).arrays, (<Work>work).waiting
             )
+        self.recorder.end((<Work>work).number, status)
         if status == INTERRUPTED:
             return status  # which ends when its exception has been told
         if status != GO_ON or not self.end(work, status, False):

@@ -14,7 +14,7 @@ from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.rendezvous import HostOrigin, enter
 from collalgo.bootstrap.store.client import Client, StoreError
 from collalgo.bootstrap.survey import Survey
-from collalgo.connection import JOIN_TIMEOUT, Connection
+from collalgo.connection import JOIN_TIMEOUT, Connection, label_of
 from collalgo.errors import BootstrapError
 from collalgo.machine import Machine, this_machine
 from collalgo.transport import shm
@@ -106,6 +106,7 @@ class ClusterOrigin:
             hosts,
             job.membership.sit(path, transport, ranks),
             partial(job.survey.ground, ranks),
+            label_of(f"{job.name}{path}", name),
         )
 
     def _assemble(

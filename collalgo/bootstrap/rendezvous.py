@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from collalgo._kernels.shared_memory import Segment, SharedMemory
-from collalgo.connection import JOIN_TIMEOUT, Connection
+from collalgo.connection import JOIN_TIMEOUT, Connection, label_of
 from collalgo.errors import BootstrapError
 from collalgo.heap import mapped
 from collalgo.machine import Machine, this_machine
@@ -53,7 +53,11 @@ class HostOrigin:
         room = enter(job, rank, len(members), timeout)
         transport = shm.attach(room.segment, rank, len(members), room.cores)
         return Connection(
-            transport, HostOrigin(job), room.machine, room.watch(transport)
+            transport,
+            HostOrigin(job),
+            room.machine,
+            room.watch(transport),
+            label=label_of(job, name),
         )
 
 

@@ -5,7 +5,7 @@ from threading import Lock
 from weakref import WeakSet
 
 from collalgo._kernels.shared_memory import SharedMemory
-from collalgo.connection import Connection
+from collalgo.connection import Connection, label_of
 from collalgo.transport import thread
 
 
@@ -26,7 +26,8 @@ class ThreadOrigin:
                 del self._waiting[name]
             assert transport is not None
             self._handed_out.add(transport)
-        return Connection(transport, _Nested(self, name))
+        label = label_of(str(id(self)), name)
+        return Connection(transport, _Nested(self, name), label=label)
 
     def abort(self, reason: str) -> None:
         """Let all calls on all worlds of this hall fail."""

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine cimport Program
 from collalgo._kernels.progress cimport Progress, Work
+from collalgo._kernels.recorder cimport Recorder
 from collalgo._kernels.transport cimport Transport
 
 
@@ -16,6 +17,7 @@ cdef class Caller:
     cdef readonly int64_t rank, size
     cdef public double seconds
     cdef readonly Progress progress
+    cdef readonly Recorder recorder
     cdef Transport transport
     cdef object find, cope, interrupted, lock
     cdef cnp.ndarray scratch

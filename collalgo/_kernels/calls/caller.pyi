@@ -3,6 +3,7 @@ from typing import Any
 
 from collalgo._kernels.engine import Program
 from collalgo._kernels.progress import Progress
+from collalgo._kernels.recorder import Recorder
 from collalgo._kernels.transport import Transport
 
 class Caller:
@@ -10,6 +11,7 @@ class Caller:
     size: int
     seconds: float
     progress: Progress
+    recorder: Recorder
     def submit(
         self,
         method: Callable[..., Any],

@@ -17,7 +17,8 @@ import numpy as np
 
 from collalgo._kernels.engine cimport Program
 from collalgo._kernels.progress cimport Persistent, Progress, Work
-from collalgo._kernels.transport cimport GO_ON, Transport
+from collalgo._kernels.recorder cimport Recorder
+from collalgo._kernels.transport cimport CLOSED, GO_ON, Transport
 
 from collalgo._kernels.engine import RUN_NEEDS_SCRATCH
 from collalgo.arrays import as_array, length, result_like
@@ -119,7 +120,8 @@ cdef class Caller:
         self.seconds = seconds
         self.scratch = np.empty(0, np.uint8)
         self.last = {}
-        self.progress = Progress(transport, interrupted)
+        self.recorder = Recorder()
+        self.progress = Progress(transport, interrupted, self.recorder)
         self.lock = Lock()
 
     cdef int call(
@@ -210,13 +212,18 @@ cdef class Caller:
         str caller
     ) except -1:
         """Run a program once all that goes on in the background is done."""
-        if not self.progress.used:
-            return self.run(program, source, target, waiting, caller)
-        self.progress.reserve()
+        cdef bint shared = self.progress.used
+        if shared:
+            self.progress.reserve()
+        cdef int64_t number = self.recorder.enter(program, None)
+        cdef int status = CLOSED
         try:
-            return self.run(program, source, target, waiting, caller)
+            status = self.run(program, source, target, waiting, caller)
         finally:
-            self.progress.release()
+            self.recorder.end(number, status)
+            if shared:
+                self.progress.release()
+        return status
 
     cpdef int run(
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,

@@ -1,0 +1,149 @@
+"""What a step of data-parallel training costs on torch's gloo and on collalgo.
+
+Run by a launcher, in an environment that has torch::
+
+    collalgo run -n 4 python -m collalgo.bench.training
+
+The same step is taken in turns: without communication, on gloo and on collalgo. What
+communication costs is what a step takes longer than without it.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+
+#: The networks have layers of so many parameters, a tenth of the smallest network.
+WIDTH = 100
+
+#: What is timed.
+Step = Callable[[], None]
+
+ALONE, GLOO, OURS = "alone", "gloo", "collalgo"
+
+
+def network(parameters: int) -> Any:
+    """A network of about so many parameters, in layers that are alike."""
+    from torch import nn
+
+    width = WIDTH if parameters < 1_000_000 else 10 * WIDTH
+    count = max(1, round(parameters / (width * width + width)))
+    layers: list[Any] = []
+    for _ in range(count):
+        layers += [nn.Linear(width, width), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def contestants(parameters: int, groups: dict[str, Any]) -> dict[str, Step]:
+    """A step of training for each contestant."""
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    def step_of(model: Any) -> Step:
+        width = next(model.parameters()).shape[1]
+        batch = torch.randn(8, width)
+
+        def step() -> None:
+            model.zero_grad()
+            model(batch).square().mean().backward()
+
+        return step
+
+    steps = {ALONE: step_of(network(parameters))}
+    for name, group in groups.items():
+        model = DistributedDataParallel(network(parameters), process_group=group)
+        steps[name] = step_of(model)
+    return steps
+
+
+def race(steps: dict[str, Step], rounds: int, together: Step) -> dict[str, float]:
+    """The median seconds of each contestant on this rank, all taken in turns."""
+    taken: dict[str, list[float]] = {name: [] for name in steps}
+    for number in range(rounds + 2):
+        for name, step in steps.items():
+            together()
+            start = time.perf_counter()
+            step()
+            if number >= 2:
+                taken[name].append(time.perf_counter() - start)
+    return {name: median(seconds) for name, seconds in taken.items()}
+
+
+def all_reduces(groups: dict[str, Any], count: int) -> dict[str, Step]:
+    """An allreduce of some floats for each group."""
+    import torch
+    import torch.distributed as dist
+
+    def call_of(group: Any) -> Step:
+        tensor = torch.zeros(count)
+        times = 100 if count < 1000 else 1
+
+        def call() -> None:
+            for _ in range(times):
+                dist.all_reduce(tensor, group=group)
+
+        return call
+
+    return {name: call_of(group) for name, group in groups.items()}
+
+
+@click.command()
+@click.option(
+    "--parameters",
+    multiple=True,
+    type=float,
+    default=(0.1, 1, 10, 50),
+    help="Millions.",
+)
+@click.option("--rounds", default=15, help="Steps of each contestant.")
+@click.option("--json", "file", type=click.Path(path_type=Path), help="Write the rows.")
+def main(parameters: Sequence[float], rounds: int, file: Path | None) -> None:
+    """Race collalgo against gloo under DistributedDataParallel."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    groups = {GLOO: dist.group.WORLD, OURS: dist.new_group(backend="collalgo")}
+
+    def together() -> None:
+        dist.barrier(group=groups[OURS])
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    rows = []
+    for millions in parameters:
+        torch.manual_seed(0)
+        steps = contestants(int(millions * 1e6), groups)
+        seconds = race(steps, rounds, together)
+        costs = {name: seconds[name] - seconds[ALONE] for name in groups}
+        rows.append({"ranks": size, "parameters": millions * 1e6, **seconds})
+        if rank == 0:
+            print(
+                f"{size} ranks, {millions:5g} M parameters: alone "
+                f"{1e3 * seconds[ALONE]:8.2f} ms, communication with gloo "
+                f"{1e3 * costs[GLOO]:8.2f} ms, with collalgo {1e3 * costs[OURS]:8.2f} "
+                f"ms, {costs[OURS] / costs[GLOO]:.2f} of it",
+                flush=True,
+            )
+    for count in (2, 1 << 18):
+        seconds = race(all_reduces(groups, count), 5 * rounds, together)
+        per = 100 if count < 1000 else 1
+        rows.append({"ranks": size, "floats": count, **seconds})
+        if rank == 0:
+            print(
+                f"{size} ranks, all_reduce of {4 * count} B: gloo "
+                f"{1e6 * seconds[GLOO] / per:9.1f} us, collalgo "
+                f"{1e6 * seconds[OURS] / per:9.1f} us"
+            )
+    if rank == 0 and file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(rows, indent=1) + "\n")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

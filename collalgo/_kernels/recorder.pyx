@@ -1,0 +1,168 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""What a rank has called last: a ring of records that is always written.
+
+A record keeps pointers to what is there anyway, the program and the code of the caller;
+all else is found out when somebody reads it.
+"""
+
+import os
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF, Py_XINCREF
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.engine cimport Program
+from collalgo._kernels.transport cimport GO_ON
+
+cdef extern from "Python.h":
+    ctypedef struct PyFrameObject:
+        pass
+    ctypedef struct PyCodeObject:
+        pass
+    PyFrameObject *PyEval_GetFrame()
+    PyCodeObject *PyFrame_GetCode(PyFrameObject *frame)
+    int PyCode_Addr2Line(PyCodeObject *code, int instruction)
+
+cdef extern from "ticks.h":
+    int instruction_of(PyFrameObject *frame)
+
+#: How many calls a rank remembers.
+CALLS = 1024
+
+cdef str PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+cdef int64_t FIRST_TICKS = ticks(), FIRST_NANOSECONDS = nanoseconds()
+
+
+cdef class Clock:
+    """Turns ticks into nanoseconds of the monotonic clock."""
+    cdef double rate
+    cdef int64_t tick, nanosecond
+
+    def __init__(self):
+        self.tick, self.nanosecond = ticks(), nanoseconds()
+        self.rate = 1.0
+        if self.tick > FIRST_TICKS:
+            self.rate = <double>(self.nanosecond - FIRST_NANOSECONDS)
+            self.rate /= self.tick - FIRST_TICKS
+
+    cpdef int64_t time(self, int64_t tick):
+        return self.nanosecond + <int64_t>((tick - self.tick) * self.rate)
+
+
+cdef class CallSite:
+    """The place outside this package from which it has been called."""
+
+    def __init__(self):
+        cdef object frame = <object>PyEval_GetFrame()
+        while True:
+            self.code = frame.f_code
+            self.instruction = instruction_of(<PyFrameObject *>frame)
+            frame = frame.f_back
+            if frame is None or not self.code.co_filename.startswith(PACKAGE):
+                break
+
+    @property
+    def place(self):
+        """The file and the line."""
+        line = PyCode_Addr2Line(<PyCodeObject *>self.code, self.instruction)
+        return self.code.co_filename, line
+
+
+cdef class Recorder:
+    """The last calls of a rank on a communicator.
+
+    Attributes
+    ----------
+    capacity : int
+        So many calls are remembered.
+    count : int
+        So many calls have been made.
+    """
+
+    def __init__(self, int64_t capacity=CALLS):
+        self.capacity = capacity
+        self.ring = <call_entry *>PyMem_Calloc(capacity, sizeof(call_entry))
+        if self.ring == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef int64_t i
+        if self.ring != NULL:
+            for i in range(self.capacity):
+                Py_XDECREF(self.ring[i].program)
+                Py_XDECREF(self.ring[i].code)
+            PyMem_Free(self.ring)
+
+    cdef int64_t enter(self, Program program, CallSite site) except -1:
+        """Note a call that begins now or, from a site, is queued: its number."""
+        self.count += 1
+        cdef call_entry *entry = &self.ring[self.count % self.capacity]
+        cdef PyFrameObject *frame
+        Py_XDECREF(entry.program)
+        Py_XDECREF(entry.code)
+        entry.number = self.count
+        entry.program = <PyObject *>program
+        Py_XINCREF(entry.program)
+        entry.code = NULL
+        if site is not None:
+            entry.state = QUEUED
+            entry.code = <PyObject *>site.code
+            Py_XINCREF(entry.code)
+            entry.instruction = site.instruction
+        else:
+            entry.state = UNDER_WAY
+            frame = PyEval_GetFrame()
+            if frame != NULL:
+                entry.code = <PyObject *>PyFrame_GetCode(frame)
+                entry.instruction = instruction_of(frame)
+        entry.queued = entry.begun = ticks()
+        entry.ended = 0
+        return self.count
+
+    cdef call_entry *at(self, int64_t number) noexcept nogil:
+        """The record of a call, or NULL if it is forgotten."""
+        cdef call_entry *entry = &self.ring[number % self.capacity]
+        return entry if entry.number == number else NULL
+
+    cdef void begin(self, int64_t number) noexcept nogil:
+        """Note that a call begins that was queued."""
+        cdef call_entry *entry = self.at(number)
+        if entry != NULL:
+            entry.state = UNDER_WAY
+            entry.begun = ticks()
+
+    cdef void end(self, int64_t number, int status) noexcept nogil:
+        """Note that a call has ended, and how."""
+        cdef call_entry *entry = self.at(number)
+        if entry != NULL:
+            entry.state = status
+            entry.ended = ticks()
+
+    def records(self):
+        """What is remembered, the oldest first: a dict for each call."""
+        clock = Clock()
+        first = max(1, self.count - self.capacity + 1)
+        return [self.record(number, clock) for number in range(first, self.count + 1)]
+
+    def record(self, int64_t number, Clock clock):
+        cdef call_entry *entry = self.at(number)
+        cdef Program program = <Program>entry.program
+        states = {QUEUED: "queued", UNDER_WAY: "under way", GO_ON: "done"}
+        found = {
+            "number": number,
+            "state": states.get(entry.state, "failed"),
+            **program.call(),
+            "queued": clock.time(entry.queued),
+            "begun": clock.time(entry.begun),
+            "ended": clock.time(entry.ended) if entry.ended else None,
+            "place": None,
+        }
+        if entry.code != NULL:
+            file = (<object>entry.code).co_filename
+            line = PyCode_Addr2Line(<PyCodeObject *>entry.code, entry.instruction)
+            found["place"] = f"{file}:{line}"
+        if entry.state == UNDER_WAY:
+            found.update(program.whereabouts())
+        return found
