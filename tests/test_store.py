@@ -131,6 +131,20 @@ def test_clients_are_told_when_the_store_is_gone(server, connect):
         client.get("a", 5)
 
 
+def test_a_store_can_end_whenever_a_client_has_come():
+    for _ in range(50):
+        told = Event()
+        store = Server(SECRET, "127.0.0.1")
+        client = Client(
+            ["127.0.0.1"], store.port, SECRET, 5, lambda _, told=told: told.set()
+        )
+        began = time.monotonic()
+        store.close()
+        assert told.wait(5)
+        assert time.monotonic() - began < 4
+        client.close()
+
+
 def test_a_client_that_is_closed_is_not_told_that_it_lost_the_store(connect):
     told = Event()
     client = connect(lost=lambda _: told.set())

@@ -78,6 +78,7 @@ class Server:
         self._values: dict[bytes, bytes] = {}
         self._waiting: dict[bytes, list[tuple[_Guest, bytes]]] = defaultdict(list)
         self._guests: set[_Guest] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._holder: dict[bytes, _Guest] = {}
         self._visitors = 0
         self._refused: set[str] = set()
@@ -113,6 +114,8 @@ class Server:
         visits = asyncio.all_tasks() - {asyncio.current_task()}
         for visit in visits:
             visit.cancel()
+        for writer in self._writers:  # wait_for may swallow that it is cancelled
+            writer.transport.abort()
         await asyncio.gather(*visits, return_exceptions=True)
 
     # ---- visitors
@@ -121,6 +124,7 @@ class Server:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Let a visitor prove itself, then serve it until it goes."""
+        self._writers.add(writer)
         try:
             session = await self._admit(reader, writer)
             await self._attend(reader, _Guest(session, writer))
@@ -132,7 +136,10 @@ class Server:
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # gone, or the store is
         finally:
+            self._writers.discard(writer)
             writer.transport.abort()
+            with suppress(OSError):  # the loop must not end before it is closed
+                await writer.wait_closed()
 
     async def _admit(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
