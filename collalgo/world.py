@@ -26,10 +26,10 @@ _of_thread = _OfThread()
 
 
 def init(
+    store: Any = None,
     *,
     rank: int | None = None,
     size: int | None = None,
-    store: str | None = None,
     secret: str | None = None,
     timeout: float | None = None,
     join_timeout: float = JOIN_TIMEOUT,
@@ -41,11 +41,17 @@ def init(
 
     Parameters
     ----------
-    rank, size, store
-        Instead of a launcher: which of how many ranks this is, and where they meet:
-        ``"HOST:PORT"`` of rank 0, at a port that is free there.
+    store
+        Where the ranks meet, if they are not to ask a launcher: ``"tcp://HOST:PORT"``
+        of rank 0, at a port that is free there; ``"file:///PATH"``, a folder that does
+        not exist yet, on a file system that all ranks see; ``"env://"``, what
+        ``MASTER_ADDR``, ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE`` say; or a store
+        with ``set(key, value)`` and ``get(key, timeout)``, as those of torch are.
+    rank, size
+        Which of how many ranks this is, if the place does not say so.
     secret
-        What only the ranks of the job know; by default ``COLLALGO_SECRET``.
+        What only the ranks of the job know, for a place by TCP; by default
+        ``COLLALGO_SECRET``.
     timeout
         Seconds that calls wait for other ranks; by default the environment variable
         ``COLLALGO_TIMEOUT``, or 300.
@@ -71,7 +77,7 @@ def init(
             if store is None:
                 _world = _come_up(join_timeout)
             else:
-                _world = _meet_at(store, secret, rank, size, join_timeout)
+                _world = _meet_in(store, secret, rank, size, join_timeout)
         if timeout is not None:
             _world.timeout = timeout
         return _world
@@ -87,19 +93,14 @@ def belonging(comm: Communicator) -> Iterator[None]:
         _of_thread.world = None
 
 
-def _meet_at(
-    store: str, secret: str | None, rank: int | None, size: int | None, seconds: float
+def _meet_in(
+    store: Any, secret: str | None, rank: int | None, size: int | None, seconds: float
 ) -> Communicator:
     """Come up as the arguments of :func:`init` say."""
-    from collalgo.bootstrap.launched import meet_at
+    from collalgo.bootstrap.places import meet_in
 
-    if rank is None or size is None or not 0 <= rank < size:
-        raise ValueError(
-            f"init: with a store, pass rank and size too, 0 <= rank < size; these are "
-            f"rank {rank} and size {size}"
-        )
     _hook()
-    return Communicator(meet_at(store, secret, rank, size, seconds))
+    return Communicator(meet_in(store, secret, rank, size, seconds))
 
 
 def _hook() -> None:
@@ -115,6 +116,11 @@ def _come_up(join_timeout: float) -> Communicator:
     from collalgo.bootstrap.rendezvous import HostOrigin
 
     _hook()
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        from collalgo.bootstrap.places import meet_in, meets_by_torchrun
+
+        if meets_by_torchrun():
+            return Communicator(meet_in("env://", None, None, None, join_timeout))
     me = identity()
     if me.size > 1 and not me.job:
         from collalgo.integrations.mpi4py import world_communicator

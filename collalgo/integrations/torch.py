@@ -17,6 +17,7 @@ from torch import Tensor
 
 from collalgo._kernels.progress import Work
 from collalgo.bootstrap.launched import meet_over
+from collalgo.bootstrap.places import TorchBoard
 from collalgo.communicator import Communicator
 from collalgo.pairs import Message
 
@@ -533,20 +534,6 @@ class CollalgoGroup(dist.ProcessGroup):
 
     def set_timeout(self, timeout: timedelta) -> None:
         self.comm.timeout = timeout.total_seconds()
-
-
-class TorchBoard:
-    """The store of torch as what processes need to meet."""
-
-    def __init__(self, store: dist.Store):
-        self._store = store
-
-    def set(self, key: str, value: bytes) -> None:
-        self._store.set(f"collalgo/{key}", value)
-
-    def get(self, key: str, timeout: float) -> bytes:
-        self._store.wait([f"collalgo/{key}"], timedelta(seconds=timeout))
-        return bytes(self._store.get(f"collalgo/{key}"))
 
 
 def create(opts: Any, _backend_options: Any) -> CollalgoGroup:
