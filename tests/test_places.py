@@ -134,7 +134,7 @@ def test_a_folder_is_for_one_job_of_one_user(tmp_path):
         Folder(Path("/proc/nowhere"))
 
 
-def test_places_that_will_not_do(monkeypatch):
+def test_places_that_will_not_do(monkeypatch, tmp_path):
     collalgo.init().close()
     for wrong in ("http://a:1", "file://host/path", "tcp://", "file://"):
         with pytest.raises(ValueError, match="is no place to meet; pass env://"):
@@ -149,7 +149,7 @@ def test_places_that_will_not_do(monkeypatch):
         collalgo.init("env://")
     began = time.monotonic()
     with pytest.raises(BootstrapError):
-        collalgo.init(
-            f"file:///tmp/collalgo-{os.getpid()}", rank=0, size=2, join_timeout=0.3
-        )
+        place = f"file://{tmp_path}/job"
+        collalgo.init(place, rank=0, size=2, join_timeout=0.3)
     assert time.monotonic() - began < 5
+    assert not (tmp_path / "job").exists()

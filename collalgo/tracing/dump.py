@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import threading
 import time
 import weakref
@@ -55,7 +54,7 @@ def dump(folder: str | Path | None = None) -> Path:
     path = target / f"rank{rank}-{os.getpid()}.json"
     document = {
         "format": "collalgo dump 1",
-        "host": socket.gethostname(),
+        "host": os.uname().nodename,
         "process": os.getpid(),
         "time": time.monotonic_ns(),
         "communicators": [_document(comm) for comm in comms],
