@@ -298,3 +298,35 @@ def test_several_threads_may_give_calls_to_communicators_of_their_own():
         assert not failures
 
     threads(on_each_rank, 2, timeout=60)
+
+
+class Slow(bytearray):
+    """Memory that takes the GIL away while it is freed, as that of torch does."""
+
+    def __del__(self):
+        time.sleep(0.0001)
+
+
+def test_what_is_let_go_may_let_other_threads_run():
+    def on_each_rank(comm):
+        failures = []
+
+        def give():
+            try:
+                for number in range(400):
+                    work = comm.allreduce_async(np.frombuffer(Slow(80), np.uint8))
+                    if number % 5 == 4:
+                        work.wait()
+                    del work
+            except BaseException as error:
+                failures.append(error)
+
+        givers = [threading.Thread(target=give) for _ in range(3)]
+        for giver in givers:
+            giver.start()
+        for giver in givers:
+            giver.join()
+        comm.barrier()
+        assert not failures
+
+    threads(on_each_rank, 2, timeout=60)

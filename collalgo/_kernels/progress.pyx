@@ -388,14 +388,16 @@ cdef class Progress:
                 sys.excepthook(*sys.exc_info())
 
     cdef int prune(self) except -1:
-        """Let go what has ended."""
+        """Let go what has ended.
+
+        Nothing is freed before all is in order: that may let other threads run.
+        """
         cdef Work work
-        while self.kept:
-            work = self.kept[0]
-            if work.status == PENDING:
-                break
-            self.kept.popleft()
+        gone = []
+        while self.kept and (<Work>self.kept[0]).status != PENDING:
+            work = self.kept.popleft()
             work.next = None
+            gone.append(work)
         if not self.kept:
             self.last = None
         return 0

@@ -97,11 +97,12 @@ cdef class Recorder:
 
     cdef int64_t enter(self, Program program, CallSite site) except -1:
         """Note a call that begins now or, from a site, is queued: its number."""
+        cdef int64_t number
         self.count += 1
         cdef call_entry *entry = &self.ring[self.count % self.capacity]
         cdef PyFrameObject *frame
-        Py_XDECREF(entry.program)
-        Py_XDECREF(entry.code)
+        cdef PyObject *old_program = entry.program
+        cdef PyObject *old_code = entry.code
         entry.number = self.count
         entry.program = <PyObject *>program
         Py_XINCREF(entry.program)
@@ -119,7 +120,10 @@ cdef class Recorder:
                 entry.instruction = instruction_of(frame)
         entry.queued = entry.begun = ticks()
         entry.ended = 0
-        return self.count
+        number = self.count
+        Py_XDECREF(old_program)  # last, for it may let other threads run
+        Py_XDECREF(old_code)
+        return number
 
     cdef call_entry *at(self, int64_t number) noexcept nogil:
         """The record of a call, or NULL if it is forgotten."""
