@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from collalgo._kernels.progress import Progress
 from collalgo.background import Background
+from collalgo.bucket import LIMIT, Bucket
 from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.heap import Heap
 from collalgo.pairs import Message, Pairs
@@ -147,6 +148,10 @@ class Communicator(Background):
         if block is None:
             return np.empty(lengths, dtype)
         return np.frombuffer(memoryview(block), dtype).reshape(lengths)
+
+    def bucket(self, op: Any = "sum", limit: int = LIMIT) -> Bucket:
+        """A bucket that makes few large allreduces of many small; see there."""
+        return Bucket(self, op, limit)
 
     def select(self, collective: str, nbytes: int) -> Selection:
         """What this communicator would choose, and why; see the function."""

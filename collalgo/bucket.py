@@ -1,0 +1,177 @@
+"""Many small allreduces as few large ones: what a bucket collects goes together."""
+
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from collalgo._kernels.progress import Work
+from collalgo.arrays import Array, as_array, check_writeable
+from collalgo.connection import seconds
+from collalgo.errors import CollalgoError
+
+if TYPE_CHECKING:
+    from collalgo.communicator import Communicator
+
+#: Bytes that a bucket collects, unless told otherwise: about where the time of an
+#: allreduce becomes that of its bytes.
+LIMIT = 1 << 20
+
+
+class Load:
+    """Arrays of one dtype that travel in one call."""
+
+    def __init__(self, dtype: np.dtype[Any]):
+        self.dtype = dtype
+        self.nbytes = 0
+        self._arrays: list[Array] = []
+        self._flat: Array | None = None
+        self._work: Work | None = None
+        self._lock = Lock()
+
+    def add(self, array: Array) -> None:
+        self._arrays.append(array)
+        self.nbytes += array.nbytes
+
+    def depart(self, comm: "Communicator", op: Any) -> None:
+        """Begin the call."""
+        total = sum(array.size for array in self._arrays)
+        self._flat = comm.empty(total, self.dtype)
+        for part, array in self._parts():
+            part[...] = array
+        self._work = comm.allreduce_async(self._flat, op)
+
+    def _parts(self) -> "list[tuple[Array, Array]]":
+        """Each array with its part of what travels."""
+        assert self._flat is not None
+        found, start = [], 0
+        for array in self._arrays:
+            part = self._flat[start : start + array.size].reshape(array.shape)
+            found.append((part, array))
+            start += array.size
+        return found
+
+    @property
+    def departed(self) -> bool:
+        return self._work is not None
+
+    @property
+    def done(self) -> bool:
+        return self._work is not None and self._work.done()
+
+    def unload(self, timeout: float | None) -> None:
+        """Wait until the call has ended, and bring the result into the arrays."""
+        assert self._work is not None
+        self._work.wait(timeout)
+        with self._lock:
+            for part, array in self._parts():
+                array[...] = part
+            self._arrays = []
+
+
+class Fused:
+    """An allreduce that goes with others, as :class:`Work` is one that goes alone."""
+
+    def __init__(self, bucket: "Bucket", load: Load, buf: Any):
+        self._bucket, self._load, self._buf = bucket, load, buf
+
+    def done(self) -> bool:
+        """Whether the call has ended; :meth:`wait` brings the result into the array."""
+        return self._load.done
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """Wait for the result; what the bucket has collected goes now if it has not."""
+        if timeout is not None:
+            seconds(timeout)
+        if not self._load.departed:
+            self._bucket.flush()
+        self._load.unload(timeout)
+        return self._buf
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The same as :meth:`wait`."""
+        return self.wait(timeout)
+
+
+class Bucket:
+    """Collects arrays that are to be reduced, and reduces many in one call.
+
+    All ranks must give it arrays of the same sizes in the same order, and flush it or
+    wait at the same places. At the end of ``with`` all that it was given is reduced.
+
+    Parameters
+    ----------
+    comm
+        The communicator.
+    op
+        See :func:`collalgo.allreduce`.
+    limit
+        Bytes after which what was collected goes; an array of as many goes alone.
+
+    Examples
+    --------
+    >>> import collalgo
+    >>> import numpy as np
+    >>> def sums(comm):
+    ...     gradients = [np.full(n, 1.0) for n in (1, 2, 3)]
+    ...     with comm.bucket() as bucket:
+    ...         for gradient in gradients:
+    ...             bucket.allreduce(gradient)
+    ...     return float(gradients[2][0])
+    >>> collalgo.threads(sums, 4)
+    [4.0, 4.0, 4.0, 4.0]
+    """
+
+    def __init__(self, comm: "Communicator", op: Any = "sum", limit: int = LIMIT):
+        if limit < 1:
+            raise ValueError(f"bucket: a limit of {limit} bytes; it must be at least 1")
+        self._comm, self._op, self._limit = comm, op, limit
+        self._load: Load | None = None
+        self._given: list[Fused] = []
+        self._open = True
+
+    def allreduce(self, buf: Any) -> Fused:
+        """Reduce an array in place, together with others."""
+        if not self._open:
+            raise CollalgoError("allreduce: this bucket is closed; make a new one")
+        array = as_array(buf, "allreduce")
+        check_writeable(array, "buf", "allreduce")
+        if self._load is not None and (
+            array.dtype != self._load.dtype
+            or self._load.nbytes + array.nbytes > self._limit
+        ):
+            self.flush()
+        if self._load is None:
+            self._load = Load(array.dtype)
+        self._load.add(array)
+        fused = Fused(self, self._load, buf)
+        self._given.append(fused)
+        if self._load.nbytes >= self._limit:
+            self.flush()
+        return fused
+
+    def flush(self) -> None:
+        """Let what has been collected go now, in the background."""
+        if self._load is not None:
+            load, self._load = self._load, None
+            load.depart(self._comm, self._op)
+
+    def wait(self) -> None:
+        """Flush, and wait until all that was given is reduced."""
+        self.flush()
+        while self._given:
+            self._given.pop(0).wait()
+
+    def __enter__(self) -> "Bucket":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        place: TracebackType | None,
+    ) -> None:
+        self._open = False
+        if kind is None:
+            self.wait()

@@ -1,0 +1,58 @@
+"""Buckets: the same sums as one by one, in fewer calls."""
+
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo import threads
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("limit", [1, 100, 5000, 1 << 20])
+def test_what_is_collected_is_reduced(size, limit):
+    def on_each_rank(comm):
+        dice = np.random.default_rng(7)
+        shapes = [tuple(dice.integers(0, 9, dice.integers(0, 4))) for _ in range(60)]
+        dtypes = dice.choice(["float32", "int64"], 60, p=[0.9, 0.1])
+        arrays = [
+            np.full(shape, comm.rank + number, dtype)
+            for number, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True))
+        ]
+        table = np.ones((8, 8))
+        before = comm.recorder.count
+        with comm.bucket(limit=limit) as bucket:
+            given = [bucket.allreduce(array) for array in arrays]
+            strided = bucket.allreduce(table[:, ::2])
+            assert given[3].wait() is arrays[3]
+            bucket.flush()
+        for number, array in enumerate(arrays):
+            expected = size * number + size * (size - 1) // 2
+            assert (array == expected).all(), number
+        assert (table[:, ::2] == size).all()
+        assert (table[:, 1::2] == 1).all()
+        assert strided.done()
+        calls = comm.recorder.count - before
+        assert calls <= (61 if limit == 1 else 40)
+
+    threads(on_each_rank, size, timeout=60)
+
+
+def test_another_op_and_what_is_refused():
+    def on_each_rank(comm):
+        x, y = np.array([comm.rank]), np.array([-comm.rank])
+        with comm.bucket("max") as bucket:
+            bucket.allreduce(x)
+            bucket.allreduce(y)
+        assert (x[0], y[0]) == (comm.size - 1, 0)
+        with pytest.raises(collalgo.CollalgoError, match="is closed"):
+            bucket.allreduce(x)
+        with pytest.raises(ValueError, match="at least 1"):
+            comm.bucket(limit=0)
+        x.flags.writeable = False
+        with pytest.raises(ValueError, match="buf is read-only"):
+            comm.bucket().allreduce(x)
+        with pytest.raises(KeyError), comm.bucket() as bucket:
+            bucket.allreduce(y)
+            raise KeyError
+
+    threads(on_each_rank, 3, timeout=60)
