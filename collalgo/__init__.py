@@ -106,6 +106,7 @@ from collalgo.selection.choice import select
 from collalgo.selection.selection import Selection
 from collalgo.topology.model import Topology
 from collalgo.tracing.dump import dump
+from collalgo.tracing.timeline import trace
 from collalgo.verify import Proof, verify
 from collalgo.world import init
 
@@ -174,5 +175,6 @@ __all__ = [
     "staggered",
     "threads",
     "together",
+    "trace",
     "verify",
 ]

@@ -3,7 +3,7 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.reduce cimport Reduction
-from collalgo._kernels.transport cimport Transport, call_record
+from collalgo._kernels.transport cimport Transport, call_record, step_log
 
 cdef extern from "Python.h":
     ctypedef struct PyThreadState:
@@ -86,6 +86,7 @@ cdef class Program:
     cdef void release_gil(self) noexcept nogil
     cdef int execute(self, Transport transport, double timeout) noexcept nogil
     cdef int run_step(self, Transport transport, const step_row *step) noexcept nogil
+    cdef int run_logged(self, Transport transport, step_log *log) noexcept nogil
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
     cdef int64_t bytes_until(self, const piece_row *piece, int64_t wave) noexcept nogil
     cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil

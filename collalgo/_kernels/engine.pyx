@@ -21,10 +21,14 @@ import numpy as np
 
 from collalgo._kernels.reduce cimport Reduction
 from collalgo._kernels.transport cimport (
-    CACHE_LINE, CLOSED, FORKED, GO_ON, NAME_BYTES, SIGNALS, STOP, Transport
+    CACHE_LINE, CLOSED, FORKED, GO_ON, NAME_BYTES, SIGNALS, STOP, Transport,
+    step_log, step_time,
 )
 
 cnp.import_array()
+
+cdef extern from "ticks.h" nogil:
+    int64_t ticks()
 
 cdef extern from "Python.h" nogil:
     PyThreadState *PyEval_SaveThread()
@@ -199,7 +203,10 @@ cdef class Program:
         while status == GO_ON and self.wave < self.waves:
             for step in range(self.steps_end):
                 self.step = step
-                status = self.run_step(transport, &self.steps[step])
+                if transport.log == NULL:
+                    status = self.run_step(transport, &self.steps[step])
+                else:
+                    status = self.run_logged(transport, transport.log)
                 if status != GO_ON:
                     return status
             if status == GO_ON:
@@ -283,6 +290,18 @@ cdef class Program:
             if status != GO_ON:
                 return status
         return GO_ON
+
+    cdef int run_logged(self, Transport transport, step_log *log) noexcept nogil:
+        """Run the step that it is at, and note when it began and ended."""
+        cdef int64_t begun = ticks()
+        cdef int status = self.run_step(transport, &self.steps[self.step])
+        cdef step_time *note
+        if log.count < log.capacity:
+            note = &log.steps[log.count]
+            note.call, note.wave, note.step = log.call, self.wave, self.step
+            note.begun, note.ended = begun, ticks()
+        log.count += 1
+        return status
 
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil:
         """Begin a step of this wave: the number of messages that it has."""

@@ -353,6 +353,8 @@ cdef class Progress:
         pthread_mutex_unlock(&self.mutex)
         if not self.closing:
             self.recorder.begin((<Work>work).number)
+            if self.transport.log != NULL:
+                self.transport.log.call = (<Work>work).number
             status = (<Work>work).program.run_without_gil(
                 self.transport, &(<Work>work).arrays, (<Work>work).waiting
             )

@@ -2,6 +2,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine cimport Program
+from collalgo._kernels.transport cimport Transport, step_log
 
 cdef extern from "ticks.h" nogil:
     int64_t ticks()
@@ -21,6 +22,11 @@ cdef struct call_entry:
 cdef class CallSite:
     cdef object code
     cdef int instruction
+
+
+cdef class StepLog:
+    cdef step_log log
+    cdef Transport transport
 
 
 cdef class Recorder:

@@ -14,7 +14,7 @@ from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine cimport Program
-from collalgo._kernels.transport cimport GO_ON
+from collalgo._kernels.transport cimport GO_ON, Transport, step_time
 
 cdef extern from "Python.h":
     ctypedef struct PyFrameObject:
@@ -68,6 +68,44 @@ cdef class CallSite:
         """The file and the line."""
         line = PyCode_Addr2Line(<PyCodeObject *>self.code, self.instruction)
         return self.code.co_filename, line
+
+
+cdef class StepLog:
+    """When the steps of a rank's calls began and ended, from now on until the end.
+
+    Parameters
+    ----------
+    transport : Transport
+        The rank's end; it must not be in a call, now and at the end.
+    capacity : int
+        So many steps are noted at most.
+    """
+
+    def __init__(self, Transport transport, int64_t capacity):
+        self.log.steps = <step_time *>PyMem_Calloc(capacity, sizeof(step_time))
+        if self.log.steps == NULL:
+            raise MemoryError
+        self.log.capacity = capacity
+        self.transport = transport
+        transport.log = &self.log
+
+    def __dealloc__(self):
+        if self.transport is not None and self.transport.log == &self.log:
+            self.transport.log = NULL
+        PyMem_Free(self.log.steps)
+
+    def end(self):
+        """Stop: the call, wave, step, begin and end of each, and how many are lost."""
+        cdef Clock clock = Clock()
+        cdef step_time note
+        cdef int64_t i, kept = min(self.log.count, self.log.capacity)
+        self.transport.log = NULL
+        rows = []
+        for i in range(kept):
+            note = self.log.steps[i]
+            times = clock.time(note.begun), clock.time(note.ended)
+            rows.append((note.call, note.wave, note.step, *times))
+        return rows, self.log.count - kept
 
 
 cdef class Recorder:
@@ -143,6 +181,27 @@ cdef class Recorder:
         if entry != NULL:
             entry.state = status
             entry.ended = ticks()
+
+    def grow(self, int64_t capacity):
+        """Remember so many calls from now on, if that is more."""
+        cdef call_entry *ring
+        cdef int64_t number
+        if capacity <= self.capacity:
+            return
+        ring = <call_entry *>PyMem_Calloc(capacity, sizeof(call_entry))
+        if ring == NULL:
+            raise MemoryError
+        for number in range(max(1, self.count - self.capacity + 1), self.count + 1):
+            ring[number % capacity] = self.ring[number % self.capacity]
+        PyMem_Free(self.ring)
+        self.ring, self.capacity = ring, capacity
+
+    def program(self, int64_t number):
+        """The program of a call that is remembered."""
+        cdef call_entry *entry = self.at(number)
+        if entry == NULL or entry.program == NULL:
+            raise KeyError(number)
+        return <object>entry.program
 
     def records(self):
         """What is remembered, the oldest first: a dict for each call."""

@@ -17,6 +17,16 @@ typedef struct {
     char algorithm[NAME_BYTES];
 } call_record;
 
+/* When the steps of calls began and ended, where somebody wants to know. */
+typedef struct {
+    int64_t call, wave, step, begun, ended;
+} step_time;
+
+typedef struct {
+    step_time *steps;
+    int64_t capacity, count, call;
+} step_log;
+
 /* A rank's end of the memory of its host: endpoint.h tells what it is. */
 typedef struct endpoint endpoint;
 

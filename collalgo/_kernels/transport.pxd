@@ -13,11 +13,17 @@ cdef extern from "transport.h":
     ctypedef struct call_record:
         int64_t sequence, fingerprint, collective, dtype, op, root, count
         char algorithm[NAME_BYTES]
+    ctypedef struct step_time:
+        int64_t call, wave, step, begun, ended
+    ctypedef struct step_log:
+        step_time *steps
+        int64_t capacity, count, call
 
 
 cdef class Transport:
     cdef readonly int64_t rank, size
     cdef bint busy
+    cdef step_log *log  # or NULL
     cdef int64_t patience  # pauses before a call releases the GIL
 
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil

@@ -70,11 +70,11 @@ def _document(comm: "Communicator") -> dict[str, Any]:
         "name": comm.label,
         "rank": comm.rank,
         "size": comm.size,
-        "records": [_named(record) for record in comm.recorder.records()],
+        "records": [named(record) for record in comm.recorder.records()],
     }
 
 
-def _named(record: dict[str, Any]) -> dict[str, Any]:
+def named(record: dict[str, Any]) -> dict[str, Any]:
     """A record with names instead of numbers."""
     op = record["op"]
     return {

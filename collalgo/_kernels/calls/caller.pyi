@@ -3,7 +3,7 @@ from typing import Any
 
 from collalgo._kernels.engine import Program
 from collalgo._kernels.progress import Progress
-from collalgo._kernels.recorder import Recorder
+from collalgo._kernels.recorder import Recorder, StepLog
 from collalgo._kernels.transport import Transport
 
 class Caller:
@@ -12,6 +12,8 @@ class Caller:
     seconds: float
     progress: Progress
     recorder: Recorder
+    def drain(self) -> None: ...
+    def log_steps(self, calls: int, steps: int) -> StepLog: ...
     def submit(
         self,
         method: Callable[..., Any],

@@ -17,7 +17,7 @@ import numpy as np
 
 from collalgo._kernels.engine cimport Program
 from collalgo._kernels.progress cimport Persistent, Progress, Work
-from collalgo._kernels.recorder cimport Recorder
+from collalgo._kernels.recorder cimport Recorder, StepLog
 from collalgo._kernels.transport cimport CLOSED, GO_ON, Transport
 
 from collalgo._kernels.engine import RUN_NEEDS_SCRATCH
@@ -202,6 +202,20 @@ cdef class Caller:
             work.program, work.source, work.target, work.waiting, work.name
         )
 
+    def drain(self):
+        """Wait until all that goes on in the background is done."""
+        self.progress.reserve()
+        self.progress.release()
+
+    def log_steps(self, int64_t calls, int64_t steps):
+        """From now on note when steps begin and end, of so many calls at most."""
+        self.progress.reserve()
+        try:
+            self.recorder.grow(calls)
+            return StepLog(self.transport, steps)
+        finally:
+            self.progress.release()
+
     cdef cnp.ndarray scratch_for(self, Program program):
         if cnp.PyArray_NBYTES(self.scratch) < program.scratch_bytes:
             self.scratch = np.empty(program.scratch_bytes, np.uint8)
@@ -216,6 +230,8 @@ cdef class Caller:
         if shared:
             self.progress.reserve()
         cdef int64_t number = self.recorder.enter(program, None)
+        if self.transport.log != NULL:
+            self.transport.log.call = number
         cdef int status = CLOSED
         try:
             status = self.run(program, source, target, waiting, caller)

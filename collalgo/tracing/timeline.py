@@ -1,0 +1,174 @@
+"""When calls really ran: a trace for Perfetto or ``chrome://tracing``."""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from collalgo.sizes import human
+from collalgo.tracing.dump import named
+
+if TYPE_CHECKING:
+    from collalgo._kernels.engine import Program
+    from collalgo.communicator import Communicator
+
+#: So many calls and steps of each rank are traced at most.
+CALLS, STEPS = 1 << 16, 1 << 19
+
+Event = dict[str, Any]
+
+
+class Track(NamedTuple):
+    """What a rank did: its calls, and the steps with their messages.
+
+    A step is a dict of call, wave, step, begun and ended in nanoseconds, and of the
+    messages that it sent and received: peer, lane and bytes of each.
+    """
+
+    start: int
+    host: int
+    calls: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
+    lost: int
+
+
+@contextmanager
+def trace(path: str | Path, comm: Any = None) -> Iterator[None]:
+    """Trace the calls of a communicator in a ``with`` block; all its ranks must.
+
+    Parameters
+    ----------
+    path
+        Where rank 0 writes the trace, which Perfetto and ``chrome://tracing`` show: a
+        track for each rank, with its calls, in them their steps, and an arrow for each
+        message.
+    comm
+        The communicator.
+
+    Notes
+    -----
+    Clocks of several hosts are taken to show the same time when the block is entered.
+    At most 65536 calls and 524288 steps of each rank are traced; the trace says how
+    many are missing.
+    """
+    from collalgo.world import resolve
+
+    comm = resolve(comm)
+    log = comm.log_steps(CALLS, STEPS)
+    try:
+        comm.barrier()
+        start, before = time.monotonic_ns(), comm.recorder.count
+        yield
+    finally:
+        comm.drain()
+        steps, lost = log.end()
+    text = json.dumps(_track(comm, start, before, steps, lost)).encode()
+    lengths = comm.gather(np.array([len(text)]))
+    everyone = comm.gatherv(np.frombuffer(text, np.uint8))
+    if everyone is not None and lengths is not None:
+        ends = np.cumsum(lengths)[:-1]
+        parts = np.split(everyone, ends)
+        tracks = [Track(*json.loads(part.tobytes())) for part in parts]
+        document = {"displayTimeUnit": "ns", "traceEvents": list(events(tracks))}
+        Path(path).write_text(json.dumps(document))
+
+
+def _track(
+    comm: "Communicator",
+    start: int,
+    before: int,
+    steps: list[tuple[int, int, int, int, int]],
+    lost: int,
+) -> Track:
+    calls = [named(r) for r in comm.recorder.records() if r["number"] > before]
+    known = {call["number"]: comm.recorder.program(call["number"]) for call in calls}
+    found = [
+        {
+            "call": call,
+            "wave": wave,
+            "step": step,
+            "begun": begun,
+            "ended": ended,
+            **_messages(known[call], step, comm.size),
+        }
+        for call, wave, step, begun, ended in steps
+        if call in known
+    ]
+    return Track(start, comm.hosts[comm.rank], calls, found, lost)
+
+
+def _messages(program: "Program", step: int, size: int) -> dict[str, Any]:
+    """What a step sends and receives: peer, lane and bytes of each message."""
+    plan = program.plan
+    first, middle, end = plan.steps[step].tolist()
+
+    def of(rows: range) -> list[tuple[int, int, int]]:
+        found: list[tuple[int, int, int]] = []
+        for row in rows:
+            begin, stop, channel, last = plan.messages[row].tolist()[:4]
+            nbytes = int(plan.pieces[begin:stop, 1].sum())
+            channels = plan.channels[channel:last].ravel().tolist()
+            found += [(number % size, number // size, nbytes) for number in channels]
+        return found
+
+    return {"sent": of(range(first, middle)), "received": of(range(middle, end))}
+
+
+def events(tracks: list[Track]) -> Iterator[Event]:
+    """The events of a trace; times in microseconds since its beginning."""
+    arrows = _Arrows()
+    for rank, track in enumerate(tracks):
+        # Clocks are the same on one host; on others they started at the same time.
+        zero = track.start if track.host != tracks[0].host else tracks[0].start
+        name = f"rank {rank}" + (f", {track.lost} steps missing" * bool(track.lost))
+        yield {"ph": "M", "name": "thread_name", "pid": 0, "tid": rank,
+               "args": {"name": name}}  # fmt: skip
+        for call in track.calls:
+            if call["ended"] is not None:
+                title = f"{call['collective']} ({call['algorithm']})"
+                yield _span(title, rank, zero, call, call)
+        for step in track.steps:
+            about = {"wave": step["wave"]}
+            yield _span(f"step {step['step']}", rank, zero, step, about)
+            yield from arrows.of(rank, zero, step)
+
+
+def _span(
+    name: str, rank: int, zero: int, times: dict[str, Any], about: dict[str, Any]
+) -> Event:
+    begun, ended = ((times[key] - zero) / 1e3 for key in ("begun", "ended"))
+    return {"ph": "X", "name": name, "pid": 0, "tid": rank, "ts": begun,
+            "dur": ended - begun, "args": about}  # fmt: skip
+
+
+class _Arrows:
+    """An arrow for each message, from the step that sends it to the one that takes it.
+
+    Messages between two ranks on a lane are received in the order in which they are
+    sent.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[Any, ...], int] = defaultdict(int)
+        self._numbers: dict[tuple[Any, ...], int] = {}
+
+    def of(self, rank: int, zero: int, step: dict[str, Any]) -> Iterator[Event]:
+        """The ends of arrows that a step of a rank has."""
+        begun, ended = ((step[key] - zero) / 1e3 for key in ("begun", "ended"))
+        for phase, messages, when in (
+            ("s", step["sent"], begun),
+            ("f", step["received"], ended),
+        ):
+            for peer, lane, nbytes in messages:
+                route = (rank, peer) if phase == "s" else (peer, rank)
+                place = (phase, step["call"], lane, *route)
+                self._counts[place] += 1
+                key = (*place[1:], self._counts[place])
+                number = self._numbers.setdefault(key, len(self._numbers))
+                yield {"ph": phase, "bp": "e", "id": number, "name": human(nbytes),
+                       "cat": "message", "pid": 0, "tid": rank, "ts": when}  # fmt: skip
