@@ -87,7 +87,7 @@ def run_many(comm):
 
 
 def test_memory_is_used_again_and_given_back():
-    heap = Heap(SharedMemory(Segment(1, 16 * PAGE), 0, 1, 0, 0))
+    heap = Heap(SharedMemory(Segment(1, 16 * PAGE), 0, 1, (0, 0), (0, 0)))
     blocks = [heap.take(PAGE) for _ in range(16)]
     assert heap.take(1) is None
     first = np.frombuffer(blocks[3], np.uint8)

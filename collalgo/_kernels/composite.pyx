@@ -167,6 +167,9 @@ cdef class Composite(Transport):
         else:
             self.shared.release(self.local[channel])
 
+    cdef void give_way(self, bint begins) noexcept nogil:
+        self.shared.give_way(begins)
+
     cdef int pause(self, int64_t *idle) noexcept nogil:
         cdef int status = self.shared.pause(idle)
         cdef int64_t sequence, rank

@@ -55,7 +55,7 @@ cdef class Progress:
     cdef readonly bint used
 
     cdef int submit(self, Work work) except -1
-    cdef int perform_next(self) noexcept nogil
+    cdef int perform_next(self, bint gives_way) noexcept nogil
     cdef bint end(self, void *work, int status, bint with_gil) noexcept nogil
     cdef void end_with_gil(self, Work work, int status)
     cdef int prune(self) except -1

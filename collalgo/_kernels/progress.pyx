@@ -304,7 +304,7 @@ cdef class Progress:
         while True:
             late = False
             with nogil:
-                while self.perform_next() != PENDING:
+                while self.perform_next(True) != PENDING:
                     tidy = False
                 pthread_mutex_lock(&self.mutex)
                 if not tidy:
@@ -338,8 +338,11 @@ cdef class Progress:
             self.thread.join()
         self.prune()
 
-    cdef int perform_next(self) noexcept nogil:
-        """Run the next call of the queue: its status, or PENDING if there is none."""
+    cdef int perform_next(self, bint gives_way) noexcept nogil:
+        """Run the next call of the queue: its status, or PENDING if there is none.
+
+        The thread gives way to what the caller computes meanwhile.
+        """
         cdef int status = CLOSED
         cdef void *work
         pthread_mutex_lock(&self.mutex)
@@ -355,9 +358,11 @@ cdef class Progress:
             self.recorder.begin((<Work>work).number)
             if self.transport.log != NULL:
                 self.transport.log.call = (<Work>work).number
+            self.transport.give_way(gives_way)
             status = (<Work>work).program.run_without_gil(
                 self.transport, &(<Work>work).arrays, (<Work>work).waiting
             )
+            self.transport.give_way(False)
         self.recorder.end((<Work>work).number, status)
         if status == INTERRUPTED:
             return status  # which ends when its exception has been told
@@ -466,7 +471,7 @@ cdef class Progress:
         while status != PENDING and status != INTERRUPTED:
             if work != NULL and (<Work>work).status != PENDING:
                 break
-            status = self.perform_next()
+            status = self.perform_next(False)
         return status
 
     cdef void doze(self, void *work, double seconds) noexcept nogil:

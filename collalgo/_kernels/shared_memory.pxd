@@ -30,6 +30,7 @@ cdef class SharedMemory(Transport):
     cdef readonly Segment segment
     cdef readonly tuple members
     cdef endpoint *end
+    cdef int64_t spins, yields, spins_aside, yields_aside
     cdef int32_t generation
 
     cdef endpoint *open(self) except NULL

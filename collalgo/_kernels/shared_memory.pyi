@@ -26,8 +26,8 @@ class SharedMemory(Transport):
         segment: Segment,
         rank: int,
         size: int,
-        spins: int,
-        yields: int,
+        waiting: tuple[int, int],
+        giving_way: tuple[int, int],
         members: Sequence[int] = (),
         world_size: int = 0,
     ) -> None: ...

@@ -205,8 +205,10 @@ cdef class SharedMemory(Transport):
         The memory of the world.
     rank, size : int
         Which of how many ranks this is.
-    spins, yields : int
+    waiting : tuple of int
         How often to look again, and then to yield, before going to sleep.
+    giving_way : tuple of int
+        The same while the process has another use for the core.
     members : sequence of int
         The number of each rank in its world, which may have ranks on other hosts.
     world_size : int
@@ -214,8 +216,8 @@ cdef class SharedMemory(Transport):
     """
 
     def __init__(
-        self, Segment segment, int64_t rank, int64_t size, int64_t spins,
-        int64_t yields, members=(), int64_t world_size=0
+        self, Segment segment, int64_t rank, int64_t size, waiting, giving_way,
+        members=(), int64_t world_size=0
     ):
         self.rank = rank
         self.size = size
@@ -223,14 +225,16 @@ cdef class SharedMemory(Transport):
         self.generation = segment.generation
         self.segment = segment
         # The ranks of a private segment are threads: they wait for each other's GIL.
-        self.patience = 0 if segment.private else min(spins, PATIENCE)
+        self.spins, self.yields = waiting
+        self.spins_aside, self.yields_aside = giving_way
+        self.patience = 0 if segment.private else min(self.spins, PATIENCE)
         self.end = endpoint_new(
             segment.base, segment.heap_bytes, rank, size,
             LANE_LIMIT * max(size, world_size),
         )
         if self.end == NULL:
             raise MemoryError
-        self.end.spins, self.end.yields = spins, yields
+        self.give_way(False)
         if world_size > size:
             self.end.nap = NAP
         for place, member in enumerate(self.members):
@@ -406,6 +410,11 @@ cdef class SharedMemory(Transport):
 
     cdef void release(self, int64_t channel) noexcept nogil:
         endpoint_release(self.end, channel)
+
+    cdef void give_way(self, bint begins) noexcept nogil:
+        if self.end != NULL:
+            self.end.spins = self.spins_aside if begins else self.spins
+            self.end.yields = self.yields_aside if begins else self.yields
 
     cdef int pause(self, int64_t *idle) noexcept nogil:
         return endpoint_pause(self.end, idle)

@@ -48,5 +48,6 @@ cdef class Transport:
         self, int64_t channel, char *target, const char *data, int64_t nbytes
     ) noexcept nogil
     cdef void release(self, int64_t channel) noexcept nogil
+    cdef void give_way(self, bint begins) noexcept nogil
     cdef int pause(self, int64_t *idle) noexcept nogil
     cdef void resume(self, int64_t idle) noexcept nogil

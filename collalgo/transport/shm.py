@@ -15,7 +15,7 @@ from collalgo._kernels.shared_memory import (
     write_settings,
 )
 from collalgo.heap import heap_bytes
-from collalgo.transport.waiting import ACROSS_HOSTS, patience
+from collalgo.transport.waiting import ACROSS_HOSTS, GIVING_WAY, SHARING, patience
 
 
 def create(size: int) -> int:
@@ -38,7 +38,10 @@ def attach(
     Of a world on several hosts ``members`` are the ranks of this one.
     """
     waiting = ACROSS_HOSTS if world_size > size else patience(size, cores)
-    return SharedMemory(segment, rank, size, *waiting, members, world_size)
+    # In the background each rank has a thread besides the one that computes.
+    crowded = patience(2 * size, cores) == SHARING
+    giving_way = GIVING_WAY if crowded else waiting
+    return SharedMemory(segment, rank, size, waiting, giving_way, members, world_size)
 
 
 def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:

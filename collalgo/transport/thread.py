@@ -16,5 +16,5 @@ def world(size: int, waiting: tuple[int, int] | None = None) -> list[SharedMemor
         How often to spin and to yield; by default what suits the cores.
     """
     segment = mapped(size)
-    spins, yields = waiting or patience(size)
-    return [SharedMemory(segment, rank, size, spins, yields) for rank in range(size)]
+    waiting = waiting or patience(size)
+    return [SharedMemory(segment, rank, size, waiting, waiting) for rank in range(size)]

@@ -17,6 +17,8 @@ YIELDS = 1000
 #: Spins and yields where ranks share cores: who spins keeps the other from running.
 SHARING = (0, YIELDS)
 
+#: The same where the rank itself has a better use for its core meanwhile.
+GIVING_WAY = (0, 20)
 
 #: The same where some of the ranks are on other hosts: to ask an engine takes as long
 #: as many spins, and what it waits for takes longer.

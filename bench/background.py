@@ -1,0 +1,165 @@
+"""What calls in the background, buckets and persistent calls are good for.
+
+Run by a launcher::
+
+    collalgo run -n 2 -m collalgo.bench.background
+
+All that is compared is taken in turns; times are medians, the slowest rank's.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import collalgo
+from collalgo.sizes import human, human_time
+
+#: What is timed.
+Job = Callable[[], object]
+
+#: Bytes of the arrays that go while a product is computed, and the rows of the factors.
+SIZES, ROWS = (64 << 10, 1 << 20, 16 << 20), 400
+
+#: Small arrays, and their bytes.
+COUNT, SMALL = 100, 2048
+
+
+def race(
+    comm: collalgo.Communicator, jobs: dict[str, Job], rounds: int
+) -> dict[str, float]:
+    """The median seconds of each job, all taken in turns."""
+    taken: dict[str, list[float]] = {name: [] for name in jobs}
+    for number in range(rounds + 2):
+        for name, job in jobs.items():
+            comm.barrier()
+            start = time.perf_counter()
+            job()
+            if number >= 2:
+                taken[name].append(time.perf_counter() - start)
+    medians = np.array([median(seconds) for seconds in taken.values()])
+    comm.allreduce(medians, "max")
+    return dict(zip(jobs, medians.tolist(), strict=True))
+
+
+def overlap(comm: collalgo.Communicator, nbytes: int, rounds: int) -> dict[str, Any]:
+    """How much of an allreduce hides behind products of matrices."""
+    x = np.ones(nbytes // 4, np.float32)
+    factors = np.ones((2, ROWS, ROWS), np.float32)
+
+    def communicate() -> None:
+        comm.allreduce(x, "max")
+
+    # As many products as take about as long as the allreduce.
+    jobs: dict[str, Job] = {"all": communicate, "one": lambda: np.matmul(*factors)}
+    once = race(comm, jobs, 5)
+    products = max(1, round(once["all"] / once["one"]))
+
+    def compute() -> None:
+        for _ in range(products):
+            np.matmul(*factors)
+
+    def both() -> None:
+        work = comm.allreduce_async(x, "max")
+        compute()
+        work.wait()
+
+    jobs = {"communicate": communicate, "compute": compute, "both": both}
+    seconds = race(comm, jobs, rounds)
+    hidden = seconds["communicate"] + seconds["compute"] - seconds["both"]
+    return {"nbytes": nbytes, **seconds, "hidden": hidden / seconds["communicate"]}
+
+
+def fusion(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
+    """Many small arrays one by one, in the background, and by a bucket."""
+    arrays = [np.ones(SMALL // 4, np.float32) for _ in range(COUNT)]
+
+    def one_by_one() -> None:
+        for x in arrays:
+            comm.allreduce(x, "max")
+
+    def in_background() -> None:
+        for work in [comm.allreduce_async(x, "max") for x in arrays]:
+            work.wait()
+
+    def by_bucket() -> None:
+        with comm.bucket("max") as bucket:
+            for x in arrays:
+                bucket.allreduce(x)
+
+    jobs: dict[str, Job] = {
+        "one by one": one_by_one,
+        "in the background": in_background,
+        "by a bucket": by_bucket,
+    }
+    return race(comm, jobs, rounds)
+
+
+def repeated(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
+    """Seconds of a call of 8 bytes, made in several ways."""
+    x, times = np.zeros(2, np.float32), 1000
+    other = comm.dup()  # without calls in the background
+    prepared, direct = comm.persistent_allreduce(x), other.persistent_allreduce(x)
+
+    def many(call: Job) -> Job:
+        def job() -> None:
+            for _ in range(times):
+                call()
+
+        return job
+
+    jobs = {
+        "allreduce(x)": many(lambda: other.allreduce(x)),
+        "persistent()": many(direct),
+        "persistent.start().wait()": many(lambda: prepared.start().wait()),
+        "allreduce_async(x).wait()": many(lambda: comm.allreduce_async(x).wait()),
+    }
+    return {name: s / times for name, s in race(comm, jobs, rounds).items()}
+
+
+@click.command()
+@click.option("--rounds", default=15, help="Of each measurement.")
+@click.option("--json", "file", type=click.Path(path_type=Path), help="Write it too.")
+def main(rounds: int, file: Path | None) -> None:
+    """Measure overlap, fusion and persistent calls."""
+    comm = collalgo.init()
+    found = {
+        "ranks": comm.size,
+        "overlap": [overlap(comm, nbytes, rounds) for nbytes in SIZES],
+        "fusion": fusion(comm, rounds),
+        "repeated": repeated(comm, rounds),
+    }
+    if comm.rank == 0:
+        show(found)
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print the tables."""
+    console = Console()
+    table = Table("allreduce", "alone", "products", "both", "hidden")
+    for row in found["overlap"]:
+        times = (human_time(row[key]) for key in ("communicate", "compute", "both"))
+        table.add_row(human(row["nbytes"]), *times, f"{100 * row['hidden']:.0f} %")
+    console.print(f"{found['ranks']} ranks, an allreduce behind products of matrices:")
+    console.print(table)
+    title = f"{COUNT} allreduces of {human(SMALL)}:"
+    for heading, key in ((title, "fusion"), ("a call of 8 B:", "repeated")):
+        table = Table("how", "time")
+        for name, seconds in found[key].items():
+            table.add_row(name, human_time(seconds))
+        console.print(heading)
+        console.print(table)
+
+
+if __name__ == "__main__":
+    main()
