@@ -17,5 +17,5 @@ def _cache_of_its_own(tmp_path_factory):
         os.environ["XDG_CACHE_HOME"] = before
 
 
-#: A script for mpiexec, which looks at its arguments.
-collect_ignore = ["across_hosts.py"]
+#: Scripts for launchers, which look at their arguments.
+collect_ignore = ["across_hosts.py", "under_torch.py"]

@@ -216,7 +216,8 @@ def interrupted(comm):
     else:
         time.sleep(1)
         with pytest.raises(PeerFailed, match="rank 0 is gone"):
-            comm.allreduce(np.ones(10))
+            for _ in range(2):  # the first may have been sent before
+                comm.allreduce(np.ones(10))
 
 
 def test_a_wait_can_be_interrupted():
