@@ -209,7 +209,7 @@ def test_a_rank_that_closes_has_done_its_part_of_earlier_calls():
     threads(on_each_rank, 3)
 
 
-DEATHS = 8
+DEATHS = 5
 
 
 def die_in_the_middle(comm):

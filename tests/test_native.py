@@ -45,6 +45,7 @@ def test_the_transport_has_no_races_and_no_bad_accesses(tmp_path, sanitizer):
     run([build(COMPILER, flags, "exchange", tmp_path)])
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", ["exchange", "reduce"])
 def test_arm64_gives_the_same_results(tmp_path, name):
     if shutil.which("qemu-aarch64") is None:

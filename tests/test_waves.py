@@ -22,6 +22,7 @@ from collalgo.layout import Layout, Span
 from tests.oracle import check, vectors
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
 @pytest.mark.parametrize("nbytes", [64, 1500])
 def test_every_algorithm_in_short_waves(monkeypatch, size, nbytes):

@@ -108,9 +108,9 @@ def _across_hosts(comm: Any, hosts: tuple[int, ...], tokens: list[str]) -> Conne
 
 
 def _end(membership: Membership, store: Client, server: Server | None) -> None:
-    """Leave the job; if it has failed for want of a process, without MPI_Finalize.
+    """Leave the job; if it has failed for want of a process, by MPI_Abort.
 
-    That would wait for the process for ever.
+    MPI_Finalize would wait for the process for ever, here and on all other ranks.
     """
     membership.leave()
     store.close()
@@ -119,7 +119,10 @@ def _end(membership: Membership, store: Client, server: Server | None) -> None:
     if membership.bereaved:
         sys.stdout.flush()
         sys.stderr.flush()
-        time.sleep(LAST_WORDS)  # a launcher may kill the others once this one ends
+        time.sleep(LAST_WORDS)  # the launcher kills the others once this one ends
+        from mpi4py import MPI
+
+        MPI.COMM_WORLD.Abort(1)
         os._exit(1)
 
 

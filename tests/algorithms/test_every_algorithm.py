@@ -63,6 +63,7 @@ def test_it_is_proved_in_segments_and_on_lanes(size, parameters):
         assert proof.consistent, f"{row.name} gives other bits on other ranks"
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("size", [2, 3, 5, 8, 12])
 def test_it_is_proved_for_other_orders_of_the_ranks(size):
     order = [(3 + i * (5 if size % 5 else 3)) % size for i in range(size)]
@@ -71,6 +72,7 @@ def test_it_is_proved_for_other_orders_of_the_ranks(size):
             verify(row.schedule, size=size, collective=row.collective, order=order)
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 8, 9, 12, 17])
 def test_what_is_sent_in_a_step_is_received_in_the_same(size):
     """Only so can schedules run side by side without waiting for each other."""
@@ -83,6 +85,7 @@ def test_what_is_sent_in_a_step_is_received_in_the_same(size):
         assert (out == into).all(), f"{row.collective} {row.name}"
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("size", [*range(1, 10), 12, 16, 17])
 def test_it_runs_for_awkward_counts(size):
     few = size > 8  # ranks that take turns on the cores are slow
@@ -97,6 +100,7 @@ def test_it_runs_for_awkward_counts(size):
     threads(on_each_rank, size, timeout=120)
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("size", [2, 3, 4, 7])
 def test_it_runs_for_data_of_many_segments(size):
     def on_each_rank(comm):
@@ -107,6 +111,7 @@ def test_it_runs_for_data_of_many_segments(size):
     threads(on_each_rank, size, timeout=120)
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("size", [3, 4])
 def test_it_runs_in_segments_and_on_lanes(size):
     def on_each_rank(comm):
@@ -121,6 +126,7 @@ def test_it_runs_in_segments_and_on_lanes(size):
     threads(on_each_rank, size, timeout=120)
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 12, 17])
 def test_an_average_is_divided_once_whoever_completes_the_sum(size):
     def on_each_rank(comm):

@@ -81,6 +81,7 @@ class Server:
         self._writers: set[asyncio.StreamWriter] = set()
         self._holder: dict[bytes, _Guest] = {}
         self._visitors = 0
+        self._ending = False
         self._refused: set[str] = set()
         self._listener = socket.create_server((host, port), backlog=1024)
         self.port: int = self._listener.getsockname()[1]
@@ -106,6 +107,7 @@ class Server:
     async def _serve(self) -> None:
         server = await asyncio.start_server(self._welcome, sock=self._listener)
         await self._end.wait()
+        self._ending = True
         server.close()
         for guest in list(self._guests):
             with suppress(OSError, asyncio.TimeoutError):
@@ -174,7 +176,8 @@ class Server:
                 self._obey(guest, guest.session.fields(head, content))
         finally:
             self._guests.discard(guest)
-            for key in sorted(guest.leases):
+            # A guest that is sent away at the end has not left.
+            for key in () if self._ending else sorted(guest.leases):
                 if self._holder.get(key) is guest:
                     self._put(key, None)
 
