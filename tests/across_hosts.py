@@ -1,7 +1,7 @@
 """What ranks on several hosts do in the tests: a script for mpiexec or collalgo run.
 
-``across_hosts.py DUTY,... LAYOUT`` with the number of ranks of each host in the layout. One
-machine is taken for several hosts.
+``across_hosts.py DUTY,... LAYOUT`` with the number of ranks of each host in the layout.
+One machine is taken for several hosts.
 """
 
 import os
