@@ -1,5 +1,7 @@
 """Turn what is known of a failure into an error that says who and what."""
 
+import traceback
+from pathlib import Path
 from typing import Any
 
 from collalgo.collective import COLLECTIVES
@@ -10,6 +12,9 @@ from collalgo.errors import (
     PeerFailed,
 )
 from collalgo.reduction import DTYPES, OPS
+
+#: Characters of an exception that the other ranks are told.
+REASON = 150
 
 #: What the ranks of a communicator compare, and how to speak of it.
 COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
@@ -30,6 +35,17 @@ def error_of(rank: int, failure: dict[str, Any]) -> CollalgoError:
     return CollectiveTimeout(
         _timeout(failure), **about, missing=tuple(failure["missing"])
     )
+
+
+def reason_of(error: BaseException) -> str:
+    """What the other ranks are told of an exception: what it is, and from where."""
+    reason = f"{type(error).__name__}: {error}"
+    places = traceback.extract_tb(error.__traceback__)
+    if not places:
+        return reason
+    last = places[-1]
+    file = Path(last.filename).name
+    return f"{reason[:REASON]} (at {file}:{last.lineno} in {last.name})"
 
 
 def _collective(call: dict[str, Any]) -> str:

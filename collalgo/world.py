@@ -10,6 +10,7 @@ from typing import Any
 
 from collalgo.communicator import Communicator
 from collalgo.connection import JOIN_TIMEOUT
+from collalgo.failures import reason_of
 from collalgo.tracing.dump import listen
 
 _lock = Lock()
@@ -143,7 +144,7 @@ def _tell_the_others(
 ) -> None:
     """Let an uncaught exception end this rank's part in the world, with its reason."""
     if _world is not None and not _world.forked:
-        _world.abort(f"{kind.__name__}: {error}")
+        _world.abort(reason_of(error))
     _previous_hooks[-1](kind, error, place)
 
 

@@ -212,9 +212,9 @@ def interrupted(comm):
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             comm.allreduce_async(np.ones(10)).wait()
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 2.5
     else:
-        time.sleep(1)
+        time.sleep(3)
         with pytest.raises(PeerFailed, match="rank 0 is gone"):
             for _ in range(2):  # the first may have been sent before
                 comm.allreduce(np.ones(10))
@@ -258,6 +258,13 @@ def test_persistent_calls():
             table[:, ::2] = value
             packed.start().wait()
             assert (table[:, ::2] == value * comm.size).all()
+        source, rows = np.zeros((3, 4)), None
+        rows = np.zeros((comm.size, 3, 2)) if comm.rank == 0 else None
+        gathered = comm.persistent_gather(source[:, ::2], out=rows)
+        for value in (1, 2):  # where only the source has to be packed
+            source[:] = value
+            gathered.start().wait()
+            assert rows is None or (rows == value).all()
         comm.barrier()
         if comm.rank == 0:
             total.start()

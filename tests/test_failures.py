@@ -191,7 +191,7 @@ def test_an_exception_on_one_rank_reaches_the_others_with_its_text():
         threads(on_each_rank, 3)
     for missing, message in seen:
         assert missing == (1,)
-        assert "rank 1 is gone: ZeroDivisionError: planted" in message
+        assert "rank 1 is gone: ZeroDivisionError: planted (at test_fail" in message
     assert len(seen) == 2
 
 

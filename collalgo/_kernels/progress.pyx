@@ -180,7 +180,9 @@ cdef class Work:
                 if self.source is not None:
                     self.packed_source = np.array(self.source, order="C")
             self.watched = True
-            self.program.bind(&self.arrays, self.packed_source, self.packed_target, self.scratch)
+            self.program.bind(
+                &self.arrays, self.packed_source, self.packed_target, self.scratch
+            )
         return 0
 
     cdef int settle(self, int status) except -100:
@@ -200,7 +202,8 @@ cdef class Work:
             )
         except BaseException as error:
             file, line = self.place
-            error.add_note(f"called in the background at {file}:{line}")
+            if hasattr(error, "add_note"):  # from Python 3.11 on
+                error.add_note(f"called in the background at {file}:{line}")
             self.failure = error
         return CLOSED
 
@@ -231,7 +234,7 @@ cdef class Persistent(Work):
         """Make the call in the background; :meth:`wait` gives what it returns."""
         self.check_idle()
         self.status, self.failure = PENDING, None
-        if self.packed_target is not None:
+        if self.packed_source is not None:
             self.pack()
         self.progress.submit(self)
         return self

@@ -11,6 +11,7 @@ from collalgo.bootstrap.threads import ThreadOrigin
 from collalgo.communicator import Communicator
 from collalgo.connection import Origin
 from collalgo.errors import CollalgoError, PeerFailed
+from collalgo.failures import reason_of
 from collalgo.world import belonging
 
 if TYPE_CHECKING:  # what only processes need is imported where it is used
@@ -164,7 +165,7 @@ def _run_rank(
         try:
             return fn(comm)
         except BaseException as error:
-            comm.abort(f"{type(error).__name__}: {error}")
+            comm.abort(reason_of(error))
             raise
 
 
