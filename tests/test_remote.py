@@ -265,7 +265,10 @@ def test_the_output_of_each_rank_is_kept_where_it_is_wanted(options, tmp_path):
 
 @pytest.mark.mpi
 def test_mpiexec_can_start_the_ranks_and_the_line_is_shown():
-    script = "import collalgo as c; c = c.init(); print(f'rank {c.rank} {c.size}\\n', end='')"
+    script = (
+        "import collalgo; c = collalgo.init(); "
+        "print(f'rank {c.rank} {c.size}\\n', end='')"
+    )
     command = [sys.executable, "-m", "collalgo", "run", "--mpi", "-n", "2"]
     done = subprocess.run(
         [*command, sys.executable, "-c", script],
