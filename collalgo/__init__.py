@@ -41,11 +41,13 @@ prepare a call that is made many times. What fails in the background is raised b
 :meth:`Work.wait`.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from collalgo._kernels.progress import Persistent, Work
 from collalgo._version import __version__
 from collalgo.algorithms import ALGORITHMS, algorithm
 from collalgo.communicator import Communicator
-from collalgo.cost.simulation import Simulation, simulate
 from collalgo.errors import (
     AlgorithmNotApplicable,
     BootstrapError,
@@ -102,13 +104,36 @@ from collalgo.schedule import (
     staggered,
     together,
 )
-from collalgo.selection.choice import select
 from collalgo.selection.selection import Selection
-from collalgo.topology.model import Topology
 from collalgo.tracing.dump import dump
 from collalgo.tracing.timeline import trace
 from collalgo.verify import Proof, verify
 from collalgo.world import init
+
+if TYPE_CHECKING:
+    from collalgo.cost.simulation import Simulation, simulate
+    from collalgo.selection.choice import select
+    from collalgo.topology.model import Topology
+
+#: What is imported when it is asked for: to communicate, nobody needs it.
+_LATER = {
+    "Simulation": "collalgo.cost.simulation",
+    "simulate": "collalgo.cost.simulation",
+    "select": "collalgo.selection.choice",
+    "Topology": "collalgo.topology.model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'collalgo' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
 
 __all__ = [
     "ALGORITHMS",

@@ -16,7 +16,6 @@ from collalgo.heap import Heap
 from collalgo.pairs import Message, Pairs
 from collalgo.programs import Programs
 from collalgo.remedies import Remedies
-from collalgo.selection.choice import select
 from collalgo.selection.selection import Selection
 from collalgo.tracing.dump import remember
 
@@ -155,6 +154,8 @@ class Communicator(Background):
 
     def select(self, collective: str, nbytes: int) -> Selection:
         """What this communicator would choose, and why; see the function."""
+        from collalgo.selection.choice import select
+
         return select(collective, nbytes, topology=self._programs.market)
 
     def send(

@@ -4,12 +4,14 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from collalgo._kernels.composite import Composite
 from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.machine import Machine
-from collalgo.topology.model import Topology
+
+if TYPE_CHECKING:  # for what only some need
+    from collalgo.topology.model import Topology
 
 #: Seconds that a call waits for the other ranks, unless told otherwise.
 TIMEOUT = 300.0
@@ -67,7 +69,7 @@ class Connection:
         descriptors: Sequence[int] = (),
         hosts: Sequence[int] = (),
         seat: Seat | None = None,
-        ground: Callable[[], tuple[Topology, Sequence[str]]] | None = None,
+        ground: "Callable[[], tuple[Topology, Sequence[str]]] | None" = None,
         label: str = "world",
     ):
         self.transport = transport

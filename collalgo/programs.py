@@ -3,14 +3,13 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from collalgo._kernels.engine import Program
 from collalgo.algorithms import Algorithm, find
 from collalgo.collective import COLLECTIVES
-from collalgo.cost.figures import Figures
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.layout import Layout, Region
 from collalgo.machine import Machine, last_cache, this_machine
@@ -19,11 +18,13 @@ from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.selection.deciders import of_user
 from collalgo.selection.on_host import Host, price
-from collalgo.selection.on_topology import Prospect
 from collalgo.selection.selection import NOT_SERIAL
-from collalgo.topology.model import Topology
 from collalgo.verify import prove_once
 from collalgo.waves import RANKS, Waves, cut
+
+if TYPE_CHECKING:  # for what only some need
+    from collalgo.selection.on_topology import Prospect
+    from collalgo.topology.model import Topology
 
 #: Plans that a communicator remembers; the oldest make room.
 REMEMBERED = 512
@@ -80,7 +81,7 @@ class Programs:
         size: int,
         machine: Machine | None,
         hosts: Sequence[int] = (),
-        ground: Callable[[], tuple[Topology, Sequence[str]]] | None = None,
+        ground: "Callable[[], tuple[Topology, Sequence[str]]] | None" = None,
     ):
         self.rank = rank
         self.size = size
@@ -90,12 +91,15 @@ class Programs:
         self._remembered: dict[Call, Program] = {}
 
     @cached_property
-    def market(self) -> Host | Prospect:
+    def market(self) -> "Host | Prospect":
         """Where the candidates for the calls of these ranks have their prices."""
         machine = self.machine or this_machine()
         if self._ground is None:
             return Host(self.size, machine)
         topology, places = self._ground()
+        from collalgo.cost.figures import Figures
+        from collalgo.selection.on_topology import Prospect
+
         return Prospect(topology, Figures.of_machine(machine), places)
 
     def get(self, *fields: Any) -> Program:

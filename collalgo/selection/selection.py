@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from collalgo.algorithms import Algorithm
 from collalgo.algorithms.table import parse
-from collalgo.cost.bounds import Bound
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.sizes import human, human_time
 from collalgo.verify import prove_once
+
+if TYPE_CHECKING:  # for what only some need
+    from collalgo.cost.bounds import Bound
 
 #: Why an algorithm cannot be asked for the same bits everywhere.
 NOT_SERIAL = "does not combine in the order of the ranks"
@@ -107,7 +109,7 @@ class Selection:
     basis: str
     candidates: tuple[Candidate, ...]
     decider: str
-    find_bound: Callable[[], Bound | None] = field(repr=False, compare=False)
+    find_bound: "Callable[[], Bound | None]" = field(repr=False, compare=False)
 
     @property
     def row(self) -> Algorithm:
@@ -146,7 +148,7 @@ class Selection:
         return f"{ratio:.2f}x cheaper than {second.words}"
 
     @cached_property
-    def bound(self) -> Bound | None:
+    def bound(self) -> "Bound | None":
         """How fast the collective can be, on a topology where that is known."""
         return self.find_bound()
 
