@@ -81,6 +81,21 @@ def check_writeable(array: Array, name: str, caller: str) -> None:
         )
 
 
+def packed(
+    source: Array | None, target: Array | None, caller: str
+) -> tuple[Array | None, Array | None]:
+    """Contiguous arrays in the place of those of a call; the same if these are one.
+
+    What is in the target is copied too, for not all of it may be written.
+    """
+    if target is not None:
+        check_writeable(target, "buf" if target is source else "out", caller)
+    into = None if target is None else np.array(target, order="C")
+    if target is source:
+        return into, into
+    return None if source is None else np.array(source, order="C"), into
+
+
 def check_overlap(
     buf: Array, out: Array, twins: tuple[Array, Array] | None, caller: str
 ) -> None:

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import numpy as np
-
 from collalgo._kernels.engine import (
     RUN_BUSY,
     RUN_CLOSED,
@@ -12,7 +10,7 @@ from collalgo._kernels.engine import (
     RUN_NEEDS_PACKING,
     Program,
 )
-from collalgo.arrays import Array, check_writeable
+from collalgo.arrays import Array, packed
 from collalgo.connection import Connection
 from collalgo.errors import CollalgoError, CommunicatorClosed
 from collalgo.failures import error_of
@@ -52,14 +50,8 @@ class Remedies:
             If the ranks do not agree, are gone or not there in time.
         """
         if status == RUN_NEEDS_PACKING:
-            if target is not None:
-                name = "buf" if target is source else "out"
-                check_writeable(target, name, caller)
-            packed = None if source is None else np.array(source, order="C")
-            result = packed
-            if target is not source:  # not all of it may be written
-                result = None if target is None else np.array(target, order="C")
-            run(program, packed, result, waiting, caller)
+            ours, result = packed(source, target, caller)
+            run(program, ours, result, waiting, caller)
             if target is not None:
                 target[...] = result
         elif status == RUN_FAILED:

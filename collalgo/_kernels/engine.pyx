@@ -22,7 +22,7 @@ import numpy as np
 from collalgo._kernels.reduce cimport Reduction
 from collalgo._kernels.transport cimport (
     CACHE_LINE, CLOSED, FORKED, GO_ON, NAME_BYTES, SIGNALS, STOP, Transport,
-    step_log, step_time,
+    as_dict, step_log, step_time,
 )
 
 cnp.import_array()
@@ -220,12 +220,9 @@ cdef class Program:
 
     def call(self):
         """What the ranks compare of a call, by numbers, and the algorithm."""
-        cdef bytes name = <bytes><const char *>self.record.algorithm
-        return {
-            "collective": self.record.collective, "dtype": self.record.dtype,
-            "op": self.record.op, "root": self.record.root, "count": self.record.count,
-            "algorithm": name.decode(errors="replace"),
-        }
+        found = as_dict(&self.record)
+        del found["sequence"]  # which each call has of its own
+        return found
 
     def whereabouts(self):
         """The step that a running program is in, and the ranks that it waits for."""

@@ -17,14 +17,12 @@ from collections import deque
 from threading import Thread, current_thread
 from time import monotonic
 
-import numpy as np
-
 from collalgo._kernels.engine cimport Program
 from collalgo._kernels.recorder cimport CallSite, Recorder
 from collalgo._kernels.transport cimport CLOSED, GO_ON, Transport
 
 from collalgo._kernels.engine import RUN_NEEDS_PACKING
-from collalgo.arrays import check_writeable
+from collalgo.arrays import packed
 from collalgo.connection import seconds as seconds_of
 from collalgo.errors import CollalgoError, CommunicatorClosed
 
@@ -170,15 +168,9 @@ cdef class Work:
             &self.arrays, self.source, self.target, self.scratch
         )
         if status == NEEDS_PACKING:
-            if self.target is not None:
-                name = "buf" if self.target is self.source else "out"
-                check_writeable(self.target, name, self.name)
-                self.packed_target = np.array(self.target, order="C")
-            self.packed_source = self.packed_target
-            if self.target is not self.source:
-                self.packed_source = None
-                if self.source is not None:
-                    self.packed_source = np.array(self.source, order="C")
+            self.packed_source, self.packed_target = packed(
+                self.source, self.target, self.name
+            )
             self.watched = True
             self.program.bind(
                 &self.arrays, self.packed_source, self.packed_target, self.scratch

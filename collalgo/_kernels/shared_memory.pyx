@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from collalgo._kernels.transport cimport (
-    CLOSED, FORKED, LANE_LIMIT, Transport, call_record
+    CLOSED, FORKED, LANE_LIMIT, Transport, as_dict, call_record
 )
 
 
@@ -421,11 +421,3 @@ cdef class SharedMemory(Transport):
 
     cdef void resume(self, int64_t idle) noexcept nogil:
         endpoint_resume(self.end, idle)
-
-
-cdef dict as_dict(const call_record *call):
-    return {
-        "sequence": call.sequence, "collective": call.collective, "dtype": call.dtype,
-        "op": call.op, "root": call.root, "count": call.count,
-        "algorithm": (<bytes><const char *>call.algorithm).decode(errors="replace"),
-    }

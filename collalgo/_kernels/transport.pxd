@@ -20,6 +20,9 @@ cdef extern from "transport.h":
         int64_t capacity, count, call
 
 
+cdef dict as_dict(const call_record *call)
+
+
 cdef class Transport:
     cdef readonly int64_t rank, size
     cdef bint busy

@@ -11,6 +11,15 @@ length. Nothing here blocks: what cannot be done now is tried again after a paus
 LANES = LANE_LIMIT
 
 
+cdef dict as_dict(const call_record *call):
+    """What a rank called, by numbers, and the algorithm."""
+    return {
+        "sequence": call.sequence, "collective": call.collective, "dtype": call.dtype,
+        "op": call.op, "root": call.root, "count": call.count,
+        "algorithm": (<bytes><const char *>call.algorithm).decode(errors="replace"),
+    }
+
+
 cdef class Transport:
     """One rank's end of the channels to all the others."""
 
