@@ -8,14 +8,13 @@ All that is compared is taken in turns; times are medians, the slowest rank's.
 """
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import click
 import numpy as np
+from collalgo.bench.timing import medians
 from rich.console import Console
 from rich.table import Table
 
@@ -32,23 +31,6 @@ SIZES, ROWS = (64 << 10, 1 << 20, 16 << 20), 400
 COUNT, SMALL = 100, 2048
 
 
-def race(
-    comm: collalgo.Communicator, jobs: dict[str, Job], rounds: int
-) -> dict[str, float]:
-    """The median seconds of each job, all taken in turns."""
-    taken: dict[str, list[float]] = {name: [] for name in jobs}
-    for number in range(rounds + 2):
-        for name, job in jobs.items():
-            comm.barrier()
-            start = time.perf_counter()
-            job()
-            if number >= 2:
-                taken[name].append(time.perf_counter() - start)
-    medians = np.array([median(seconds) for seconds in taken.values()])
-    comm.allreduce(medians, "max")
-    return dict(zip(jobs, medians.tolist(), strict=True))
-
-
 def overlap(comm: collalgo.Communicator, nbytes: int, rounds: int) -> dict[str, Any]:
     """How much of an allreduce hides behind products of matrices."""
     x = np.ones(nbytes // 4, np.float32)
@@ -59,7 +41,7 @@ def overlap(comm: collalgo.Communicator, nbytes: int, rounds: int) -> dict[str, 
 
     # As many products as take about as long as the allreduce.
     jobs: dict[str, Job] = {"all": communicate, "one": lambda: np.matmul(*factors)}
-    once = race(comm, jobs, 5)
+    once = medians(comm, jobs, 5)
     products = max(1, round(once["all"] / once["one"]))
 
     def compute() -> None:
@@ -72,7 +54,7 @@ def overlap(comm: collalgo.Communicator, nbytes: int, rounds: int) -> dict[str, 
         work.wait()
 
     jobs = {"communicate": communicate, "compute": compute, "both": both}
-    seconds = race(comm, jobs, rounds)
+    seconds = medians(comm, jobs, rounds)
     hidden = seconds["communicate"] + seconds["compute"] - seconds["both"]
     return {"nbytes": nbytes, **seconds, "hidden": hidden / seconds["communicate"]}
 
@@ -99,7 +81,7 @@ def fusion(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
         "in the background": in_background,
         "by a bucket": by_bucket,
     }
-    return race(comm, jobs, rounds)
+    return medians(comm, jobs, rounds)
 
 
 def repeated(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
@@ -121,7 +103,7 @@ def repeated(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
         "persistent.start().wait()": many(lambda: prepared.start().wait()),
         "allreduce_async(x).wait()": many(lambda: comm.allreduce_async(x).wait()),
     }
-    return {name: s / times for name, s in race(comm, jobs, rounds).items()}
+    return {name: s / times for name, s in medians(comm, jobs, rounds).items()}
 
 
 @click.command()

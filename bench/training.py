@@ -9,13 +9,12 @@ collalgo. What communication costs is what a step takes longer than with the hoo
 """
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import click
+from collalgo.bench.timing import medians
 
 #: The networks have layers of so many parameters, a tenth of the smallest network.
 WIDTH = 100
@@ -63,19 +62,6 @@ def contestants(parameters: int, groups: dict[str, Any]) -> dict[str, Step]:
     return steps
 
 
-def race(steps: dict[str, Step], rounds: int, together: Step) -> dict[str, float]:
-    """The median seconds of each contestant on this rank, all taken in turns."""
-    taken: dict[str, list[float]] = {name: [] for name in steps}
-    for number in range(rounds + 2):
-        for name, step in steps.items():
-            together()
-            start = time.perf_counter()
-            step()
-            if number >= 2:
-                taken[name].append(time.perf_counter() - start)
-    return {name: median(seconds) for name, seconds in taken.items()}
-
-
 def all_reduces(groups: dict[str, Any], count: int) -> dict[str, Step]:
     """An allreduce of some floats for each group."""
     import torch
@@ -113,15 +99,13 @@ def main(parameters: Sequence[float], rounds: int, file: Path | None) -> None:
     dist.init_process_group("gloo")
     groups = {GLOO: dist.group.WORLD, OURS: dist.new_group(backend="collalgo")}
 
-    def together() -> None:
-        dist.barrier(group=groups[OURS])
-
+    comm = groups[OURS].comm
     rank, size = dist.get_rank(), dist.get_world_size()
     rows = []
     for millions in parameters:
         torch.manual_seed(0)
         steps = contestants(int(millions * 1e6), groups)
-        seconds = race(steps, rounds, together)
+        seconds = medians(comm, steps, rounds)
         costs = {name: seconds[name] - seconds[ALONE] for name in groups}
         rows.append({"ranks": size, "parameters": millions * 1e6, **seconds})
         if rank == 0:
@@ -133,7 +117,7 @@ def main(parameters: Sequence[float], rounds: int, file: Path | None) -> None:
                 flush=True,
             )
     for count in (2, 1 << 18):
-        seconds = race(all_reduces(groups, count), 5 * rounds, together)
+        seconds = medians(comm, all_reduces(groups, count), 5 * rounds)
         per = 100 if count < 1000 else 1
         rows.append({"ranks": size, "floats": count, **seconds})
         if rank == 0:
