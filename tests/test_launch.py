@@ -10,6 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from collalgo.transport.waiting import cores
+
 COLLALGO = [sys.executable, "-c", "from collalgo.cli import main; main()"]
 
 
@@ -71,6 +73,16 @@ def test_ranks_find_themselves_in_the_variables_of_torchrun(script):
         "[0] 0 0 2 2 127.0.0.1",
         "[1] 1 1 2 2 127.0.0.1",
     ]
+
+
+def test_ranks_share_the_cores_unless_the_user_says_otherwise(script, monkeypatch):
+    ask = script("print(os.environ['OMP_NUM_THREADS'])")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for ranks in (1, 2, 3):
+        shown = set(run("-n", str(ranks), ask).stdout.splitlines())
+        assert shown == {f"[{r}] {max(1, cores() // ranks)}" for r in range(ranks)}
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert run("-n", "1", ask).stdout == "[0] 7\n"
 
 
 def test_a_module_and_any_program_can_be_run():

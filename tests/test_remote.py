@@ -19,6 +19,7 @@ from collalgo.bootstrap.identity import identity
 from collalgo.bootstrap.launched import told
 from collalgo.errors import BootstrapError
 from collalgo.launch.hosts import Host, Place, assign, parse, read
+from collalgo.transport.waiting import cores
 
 SCRIPT = Path(__file__).parent / "across_hosts.py"
 
@@ -67,20 +68,6 @@ def test_a_rank_is_told_of_the_store():
 
 
 # ---- jobs
-
-
-@pytest.fixture
-def rsh(tmp_path, monkeypatch):
-    """What stands for ssh: the same machine under every name but one."""
-    script = tmp_path / "rsh"
-    script.write_text(
-        "#!/bin/sh\n"
-        '[ "$1" = nowhere ] && { echo "no route to $1" >&2; exit 255; }\n'
-        'shift; exec sh -c "$*"\n'
-    )
-    script.chmod(0o700)
-    monkeypatch.setenv("COLLALGO_RSH", str(script))
-    monkeypatch.setenv("UCX_TLS", "tcp,self")  # as between real hosts
 
 
 def command(hosts, *words):
@@ -136,6 +123,23 @@ def test_one_host_needs_no_engine(tmp_path):
     done = run("a:3", script)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [f"[{r}] local 1" for r in range(3)]
+
+
+@pytest.mark.usefixtures("rsh")
+def test_other_libraries_are_told_where_rank_0_is_and_of_few_threads(tmp_path):
+    script = tmp_path / "master.py"
+    script.write_text(
+        "import collalgo, os, socket\ncomm = collalgo.init()\nenv = os.environ\n"
+        "where = env['MASTER_ADDR'], int(env['MASTER_PORT'])\n"
+        "if comm.rank == 0:\n    server = socket.create_server(where)\n"
+        "comm.barrier()\nsocket.create_connection(where).close()\n"
+        "print(env['OMP_NUM_THREADS'])\n"
+    )
+    done = run("a:2,b:1", script)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        f"[{rank}] {max(1, cores() // local)}" for rank, local in enumerate([2, 2, 1])
+    ]
 
 
 @pytest.mark.usefixtures("rsh")

@@ -28,10 +28,10 @@ TORCHRUN = (
 
 
 def run(launcher, size, *duties, **environment):
-    python = [BIN / "python"] if launcher is OURS else []
+    python = [] if launcher is TORCHRUN else [BIN / "python"]
     return subprocess.run(
         [*launcher, str(size), *python, SCRIPT, *duties],
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        env={**os.environ, **environment},
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
 
@@ -58,6 +58,12 @@ def test_torch_works_on_it(launcher, size, duties):
 def test_ranks_of_torch_meet_across_hosts():
     done = run(OURS, 3, "two_hosts", "every_collective", "data_parallel")
     is_right(done, 3, "two_hosts", "every_collective", "data_parallel")
+
+
+@pytest.mark.usefixtures("rsh")
+def test_ranks_of_torch_meet_where_our_launcher_says():
+    done = run((*OURS[:-1], "-H", "a:1,b:2", "-n"), 3, "every_collective")
+    is_right(done, 3, "every_collective")
 
 
 def test_a_death_is_told_to_all_others():

@@ -16,6 +16,7 @@ from collalgo.launch import output
 from collalgo.launch.child import Child, Deadline, ends
 from collalgo.launch.output import Sinks
 from collalgo.launch.process import exit_code, exit_reason
+from collalgo.transport.waiting import cores
 
 #: Seconds to wait for others that fail at the same time, to find the first cause.
 FAILURES_SETTLE = 0.3
@@ -85,12 +86,13 @@ def run(command: Sequence[str], size: int, logs: Path | None = None) -> int:
     each is also kept in a file in ``logs``, if that is given.
     """
     common = {
+        **threads(size),
         **os.environ,
         "COLLALGO_JOB": secrets.token_hex(16),
         "WORLD_SIZE": str(size),
         "LOCAL_WORLD_SIZE": str(size),
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(_free_port()),
+        "MASTER_PORT": str(free_port()),
         "PYTHONUNBUFFERED": "1",
     }
     orders = [
@@ -169,10 +171,19 @@ def _report(rank: Rank, has_others: bool) -> int:
     return exit_code(code)
 
 
-def _free_port() -> int:
+def threads(ranks: int) -> dict[str, str]:
+    """How many threads each of the ranks of this host may use to compute.
+
+    With one for each core in every rank, as libraries have it, a product of matrices
+    takes ten times as long.
+    """
+    return {"OMP_NUM_THREADS": str(max(1, cores() // ranks))}
+
+
+def free_port() -> int:
     """A port for other libraries that want one; collalgo itself uses none."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind(("", 0))
         port: int = probe.getsockname()[1]
         return port
 

@@ -45,7 +45,16 @@ NOT_PASSED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
 
 
 class Agent(Child):
-    """The process that starts the ranks of a host, and its outputs."""
+    """The process that starts the ranks of a host, and its outputs.
+
+    Attributes
+    ----------
+    address, free_port : str
+        Where others reach that host, and a port that is free there; see :meth:`greet`.
+    """
+
+    address: str
+    free_port: str
 
     def __init__(self, host: Host, sinks: Sinks):
         self.host = host
@@ -72,11 +81,13 @@ class Agent(Child):
                 if not part:
                     raise BootstrapError(self._complaint())
                 said += part
-        if said.decode(errors="replace").strip() != GREETING:
+        greeting, *where = said.decode(errors="replace").strip().rsplit(" ", 2)
+        if greeting != GREETING:
             raise BootstrapError(
                 f"host {self.host.name} has another version of collalgo: it says "
                 f"{said[:80]!r}, not {GREETING!r}"
             )
+        self.address, self.free_port = where
 
     def _complaint(self) -> str:
         self.process.kill()
@@ -141,7 +152,12 @@ def run_on_hosts(
             deadline = time.monotonic() + COMING_UP
             for agent in agents:
                 agent.greet(deadline)
-            common = _environment(server.port, secret, places)
+            common = {
+                **_environment(server.port, secret),
+                "WORLD_SIZE": str(sum(map(len, places.values()))),
+                "MASTER_ADDR": agents[0].address,
+                "MASTER_PORT": agents[0].free_port,
+            }
             for agent in agents:
                 agent.tell(
                     {
@@ -161,10 +177,8 @@ def run_on_hosts(
             server.close()
 
 
-def _environment(
-    port: int, secret: bytes, places: Mapping[Host, list[Place]]
-) -> dict[str, str]:
-    """What all ranks share."""
+def _environment(port: int, secret: bytes) -> dict[str, str]:
+    """What this process passes on to all ranks."""
     passed = {
         name: value
         for name, value in os.environ.items()
@@ -176,8 +190,6 @@ def _environment(
         "COLLALGO_JOB": secrets.token_hex(16),
         "COLLALGO_STORE": f"{where}:{port}",
         "COLLALGO_SECRET": secret.hex(),
-        "WORLD_SIZE": str(sum(map(len, places.values()))),
-        "MASTER_ADDR": where.partition(",")[0],
         "PYTHONUNBUFFERED": "1",
     }
 
