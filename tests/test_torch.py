@@ -46,7 +46,7 @@ def is_right(done, size, *duties):
     ("launcher", "size", "duties"),
     [
         (OURS, 3, COLLECTIVES),
-        (OURS, 2, (*FRAMEWORK, "what_cannot_be")),
+        (OURS, 2, (*FRAMEWORK, "what_cannot_be", "results_are_in_place")),
         (TORCHRUN, 4, (*COLLECTIVES, *FRAMEWORK)),
     ],
     ids=["collectives", "framework", "torchrun"],

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -349,6 +350,27 @@ def what_cannot_be():
         assert "elements" in str(error)
     else:
         raise AssertionError("counts that differ")
+
+
+def results_are_in_place():
+    """Who waits goes on only when the result is there, whoever brings it there."""
+    from collalgo.integrations.torch.work import GroupWork
+
+    for first, second in (("get_future", "wait"), ("wait", "get_future")):
+        begun, there = threading.Event(), []
+
+        def bring(begun=begun, there=there):
+            begun.set()
+            time.sleep(0.2)
+            there.append(True)
+
+        work = GroupWork([], [], [bring])
+        bringer = threading.Thread(target=getattr(work, first))
+        bringer.start()
+        begun.wait()
+        getattr(work, second)()
+        assert there
+        bringer.join()
 
 
 def two_hosts():

@@ -1,0 +1,297 @@
+"""A process group of torch on a communicator."""
+
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from collalgo.bootstrap.launched import meet_over
+from collalgo.bootstrap.places import TorchBoard
+from collalgo.communicator import Communicator
+from collalgo.integrations.torch.ops import operands
+from collalgo.integrations.torch.tensors import (
+    Array,
+    Target,
+    array_of,
+    flat,
+    source_of,
+)
+from collalgo.integrations.torch.work import GroupWork, seconds_of
+
+
+class CollalgoGroup(dist.ProcessGroup):
+    """A process group of torch on a communicator.
+
+    Parameters
+    ----------
+    comm
+        The communicator.
+    store
+        The store of torch for this group.
+    """
+
+    def __init__(self, comm: Communicator, store: dist.Store):
+        super().__init__(comm.rank, comm.size)
+        self.comm = comm
+        self._store = store
+        self._name = self._description = ""
+        self._coalesced: list[GroupWork] | None = None
+
+    # What the C++ of torch asks for by these names.
+
+    def getBackendName(self) -> str:
+        return "collalgo"
+
+    def getGroupName(self) -> str:
+        return self._name
+
+    def setGroupName(self, name: str) -> None:
+        self._name = name
+
+    def getGroupDesc(self) -> str:
+        return self._description
+
+    def setGroupDesc(self, description: str) -> None:
+        self._description = description
+
+    def get_group_store(self) -> dist.Store:
+        return self._store
+
+    # ---- how a call is made
+
+    def _make(
+        self,
+        call: str,
+        opts: Any,
+        tensors: list[Tensor],
+        *args: Any,
+        into: Target | None = None,
+        **named: Any,
+    ) -> GroupWork:
+        """Make a call at once, or in the background if torch does not wait for it."""
+        named["timeout"] = seconds_of(opts.timeout)
+        works, finish = [], []
+        if into is not None:
+            named["out"] = into.array
+            finish.append(into.finish)
+        in_background = opts.asyncOp or self._coalesced is not None
+        if in_background:
+            works.append(getattr(self.comm, f"{call}_async")(*args, **named))
+        else:
+            getattr(self.comm, call)(*args, **named)
+        made = self._noted(GroupWork(works, tensors, finish))
+        if not in_background:
+            made.wait()
+        return made
+
+    def _noted(self, work: GroupWork) -> GroupWork:
+        if self._coalesced is not None:
+            self._coalesced.append(work)
+        return work
+
+    def _start_coalescing(self, _device: torch.device) -> None:
+        self._coalesced = []
+
+    def _end_coalescing(self, _device: torch.device) -> GroupWork:
+        works, self._coalesced = self._coalesced or [], None
+        return GroupWork.of(works)
+
+    # ---- calls that reduce
+
+    def allreduce(self, tensors: list[Tensor], opts: Any = None) -> GroupWork:
+        opts = opts or dist.AllreduceOptions()
+        return GroupWork.of([self._allreduce(tensor, opts) for tensor in tensors])
+
+    allreduce_coalesced = allreduce
+
+    def _allreduce(self, tensor: Tensor, opts: Any) -> GroupWork:
+        target = array_of(tensor)
+        source, op = operands(target, opts.reduceOp)
+        out = None if source is target else target
+        return self._make("allreduce", opts, [tensor], source, op, out=out)
+
+    def reduce(self, tensors: list[Tensor], opts: Any) -> GroupWork:
+        target = array_of(tensors[0])
+        source, op = operands(target, opts.reduceOp)
+        out = None if source is target else target
+        return self._make("reduce", opts, tensors, source, op, opts.rootRank, out=out)
+
+    def reduce_scatter(
+        self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any = None
+    ) -> GroupWork:
+        opts = opts or dist.ReduceScatterOptions()
+        source, op = operands(source_of(inputs[0]), opts.reduceOp)
+        counts = [tensor.numel() for tensor in inputs[0]]
+        return self._scatter_sum(outputs[0], source, op, counts, opts)
+
+    def reduce_scatter_single(
+        self, output: Tensor, input: Tensor, opts: Any = None
+    ) -> GroupWork:
+        opts = opts or dist.ReduceScatterOptions()
+        source, op = operands(flat(input.contiguous()), opts.reduceOp)
+        counts = [len(source) // self.comm.size] * self.comm.size
+        return self._scatter_sum(output, source, op, counts, opts)
+
+    def _scatter_sum(
+        self, output: Tensor, source: Array, op: str, counts: list[int], opts: Any
+    ) -> GroupWork:
+        even = None if len(set(counts)) == 1 else counts
+        into = Target([output])
+        return self._make("reduce_scatter", opts, [output], source, op, even, into=into)
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None
+    ) -> GroupWork:
+        pairs = zip(outputs, inputs, strict=True)
+        return GroupWork.of([self.reduce_scatter_single(o, i, opts) for o, i in pairs])
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    # ---- calls that share
+
+    def broadcast(self, tensors: list[Tensor], opts: Any) -> GroupWork:
+        return self._make(
+            "broadcast", opts, tensors, array_of(tensors[0]), opts.rootRank
+        )
+
+    def allgather(
+        self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
+    ) -> GroupWork:
+        opts = opts or dist.AllgatherOptions()
+        source = flat(inputs[0].contiguous())
+        counts = [tensor.numel() for tensor in outputs[0]]
+        into = Target(outputs[0])
+        return self._make("allgatherv", opts, outputs[0], source, counts, into=into)
+
+    def all_gather_single(
+        self, output: Tensor, input: Tensor, opts: Any = None
+    ) -> GroupWork:
+        opts = opts or dist.AllgatherOptions()
+        source, into = flat(input.contiguous()), Target([output], self.comm.size)
+        return self._make("allgather", opts, [output], source, into=into)
+
+    _allgather_base = all_gather_single
+
+    def all_gather_single_coalesced(
+        self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None
+    ) -> GroupWork:
+        pairs = zip(outputs, inputs, strict=True)
+        return GroupWork.of([self.all_gather_single(o, i, opts) for o, i in pairs])
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+    def allgather_coalesced(
+        self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
+    ) -> GroupWork:
+        lists = [[row[i] for row in outputs] for i in range(len(inputs))]
+        pairs = zip(lists, inputs, strict=True)
+        return GroupWork.of([self.allgather([o], [i], opts) for o, i in pairs])
+
+    def gather(
+        self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any
+    ) -> GroupWork:
+        source, root = flat(inputs[0].contiguous()), opts.rootRank
+        if self.comm.rank != root:
+            return self._make("gather", opts, [], source, root)
+        into = Target(outputs[0], self.comm.size)
+        return self._make("gather", opts, outputs[0], source, root, into=into)
+
+    def scatter(
+        self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any
+    ) -> GroupWork:
+        into, root = Target(outputs), opts.rootRank
+        source = into.array
+        if self.comm.rank == root:
+            source = source_of(inputs[0]).reshape(self.comm.size, -1)
+        return self._make("scatter", opts, outputs, source, root, into=into)
+
+    def all_to_all_single(
+        self,
+        output: Tensor,
+        input: Tensor,
+        output_splits: list[int],
+        input_splits: list[int],
+        opts: Any = None,
+    ) -> GroupWork:
+        opts = opts or dist.AllToAllOptions()
+        source = flat(input.contiguous())
+        if not output_splits and not input_splits:
+            parts = source.reshape(self.comm.size, -1)
+            into = Target([output], self.comm.size)
+            return self._make("alltoall", opts, [output], parts, into=into)
+        rows = len(input) if input.dim() else 1
+        splits = input_splits or [rows // self.comm.size] * self.comm.size
+        width = len(source) // rows if rows else 0
+        counts = [split * width for split in splits]
+        return self._swap([output], source, counts, opts)
+
+    alltoall_base = all_to_all_single
+
+    def alltoall(
+        self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None
+    ) -> GroupWork:
+        opts = opts or dist.AllToAllOptions()
+        counts = [tensor.numel() for tensor in inputs]
+        return self._swap(outputs, source_of(inputs), counts, opts)
+
+    def _swap(
+        self, outputs: list[Tensor], source: Array, counts: list[int], opts: Any
+    ) -> GroupWork:
+        into = Target(outputs)
+        return self._make("alltoallv", opts, outputs, source, counts, into=into)
+
+    def barrier(self, opts: Any = None) -> GroupWork:
+        return self._make("barrier", opts or dist.BarrierOptions(), [])
+
+    def monitored_barrier(
+        self, timeout: timedelta = timedelta(0), _wait_all_ranks: bool = False
+    ) -> None:
+        """Wait for all ranks; the error names those that are missing."""
+        self.comm.barrier(timeout=seconds_of(timeout))
+
+    # ---- messages between two ranks
+
+    def send(self, tensors: list[Tensor], to: int, tag: int) -> GroupWork:
+        source = flat(tensors[0].contiguous())
+        return self._noted(GroupWork([self.comm.isend(source, to, tag)], tensors))
+
+    def recv(self, tensors: list[Tensor], source: int, tag: int) -> GroupWork:
+        into = Target(tensors)
+        work = self.comm.irecv(into.array, source, tag)
+        return self._noted(GroupWork([work], tensors, [into.finish]))
+
+    def recv_anysource(self, _tensors: list[Tensor], _tag: int) -> GroupWork:
+        raise NotImplementedError(
+            "collalgo: a message can only be received from a rank that is named; pass "
+            "src to torch.distributed.recv"
+        )
+
+    # ---- the end
+
+    def abort(self) -> None:
+        self.comm.abort("its process group was aborted")
+
+    def shutdown(self) -> None:
+        self.comm.close()
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        self.comm.timeout = timeout.total_seconds()
+
+
+def create(opts: Any, _backend_options: Any) -> CollalgoGroup:
+    """The group that torch asks for: of a world that is there, or a new world."""
+    seconds = opts.timeout.total_seconds()
+    ranks = opts.global_ranks_in_group
+    world = dist.group.WORLD
+    if ranks and isinstance(world, CollalgoGroup) and not world.comm.closed:
+        comm = world.comm.group(ranks)
+    else:
+        board = TorchBoard(opts.store)
+        connection = meet_over(board, opts.group_rank, opts.group_size, seconds)
+        comm = Communicator(connection)
+    comm.timeout = seconds
+    return CollalgoGroup(comm, opts.store)

@@ -1,0 +1,35 @@
+"""The reductions of torch."""
+
+from typing import Any
+
+import torch.distributed as dist
+
+from collalgo.integrations.torch.tensors import Array
+
+OPS = {
+    dist.ReduceOp.SUM: "sum",
+    dist.ReduceOp.AVG: "avg",
+    dist.ReduceOp.PRODUCT: "prod",
+    dist.ReduceOp.MIN: "min",
+    dist.ReduceOp.MAX: "max",
+    dist.ReduceOp.BAND: "band",
+    dist.ReduceOp.BOR: "bor",
+    dist.ReduceOp.BXOR: "bxor",
+}
+
+
+def operands(array: Array, reduction: Any) -> tuple[Array, str]:
+    """What is to be reduced, and by which op of ours.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    op = reduction.op
+    if op == dist.ReduceOp.PREMUL_SUM:
+        return (array * reduction.factor).astype(array.dtype), "sum"
+    if op not in OPS:
+        names = ", ".join(str(known).rsplit(".", 1)[-1] for known in OPS)
+        raise ValueError(f"collalgo has no {op}; choose one of {names}, PREMUL_SUM")
+    return array, OPS[op]

@@ -1,0 +1,102 @@
+"""What torch waits for."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from threading import Lock
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from collalgo._kernels.progress import Work
+from collalgo.pairs import Message
+
+
+def seconds_of(timeout: timedelta) -> float | None:
+    """Seconds as collalgo has them; torch says zero or less to leave them to us."""
+    seconds = timeout.total_seconds()
+    return seconds if seconds > 0 else None
+
+
+class GroupWork(dist.Work):
+    """What torch waits for: some calls, and what is to be done after them.
+
+    Parameters
+    ----------
+    works
+        The calls that go on in the background, in their order.
+    tensors
+        What they write.
+    finish
+        Called once when they have ended well.
+    """
+
+    def __init__(
+        self,
+        works: Sequence[Work | Message],
+        tensors: list[Tensor],
+        finish: Sequence[Callable[[], None]] = (),
+    ):
+        super().__init__()
+        self.works = list(works)
+        self.tensors = tensors
+        self.finish = list(finish)
+        self._finishing = Lock()
+
+    @classmethod
+    def of(cls, parts: Sequence["GroupWork"]) -> "GroupWork":
+        """Several as one."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            [work for part in parts for work in part.works],
+            [tensor for part in parts for tensor in part.tensors],
+            [finish for part in parts for finish in part.finish],
+        )
+
+    def _finish(self) -> None:
+        # Who waits and who is told by the future come at the same time: neither may
+        # go on before the results are in place.
+        with self._finishing:
+            while self.finish:
+                self.finish.pop(0)()
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        for work in self.works:
+            work.wait(seconds_of(timeout))
+        self._finish()
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        return all(work.done() for work in self.works)
+
+    def is_success(self) -> bool:
+        return self.is_completed() and self.exception() is None
+
+    def exception(self) -> BaseException | None:
+        errors = (work.exception() for work in self.works if work.done())
+        return next((error for error in errors if error is not None), None)
+
+    def result(self) -> list[Tensor]:
+        self.wait()
+        return self.tensors
+
+    def get_future(self) -> Any:
+        future: Any = torch.futures.Future()
+        if self.works:
+            self.works[-1].add_done_callback(lambda _: self._tell(future))
+        else:
+            self._tell(future)
+        return future
+
+    def _tell(self, future: Any) -> None:
+        error = self.exception()
+        if error is None:
+            self._finish()
+            future.set_result(self.tensors)
+        else:
+            future.set_exception(error)
