@@ -36,6 +36,8 @@ class Communicator(Background):
         The number of the host of each rank.
     label : str
         What it is called in dumps, the same on all ranks.
+    engine : str or None
+        What carries messages between its hosts, with its version; None on one host.
     """
 
     def __init__(self, connection: Connection, timeout: float | None = None):
@@ -59,6 +61,7 @@ class Communicator(Background):
         )
         self.hosts = connection.hosts
         self.label = connection.label
+        self.engine = connection.engine
         super().__init__(
             transport,
             self._programs.get,

@@ -59,6 +59,8 @@ class Connection:
         Of several hosts: gives their topology, and the device of each rank.
     label : str
         What all ranks of the world call it, in no more than a few words.
+    engine : str or None
+        What carries messages between its hosts; None if it has only one.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Connection:
         seat: Seat | None = None,
         ground: "Callable[[], tuple[Topology, Sequence[str]]] | None" = None,
         label: str = "world",
+        engine: str | None = None,
     ):
         self.transport = transport
         self.origin = origin
@@ -79,6 +82,7 @@ class Connection:
         self.hosts = tuple(hosts) or (0,) * transport.size
         self.ground = ground
         self.label = label
+        self.engine = engine
         self._seat = seat
 
     @property

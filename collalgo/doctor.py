@@ -1,6 +1,5 @@
 """``collalgo doctor``: what there is to run on, and what stands in the way."""
 
-import ctypes
 import importlib.metadata
 import os
 import platform
@@ -175,16 +174,13 @@ def _output(command: Sequence[str]) -> str:
 
 
 def _ucx() -> Finding:
-    from collalgo.transport.ucx import library
+    from collalgo.transport.ucx import library, version
 
     try:
         path, functions = library()
     except OSError as error:
         return Finding("UCX", str(error), "pip install collalgo[ucx]")
-    numbers = [ctypes.c_uint() for _ in range(3)]
-    ask = ctypes.CFUNCTYPE(None, *[ctypes.POINTER(ctypes.c_uint)] * 3)
-    ask(functions["ucp_get_version"])(*map(ctypes.byref, numbers))
-    return Finding("UCX", f"{'.'.join(str(n.value) for n in numbers)}, {path}")
+    return Finding("UCX", f"{version(functions)}, {path}")
 
 
 def _ssh() -> Finding:

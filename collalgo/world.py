@@ -12,6 +12,7 @@ from collalgo.communicator import Communicator
 from collalgo.connection import JOIN_TIMEOUT
 from collalgo.failures import reason_of
 from collalgo.tracing.dump import listen
+from collalgo.transport.engine import asked_for
 
 _lock = Lock()
 _world: Communicator | None = None
@@ -32,6 +33,7 @@ def init(
     rank: int | None = None,
     size: int | None = None,
     secret: str | None = None,
+    engine: str | None = None,
     timeout: float | None = None,
     join_timeout: float = JOIN_TIMEOUT,
 ) -> Communicator:
@@ -45,14 +47,19 @@ def init(
     store
         Where the ranks meet, if they are not to ask a launcher: ``"tcp://HOST:PORT"``
         of rank 0, at a port that is free there; ``"file:///PATH"``, a folder that does
-        not exist yet, on a file system that all ranks see; ``"env://"``, what
-        ``MASTER_ADDR``, ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE`` say; or a store
-        with ``set(key, value)`` and ``get(key, timeout)``, as those of torch are.
+        not exist yet, on a file system that all ranks see; ``"etcd://HOST:PORT/KEY"``,
+        keys of etcd that do not exist yet; ``"env://"``, what ``MASTER_ADDR``,
+        ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE`` say; or a store with
+        ``set(key, value)`` and ``get(key, timeout)``, as those of torch are.
     rank, size
         Which of how many ranks this is, if the place does not say so.
     secret
         What only the ranks of the job know, for a place by TCP; by default
         ``COLLALGO_SECRET``.
+    engine
+        What is to carry messages between hosts, and nothing else: ``"mpi"``, under an
+        mpiexec, or ``"ucx"``; by default what ``COLLALGO_ENGINE`` says, else MPI under
+        an mpiexec and UCX without one.
     timeout
         Seconds that calls wait for other ranks; by default the environment variable
         ``COLLALGO_TIMEOUT``, or 300.
@@ -67,7 +74,7 @@ def init(
     Raises
     ------
     BootstrapError
-        If the ranks do not find each other.
+        If the ranks do not find each other, or the engine asked for cannot be used.
     """
     global _world  # noqa: PLW0603
     own = _of_thread.world
@@ -75,10 +82,11 @@ def init(
         return own
     with _lock:
         if _world is None or _world.closed or _world.forked:
+            engine = asked_for(engine)
             if store is None:
-                _world = _come_up(join_timeout)
+                _world = _come_up(engine, join_timeout)
             else:
-                _world = _meet_in(store, secret, rank, size, join_timeout)
+                _world = _meet_in(store, secret, rank, size, engine, join_timeout)
         if timeout is not None:
             _world.timeout = timeout
         return _world
@@ -95,13 +103,18 @@ def belonging(comm: Communicator) -> Iterator[None]:
 
 
 def _meet_in(
-    store: Any, secret: str | None, rank: int | None, size: int | None, seconds: float
+    store: Any,
+    secret: str | None,
+    rank: int | None,
+    size: int | None,
+    engine: str | None,
+    seconds: float,
 ) -> Communicator:
     """Come up as the arguments of :func:`init` say."""
     from collalgo.bootstrap.places import meet_in
 
     _hook()
-    return Communicator(meet_in(store, secret, rank, size, seconds))
+    return Communicator(meet_in(store, secret, rank, size, engine, seconds))
 
 
 def _hook() -> None:
@@ -112,28 +125,25 @@ def _hook() -> None:
         sys.excepthook = _tell_the_others
 
 
-def _come_up(join_timeout: float) -> Communicator:
-    from collalgo.bootstrap.identity import identity
-    from collalgo.bootstrap.rendezvous import HostOrigin
+def _come_up(engine: str | None, join_timeout: float) -> Communicator:
+    """Come up as the launcher says."""
+    from collalgo.bootstrap.identity import Means, identity
 
     _hook()
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        from collalgo.bootstrap.places import meet_in, meets_by_torchrun
-
-        if meets_by_torchrun():
-            return Communicator(meet_in("env://", None, None, None, join_timeout))
     me = identity()
-    if me.size > 1 and not me.job:
+    if me.means is Means.MPI and me.size > 1:
         from collalgo.integrations.mpi4py import world_communicator
 
-        return world_communicator(me.launcher)
-    if me.by_store and me.size > 1:
-        from collalgo.bootstrap.launched import meet_by_launcher
+        return world_communicator(me, engine, join_timeout)
+    if me.means is Means.HOST or me.size == 1:
+        from collalgo.bootstrap.rendezvous import HostOrigin
 
-        return Communicator(meet_by_launcher(me, join_timeout))
-    job = me.job or f"alone/{os.getpid()}"
-    connection = HostOrigin(job).meet("", me.rank, range(me.size), join_timeout)
-    return Communicator(connection)
+        job = me.job or f"alone/{os.getpid()}"
+        everyone = range(me.size)
+        return Communicator(HostOrigin(job).meet("", me.rank, everyone, join_timeout))
+    from collalgo.bootstrap.places import meet_by_launcher
+
+    return Communicator(meet_by_launcher(me, engine, join_timeout))
 
 
 _previous_hooks: list[Any] = []

@@ -1,6 +1,10 @@
 """What all tests share."""
 
 import os
+import shutil
+import socket
+import subprocess
+import time
 
 import pytest
 
@@ -29,6 +33,38 @@ def rsh(tmp_path, monkeypatch):
     script.chmod(0o700)
     monkeypatch.setenv("COLLALGO_RSH", str(script))
     monkeypatch.setenv("UCX_TLS", "tcp,self")  # as between real hosts
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def etcd(tmp_path_factory):
+    """The port of an etcd that runs for the tests."""
+    program = shutil.which("etcd")
+    if program is None:
+        pytest.skip("etcd is not installed: apt-get install etcd-server")
+    port, peers = free_port(), free_port()
+    clients, among = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peers}"
+    server = subprocess.Popen(
+        [program, "--data-dir", str(tmp_path_factory.mktemp("etcd")),
+         "--listen-client-urls", clients, "--advertise-client-urls", clients,
+         "--listen-peer-urls", among, "--initial-advertise-peer-urls", among,
+         "--initial-cluster", f"default={among}"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    end = time.monotonic() + 20
+    while server.poll() is None and time.monotonic() < end:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            break
+        except OSError:
+            time.sleep(0.05)
+    yield port
+    server.kill()
+    server.wait()
 
 
 #: Scripts for launchers, which look at their arguments.

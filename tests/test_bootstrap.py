@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from collalgo import BootstrapError
-from collalgo.bootstrap.identity import Identity, identity
+from collalgo.bootstrap.identity import Identity, Means, identity
 from collalgo.bootstrap.rendezvous import _HELLO, _MAGIC, HostOrigin
 from collalgo.communicator import Communicator
 
@@ -26,13 +26,16 @@ RUN = {"COLLALGO_JOB": "j", "RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": 
         (RUN, Identity(1, 4, "j", "collalgo run")),
         (
             {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"},
-            Identity(2, 3, "", "mpiexec of Open MPI"),
+            Identity(2, 3, "", "mpiexec of Open MPI", Means.MPI),
         ),
-        ({"PMI_RANK": "0", "PMI_SIZE": "2"}, Identity(0, 2, "", "mpiexec of MPICH")),
+        (
+            {"PMI_RANK": "0", "PMI_SIZE": "2"},
+            Identity(0, 2, "", "mpiexec of MPICH", Means.MPI),
+        ),
         ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, Identity(0, 1, "", "none")),
         (
             {"SLURM_PROCID": "3", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "4"},
-            Identity(3, 4, "", "srun"),
+            Identity(3, 4, "", "srun", Means.MPI),
         ),
         (
             {"HOROVOD_RANK": "1", "HOROVOD_SIZE": "2", "HOROVOD_LOCAL_SIZE": "2"},

@@ -3,8 +3,12 @@
 Each MPI needs an environment of its own, which ``make test`` makes.
 """
 
+import re
+
 import pytest
 
+import collalgo
+from collalgo import BootstrapError
 from tests.mpiexec import ENVIRONMENTS, mpiexec
 
 pytestmark = pytest.mark.mpi
@@ -52,10 +56,67 @@ def test_a_communicator_comes_up_under_mpiexec(name, size, tmp_path):
     assert all(f"right {rank};" in done.stdout for rank in range(size))
 
 
-def test_without_mpi4py_the_error_says_what_to_install(tmp_path):
-    script = (
-        "import sys\nsys.modules['mpi4py'] = None\nimport collalgo\ncollalgo.init()\n"
-    )
-    done = run("mpich", 2, script, tmp_path)
+WITHOUT = "import sys\nsys.modules['mpi4py'] = None\n"
+WHO = """
+import os, numpy as np, collalgo
+rank = int(os.environ.get("PMI_RANK") or os.environ["OMPI_COMM_WORLD_RANK"])
+if os.environ.get("PRETEND"):
+    os.environ["COLLALGO_HOST"] = str(rank % 2)
+comm = collalgo.init()
+assert comm.rank == rank
+assert comm.allreduce(np.array([rank]))[0] == sum(range(comm.size))
+print(f"{len(set(comm.hosts))} by {comm.engine};", flush=True)
+"""
+
+
+def meets(name, script, tmp_path, options=(), **environment):
+    path = tmp_path / "script.py"
+    path.write_text(script)
+    more = {"UCX_TLS": "tcp,self", **environment}
+    return mpiexec(name, 3, path, options=options, **more)
+
+
+@pytest.mark.parametrize(
+    ("name", "script", "asked", "found"),
+    [
+        ("mpich", WHO, "", r"2 by MPI \(MPICH [\d.]+\);"),
+        ("mpich", WHO, "mpi", r"2 by MPI \(MPICH [\d.]+\);"),
+        ("mpich", WHO, "ucx", r"2 by UCX [\d.]+;"),
+        ("mpich", WITHOUT + WHO, "", r"2 by UCX [\d.]+;"),
+        ("openmpi", WHO, "", r"2 by MPI \(Open MPI [\d.]+\);"),
+        ("openmpi", WHO, "ucx", r"2 by UCX [\d.]+;"),
+    ],
+)
+def test_the_engine_is_the_one_asked_for_and_is_named(
+    name, script, asked, found, tmp_path
+):
+    more = {"PRETEND": "1", "COLLALGO_ENGINE": asked}
+    done = meets(name, script, tmp_path, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall(found, done.stdout)) == 3, done.stdout
+
+
+def test_without_mpi4py_ranks_meet_by_pmi(tmp_path):
+    for options in ((), ("-launcher", "fork", "-hosts", "a:2,b:1")):
+        done = meets("mpich", WITHOUT + WHO, tmp_path, options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.count("1 by None;") == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"), [("mpich", "mpi"), ("openmpi", ""), ("openmpi", "ucx")]
+)
+def test_without_mpi4py_the_error_says_what_to_install(name, asked, tmp_path):
+    done = meets(name, WITHOUT + WHO, tmp_path, COLLALGO_ENGINE=asked)
     assert done.returncode != 0
     assert "install it with: pip install collalgo[mpi]" in done.stderr
+
+
+def test_an_engine_that_there_is_not_or_cannot_be_is_refused(tmp_path):
+    script = "import collalgo\ncollalgo.init(engine='nccl')\n"
+    done = meets("mpich", script, tmp_path)
+    assert "there is no engine 'nccl'; choose one of mpi, ucx" in done.stderr
+    with pytest.raises(BootstrapError, match="mpi is asked for, but no mpiexec"):
+        place = f"file://{tmp_path}/job"
+        collalgo.init(place, rank=0, size=2, engine="mpi")
+    assert not (tmp_path / "job").exists()

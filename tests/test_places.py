@@ -1,18 +1,20 @@
 """Places to meet: folders, addresses, variables, stores, and those that will not do."""
 
 import os
-import socket
 import subprocess
 import sys
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 import collalgo
 from collalgo import BootstrapError
-from collalgo.bootstrap.places import Folder
+from collalgo.bootstrap.boards import Folder
+from collalgo.bootstrap.store.etcd import Etcd
+from tests.conftest import free_port
 from tests.test_torch import BIN
 
 RANK = """
@@ -30,11 +32,6 @@ assert comm.allreduce(np.array([rank]))[0] == size * (size - 1) // 2
 assert len(set(comm.hosts)) == (2 if hosts == "several" else 1)
 print("right")
 """
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
 
 
 def all_meet(place, tmp_path, hosts="one", size=3, **environment):
@@ -62,6 +59,74 @@ def test_ranks_meet_in_a_folder_and_leave_nothing(hosts, tmp_path):
         assert not folder.exists()
 
 
+@pytest.mark.parametrize("hosts", ["one", "several"])
+def test_ranks_meet_in_etcd_and_leave_nothing(hosts, tmp_path, etcd):
+    for _ in range(2):
+        all_meet(f"etcd://127.0.0.1:1,127.0.0.1:{etcd}/my%20jobs/7", tmp_path, hosts)
+    store = Etcd([("127.0.0.1", etcd)], "my jobs")
+    assert store.keys("") == []
+    store.set("7/said/0", b"another's")
+    with pytest.raises(BootstrapError, match="another job has met in etcd://"):
+        collalgo.init(f"etcd://127.0.0.1:{etcd}/my jobs/7", rank=0, size=2)
+    store.remove()
+    with pytest.raises(BootstrapError, match="nobody has set said/1 in"):
+        place = f"etcd://127.0.0.1:{etcd}/my jobs/8"
+        collalgo.init(place, rank=0, size=2, join_timeout=0.3)
+    assert store.keys("") == []
+    store.close()
+
+
+class Horovod(BaseHTTPRequestHandler):
+    """The server that horovodrun keeps: values are put and got at /SCOPE/KEY."""
+
+    def do_PUT(self):
+        length = int(self.headers["Content-Length"])
+        self.server.values[self.path] = self.rfile.read(length)
+        self.send_response(200)
+        self.end_headers()
+
+    def do_GET(self):
+        value = self.server.values.get(self.path)
+        self.send_response(404 if value is None else 200)
+        self.send_header("Content-Length", str(len(value or b"")))
+        self.end_headers()
+        self.wfile.write(value or b"")
+
+    def log_message(self, *_):
+        pass
+
+
+def test_ranks_of_horovodrun_meet_across_hosts(tmp_path):
+    script = tmp_path / "rank.py"
+    script.write_text(
+        "import os\nimport numpy as np, collalgo\n"
+        "os.environ['COLLALGO_HOST'] = str(int(os.environ['HOROVOD_RANK']) // 2)\n"
+        "comm = collalgo.init()\n"
+        "assert comm.hosts == (0, 0, 1)\n"
+        "assert comm.allreduce(np.ones(3))[0] == 3\n"
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), Horovod) as server:
+        server.values = {}
+        threading.Thread(target=server.serve_forever).start()
+        common = {
+            **os.environ,
+            "UCX_TLS": "tcp,self",
+            "HOROVOD_SIZE": "3",
+            "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
+            "HOROVOD_GLOO_RENDEZVOUS_PORT": str(server.server_port),
+        }
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, script],
+                env={**common, "HOROVOD_RANK": str(rank), "HOROVOD_LOCAL_SIZE": local},
+            )
+            for rank, local in enumerate("221")
+        ]
+        codes = [rank.wait(60) for rank in ranks]
+        server.shutdown()
+    assert codes == [0, 0, 0]
+
+
 def test_ranks_meet_at_an_address(tmp_path):
     place = f"tcp://127.0.0.1:{free_port()}"
     all_meet(place, tmp_path, COLLALGO_SECRET="ab" * 16)
@@ -77,7 +142,7 @@ def test_ranks_meet_over_a_store_of_their_own(tmp_path):
     script = RANK.replace("init(place,", "init(Folder(Path(place)),").replace(
         "import os, sys",
         "import os, sys\nfrom pathlib import Path\n"
-        "from collalgo.bootstrap.places import Folder",
+        "from collalgo.bootstrap.boards import Folder",
     )
     path = tmp_path / "rank.py"
     path.write_text(script)
@@ -136,7 +201,7 @@ def test_a_folder_is_for_one_job_of_one_user(tmp_path):
 
 def test_places_that_will_not_do(monkeypatch, tmp_path):
     collalgo.init().close()
-    for wrong in ("http://a:1", "file://host/path", "tcp://", "file://"):
+    for wrong in ("http://a:1", "file://host/path", "tcp://", "file://", "etcd://a:1"):
         with pytest.raises(ValueError, match="is no place to meet; pass env://"):
             collalgo.init(wrong, rank=0, size=1)
     with pytest.raises(ValueError, match="pass rank and size too"):

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import collalgo
-from collalgo.bootstrap.identity import identity
-from collalgo.bootstrap.launched import told
+from collalgo.bootstrap.identity import Means, identity
+from collalgo.bootstrap.meeting import told
 from collalgo.errors import BootstrapError
 from collalgo.launch.hosts import Host, Place, assign, parse, read
 from collalgo.transport.waiting import cores
@@ -61,7 +61,7 @@ def test_a_rank_is_told_of_the_store():
     env = {"COLLALGO_STORE": "10.0.0.1,fe80::1:77", "COLLALGO_SECRET": "00ff"}
     assert told(env) == (["10.0.0.1", "fe80::1"], 77, b"\0\xff")
     env |= {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
-    assert identity(env).by_store
+    assert identity(env).means is Means.STORE
     for change in ({"COLLALGO_SECRET": "xyz"}, {"COLLALGO_STORE": "nowhere"}):
         with pytest.raises(BootstrapError, match="must be HOST:PORT"):
             told(env | change)

@@ -13,6 +13,7 @@ import pytest
 
 from collalgo.bootstrap.store import server as server_module
 from collalgo.bootstrap.store.client import Client, StoreError, exactly
+from collalgo.bootstrap.store.etcd import LEASE, Etcd
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.store.session import (
     HEAD,
@@ -46,8 +47,27 @@ def connect(server):
         client.close()
 
 
-def test_what_one_sets_the_others_get(connect):
-    one, other = connect(), connect()
+@pytest.fixture(params=["embedded", "etcd"])
+def either(request):
+    """Connect with the embedded store, or with etcd."""
+    if request.param == "embedded":
+        yield request.getfixturevalue("connect")
+        return
+    members = [("127.0.0.1", request.getfixturevalue("etcd"))]
+    stores = []
+
+    def connect():
+        stores.append(Etcd(members, "tests of the store"))
+        return stores[-1]
+
+    yield connect
+    stores[0].remove()
+    for store in stores:
+        store.close()
+
+
+def test_what_one_sets_the_others_get(either):
+    one, other = either(), either()
     one.set("a", b"\0\xff")
     assert other.get("a", 1) == b"\0\xff"
     assert other.add("n", 5) == 5
@@ -65,8 +85,8 @@ def test_what_one_sets_the_others_get(connect):
     assert one.keys("a") == []
 
 
-def test_who_gets_waits_until_it_is_set_or_it_is_too_late(connect):
-    one, other = connect(), connect()
+def test_who_gets_waits_until_it_is_set_or_it_is_too_late(either):
+    one, other = either(), either()
     found = []
     waiting = Thread(target=lambda: found.append(one.get("late", 5)))
     waiting.start()
@@ -75,6 +95,42 @@ def test_who_gets_waits_until_it_is_set_or_it_is_too_late(connect):
     other.set("late", b"here")
     waiting.join()
     assert found == [b"here"]
+
+
+def test_what_is_leased_goes_with_who_has_set_it(either):
+    one, other = either(), either()
+    one.set("mine", b"x", leased=True)
+    one.set("ours", b"y")
+    assert other.keys("") == ["mine", "ours"]
+    time.sleep(LEASE + 1)  # it is renewed while its owner lives
+    assert other.keys("") == ["mine", "ours"]
+    one.close()
+    end = time.monotonic() + 5
+    while "mine" in other.keys("") and time.monotonic() < end:
+        time.sleep(0.01)
+    assert other.keys("") == ["ours"]
+
+
+def test_numbers_that_many_add_to_are_not_lost(either):
+    stores = [either() for _ in range(3)]
+
+    def count(store):
+        for _ in range(20):
+            store.add("n", 1)
+
+    threads = [Thread(target=count, args=(store,)) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert stores[0].get("n") == b"60"
+
+
+def test_an_etcd_that_is_not_there_is_named():
+    with pytest.raises(
+        StoreError, match=r"not answer at 127\.0\.0\.1:1 .*; localhost:2"
+    ):
+        Etcd([("127.0.0.1", 1), ("localhost", 2)], "tests")
 
 
 def test_a_large_value_arrives_whole_and_a_larger_one_is_refused(connect):

@@ -18,6 +18,7 @@ from collalgo.connection import JOIN_TIMEOUT, Connection, label_of
 from collalgo.errors import BootstrapError
 from collalgo.machine import Machine, this_machine
 from collalgo.transport import shm
+from collalgo.transport.engine import Engine
 
 
 @dataclass
@@ -42,6 +43,8 @@ class Job:
         What the engine calls each process.
     worlds : int
         So many worlds can be told apart by the tags of the engine.
+    engine : str
+        The name of the engine.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Job:
     wire: Wire
     addresses: tuple[int, ...]
     worlds: int
+    engine: str
 
 
 class ClusterOrigin:
@@ -107,6 +111,7 @@ class ClusterOrigin:
             job.membership.sit(path, transport, ranks),
             partial(job.survey.ground, ranks),
             label_of(f"{job.name}{path}", name),
+            job.engine,
         )
 
     def _assemble(
@@ -153,8 +158,8 @@ def come_up(
     membership: Membership,
     store: Client,
     hosts: tuple[int, ...],
+    engine: Engine,
     wire: Wire,
-    worlds: int,
     timeout: float = JOIN_TIMEOUT,
 ) -> Connection:
     """Begin a job on several hosts: my end of the world of all its processes.
@@ -169,16 +174,26 @@ def come_up(
         Of the job.
     hosts
         The number of the host of each process.
+    engine
+        What carries messages between the hosts.
     wire
-        This process's end of the engine, which calls the processes by their ranks.
-    worlds
-        So many worlds can be told apart by the tags of the engine.
+        This process's end of it, which calls the processes by their ranks.
     timeout
         Seconds to wait for all to come.
     """
     rank, everyone = membership.rank, range(len(hosts))
     membership.begin(store)
-    survey = Survey(store, rank, hosts)
+    survey = Survey(store, rank, hosts, engine.title())
     survey.tell()
-    job = Job(name, rank, hosts, membership, survey, wire, tuple(everyone), worlds)
+    job = Job(
+        name,
+        rank,
+        hosts,
+        membership,
+        survey,
+        wire,
+        tuple(everyone),
+        engine.worlds(),
+        engine.title(),
+    )
     return ClusterOrigin(job, everyone).meet("", rank, everyone, timeout)

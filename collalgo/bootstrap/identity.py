@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from collalgo.errors import BootstrapError
@@ -11,18 +12,26 @@ TORCH = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 HOROVOD = ("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_SIZE")
 
 
+class Means(Enum):
+    """How the ranks of a job meet."""
+
+    HOST = "all of them are on this host"
+    STORE = "at a store that the launcher tells of"
+    BOARD = "on a board that the launcher keeps"
+    MPI = "over MPI, or PMI"
+
+
 class Identity(NamedTuple):
     """A rank as its launcher knows it.
 
-    ``job`` is what only the ranks of this job share; empty if they meet over MPI.
-    ``by_store`` says whether the launcher has told them of a store, for several hosts.
+    ``job`` is what only the ranks of this job share, if the launcher gives a name.
     """
 
     rank: int
     size: int
     job: str
     launcher: str
-    by_store: bool = False
+    means: Means = Means.HOST
 
 
 def identity(environment: Mapping[str, str] | None = None) -> Identity:
@@ -31,12 +40,13 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
     Raises
     ------
     BootstrapError
-        If the launcher has started ranks on several hosts, or speaks nonsense.
+        If the launcher has started ranks on several hosts that cannot meet, or speaks
+        nonsense.
     """
     env = os.environ if environment is None else environment
     if "COLLALGO_STORE" in env:
         job = env.get("COLLALGO_JOB", env["COLLALGO_STORE"])
-        return _by_variables(env, job, "collalgo run", by_store=True)
+        return _by_variables(env, job, "collalgo run", across=Means.STORE)
     if "COLLALGO_JOB" in env:
         return _by_variables(env, env["COLLALGO_JOB"], "collalgo run")
     if "RANK" in env and "WORLD_SIZE" in env:
@@ -47,7 +57,9 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
             "TORCHELASTIC_RESTART_COUNT",
         )
         job = "torchrun/" + "/".join(env.get(name, "") for name in names)
-        return _by_variables(env, job, "torchrun")
+        keeps = env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        across = Means.BOARD if keeps else None
+        return _by_variables(env, job, "torchrun", across=across)
     for launcher, rank, size, *more in (
         ("mpiexec of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
         ("mpiexec of MPICH", "PMI_RANK", "PMI_SIZE"),
@@ -55,11 +67,13 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
         ("srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"),
     ):
         if all(name in env for name in (rank, size, *more)):
-            return Identity(_number(env, rank), _number(env, size), "", launcher)
+            who = _number(env, rank), _number(env, size)
+            return Identity(*who, "", launcher, Means.MPI)
     if "HOROVOD_RANK" in env and "HOROVOD_SIZE" in env:
         where = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
         job = "horovodrun/" + "/".join(env.get(name, "") for name in where)
-        return _by_variables(env, job, "horovodrun", HOROVOD)
+        across = Means.BOARD if all(name in env for name in where) else None
+        return _by_variables(env, job, "horovodrun", HOROVOD, across=across)
     return Identity(0, 1, "", "none")
 
 
@@ -69,8 +83,12 @@ def _by_variables(
     launcher: str,
     names: tuple[str, str, str] = TORCH,
     *,
-    by_store: bool = False,
+    across: Means | None = None,
 ) -> Identity:
+    """A rank that its launcher tells of by variables.
+
+    ``across`` is how ranks on several hosts can meet, if they can.
+    """
     of_rank, of_size, of_local_size = names
     rank, size = _number(env, of_rank), _number(env, of_size)
     here = _number(env, of_local_size) if of_local_size in env else size
@@ -79,14 +97,18 @@ def _by_variables(
             f"{launcher} says {of_rank}={rank} and {of_size}={size}; need 0 <= rank < "
             "size"
         )
-    if here != size and not by_store:
+    if across is Means.STORE:
+        return Identity(rank, size, job, launcher, across)
+    if here == size:
+        return Identity(rank, size, job, launcher)
+    if across is None:
         raise BootstrapError(
             f"{launcher} runs {size} ranks but only {here} on this host, and tells of "
             "no store where those of several hosts could meet; set COLLALGO_STORE and "
             "COLLALGO_SECRET, or start them by collalgo run -H or mpiexec",
             rank=rank,
         )
-    return Identity(rank, size, job, launcher, by_store)
+    return Identity(rank, size, job, launcher, across)
 
 
 def _number(env: Mapping[str, str], name: str) -> int:

@@ -1,109 +1,27 @@
 """Places where the processes of a job meet, as people name them.
 
 ``env://`` (the variables of torchrun), ``tcp://HOST:PORT``, ``file:///PATH`` of a
-folder that all can reach, or a store of their own.
+folder that all can reach, ``etcd://HOST:PORT/PREFIX``, or a store of their own.
 """
 
 import os
-import shutil
-import time
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
-from collalgo.bootstrap.identity import identity
-from collalgo.bootstrap.launched import Board, meet_at, meet_over
+from collalgo.bootstrap.boards import (
+    Board,
+    EtcdBoard,
+    Folder,
+    HorovodBoard,
+    TorchBoard,
+)
+from collalgo.bootstrap.identity import Identity, Means, identity
+from collalgo.bootstrap.meeting import meet_at, meet_at_store, meet_on
+from collalgo.bootstrap.store import etcd
 from collalgo.connection import Connection
 from collalgo.errors import BootstrapError
-
-#: Seconds between two looks into a folder.
-LOOK = 0.01
-
-
-class Folder:
-    """A folder as a board: a file for each key, readable by its owner only.
-
-    Raises
-    ------
-    BootstrapError
-        If somebody else owns the folder, or others may write to it.
-    """
-
-    def __init__(self, path: Path):
-        self._path = path
-        self._written: list[Path] = []
-        try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = path.stat()
-        except OSError as error:
-            raise BootstrapError(f"cannot meet in {path} ({error})") from None
-        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise BootstrapError(
-                f"{path} must belong to the user of this process, and nobody else may "
-                "write to it; choose a folder that does not exist yet"
-            )
-
-    def _file(self, key: str) -> Path:
-        return self._path / key.replace("/", "-")
-
-    def set(self, key: str, value: bytes) -> None:
-        """Give a key a value; it must not have one."""
-        file = self._file(key)
-        partial = file.with_suffix(f".{os.getpid()}")
-        partial.touch(mode=0o600)
-        partial.write_bytes(value)
-        try:
-            os.link(partial, file)  # all at once, and not over another
-        except FileExistsError:
-            raise BootstrapError(
-                f"another job has met in {self._path}, or the same rank twice ({key}); "
-                "choose a folder that does not exist yet, or remove it"
-            ) from None
-        finally:
-            partial.unlink()
-        self._written.append(file)
-
-    def get(self, key: str, timeout: float) -> bytes:
-        """The value of a key, as soon as it has one."""
-        deadline = time.monotonic() + timeout
-        while True:
-            with suppress(FileNotFoundError):
-                return self._file(key).read_bytes()
-            if time.monotonic() > deadline:
-                raise BootstrapError(
-                    f"nobody has written {self._file(key)} in {timeout:g} s; see "
-                    "whether all ranks were started with this folder"
-                )
-            time.sleep(LOOK)
-
-    def remove(self) -> None:
-        """Remove all that is there."""
-        shutil.rmtree(self._path, ignore_errors=True)
-
-    def take_back(self) -> None:
-        """Remove what this process has written."""
-        with suppress(OSError):
-            while self._written:
-                self._written.pop().unlink()
-            self._path.rmdir()
-
-
-class TorchBoard:
-    """A store of torch as a board."""
-
-    def __init__(self, store: Any):
-        self._store = store
-
-    def set(self, key: str, value: bytes) -> None:
-        """Give a key a value."""
-        self._store.set(f"collalgo/{key}", value)
-
-    def get(self, key: str, timeout: float) -> bytes:
-        """The value of a key, as soon as it has one."""
-        self._store.wait([f"collalgo/{key}"], timedelta(seconds=timeout))
-        return bytes(self._store.get(f"collalgo/{key}"))
 
 
 def meet_in(
@@ -111,6 +29,7 @@ def meet_in(
     secret: str | None,
     rank: int | None,
     size: int | None,
+    engine: str | None,
     timeout: float,
 ) -> Connection:
     """Meet at a place that :func:`collalgo.init` was given.
@@ -123,18 +42,31 @@ def meet_in(
         If the ranks do not find each other.
     """
     if not isinstance(where, str):
-        return meet_over(_board(where), *_known(rank, size), timeout)
+        return meet_on(_board(where), *_known(rank, size), engine, timeout)
     url = urlsplit(where if "://" in where else f"tcp://{where}")
     if url.scheme == "env":
-        return _by_environment(secret, timeout)
+        return _by_environment(secret, engine, timeout)
     if url.scheme == "tcp" and url.netloc:
-        return meet_at(url.netloc, secret, *_known(rank, size), timeout)
+        return meet_at(url.netloc, secret, *_known(rank, size), engine, timeout)
+    board: Folder | EtcdBoard
     if url.scheme == "file" and url.path and not url.netloc:
-        return _in_folder(Path(unquote(url.path)), *_known(rank, size), timeout)
-    raise ValueError(
-        f"init: {where!r} is no place to meet; pass env://, tcp://HOST:PORT, "
-        "file:///PATH, or HOST:PORT"
-    )
+        known = _known(rank, size)
+        board = Folder(Path(unquote(url.path)))
+    elif url.scheme == "etcd" and url.netloc and url.path.strip("/"):
+        known = _known(rank, size)
+        board = EtcdBoard(etcd.Etcd(_members(url), unquote(url.path)), where)
+    else:
+        raise ValueError(
+            f"init: {where!r} is no place to meet; pass env://, tcp://HOST:PORT, "
+            "file:///PATH, etcd://HOST:PORT/PREFIX, or HOST:PORT"
+        )
+    return _on_removable(board, *known, engine, timeout)
+
+
+def _members(url: SplitResult) -> list[tuple[str, int]]:
+    """Host and port of each member of etcd, with commas between them."""
+    places = [urlsplit(f"//{place}") for place in url.netloc.split(",")]
+    return [(place.hostname or "", place.port or etcd.PORT) for place in places]
 
 
 def _known(rank: int | None, size: int | None) -> tuple[int, int]:
@@ -158,19 +90,27 @@ def _board(store: Any) -> Board:
     return board
 
 
-def _in_folder(path: Path, rank: int, size: int, timeout: float) -> Connection:
-    folder = Folder(path)
+def _on_removable(
+    board: Folder | EtcdBoard,
+    rank: int,
+    size: int,
+    engine: str | None,
+    timeout: float,
+) -> Connection:
+    """Meet on a board of which nothing is to be left."""
     try:
-        connection = meet_over(folder, rank, size, timeout)
+        connection = meet_on(board, rank, size, engine, timeout)
     except BaseException:
-        folder.take_back()
+        board.take_back()
         raise
     if rank == 0:  # all have come, so all have read
-        folder.remove()
+        board.remove()
     return connection
 
 
-def _by_environment(secret: str | None, timeout: float) -> Connection:
+def _by_environment(
+    secret: str | None, engine: str | None, timeout: float
+) -> Connection:
     """Meet as the variables of torchrun say, or of somebody who sets the same."""
     env = os.environ
     missing = [
@@ -185,12 +125,26 @@ def _by_environment(secret: str | None, timeout: float) -> Connection:
         )
     rank, size = identity({**env, "LOCAL_WORLD_SIZE": env["WORLD_SIZE"]})[:2]
     if env.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        return meet_over(TorchBoard(_store_of_torchrun(timeout)), rank, size, timeout)
+        return meet_on(_store_of_torchrun(timeout), rank, size, engine, timeout)
     place = f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
-    return meet_at(place, secret, rank, size, timeout)
+    return meet_at(place, secret, rank, size, engine, timeout)
 
 
-def _store_of_torchrun(timeout: float) -> Any:
+def meet_by_launcher(me: Identity, engine: str | None, timeout: float) -> Connection:
+    """Meet the ranks of several hosts as their launcher says."""
+    if me.means is Means.STORE:
+        return meet_at_store(me, engine, timeout)
+    env = os.environ
+    board: Board
+    if "TORCHELASTIC_USE_AGENT_STORE" in env:
+        board = _store_of_torchrun(timeout)
+    else:
+        port = int(env["HOROVOD_GLOO_RENDEZVOUS_PORT"])
+        board = HorovodBoard(env["HOROVOD_GLOO_RENDEZVOUS_ADDR"], port)
+    return meet_on(board, me.rank, me.size, engine, timeout)
+
+
+def _store_of_torchrun(timeout: float) -> TorchBoard:
     """The store that torchrun keeps for its ranks."""
     from torch.distributed import PrefixStore, TCPStore
 
@@ -202,15 +156,4 @@ def _store_of_torchrun(timeout: float) -> Any:
         timeout=timedelta(seconds=timeout),
     )
     attempt = env.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return PrefixStore(f"collalgo {attempt}", store)
-
-
-def meets_by_torchrun() -> bool:
-    """Whether torchrun has started ranks on several hosts: they need its store."""
-    env = os.environ
-    return (
-        "COLLALGO_STORE" not in env
-        and "COLLALGO_JOB" not in env
-        and env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        and env.get("LOCAL_WORLD_SIZE") != env.get("WORLD_SIZE")
-    )
+    return TorchBoard(PrefixStore(f"collalgo {attempt}", store))

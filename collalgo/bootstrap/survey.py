@@ -37,9 +37,12 @@ class Survey:
         Of this process.
     hosts
         The number of the host of each.
+    engine
+        What carries messages between the hosts.
     """
 
-    def __init__(self, store: Client, rank: int, hosts: Sequence[int]):
+    def __init__(self, store: Client, rank: int, hosts: Sequence[int], engine: str):
+        self._engine = engine
         self._store = store
         self._rank = rank
         self._hosts = hosts
@@ -61,6 +64,11 @@ class Survey:
 
     @cached_property
     def _whole(self) -> tuple[Topology, list[str]]:
+        topology, places = self._told()
+        topology.name += f" over {self._engine}"
+        return topology, places
+
+    def _told(self) -> tuple[Topology, list[str]]:
         given, copies = json.loads(self._store.get("topology", PATIENCE))
         everyone = range(len(self._hosts))
         parts = [
@@ -78,7 +86,7 @@ class Survey:
     def _placed(self, topology: Topology, parts: Sequence[dict[str, Any]]) -> list[str]:
         """The cores of a description that the ranks have, host by host."""
         names = {
-            host: part["identity"].partition(" ")[0]
+            host: part["identity"].split(" ", 2)[2]
             for host, part in zip(self._hosts, parts, strict=True)
         }
         known = topology.hosts

@@ -1,58 +1,80 @@
 """Communicators of mpi4py: their ranks meet over MPI.
 
-Ranks of one host then use shared memory alone; between hosts MPI stays the engine.
+Ranks of one host then use shared memory alone; between hosts MPI is the engine, unless
+another is asked for.
 """
 
-import atexit
-import hashlib
 import os
-import secrets
-import sys
-import time
 from typing import Any
 
-from collalgo.bootstrap.cluster import come_up
-from collalgo.bootstrap.interfaces import addresses
-from collalgo.bootstrap.membership import Membership
-from collalgo.bootstrap.rendezvous import HostOrigin
-from collalgo.bootstrap.store.client import Client
-from collalgo.bootstrap.store.server import Server
+import numpy as np
+
+from collalgo.bootstrap import pmi
+from collalgo.bootstrap.identity import Identity
+from collalgo.bootstrap.meeting import meet, same_engine
 from collalgo.communicator import Communicator
-from collalgo.connection import JOIN_TIMEOUT, Connection
+from collalgo.connection import JOIN_TIMEOUT
 from collalgo.errors import BootstrapError
-from collalgo.topology.ranks import identity
-from collalgo.transport import mpi
-
-#: Seconds that the other ranks have to say what has happened.
-LAST_WORDS = 1.5
-
-#: Bytes of what only the ranks of a communicator share.
-TOKEN = 32
-
-#: Bytes of what a rank says to all, which is shorter, and addresses that fit into them.
-SAID, MOST_ADDRESSES = 1024, 32
+from collalgo.transport.engine import Engine, asked_for
+from collalgo.transport.mpi import Mpi
+from collalgo.transport.ucx import Ucx
 
 _keyval: int | None = None
 
 
-def world_communicator(launcher: str) -> Communicator:
-    """The world of a process that an mpiexec has started."""
-    try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:
-        raise BootstrapError(
-            f"this process was started by {launcher}, and to meet the other ranks it "
-            f"needs mpi4py ({error}); install it with: pip install collalgo[mpi]"
-        ) from None
-    return communicator(MPI.COMM_WORLD)
+class OverMpi:
+    """The processes of a communicator of mpi4py, which hear each other."""
+
+    def __init__(self, comm: Any):
+        self.rank: int = comm.Get_rank()
+        self.size: int = comm.Get_size()
+        self._comm = comm
+
+    def all_say(self, text: str) -> list[str]:
+        """What each process says, in the order of their ranks."""
+        mine = np.frombuffer(text.encode(), np.uint8)
+        lengths = np.empty(self.size, np.intc)
+        self._comm.Allgather(np.array([len(mine)], np.intc), lengths)
+        joined = np.empty(lengths.sum(), np.uint8)
+        self._comm.Allgatherv(mine, [joined, lengths])
+        ends = np.cumsum(lengths)[:-1]
+        return [part.tobytes().decode() for part in np.split(joined, ends)]
+
+    def first_says(self, text: str) -> str:
+        """What rank 0 says."""
+        return self.all_say(text if self.rank == 0 else "")[0]
 
 
-def communicator(comm: Any) -> Communicator:
+def world_communicator(
+    me: Identity, engine: str | None, timeout: float
+) -> Communicator:
+    """The world of a process that an mpiexec has started.
+
+    Without mpi4py, or where UCX is asked for, the ranks meet by PMI if their launcher
+    knows it; no MPI is started then.
+    """
+    by_pmi = pmi.VARIABLE in os.environ
+    if not (by_pmi and asked_for(engine) == "ucx"):
+        try:
+            from mpi4py import MPI
+
+            return communicator(MPI.COMM_WORLD, engine)
+        except (ImportError, RuntimeError) as error:
+            if asked_for(engine) == "mpi" or not by_pmi:
+                raise BootstrapError(
+                    f"this process was started by {me.launcher}, and to meet the other "
+                    f"ranks it needs mpi4py ({error}); install it with: "
+                    "pip install collalgo[mpi]"
+                ) from None
+    launcher = pmi.connection(os.environ, me.rank, me.size, timeout)
+    return Communicator(meet(launcher, Ucx(), timeout))
+
+
+def communicator(comm: Any, engine: str | None = None) -> Communicator:
     """The communicator of the same ranks as one of mpi4py; all of them must call.
 
     It is made at the first call, and kept with the communicator of mpi4py until that
     is freed.
-
     """
     from mpi4py import MPI
 
@@ -62,7 +84,7 @@ def communicator(comm: Any) -> Communicator:
     kept = comm.Get_attr(_keyval)
     if isinstance(kept, Communicator) and not kept.closed:
         return kept
-    made = _meet(comm)
+    made = _meet(comm, engine)
     comm.Set_attr(_keyval, made)
     return made
 
@@ -71,83 +93,14 @@ def _forget(_comm: Any, _keyval: int, kept: Communicator) -> None:
     kept.close()
 
 
-def _meet(comm: Any) -> Communicator:
+def _meet(comm: Any, engine: str | None) -> Communicator:
     """Find out who is on which host, and meet there or on all of them."""
     private = comm.Dup()
-    tokens = _all_say(private, _host_token(private))
-    names = list(dict.fromkeys(tokens))
-    hosts = tuple(names.index(token) for token in tokens)
-    if len(names) > 1:
-        return Communicator(_across_hosts(private, hosts, tokens))
-    try:
-        job = _first_says(private, secrets.token_hex(TOKEN))
-    finally:
+    ours: Engine = Ucx() if asked_for(engine) == "ucx" else Mpi(private)
+    gathering = OverMpi(private)
+    # Mpi asks MPI which ranks are near; all have to ask it, or none.
+    same_engine(gathering.all_say(ours.kind))
+    connection = meet(gathering, ours, JOIN_TIMEOUT)
+    if connection.engine is None or not isinstance(ours, Mpi):
         private.Free()
-    everyone = range(comm.Get_size())
-    return Communicator(HostOrigin(job).meet("", comm.Get_rank(), everyone))
-
-
-def _across_hosts(comm: Any, hosts: tuple[int, ...], tokens: list[str]) -> Connection:
-    """Meet over a store of rank 0, of which MPI tells the address and the secret."""
-    rank = comm.Get_rank()
-    server, invitation = None, ""
-    if rank == 0:
-        new = secrets.token_bytes(TOKEN)
-        server = Server(new)
-        # The name of a host and what MPI thinks of it may be made up, these are not.
-        one_machine = len({tuple(token.split()[1:3]) for token in tokens}) == 1
-        known = addresses(loopback=one_machine)[:MOST_ADDRESSES]
-        invitation = f"{server.port} {new.hex()} {' '.join(known)}"
-    port, hexadecimal, *where = _first_says(comm, invitation).split()
-    membership = Membership(rank)
-    secret = bytes.fromhex(hexadecimal)
-    store = Client(where, int(port), secret, JOIN_TIMEOUT, membership.lost)
-    atexit.register(_end, membership, store, server)
-    name = hashlib.sha256(secret).hexdigest()
-    return come_up(name, membership, store, hosts, mpi.wire(comm), mpi.worlds(comm))
-
-
-def _end(membership: Membership, store: Client, server: Server | None) -> None:
-    """Leave the job; if it has failed for want of a process, by MPI_Abort.
-
-    MPI_Finalize would wait for the process for ever, here and on all other ranks.
-    """
-    membership.leave()
-    store.close()
-    if server is not None:
-        server.close()
-    if membership.bereaved:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        time.sleep(LAST_WORDS)  # the launcher kills the others once this one ends
-        from mpi4py import MPI
-
-        MPI.COMM_WORLD.Abort(1)
-        os._exit(1)
-
-
-def _host_token(comm: Any) -> str:
-    """The same on all processes of one host that can reach each other.
-
-    What MPI takes for a host counts too: a launcher may make several of one machine.
-    """
-    from mpi4py import MPI
-
-    near = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    first = _first_says(near, str(comm.Get_rank()))
-    near.Free()
-    return f"{identity()} {first}"
-
-
-def _first_says(comm: Any, text: str) -> str:
-    """What rank 0 has to say; nothing that MPI brings is unpickled."""
-    said = bytearray(text.encode().ljust(SAID))
-    comm.Bcast(said, root=0)
-    return said.decode().rstrip()
-
-
-def _all_say(comm: Any, text: str) -> list[str]:
-    """What all ranks have to say, by rank."""
-    said = bytearray(SAID * comm.Get_size())
-    comm.Allgather(bytearray(text.encode().ljust(SAID)), said)
-    return [said[i : i + SAID].decode().rstrip() for i in range(0, len(said), SAID)]
+    return Communicator(connection)

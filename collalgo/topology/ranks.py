@@ -23,11 +23,12 @@ def host_name() -> str:
 def identity() -> str:
     """What tells this host from others: the same for all processes on it.
 
-    Processes that have no network in common are on different hosts.
+    Its words are those of the machine, of the network and of the name. Processes that
+    have no network in common are on different hosts.
     """
     boot = text_of(Path("/proc/sys/kernel/random/boot_id"))
     network = os.stat("/proc/self/ns/net").st_ino
-    return f"{host_name()} {boot} {network}"
+    return f"{boot} {network} {host_name()}"
 
 
 def visible_gpus() -> list[int]:

@@ -3,43 +3,95 @@
 import ctypes
 import os
 import re
+import sys
+import time
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from collalgo._kernels.mpi import FUNCTIONS, MpiWire
 from collalgo._kernels.transport import LANES
 from collalgo.errors import BootstrapError
+from collalgo.topology.ranks import identity
 from collalgo.transport.libraries import addresses_of
+
+#: Seconds that the other ranks have to say what has happened.
+LAST_WORDS = 1.5
 
 #: What the files of MPI libraries are called.
 LIBRARY = re.compile(r"/lib(mpi|mpich|mpi_abi|mpi_ibm|mpicxx)\.so[.\d]*$")
 
 
-def wire(comm: Any) -> MpiWire:
-    """The wire on a communicator of mpi4py that nobody else uses.
+class Mpi:
+    """MPI, for the ranks of a communicator; see :class:`~.engine.Engine`.
 
     Parameters
     ----------
     comm
-        Its errors are returned from now on.
-
-    Raises
-    ------
-    BootstrapError
-        If the library is not found in this process.
+        A communicator of mpi4py that nobody else uses. Its errors are returned from now
+        on.
     """
-    from mpi4py import MPI
 
-    comm.Set_errhandler(MPI.ERRORS_RETURN)
-    return MpiWire(_functions(), comm.handle, MPI.BYTE.handle, comm)
+    kind = "mpi"
 
+    def __init__(self, comm: Any):
+        self._comm = comm
 
-def worlds(comm: Any) -> int:
-    """How many worlds the tags of a communicator can tell apart."""
-    from mpi4py import MPI
+    def host(self) -> str:
+        """What tells this host from others.
 
-    bound = comm.Get_attr(MPI.TAG_UB) or 32767
-    return int((bound + 1) // LANES)
+        What MPI takes for a host counts too: a launcher may make several of one
+        machine.
+        """
+        from mpi4py import MPI
+
+        near = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
+        first = np.array([self._comm.Get_rank()])
+        near.Bcast(first)
+        near.Free()
+        return f"{identity()} {first[0]}"
+
+    def wire(self, _store: Any, _rank: int, _size: int, _timeout: float) -> MpiWire:
+        """The wire on the communicator.
+
+        Raises
+        ------
+        BootstrapError
+            If the library is not found in this process.
+        """
+        from mpi4py import MPI
+
+        self._comm.Set_errhandler(MPI.ERRORS_RETURN)
+        return MpiWire(_functions(), self._comm.handle, MPI.BYTE.handle, self._comm)
+
+    def worlds(self) -> int:
+        """How many worlds can be told apart by tags."""
+        from mpi4py import MPI
+
+        bound = self._comm.Get_attr(MPI.TAG_UB) or 32767
+        return int((bound + 1) // LANES)
+
+    def title(self) -> str:
+        """The name and version of the library that mpi4py has loaded."""
+        from mpi4py import MPI
+
+        name, numbers = MPI.get_vendor()
+        return f"MPI ({name} {'.'.join(map(str, numbers))})"
+
+    def end(self, *, bereaved: bool) -> None:
+        """Leave the rest to mpi4py, or, if a process is gone, end by MPI_Abort.
+
+        MPI_Finalize would wait for it for ever, here and on all other ranks.
+        """
+        if bereaved:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            time.sleep(LAST_WORDS)  # the launcher kills the others once this one ends
+            from mpi4py import MPI
+
+            MPI.COMM_WORLD.Abort(1)
+            os._exit(1)
 
 
 def _functions() -> dict[str, int]:

@@ -5,10 +5,12 @@ import importlib.util
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from collalgo._kernels.transport import LANES
 from collalgo._kernels.ucx import FUNCTIONS, UcxWire
 from collalgo.errors import BootstrapError
+from collalgo.topology.ranks import identity
 from collalgo.transport.libraries import addresses_of
 
 #: A library to be used before all others.
@@ -30,27 +32,67 @@ SETTINGS = {
 }
 
 
-def wire(rank: int, size: int) -> UcxWire:
-    """The worker of a process; what its environment says of UCX goes before all else.
+class Ucx:
+    """UCX, for the ranks that meet at a store; see :class:`~.engine.Engine`."""
 
-    Raises
-    ------
-    BootstrapError
-        If there is no UCX, or it cannot start.
-    """
-    settings = {
-        name: value
-        for name, value in SETTINGS.items()
-        if f"UCX_{name}" not in os.environ
-    }
-    try:
-        return UcxWire(library()[1], settings, rank, size)
-    except OSError as error:
-        raise BootstrapError(
-            f"the ranks are on several hosts, which no mpiexec has started, and UCX "
-            f"cannot be used ({error}); install it with: pip install collalgo[ucx]",
-            rank=rank,
-        ) from None
+    kind = "ucx"
+
+    def __init__(self) -> None:
+        self._wire: UcxWire | None = None
+
+    def host(self) -> str:
+        """What tells this host from others."""
+        return identity()
+
+    def wire(self, store: Any, rank: int, size: int, timeout: float) -> UcxWire:
+        """The worker of this process, which has met those of all others.
+
+        What its environment says of UCX goes before all else.
+
+        Raises
+        ------
+        BootstrapError
+            If there is no UCX, or it cannot start.
+        """
+        settings = {
+            name: value
+            for name, value in SETTINGS.items()
+            if f"UCX_{name}" not in os.environ
+        }
+        try:
+            wire = UcxWire(library()[1], settings, rank, size)
+        except OSError as error:
+            raise BootstrapError(
+                f"the ranks are on several hosts, between which UCX is to carry their "
+                f"messages, but it cannot be used ({error}); install it with: "
+                "pip install collalgo[ucx]",
+                rank=rank,
+            ) from None
+        store.set(f"ucx/{rank}", wire.address())
+        wire.meet([store.get(f"ucx/{other}", timeout) for other in range(size)])
+        self._wire = wire
+        return wire
+
+    def worlds(self) -> int:
+        """How many worlds can be told apart by tags."""
+        return WORLDS
+
+    def title(self) -> str:
+        """Its name and version."""
+        return f"UCX {version(library()[1])}"
+
+    def end(self, *, bereaved: bool) -> None:  # noqa: ARG002
+        """Send what is still to be sent, and let go of the worker."""
+        if self._wire is not None:
+            self._wire.close()
+
+
+def version(functions: dict[str, int]) -> str:
+    """The version of a UCX."""
+    numbers = [ctypes.c_uint() for _ in range(3)]
+    ask = ctypes.CFUNCTYPE(None, *[ctypes.POINTER(ctypes.c_uint)] * 3)
+    ask(functions["ucp_get_version"])(*map(ctypes.byref, numbers))
+    return ".".join(str(number.value) for number in numbers)
 
 
 def library() -> tuple[str, dict[str, int]]:

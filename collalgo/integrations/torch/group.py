@@ -7,8 +7,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from collalgo.bootstrap.launched import meet_over
-from collalgo.bootstrap.places import TorchBoard
+from collalgo.bootstrap.boards import TorchBoard
+from collalgo.bootstrap.meeting import meet_on
 from collalgo.communicator import Communicator
 from collalgo.integrations.torch.ops import operands
 from collalgo.integrations.torch.tensors import (
@@ -291,7 +291,8 @@ def create(opts: Any, _backend_options: Any) -> CollalgoGroup:
         comm = world.comm.group(ranks)
     else:
         board = TorchBoard(opts.store)
-        connection = meet_over(board, opts.group_rank, opts.group_size, seconds)
+        me = opts.group_rank, opts.group_size
+        connection = meet_on(board, *me, None, seconds)
         comm = Communicator(connection)
     comm.timeout = seconds
     return CollalgoGroup(comm, opts.store)
