@@ -87,7 +87,7 @@ class Pmi:
         except (OSError, EOFError, ValueError) as error:
             raise BootstrapError(
                 f"the launcher of rank {self.rank} does not answer {command} by PMI "
-                f"({error or 'it is gone'})",
+                f"({error})",
                 rank=self.rank,
             ) from None
         if answer.get("rc", "0") != "0":
@@ -105,7 +105,7 @@ class Pmi:
                 raise TimeoutError(f"nothing came in {self.timeout:g} s")
             part = os.read(self._descriptor, 4096)
             if not part:
-                raise EOFError
+                raise EOFError("it is gone")
             self._read += part
             if len(self._read) > LONGEST:
                 raise ValueError(f"a line of more than {LONGEST} bytes")

@@ -117,8 +117,8 @@ class Etcd:
     def _replaced(self, key: str, before: bytes | None, after: bytes) -> bool:
         path = self._prefix + key
         if before is None:
-            return self._ask(self._client.create, path, after)
-        return self._ask(self._client.replace, path, before, after)
+            return bool(self._ask(self._client.create, path, after))
+        return bool(self._ask(self._client.replace, path, before, after))
 
     def _leased(self) -> Any:
         """The lease of this process, which a thread renews."""
@@ -157,7 +157,7 @@ def _connect(members: Sequence[tuple[str, int]]) -> Any:
         for name, variable in CERTIFICATES.items()
         if variable in os.environ
     }
-    settings = {"timeout": ANSWER_SECONDS, "api_path": "/v3/", **given}
+    settings: dict[str, Any] = {"timeout": ANSWER_SECONDS, "api_path": "/v3/", **given}
     problems = []
     for host, port in members:
         client = Etcd3Client(host, port, "https" if given else "http", **settings)
