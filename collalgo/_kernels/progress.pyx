@@ -10,7 +10,7 @@ in the foreground, and the thread runs what would otherwise lie about.
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
 from libc.stdint cimport int64_t
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+from posix.time cimport CLOCK_MONOTONIC, timespec
 
 import sys
 from collections import deque
@@ -18,7 +18,7 @@ from threading import Thread, current_thread
 from time import monotonic
 
 from collalgo._kernels.engine cimport Program
-from collalgo._kernels.recorder cimport CallSite, Recorder
+from collalgo._kernels.recorder cimport CallSite, Recorder, nanoseconds
 from collalgo._kernels.transport cimport CLOSED, GO_ON, Transport
 
 from collalgo._kernels.engine import RUN_NEEDS_PACKING
@@ -60,10 +60,9 @@ assert NEEDS_PACKING == RUN_NEEDS_PACKING
 cdef timespec after(double seconds) noexcept nogil:
     """That many seconds from now."""
     cdef timespec time
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    cdef int64_t nanoseconds = time.tv_nsec + <int64_t>(seconds * 1e9)
-    time.tv_sec += nanoseconds // 1_000_000_000
-    time.tv_nsec = nanoseconds % 1_000_000_000
+    cdef int64_t then = nanoseconds() + <int64_t>(seconds * 1e9)
+    time.tv_sec = then // 1_000_000_000
+    time.tv_nsec = then % 1_000_000_000
     return time
 
 

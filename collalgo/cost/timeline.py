@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from collalgo import trace_events
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.fluid import Play
 from collalgo.cost.messages import Messages
@@ -18,6 +19,7 @@ from collalgo.pictures import new_figure
 from collalgo.schedule import ScheduleFunction
 from collalgo.sizes import human, human_time
 from collalgo.topology.model import Topology
+from collalgo.trace_events import Event
 from collalgo.transfers import Reals
 
 #: More messages than this are not drawn: nobody could see them.
@@ -52,37 +54,21 @@ class Timeline(NamedTuple):
         Each rank has a track with its steps, in them what it sends and receives, and
         an arrow for each message.
         """
-        return {"displayTimeUnit": "ns", "traceEvents": list(self._events())}
+        return trace_events.document(self._events())
 
-    def _events(self) -> Iterator[dict[str, Any]]:
+    def _events(self) -> Iterator[Event]:
         for rank, place in enumerate(self.places):
-            name = f"rank {rank}, {place}"
-            yield {
-                "ph": "M",
-                "name": "thread_name",
-                "pid": 0,
-                "tid": rank,
-                "args": {"name": name},
-            }
+            yield trace_events.title(rank, f"rank {rank}, {place}")
         for (rank, step), (begin, end) in self.spans().items():
-            yield _span(f"step {step}", rank, begin, end, {})
+            yield trace_events.span(rank, f"step {step}", begin * 1e6, end * 1e6)
         for i in range(len(self.begin)):
             source, target = int(self.sends.rank[i]), int(self.sends.peer[i])
-            begin, end = float(self.begin[i]), float(self.end[i])
-            size = {"bytes": float(self.nbytes[i]), "step": int(self.sends.step[i])}
+            begin, end = float(self.begin[i]) * 1e6, float(self.end[i]) * 1e6
+            about = {"bytes": float(self.nbytes[i]), "step": int(self.sends.step[i])}
             what = human(float(self.nbytes[i]))
-            yield _span(f"{what} to {target}", source, begin, end, size)
-            for phase, rank, time in (("s", source, begin), ("f", target, end)):
-                yield {
-                    "ph": phase,
-                    "bp": "e",
-                    "id": i,
-                    "name": "message",
-                    "cat": "message",
-                    "pid": 0,
-                    "tid": rank,
-                    "ts": time * 1e6,
-                }
+            yield trace_events.span(source, f"{what} to {target}", begin, end, about)
+            yield trace_events.tail(source, i, "message", begin)
+            yield trace_events.head(target, i, "message", end)
 
     def spans(self) -> dict[tuple[int, int], tuple[float, float]]:
         """From when to when each rank is in each of its steps."""
@@ -141,21 +127,6 @@ class Timeline(NamedTuple):
         axes.set_xlabel("microseconds; red crosses hosts")
         axes.set_title(self.title, loc="left", fontsize=10)
         figure.savefig(path)
-
-
-def _span(
-    name: str, rank: int, begin: float, end: float, more: dict[str, Any]
-) -> dict[str, Any]:
-    """An event that lasts."""
-    return {
-        "ph": "X",
-        "name": name,
-        "pid": 0,
-        "tid": rank,
-        "ts": begin * 1e6,
-        "dur": (end - begin) * 1e6,
-        "args": more,
-    }
 
 
 def timeline(

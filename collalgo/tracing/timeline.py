@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from collalgo import trace_events
 from collalgo.sizes import human
+from collalgo.trace_events import Event
 from collalgo.tracing.dump import named
 
 if TYPE_CHECKING:
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 #: So many calls and steps of each rank are traced at most.
 CALLS, STEPS = 1 << 16, 1 << 19
-
-Event = dict[str, Any]
 
 
 class Track(NamedTuple):
@@ -74,8 +74,7 @@ def trace(path: str | Path, comm: Any = None) -> Iterator[None]:
         ends = np.cumsum(lengths)[:-1]
         parts = np.split(everyone, ends)
         tracks = [Track(*json.loads(part.tobytes())) for part in parts]
-        document = {"displayTimeUnit": "ns", "traceEvents": list(events(tracks))}
-        Path(path).write_text(json.dumps(document))
+        Path(path).write_text(json.dumps(trace_events.document(events(tracks))))
 
 
 def _track(
@@ -125,25 +124,21 @@ def events(tracks: list[Track]) -> Iterator[Event]:
     for rank, track in enumerate(tracks):
         # Clocks are the same on one host; on others they started at the same time.
         zero = track.start if track.host != tracks[0].host else tracks[0].start
-        name = f"rank {rank}" + (f", {track.lost} steps missing" * bool(track.lost))
-        yield {"ph": "M", "name": "thread_name", "pid": 0, "tid": rank,
-               "args": {"name": name}}  # fmt: skip
+        missing = f", {track.lost} steps missing" * bool(track.lost)
+        yield trace_events.title(rank, f"rank {rank}{missing}")
         for call in track.calls:
             if call["ended"] is not None:
-                title = f"{call['collective']} ({call['algorithm']})"
-                yield _span(title, rank, zero, call, call)
+                name = f"{call['collective']} ({call['algorithm']})"
+                yield trace_events.span(rank, name, *_times(zero, call), call)
         for step in track.steps:
-            about = {"wave": step["wave"]}
-            yield _span(f"step {step['step']}", rank, zero, step, about)
+            name, about = f"step {step['step']}", {"wave": step["wave"]}
+            yield trace_events.span(rank, name, *_times(zero, step), about)
             yield from arrows.of(rank, zero, step)
 
 
-def _span(
-    name: str, rank: int, zero: int, times: dict[str, Any], about: dict[str, Any]
-) -> Event:
-    begun, ended = ((times[key] - zero) / 1e3 for key in ("begun", "ended"))
-    return {"ph": "X", "name": name, "pid": 0, "tid": rank, "ts": begun,
-            "dur": ended - begun, "args": about}  # fmt: skip
+def _times(zero: int, what: dict[str, Any]) -> tuple[float, float]:
+    """From when to when something lasted, in microseconds."""
+    return (what["begun"] - zero) / 1e3, (what["ended"] - zero) / 1e3
 
 
 class _Arrows:
@@ -159,16 +154,15 @@ class _Arrows:
 
     def of(self, rank: int, zero: int, step: dict[str, Any]) -> Iterator[Event]:
         """The ends of arrows that a step of a rank has."""
-        begun, ended = ((step[key] - zero) / 1e3 for key in ("begun", "ended"))
-        for phase, messages, when in (
-            ("s", step["sent"], begun),
-            ("f", step["received"], ended),
+        begun, ended = _times(zero, step)
+        for end, messages, when in (
+            (trace_events.tail, step["sent"], begun),
+            (trace_events.head, step["received"], ended),
         ):
             for peer, lane, nbytes in messages:
-                route = (rank, peer) if phase == "s" else (peer, rank)
-                place = (phase, step["call"], lane, *route)
+                route = (rank, peer) if messages is step["sent"] else (peer, rank)
+                place = (end, step["call"], lane, *route)
                 self._counts[place] += 1
                 key = (*place[1:], self._counts[place])
                 number = self._numbers.setdefault(key, len(self._numbers))
-                yield {"ph": phase, "bp": "e", "id": number, "name": human(nbytes),
-                       "cat": "message", "pid": 0, "tid": rank, "ts": when}  # fmt: skip
+                yield end(rank, number, human(nbytes), when)
