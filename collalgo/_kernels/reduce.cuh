@@ -1,0 +1,100 @@
+/* Element-wise reductions of n arrays for one of many threads, device or not. */
+#ifndef COLLALGO_REDUCE_CUH
+#define COLLALGO_REDUCE_CUH
+
+#include "elements.cuh"
+
+namespace collalgo {
+
+/* More arrays than this are not reduced at once. */
+constexpr int MOST = 64;
+
+/* The arrays to be reduced, in their order; the result may be one of them. */
+struct Inputs {
+    const void *array[MOST];
+};
+
+template <class T, int WIDTH>
+struct alignas(sizeof(T) * WIDTH) Vector {
+    T element[WIDTH];
+};
+
+template <class T, int WIDTH>
+EVERYWHERE Vector<T, WIDTH> vector_of(const void *array, int64 at) {
+    return *reinterpret_cast<const Vector<T, WIDTH> *>(static_cast<const T *>(array) + at);
+}
+
+/* Elements in the type in which they are computed. */
+template <class T, int WIDTH>
+struct Total {
+    typename Wide<T>::type element[WIDTH];
+
+    EVERYWHERE explicit Total(const Vector<T, WIDTH> &first) {
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) element[i] = Wide<T>::load(first.element[i]);
+    }
+
+    template <class Op>
+    EVERYWHERE void combine(const Vector<T, WIDTH> &next) {
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++)
+            element[i] = Op::of(element[i], Wide<T>::load(next.element[i]));
+    }
+
+    /* Small floats are rounded only here. */
+    EVERYWHERE Vector<T, WIDTH> result(int64 divisor) const {
+        Vector<T, WIDTH> rounded;
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++)
+            rounded.element[i] =
+                Wide<T>::store(divisor ? divided(element[i], divisor) : element[i]);
+        return rounded;
+    }
+};
+
+/* WIDTH elements of N arrays, or of n if N is 0, from the same place on. */
+template <class T, class Op, int N, int WIDTH>
+EVERYWHERE Vector<T, WIDTH> combined(const Inputs &inputs, int n, int64 at, int64 divisor) {
+    using Part = Vector<T, WIDTH>;
+    const void *const *array = inputs.array;
+    Part first = vector_of<T, WIDTH>(array[0], at), second = vector_of<T, WIDTH>(array[1], at);
+    Total<T, WIDTH> total(first);
+    total.template combine<Op>(second);
+    if (N == 2) return total.result(divisor);
+    int k = 2;
+    for (; k + 3 <= n; k += 3) {  /* what is read at once need not be waited for in turn */
+        Part a = vector_of<T, WIDTH>(array[k], at), b = vector_of<T, WIDTH>(array[k + 1], at);
+        Part c = vector_of<T, WIDTH>(array[k + 2], at);
+        total.template combine<Op>(a);
+        total.template combine<Op>(b);
+        total.template combine<Op>(c);
+    }
+    for (; k < n; k++) total.template combine<Op>(vector_of<T, WIDTH>(array[k], at));
+    return total.result(divisor);
+}
+
+/* What one of the threads does: every so manieth vector, and its share of the elements
+ * before the first whole vector of the result and after the last. All arrays begin at the
+ * same place between two vectors, unless the vectors are single elements. */
+template <class T, class Op, int N, int WIDTH>
+EVERYWHERE void reduce(T *result, const Inputs &inputs, int n, int64 count, int64 divisor,
+                       int64 thread, int64 threads) {
+    using Part = Vector<T, WIDTH>;
+    constexpr uint64 BYTES = sizeof(Part);
+    uint64 past = reinterpret_cast<uint64>(result) % BYTES;
+    int64 head = past ? static_cast<int64>((BYTES - past) / sizeof(T)) : 0;
+    if (head > count) head = count;
+    int64 vectors = (count - head) / WIDTH, tail = head + vectors * WIDTH;
+    for (int64 i = thread; i < vectors; i += threads) {
+        int64 at = head + i * WIDTH;
+        *reinterpret_cast<Part *>(result + at) = combined<T, Op, N, WIDTH>(inputs, n, at, divisor);
+    }
+    for (int64 i = thread; i < head + count - tail; i += threads) {
+        int64 at = i < head ? i : tail + i - head;
+        result[at] = combined<T, Op, N, 1>(inputs, n, at, divisor).element[0];
+    }
+}
+
+}  // namespace collalgo
+
+#endif

@@ -1,0 +1,104 @@
+"""Reductions on a CUDA device; test_elements.py tests without one what is computed."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from collalgo._kernels import cuda
+from collalgo.reduction import DTYPES, OPS
+from tests.test_elements import operands
+from tests.test_reduction import assert_same_bits, dtype_of, has, twin
+
+SINGLE = [op for op in OPS if op != "avg"]
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    try:
+        found = cuda.checked_cupy()
+        found.cuda.Device().use()
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(f"no CUDA device can be used here: {error}")
+    return found
+
+
+def on_device(cupy, arrays, offset):
+    """Arrays on the device that begin so many elements behind a whole vector."""
+    found = []
+    for array in arrays:
+        room = cupy.zeros(array.nbytes + 256, np.uint8)
+        begin = -room.data.ptr % 64 + offset * array.itemsize
+        room[begin : begin + array.nbytes] = cupy.asarray(array.view(np.uint8))
+        found.append((room, begin))
+    return found
+
+
+def address(placed):
+    room, begin = placed
+    return room.data.ptr + begin
+
+
+def fetched(placed, like):
+    room, begin = placed
+    return room[begin : begin + like.nbytes].get().view(like.dtype)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("op", SINGLE)
+@pytest.mark.parametrize("name", DTYPES)
+def test_the_device_computes_what_the_host_does(cupy, name, op):
+    dtype = dtype_of(name)
+    if not has(dtype, op):
+        pytest.skip(f"{name} has no {op}")
+    rng = np.random.default_rng(13)
+    reduce = cuda.reducer(cupy.cuda.Device().id, name, op)
+    for count in (0, 1, 3, 17, 1000, 100_003):
+        for n, offset in ((2, 0), (2, 1), (3, 2), (8, 5), (cuda.MOST, 0)):
+            arrays = operands(rng, dtype, op, count, n)
+            inputs = on_device(cupy, arrays, offset)
+            reduce(address(inputs[-1]), [address(i) for i in inputs], count)
+            assert_same_bits(fetched(inputs[-1], arrays[0]), twin(arrays, op))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "int32"])
+def test_arrays_that_lie_differently_and_means(cupy, name):
+    dtype = dtype_of(name)
+    arrays = [np.arange(i, 5000 + i).astype(dtype) for i in range(3)]
+    inputs = [on_device(cupy, [a], i)[0] for i, a in enumerate(arrays)]
+    reduce = cuda.reducer(cupy.cuda.Device().id, name, "sum")
+    reduce(address(inputs[0]), [address(i) for i in inputs], 5000, 4)
+    from collalgo.reduction import reduction
+
+    expected = reduction(dtype, "avg")(np.empty_like(arrays[0]), arrays, 4)
+    assert_same_bits(fetched(inputs[0], arrays[0]), expected)
+
+
+class _Runtime:
+    def __init__(self, driver, toolkit):
+        self.driverGetVersion = lambda: driver
+        self.runtimeGetVersion = lambda: toolkit
+
+
+@pytest.mark.parametrize(
+    ("driver", "message"),
+    [
+        (0, "there is no driver of NVIDIA"),
+        (12080, r"the driver knows CUDA 12\.8, and CuPy was made for 13\.1; .*cuda12x"),
+    ],
+)
+def test_a_driver_that_will_not_do_is_named(monkeypatch, driver, message):
+    class Cupy:
+        class cuda:
+            runtime = _Runtime(driver, 13010)
+
+    monkeypatch.setitem(sys.modules, "cupy", Cupy)
+    with pytest.raises(RuntimeError, match=message):
+        cuda.checked_cupy.__wrapped__()
+
+
+def test_without_cupy_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(ImportError, match=r"pip install collalgo\[cuda\]"):
+        cuda.checked_cupy.__wrapped__()
