@@ -186,12 +186,12 @@ class Reducer:
         kernel = chosen(self._dtype, self._op, [result, *inputs])
         if count == 0:
             return
-        arrays = np.zeros((), _INPUTS)
+        arrays = np.zeros((), _INPUTS)  # which CuPy passes by value
         arrays["array"][: len(inputs)] = inputs
         function = self._module.get_function(kernel.name)
-        # CuPy passes a scalar of a structure by value.
-        values = (result, arrays[()], np.int32(len(inputs)), count, divisor)
-        function((self._blocks(count, kernel.width),), (THREADS,), values)
+        numbers = np.int32(len(inputs)), np.int64(count), np.int64(divisor)
+        blocks = self._blocks(count, kernel.width)
+        function((blocks,), (THREADS,), (np.uint64(result), arrays, *numbers))
 
     def _blocks(self, count: int, width: int) -> int:
         """As many as there is work for, but no more than the device has room for."""

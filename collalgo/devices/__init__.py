@@ -1,0 +1,1 @@
+"""Schedules on devices: plans become operations on streams."""

@@ -1,0 +1,334 @@
+"""Plans of all ranks as operations on a stream of each, between which nothing waits.
+
+A device reads the memory of its peers: who receives, copies or reduces straight out of
+the buffers of the sender. So a message is two flags. The sender sets one when the bytes
+are in place; the receiver sets one when it has read them, and only then may the sender
+write over them. What a rank writes over in the very step in which it sends it is put
+into its outbox before: else both ranks of a swap would wait for each other. The host
+waits for nothing.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple, TypeAlias
+
+from collalgo.rows import INPUT, OUTPUT, Action, Plan
+
+#: The buffer in which a rank keeps what it sends and writes over; the others are those
+#: of its plan.
+OUTBOX = 3
+
+
+class Place(NamedTuple):
+    """Bytes of a buffer of a rank."""
+
+    rank: int
+    buffer: int
+    at: int
+
+
+class Flag(NamedTuple):
+    """A number that only grows, set by one rank and read by another.
+
+    It counts the messages between two ranks on a lane: those that are ``ready`` to be
+    read, or those that have been read.
+    """
+
+    sender: int
+    receiver: int
+    lane: int
+    ready: bool
+
+
+class Signal(NamedTuple):
+    """Set a flag, when all that comes before on the stream is done."""
+
+    flag: Flag
+    number: int
+
+
+class Wait(NamedTuple):
+    """Let what follows on the stream wait until a flag has at least a number."""
+
+    flag: Flag
+    number: int
+
+
+class Combine(NamedTuple):
+    """Reduce bytes of some places, in their order, or copy those of one.
+
+    A complete sum may then be divided by the number of ranks.
+    """
+
+    target: Place
+    sources: tuple[Place, ...]
+    nbytes: int
+    divide: bool = False
+
+
+Operation: TypeAlias = Signal | Wait | Combine
+
+
+class DeviceProgram(NamedTuple):
+    """What the stream of a rank does.
+
+    Attributes
+    ----------
+    operations : list
+        In the order of the stream.
+    scratch_bytes, outbox_bytes : int
+        What these buffers must hold.
+    """
+
+    operations: list[Operation]
+    scratch_bytes: int
+    outbox_bytes: int
+
+
+class Run(NamedTuple):
+    """A run of bytes of the whole buffer that lies in one run of a buffer."""
+
+    start: int
+    stop: int
+    buffer: int
+    at: int
+
+
+class Post(NamedTuple):
+    """A message as its sender has it: where its bytes lie, and who reads them."""
+
+    runs: tuple[Run, ...]
+    readers: tuple[tuple[Flag, int], ...]
+
+
+def lower(plans: Sequence[Plan]) -> list[DeviceProgram]:
+    """The programs of all ranks, from the plans of all.
+
+    Parameters
+    ----------
+    plans
+        Of one wave each, and each for one host.
+    """
+    programs = _programs(plans, patient=True)
+    if _ends([program.operations for program in programs]):
+        return programs
+    # Somebody would wait for a reader that waits for him: send copies of all of it.
+    return _programs(plans, patient=False)
+
+
+def _programs(plans: Sequence[Plan], *, patient: bool) -> list[DeviceProgram]:
+    """The programs, in which ranks wait for their readers if they are ``patient``."""
+    size = len(plans)
+    senders = [_Sender(rank, plan, size, patient) for rank, plan in enumerate(plans)]
+    sent = {flag: post for sender in senders for flag, post in sender.sent.items()}
+    return [_Writer(sender, sent).program() for sender in senders]
+
+
+class _Sender:
+    """What a rank sends: which bytes, from where, in which of its steps.
+
+    Attributes
+    ----------
+    posts : list of list of Post
+        For each step.
+    sent : dict
+        The post of each message, by its flag and its number.
+    copies : dict
+        What is to be copied to the outbox before a post, by step and post.
+    """
+
+    def __init__(self, rank: int, plan: Plan, size: int, patient: bool):
+        self.rank = rank
+        self.plan = plan
+        self.size = size
+        self.outbox_bytes = 0
+        self.sent: dict[tuple[Flag, int], Post] = {}
+        self.posts: list[list[Post]] = []
+        self.copies: dict[tuple[int, int], list[Combine]] = {}
+        counts: dict[Flag, int] = defaultdict(int)
+        writes = [self._written(step) for step in range(len(plan.steps))]
+        later = [
+            [span for spans in writes[step:] for span in spans]
+            for step in range(len(writes))
+        ]
+        for step, (first, middle, _) in enumerate(plan.steps.tolist()):
+            self.posts.append([])
+            dangerous = writes[step] if patient else [*later[step], *self._ends()]
+            for row in range(first, middle):
+                runs = tuple(self.runs(row, reading=True))
+                if any(_overlap(run, write) for run in runs for write in dangerous):
+                    runs = self._boxed(step, row - first, runs)
+                readers = []
+                for flag in self.flags(row, sending=True):
+                    counts[flag] += 1
+                    readers.append((flag, counts[flag]))
+                post = Post(runs, tuple(readers))
+                self.posts[-1].append(post)
+                self.sent.update(dict.fromkeys(readers, post))
+
+    def flags(self, row: int, *, sending: bool) -> Iterator[Flag]:
+        """The flag of each message of a row."""
+        _, _, first, last = self.plan.messages[row, :4].tolist()
+        for channel in self.plan.channels[first:last].tolist():
+            lane, peer = divmod(channel, self.size)
+            sender, receiver = (self.rank, peer) if sending else (peer, self.rank)
+            yield Flag(sender, receiver, lane, ready=True)
+
+    def runs(self, row: int, *, reading: bool) -> Iterator[Run]:
+        """Where the bytes of a message are read, or written."""
+        for start, nbytes, source, at, target, into, _ in self.pieces(row):
+            place = (source, at) if reading else (target, into)
+            yield Run(start, start + nbytes, *place)
+
+    def pieces(self, row: int) -> Iterator[tuple[int, ...]]:
+        """The pieces of a message that have bytes."""
+        begin, stop = self.plan.messages[row, :2].tolist()
+        return (tuple(p) for p in self.plan.pieces[begin:stop].tolist() if p[1])
+
+    def _written(self, step: int) -> list[Run]:
+        _, middle, last = self.plan.steps[step].tolist()
+        return [
+            run for row in range(middle, last) for run in self.runs(row, reading=False)
+        ]
+
+    def _ends(self) -> list[Run]:
+        """What is written when all steps are done."""
+        rows = [*self.plan.copies.tolist(), *self.plan.divisions.tolist()]
+        return [Run(r[0], r[0] + r[1], r[4], r[5]) for r in rows]
+
+    def _boxed(self, step: int, number: int, runs: Sequence[Run]) -> tuple[Run, ...]:
+        copies, boxed = [], []
+        for run in runs:
+            nbytes = run.stop - run.start
+            target = Place(self.rank, OUTBOX, self.outbox_bytes)
+            source = Place(self.rank, run.buffer, run.at)
+            copies.append(Combine(target, (source,), nbytes))
+            boxed.append(Run(run.start, run.stop, OUTBOX, self.outbox_bytes))
+            self.outbox_bytes += nbytes
+        self.copies[step, number] = copies
+        return tuple(boxed)
+
+
+class _Writer:
+    """Writes the operations of a rank, which knows what all others send."""
+
+    def __init__(self, own: _Sender, sent: dict[tuple[Flag, int], Post]):
+        self.own = own
+        self.sent = sent
+        self.counts: dict[Flag, int] = defaultdict(int)
+        self.lent: list[Post] = []
+        self.operations: list[Operation] = []
+
+    def program(self) -> DeviceProgram:
+        plan = self.own.plan
+        for step, (_, middle, last) in enumerate(plan.steps.tolist()):
+            for number, post in enumerate(self.own.posts[step]):
+                self.operations += self.own.copies.get((step, number), [])
+                self.operations += [Signal(*reader) for reader in post.readers]
+                self.lent.append(post)
+            for row in range(middle, last):
+                self._receive(row)
+        for rows, divide in ((plan.copies, False), (plan.divisions, True)):
+            for start, nbytes, source, at, target, into, _ in rows.tolist():
+                if nbytes:
+                    run = Run(start, start + nbytes, target, into)
+                    place = Place(self.own.rank, source, at)
+                    self._combine(run, [place], divide=divide)
+        for post in self.lent:  # nobody needs me any more
+            self._wait_for_readers(post)
+        return DeviceProgram(self.operations, plan.scratch_bytes, self.own.outbox_bytes)
+
+    def _receive(self, row: int) -> None:
+        """Wait for the messages of a row, read them, and say so."""
+        messages = []
+        for flag in self.own.flags(row, sending=False):
+            self.counts[flag] += 1
+            messages.append((flag, self.counts[flag]))
+        self.operations += [Wait(*message) for message in messages]
+        arrivals = [(flag.sender, self.sent[flag, n].runs) for flag, n in messages]
+        own_place, offset = int(self.own.plan.messages[row, 4]), 0
+        for piece in self.own.pieces(row):
+            self._piece(piece, arrivals, offset, own_place)
+            offset += piece[1]
+        self.operations += [
+            Signal(flag._replace(ready=False), number) for flag, number in messages
+        ]
+
+    def _piece(
+        self,
+        piece: tuple[int, ...],
+        arrivals: Sequence[tuple[int, Sequence[Run]]],
+        offset: int,
+        own_place: int,
+    ) -> None:
+        """Copy or reduce a piece, so many bytes into its messages, run by run."""
+        start, nbytes, source, at, target, into, action = piece
+        bounds = {0, nbytes}
+        for _, runs in arrivals:
+            ends = accumulate((run.stop - run.start for run in runs), initial=-offset)
+            bounds.update(end for end in ends if 0 < end < nbytes)
+        for begin, stop in pairwise(sorted(bounds)):
+            sources = [
+                Place(sender, *_located(runs, offset + begin))
+                for sender, runs in arrivals
+            ]
+            if action in (Action.REDUCE, Action.REDUCE_AND_DIVIDE):
+                sources.insert(own_place, Place(self.own.rank, source, at + begin))
+            run = Run(start + begin, start + stop, target, into + begin)
+            self._combine(run, sources, divide=action == Action.REDUCE_AND_DIVIDE)
+
+    def _combine(self, run: Run, sources: Sequence[Place], *, divide: bool) -> None:
+        """Write a run, when nobody reads any more what was there before."""
+        kept = []
+        for post in self.lent:
+            if any(_overlap(run, other) for other in post.runs):
+                self._wait_for_readers(post)
+            else:
+                kept.append(post)
+        self.lent = kept
+        target = Place(self.own.rank, run.buffer, run.at)
+        combine = Combine(target, tuple(sources), run.stop - run.start, divide)
+        self.operations.append(combine)
+
+    def _wait_for_readers(self, post: Post) -> None:
+        self.operations += [
+            Wait(flag._replace(ready=False), number) for flag, number in post.readers
+        ]
+
+
+def _located(runs: Sequence[Run], offset: int) -> tuple[int, int]:
+    """The buffer, and the place in it, of a byte of a message."""
+    for run in runs:
+        if offset < run.stop - run.start:
+            return run.buffer, run.at + offset
+        offset -= run.stop - run.start
+    raise ValueError(f"a message is {offset + 1} bytes too short")
+
+
+def _overlap(a: Run, b: Run) -> bool:
+    """Whether runs may be the same memory: the input may be the output, too."""
+    users = {INPUT, OUTPUT}
+    same = a.buffer == b.buffer or {a.buffer, b.buffer} <= users
+    return same and a.start < b.stop and b.start < a.stop
+
+
+def _ends(programs: Sequence[Sequence[Operation]]) -> bool:
+    """Whether all streams come to their ends."""
+    flags: dict[Flag, int] = defaultdict(int)
+    places = [0] * len(programs)
+    waiting: dict[Flag, list[int]] = defaultdict(list)
+    able = deque(range(len(programs)))
+    while able:
+        rank = able.popleft()
+        operations = programs[rank]
+        while places[rank] < len(operations):
+            operation = operations[places[rank]]
+            if isinstance(operation, Wait) and flags[operation.flag] < operation.number:
+                waiting[operation.flag].append(rank)
+                break
+            if isinstance(operation, Signal):
+                flags[operation.flag] = operation.number
+                able.extend(waiting.pop(operation.flag, ()))
+            places[rank] += 1
+    return all(place == len(ops) for place, ops in zip(places, programs, strict=True))
