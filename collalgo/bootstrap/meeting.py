@@ -1,10 +1,9 @@
 """The world of processes that know who they are and how to hear of each other."""
 
-import atexit
 import hashlib
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from weakref import finalize
 
@@ -59,7 +58,7 @@ def meet_at(
     job = hashlib.sha256(f"{where} {given}".encode()).hexdigest()
     if rank == 0:
         try:
-            atexit.register(Server(place.secret, "", place.port).close)
+            _at_exit(Server(place.secret, "", place.port).close)
         except OSError as error:
             raise BootstrapError(
                 f"rank 0 cannot listen at port {place.port}, which it was told "
@@ -103,7 +102,7 @@ def meet(gathering: Gathering, engine: Engine, timeout: float) -> Connection:
     if not several:
         return HostOrigin(job).meet("", rank, range(size), timeout)
     if server is not None:
-        atexit.register(server.close)
+        _at_exit(server.close)
     membership = Membership(rank)
     store = Client(place.hosts, place.port, place.secret, timeout, membership.lost)
     return _across(job, membership, store, hosts, engine, timeout)
@@ -185,10 +184,17 @@ def _across(
     except BaseException:
         store.close()
         raise
-    # Communicators end by finalizers too, of which the latest come first: this is to be
-    # done after all of them.
-    finalize(Engine, _end, membership, store, engine)
+    _at_exit(_end, membership, store, engine)
     return come_up(job, membership, store, hosts, engine, wire, timeout)
+
+
+def _at_exit(function: Callable[..., None], *args: object) -> None:
+    """Call a function as the process ends, after all that is begun from now on has.
+
+    Communicators end by finalizers, of which the latest come first. Their order with
+    what atexit calls depends on who has made a finalizer first.
+    """
+    finalize(Engine, function, *args)
 
 
 def _end(membership: Membership, store: Client, engine: Engine) -> None:
