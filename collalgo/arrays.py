@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo.devices.arrays import Shadow, is_on_device, shadow_of
+
 Array = NDArray[Any]
 
 #: How hard NumPy may try to tell whether strided arrays overlap.
@@ -15,6 +17,8 @@ WORK = 100_000
 
 def as_array(buf: Any, caller: str) -> Array:
     """A NumPy array on the memory of ``buf``, for the call named ``caller``.
+
+    What is on a device has a :class:`~collalgo.devices.arrays.Shadow`.
 
     Raises
     ------
@@ -25,11 +29,8 @@ def as_array(buf: Any, caller: str) -> Array:
         return buf
     if isinstance(buf, np.ndarray):
         return np.asarray(buf)
-    if hasattr(buf, "__cuda_array_interface__"):
-        raise TypeError(
-            f"{caller}: {type(buf).__name__} is on a CUDA device, which this version "
-            "cannot reduce; copy it to the host, for instance by buf.get()"
-        )
+    if is_on_device(buf):
+        return shadow_of(buf, caller)
     try:
         return np.asarray(memoryview(buf))
     except (TypeError, ValueError, BufferError):
@@ -131,6 +132,9 @@ def result_array(
 ) -> tuple[Any, Array]:
     """What a call returns, ``out`` or a new array, and the array that it writes to."""
     if out is None:
+        if isinstance(like, Shadow):
+            fresh = like.fresh(shape)
+            return fresh.on_device(), fresh
         target = np.empty(shape, like.dtype)
         return target, target
     target = as_array(out, caller)

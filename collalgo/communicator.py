@@ -3,7 +3,8 @@
 import math
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -18,6 +19,9 @@ from collalgo.programs import Programs
 from collalgo.remedies import Remedies
 from collalgo.selection.selection import Selection
 from collalgo.tracing.dump import remember
+
+if TYPE_CHECKING:  # for what only some need
+    from collalgo.devices.calls import DeviceCalls
 
 
 class Communicator(Background):
@@ -78,6 +82,15 @@ class Communicator(Background):
         state = " closed" if self.closed else ""
         return f"<Communicator{state} rank {self.rank} of {self.size}>"
 
+    @cached_property
+    def devices(self) -> "DeviceCalls":
+        """What makes the calls on arrays on devices."""
+        from collalgo.devices.calls import DeviceCalls
+
+        found = DeviceCalls(self._programs, self.hosts, weakref.ref(self))
+        weakref.finalize(self, found.close).atexit = False
+        return found
+
     @property
     def timeout(self) -> float:
         """Seconds that a call waits for the other ranks before it raises."""
@@ -102,6 +115,8 @@ class Communicator(Background):
         Calls in the background that have not ended fail.
         """
         self._release()
+        if "devices" in self.__dict__:
+            self.devices.close()
 
     def abort(self, reason: str) -> None:
         """Close because of an error: calls of the others raise PeerFailed with it."""

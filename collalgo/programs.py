@@ -13,8 +13,9 @@ from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.layout import Layout, Region
 from collalgo.machine import Machine, last_cache, this_machine
-from collalgo.plan import Averaging, Walk
+from collalgo.plan import ONE_WAVE, Averaging, Walk
 from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
+from collalgo.rows import Plan
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.selection.deciders import of_user
 from collalgo.selection.on_host import Host, price
@@ -117,25 +118,45 @@ class Programs:
 
     def _find(self, call: Call) -> Program:
         """The program under the plain name of the call, made if need be."""
-        if COLLECTIVES[call.collective].reduces:
-            call = call._replace(op=op_name(call.op))
-        if isinstance(call.algorithm, list):
-            call = call._replace(algorithm=tuple(call.algorithm))
+        call = self.plain(call)
         if call not in self._remembered:
             self._remembered[call] = self._lower(call)
         return self._remembered[call]
+
+    @staticmethod
+    def plain(call: Call) -> Call:
+        """The same call with the plain name of its op, and nothing that changes."""
+        reduces = COLLECTIVES[call.collective].reduces
+        call = call._replace(op=op_name(call.op) if reduces else None)
+        if isinstance(call.algorithm, list):
+            call = call._replace(algorithm=tuple(call.algorithm))
+        return call
+
+    def plans(self, call: Call) -> list[Plan]:
+        """The plans of all ranks for a plain call, of one wave and for one host."""
+        layout = self._layout(call)
+        chosen = self._chosen(call, layout)
+        return [self._plan(call, layout, chosen, rank) for rank in range(self.size)]
+
+    def exchange(self, call: Call, nbytes: int) -> Program:
+        """A program by which all ranks tell each other so many bytes, before a call.
+
+        It is compared as that call on arrays of devices.
+        """
+        plan = self.get("allgather", np.dtype(np.uint8), nbytes).plan
+        layout = self._layout(call)
+        name = f"{self._chosen(call, layout).name} on devices"
+        return Program(plan, None, 0, self._record(call, layout, name))
 
     def _lower(self, call: Call) -> Program:
         collective = COLLECTIVES[call.collective]
         self._check_root(call)
         if call.op == "avg" and call.collective in ("scan", "exscan"):
             raise ValueError(f"{call.collective} has no op 'avg'; use 'sum'")
-        dtype = DTYPES.index(dtype_name(call.dtype))
-        op: str | None = call.op if collective.reduces else None
-        kernel = reduction(call.dtype, op) if op else None
+        dtype_name(call.dtype)
+        kernel = reduction(call.dtype, call.op) if call.op else None
         layout = self._layout(call)
-        chosen = self._choose(call, layout.whole.stop // collective.buffers(self.size))
-        steps = trace(chosen.schedule, self.rank, self.size, call.root)
+        chosen = self._chosen(call, layout)
         held = 2 * self.size * layout.whole.stop // collective.buffers(self.size)
         streamed = held >= last_cache()
         swap = call.collective in EXCHANGES and 4 * held > last_cache()
@@ -143,21 +164,39 @@ class Programs:
         fetched = swap and self.size <= machine.cores
         # Waves keep in the caches what is read again; of this hardly anything is.
         waves = Waves() if swap else self._waves(call, layout, chosen)
-        walk = Walk(
-            layout, self.rank, self.size, *self._ends(call, layout), waves, self.hosts
-        )
-        plan = walk.lower(steps, _averaging(call.collective, op))
+        plan = self._plan(call, layout, chosen, self.rank, waves, self.hosts)
+        divisor = self.size if call.op == "avg" else 0
+        record = self._record(call, layout, chosen.name)
+        return Program(plan, kernel, divisor, record, fetched, streamed)
+
+    def _chosen(self, call: Call, layout: Layout) -> Chosen:
+        buffers = COLLECTIVES[call.collective].buffers(self.size)
+        return self._choose(call, layout.whole.stop // buffers)
+
+    def _plan(
+        self,
+        call: Call,
+        layout: Layout,
+        chosen: Chosen,
+        rank: int,
+        waves: Waves = ONE_WAVE,
+        hosts: Sequence[int] = (),
+    ) -> Plan:
+        steps = trace(chosen.schedule, rank, self.size, call.root)
+        ends = self._ends(call, layout, rank)
+        walk = Walk(layout, rank, self.size, *ends, waves, hosts)
+        return walk.lower(steps, _averaging(call.collective, call.op))
+
+    def _record(self, call: Call, layout: Layout, name: str) -> tuple[Any, ...]:
+        """What the ranks compare of a call."""
         compared = (
             list(COLLECTIVES).index(call.collective),
-            dtype,
-            OPS.index(op) if op else -1,
+            DTYPES.index(dtype_name(call.dtype)),
+            OPS.index(call.op) if call.op else -1,
             call.root,
             call.count if call.counts is None else sum(call.counts),
         )
-        fingerprint = _fingerprint(*compared, layout.counts, chosen.name)
-        divisor = self.size if op == "avg" else 0
-        record = (fingerprint, *compared, chosen.name)
-        return Program(plan, kernel, divisor, record, fetched, streamed)
+        return (_fingerprint(*compared, layout.counts, name), *compared, name)
 
     def _waves(self, call: Call, layout: Layout, chosen: Chosen) -> Waves:
         """How to cut the call into waves; the price says how many are best."""
@@ -186,9 +225,9 @@ class Programs:
         count = call.count if counts is None else sum(counts)
         return Layout(count, call.dtype.itemsize, max(blocks, self.size), counts)
 
-    def _ends(self, call: Call, layout: Layout) -> tuple[Region, Region]:
-        """What of the whole buffer this rank's input and output hold."""
-        rank, size = self.rank, self.size
+    def _ends(self, call: Call, layout: Layout, rank: int) -> tuple[Region, Region]:
+        """What of the whole buffer the input and output of a rank hold."""
+        size = self.size
         if call.collective == "alltoall":
             row = [layout.block(rank * size + i) for i in range(size)]
             column = [layout.block(i * size + rank) for i in range(size)]

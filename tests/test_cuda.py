@@ -1,6 +1,8 @@
 """Reductions on a CUDA device; test_elements.py tests without one what is computed."""
 
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -73,6 +75,20 @@ def test_arrays_that_lie_differently_and_means(cupy, name):
 
     expected = reduction(dtype, "avg")(np.empty_like(arrays[0]), arrays, 4)
     assert_same_bits(fetched(inputs[0], arrays[0]), expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [2, 4, 8])
+@pytest.mark.usefixtures("cupy")
+def test_processes_on_one_device_by_every_algorithm(size):
+    script = Path(__file__).parent / "on_devices.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "collalgo", "run", "-n", str(size), script],
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "by way of the host" not in done.stderr
+    assert done.stdout.count("right") == size
 
 
 class _Runtime:

@@ -57,11 +57,12 @@ template <class T, class Op, int N, int WIDTH>
 EVERYWHERE Vector<T, WIDTH> combined(const Inputs &inputs, int n, int64 at, int64 divisor) {
     using Part = Vector<T, WIDTH>;
     const void *const *array = inputs.array;
-    Part first = vector_of<T, WIDTH>(array[0], at), second = vector_of<T, WIDTH>(array[1], at);
-    Total<T, WIDTH> total(first);
-    total.template combine<Op>(second);
-    if (N == 2) return total.result(divisor);
-    int k = 2;
+    Total<T, WIDTH> total(vector_of<T, WIDTH>(array[0], at));
+    if (N == 2) {
+        total.template combine<Op>(vector_of<T, WIDTH>(array[1], at));
+        return total.result(divisor);
+    }
+    int k = 1;
     for (; k + 3 <= n; k += 3) {  /* what is read at once need not be waited for in turn */
         Part a = vector_of<T, WIDTH>(array[k], at), b = vector_of<T, WIDTH>(array[k + 1], at);
         Part c = vector_of<T, WIDTH>(array[k + 2], at);

@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from numpy.typing import NDArray
+
 from collalgo._kernels.engine import Program
 from collalgo._kernels.progress import Progress
 from collalgo._kernels.recorder import Recorder, StepLog
@@ -12,6 +14,14 @@ class Caller:
     seconds: float
     progress: Progress
     recorder: Recorder
+    def run(
+        self,
+        program: Program,
+        source: NDArray[Any] | None,
+        target: NDArray[Any] | None,
+        waiting: float,
+        caller: str,
+    ) -> int: ...
     def drain(self) -> None: ...
     def log_steps(self, calls: int, steps: int) -> StepLog: ...
     def submit(

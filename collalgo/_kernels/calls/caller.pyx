@@ -37,6 +37,11 @@ cdef cnp.ndarray array_of(buf, str caller):
     return as_array(buf, caller)
 
 
+cdef bint is_elsewhere(cnp.ndarray array):
+    """Whether an array is the shadow of one on a device."""
+    return array is not None and type(array) is not cnp.ndarray
+
+
 cdef bint apart(cnp.ndarray a, cnp.ndarray b):
     """Whether two arrays surely share no memory: contiguous, one behind the other."""
     cdef char *first = cnp.PyArray_BYTES(a)
@@ -136,6 +141,16 @@ cdef class Caller:
             dtype = <object>cnp.PyArray_DESCR(like)
         if count < 0:
             count = 0 if like is None else cnp.PyArray_SIZE(like)
+        if is_elsewhere(source) or is_elsewhere(target):
+            fields = (
+                collective, dtype, count, op, root, algorithm, counts, reproducible
+            )
+            self.call_on_devices(
+                fields, source, target,
+                self.seconds if timeout is None else seconds_of(timeout),
+                collective if caller is None else caller,
+            )
+            return 0
         if (
             last is None or last.dtype is not dtype or last.count != count
             or last.op is not op or last.root != root
@@ -201,6 +216,15 @@ cdef class Caller:
         self.run_in_turn(
             work.program, work.source, work.target, work.waiting, work.name
         )
+
+    def call_on_devices(self, tuple fields, source, target, double waiting, str caller):
+        """Make a call on arrays that are on devices, on their streams."""
+        if self.is_preparing():
+            raise TypeError(
+                f"{caller}: calls on arrays on a device go on in the background by "
+                f"themselves, on its stream; call {caller}"
+            )
+        self.devices.call(fields, source, target, waiting, caller)
 
     def drain(self):
         """Wait until all that goes on in the background is done."""

@@ -119,7 +119,7 @@ cdef class Rooted(Sharing):
 cdef object kept(source, mine, out, str caller):
     """The root's own part of what it scatters: a view, or copied to ``out``."""
     if out is None:
-        return mine
+        return mine if type(mine) is cnp.ndarray else mine.on_device()
     target = as_array(out, caller)
     check_output(target, source, mine.shape, caller)
     check_overlap(source, target, (mine, target), caller)

@@ -1,0 +1,98 @@
+"""Arrays on devices in calls that were written for arrays of NumPy."""
+
+from typing import Any
+
+import numpy as np
+
+from collalgo.devices.runtime import Memory, Runtime
+
+#: What DLPack calls devices of CUDA.
+CUDA = 2
+
+
+class Shadow(np.ndarray[Any, Any]):
+    """An array of NumPy that lies where an array on a device does.
+
+    It has its shape, its dtype and its address, so that calls can be checked and cut
+    into parts as always. The host must not touch its elements.
+    """
+
+    memory: Memory | None = None
+    runtime: Runtime
+
+    def __array_finalize__(self, other: Any) -> None:
+        if isinstance(other, Shadow):
+            self.runtime = other.runtime
+            self.memory = other.memory
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Copy an array of the device into all of this."""
+        if key is not Ellipsis or not isinstance(value, Shadow):
+            raise TypeError("elements of an array on a device cannot be set here")
+        self.runtime.copy(self.ctypes.data, value.ctypes.data, self.nbytes)
+
+    def __repr__(self) -> str:
+        return f"<array on a device, shape {self.shape}, {self.dtype}>"
+
+    __str__ = __repr__
+
+    def fresh(self, shape: tuple[int, ...]) -> "Shadow":
+        """A new array on the device, of the same dtype."""
+        return shadow(self.runtime, self.runtime.empty(shape, self.dtype))
+
+    def on_device(self) -> Any:
+        """What the user of the device knows this array as."""
+        assert self.memory is not None
+        if (self.ctypes.data, self.shape) == (self.memory.pointer, self.memory.shape):
+            return self.memory.array
+        whole = self.memory.array
+        return self.runtime.part(whole, self.ctypes.data, self.shape, self.dtype)
+
+
+class _Interface:
+    """What NumPy asks for an array on memory of others."""
+
+    def __init__(self, memory: Memory):
+        self.__array_interface__ = {
+            "data": (memory.pointer, False),
+            "shape": memory.shape,
+            "typestr": f"|V{memory.dtype.itemsize}",
+            "version": 3,
+        }
+
+
+def shadow(runtime: Runtime, memory: Memory) -> Shadow:
+    """The shadow of an array on a device."""
+    found = np.asarray(_Interface(memory)).view(memory.dtype).view(Shadow)
+    found.runtime, found.memory = runtime, memory
+    return found
+
+
+def is_on_device(buf: Any) -> bool:
+    """Whether an object is an array in the memory of a CUDA device."""
+    if hasattr(buf, "__cuda_array_interface__"):
+        return True
+    device = getattr(buf, "__dlpack_device__", None)
+    return device is not None and device()[0] == CUDA
+
+
+def shadow_of(buf: Any, caller: str) -> Shadow:
+    """The shadow of what a call was given.
+
+    Raises
+    ------
+    ImportError, RuntimeError
+        If CUDA cannot be used here.
+    ValueError
+        If the elements do not lie one behind the other.
+    """
+    runtime = runtime_of_devices()
+    runtime.follow(buf)
+    return shadow(runtime, runtime.memory(buf, caller))
+
+
+def runtime_of_devices() -> Runtime:
+    """The runtime for arrays on devices."""
+    from collalgo.devices.cuda import cuda
+
+    return cuda()

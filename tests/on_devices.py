@@ -1,0 +1,41 @@
+"""What ranks do on CUDA devices in the tests: a script for collalgo run.
+
+Every algorithm on arrays of CuPy, which all ranks may have on one device, against the
+same call on arrays of the host.
+"""
+
+import cupy as cp
+import numpy as np
+
+import collalgo
+from collalgo import ALGORITHMS
+
+CALLS = {
+    "allreduce": lambda c, x, **k: c.allreduce(x, **k),
+    "reduce": lambda c, x, **k: c.reduce(x, root=c.size - 1, **k),
+    "broadcast": lambda c, x, **k: c.broadcast(x, root=c.size - 1, **k),
+    "allgather": lambda c, x, **k: c.allgather(x, **k),
+    "reduce_scatter": lambda c, x, **k: c.reduce_scatter(x, **k),
+    "gather": lambda c, x, **k: c.gather(x, root=c.size - 1, **k),
+    "scatter": lambda c, x, **k: c.scatter(
+        x.reshape(c.size, -1) if c.rank == 0 else x[: len(x) // c.size].copy(), **k
+    ),
+    "alltoall": lambda c, x, **k: c.alltoall(x, **k),
+    "scan": lambda c, x, **k: c.scan(x, **k),
+    "exscan": lambda c, x, **k: c.exscan(x, **k),
+}
+
+comm = collalgo.init()
+cp.cuda.Device(comm.rank % cp.cuda.runtime.getDeviceCount()).use()
+for row in ALGORITHMS:
+    if row.collective == "barrier" or row.obstacle(comm.size) is not None:
+        continue
+    for count in (comm.size, comm.size * 1009):
+        values = np.arange(count, dtype=np.float32) % 7 + comm.rank
+        call = CALLS[row.collective]
+        expected = call(comm, values.copy(), algorithm=row.name)
+        found = call(comm, cp.asarray(values), algorithm=row.name)
+        assert (found is None) == (expected is None), row.name
+        if found is not None:
+            np.testing.assert_array_equal(cp.asnumpy(found), expected, row.name)
+print("right", flush=True)

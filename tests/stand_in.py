@@ -1,0 +1,169 @@
+"""A stand-in for CUDA: memory that the host cannot touch, and streams that are threads.
+
+Addresses of its memory are none that a processor takes: what reads or writes there by
+itself, and not on a stream, ends the tests at once.
+"""
+
+import ctypes
+import threading
+import time
+from queue import SimpleQueue
+
+import numpy as np
+
+from collalgo.devices.runtime import Export, Memory
+from collalgo.reduction import reduction
+from tests.test_reduction import dtype_of
+
+ELSEWHERE = 1 << 47
+MAPPED = 1 << 48
+
+_owners = {}
+
+
+def host(pointer, nbytes):
+    """The bytes at an address of the device, for its streams."""
+    address = pointer & (ELSEWHERE - 1)
+    return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
+
+
+class DeviceArray:
+    """What a user has: an array of the stand-in."""
+
+    def __init__(self, shape, dtype, pointer=None, owner=None):
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        nbytes = int(np.prod(self.shape, dtype=int)) * self.dtype.itemsize
+        if pointer is None:
+            owner = np.full(max(nbytes, 1) + 64, 0xEE, np.uint8)
+            pointer = ELSEWHERE + owner.ctypes.data + -owner.ctypes.data % 64
+            _owners[pointer] = (pointer, max(nbytes, 1))
+        self.pointer, self.owner, self.nbytes = pointer, owner, nbytes
+        self.contiguous = True
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"data": (self.pointer, False), "shape": self.shape, "version": 3}
+
+
+class StandIn:
+    """The device of a rank, as :class:`collalgo.devices.runtime.Runtime` says."""
+
+    def __init__(self, process=0, *, maps=True):
+        self.process, self.maps = process, maps
+        self.opened, self.closed = [], []
+        self.queue = SimpleQueue()
+        self.failure = None
+        self.thread = threading.Thread(target=self._work, daemon=True)
+        self.thread.start()
+
+    # ---- for tests
+
+    def array(self, values):
+        values = np.ascontiguousarray(values)
+        found = DeviceArray(values.shape, values.dtype)
+        self.queue.put(lambda: self._store(found, values))
+        return found
+
+    def values(self, array):
+        """What an array holds once the stream has come so far."""
+        done = threading.Event()
+        self.queue.put(done.set)
+        while not done.wait(0.01):
+            if self.failure is not None:
+                raise self.failure
+        return host(array.pointer, array.nbytes).view(array.dtype).reshape(array.shape)
+
+    def gate(self):
+        """Let the stream stand still until the event is set."""
+        opened = threading.Event()
+        self.queue.put(opened.wait)
+        return opened
+
+    def _work(self):
+        try:
+            while True:
+                self.queue.get()()
+        except BaseException as error:
+            self.failure = error
+
+    @staticmethod
+    def _store(array, values):
+        host(array.pointer, array.nbytes)[...] = values.reshape(-1).view(np.uint8)
+
+    # ---- what a runtime does
+
+    def memory(self, buf, caller):
+        if not buf.contiguous:
+            raise ValueError(f"{caller}: pass a contiguous copy of it")
+        return Memory(buf, buf.pointer, buf.shape, buf.dtype)
+
+    def empty(self, shape, dtype):
+        return self.memory(DeviceArray(shape, dtype), "empty")
+
+    def zeros(self, nbytes):
+        found = self.empty((nbytes,), np.uint8)
+        host(found.pointer, nbytes)[...] = 0
+        return found
+
+    def part(self, whole, pointer, shape, dtype):
+        return DeviceArray(shape, dtype, pointer, whole)
+
+    def export(self, pointer):
+        if not self.maps:
+            return None
+        for base, nbytes in _owners.values():
+            if base <= pointer < base + nbytes:
+                return Export(base.to_bytes(64, "little"), pointer - base)
+        raise AssertionError(f"nobody has {pointer:x}")
+
+    def open(self, handle):
+        self.opened.append(handle)
+        return MAPPED + int.from_bytes(handle, "little")
+
+    def close(self, pointer):
+        self.closed.append(pointer)
+
+    def follow(self, buf):
+        pass
+
+    def copy(self, target, source, nbytes):
+        def copy():
+            host(target, nbytes)[...] = host(source, nbytes)
+
+        self.queue.put(copy)
+
+    def reduce(self, dtype, op, target, sources, count, divisor):
+        kind = dtype_of(dtype)
+
+        def reduce():
+            arrays = [
+                host(place, count * kind.itemsize).view(kind)
+                for place in (target, *sources)
+            ]
+            reduction(kind, op)(arrays[0], arrays[1:], divisor)
+
+        self.queue.put(reduce)
+
+    def write(self, flag, number):
+        def write():
+            host(flag, 4).view(np.uint32)[0] = number
+
+        self.queue.put(write)
+
+    def wait(self, flag, number):
+        def wait():
+            end = time.monotonic() + 60
+            place = host(flag, 4).view(np.uint32)
+            while np.int32(np.uint32((int(place[0]) - number) % (1 << 32))) < 0:
+                assert time.monotonic() < end, "a flag is never set"
+                time.sleep(1e-5)
+
+        self.queue.put(wait)
+
+    def to_host(self, pointer, target):
+        array = DeviceArray((target.nbytes,), np.uint8, pointer, self)
+        target[...] = self.values(array)
+
+    def to_device(self, pointer, source):
+        copied = source.copy()
+        self.queue.put(lambda: host(pointer, len(copied)).__setitem__(..., copied))

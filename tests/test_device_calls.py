@@ -1,0 +1,225 @@
+"""Calls on arrays on devices, on a stand-in that the host cannot read or write."""
+
+import logging
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo import MismatchError
+from collalgo._kernels import cuda
+from collalgo.devices import arrays
+from tests.stand_in import DeviceArray, StandIn
+
+KINDS = ["one process", "several processes", "by way of the host"]
+
+
+class OfThread(threading.local):
+    runtime = None
+
+
+@pytest.fixture
+def devices(monkeypatch):
+    """Let each thread that is a rank have a device, of a kind."""
+    mine = OfThread()
+    monkeypatch.setattr(arrays, "runtime_of_devices", lambda: mine.runtime)
+
+    def run(function, size, kind="one process"):
+        def rank(comm):
+            process = comm.rank if kind == "several processes" else 0
+            mine.runtime = StandIn(process, maps=kind != "by way of the host")
+            return function(comm, mine.runtime)
+
+        return collalgo.threads(rank, size)
+
+    return run
+
+
+def given(rank, shape, dtype=np.float32):
+    return np.random.default_rng(rank).integers(0, 9, shape).astype(dtype)
+
+
+CALLS = {
+    "allreduce": lambda c, x, o: c.allreduce(x, "sum", out=o((6, 4))),
+    "allreduce in place": lambda c, x, o: c.allreduce(x, "max"),
+    "mean": lambda c, x, o: c.allreduce(x, "avg"),
+    "reproducible": lambda c, x, o: c.allreduce(x, reproducible=True),
+    "reduce": lambda c, x, o: c.reduce(x, "sum", c.size - 1),
+    "reduce_scatter": lambda c, x, o: c.reduce_scatter(x),
+    "reduce_scatter uneven": lambda c, x, o: c.reduce_scatter(
+        x, "min", [6, *[0] * (c.size - 1)]
+    ),
+    "broadcast": lambda c, x, o: c.broadcast(x, c.size - 1),
+    "allgather": lambda c, x, o: c.allgather(x),
+    "allgather out": lambda c, x, o: c.allgather(x, out=o((c.size, 6, 4))),
+    "allgatherv": lambda c, x, o: c.allgatherv(x),
+    "gather": lambda c, x, o: c.gather(x, 1),
+    "scatter": lambda c, x, o: (
+        c.scatter(x.part(slice(0, c.size)), 1) if c.rank == 1
+        else c.scatter(x.part(0), 1)
+    ),
+    "scatter out": lambda c, x, o: (
+        c.scatter(x.part(slice(0, c.size)), 1, out=o((4,))) if c.rank == 1
+        else c.scatter(x.part(0), 1)
+    ),
+    "alltoall": lambda c, x, o: c.alltoall(x),
+    "alltoallv": lambda c, x, o: c.alltoallv(x, [6, *[0] * (c.size - 1)]),
+    "scan": lambda c, x, o: c.scan(x),
+    "exscan": lambda c, x, o: c.exscan(x),
+}  # fmt: skip
+
+
+class Host:
+    """An array of the host with the same ways to take a part of it."""
+
+    def __new__(cls, values):
+        return values.view(HostArray)
+
+
+class HostArray(np.ndarray):
+    def part(self, key):
+        return np.ascontiguousarray(np.asarray(self)[key])
+
+
+def part(self, key):
+    first = key if isinstance(key, int) else key.start
+    shape = self.shape[1:]
+    row = int(np.prod(shape)) * self.dtype.itemsize
+    rows = () if isinstance(key, int) else (key.stop - key.start,)
+    return DeviceArray((*rows, *shape), self.dtype, self.pointer + first * row, self)
+
+
+DeviceArray.part = part
+
+
+def on_host(call, size, dtype):
+    def rank(comm):
+        x = Host(given(comm.rank, (6, 4), dtype))
+        found = CALLS[call](comm, x, lambda shape: np.empty(shape, dtype))
+        return None if found is None else np.array(found)
+
+    return collalgo.threads(rank, size)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_gives_what_it_does_on_the_host(devices, call, size, kind):
+    if size == 1 and ("gather" in call or "scatter" in call) and "all" not in call:
+        pytest.skip("rank 1 is the root")
+
+    def rank(comm, runtime):
+        x = runtime.array(given(comm.rank, (6, 4)))
+        found = CALLS[call](comm, x, lambda shape: DeviceArray(shape, np.float32))
+        if found is None:
+            return None
+        assert isinstance(found, DeviceArray)
+        return runtime.values(found).copy()
+
+    found, expected = devices(rank, size, kind), on_host(call, size, np.float32)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "complex64", "bool"])
+def test_dtypes(devices, dtype):
+    import ml_dtypes
+
+    kind = np.dtype(getattr(ml_dtypes, dtype, None) or dtype)
+
+    def rank(comm, runtime):
+        x = runtime.array(given(comm.rank, 1001).astype(kind))
+        return runtime.values(comm.allreduce(x)).copy()
+
+    expected = collalgo.threads(
+        lambda comm: comm.allreduce(given(comm.rank, 1001).astype(kind)), 3
+    )
+    for ours, theirs in zip(devices(rank, 3), expected, strict=True):
+        assert (ours.view(np.uint8) == theirs.view(np.uint8)).all()
+
+
+def test_the_host_does_not_wait_for_streams(devices):
+    """Twenty calls return on all ranks while the stream of one stands still."""
+    returned = threading.Barrier(3)
+
+    def rank(comm, runtime):
+        gate = runtime.gate() if comm.rank == 1 else None
+        x = runtime.array(np.full(100, 1.0))
+        for _ in range(20):
+            comm.allreduce(x, "sum")
+        returned.wait(30)
+        if gate:
+            gate.set()
+        return runtime.values(x)[0]
+
+    assert devices(rank, 3, "several processes") == [3.0**20] * 3
+
+
+def test_mappings_are_made_once_and_let_go(devices):
+    def rank(comm, runtime):
+        x = runtime.array(np.ones(1000))
+        for _ in range(5):
+            comm.allreduce(x)
+        runtime.values(x)
+        comm.close()
+        return len(runtime.opened), len(set(runtime.opened)), len(runtime.closed)
+
+    for opened, different, closed in devices(rank, 2, "several processes"):
+        assert opened == different == closed > 0
+
+
+def test_the_way_by_the_host_is_announced_once(devices, caplog):
+    def rank(comm, runtime):
+        for _ in range(3):
+            comm.allreduce(runtime.array(np.ones(3)))
+
+    with caplog.at_level(logging.WARNING):
+        devices(rank, 2, "by way of the host")
+    said = [r for r in caplog.records if "by way of the host" in r.getMessage()]
+    assert len(said) == 2  # once by each rank
+
+
+def test_some_on_devices_and_some_on_the_host_is_an_error_on_every_rank(devices):
+    def rank(comm, runtime):
+        x = np.ones(10)
+        with pytest.raises(MismatchError) as caught:
+            comm.allreduce(runtime.array(x) if comm.rank else x)
+        return str(caught.value)
+
+    for message in devices(rank, 3):
+        assert "on devices" in message
+
+
+def test_one_array_on_the_device_and_one_on_the_host(devices):
+    def rank(comm, runtime):
+        x = np.ones(10)
+        for buf, out in ((x, runtime.array(x)), (runtime.array(x), x)):
+            with pytest.raises(TypeError, match="one is on a device and one in the"):
+                comm.allreduce(buf, out=out)
+        with pytest.raises(TypeError, match="go on in the background by themselves"):
+            comm.allreduce_async(runtime.array(x))
+        apart = runtime.array(x)
+        apart.contiguous = False
+        with pytest.raises(ValueError, match="allreduce: pass a contiguous copy"):
+            comm.allreduce(apart)
+        return runtime.values(comm.allreduce(runtime.array(x)))[0]
+
+    assert devices(rank, 2) == [2.0, 2.0]
+
+
+def test_ranks_that_call_different_things_are_told(devices):
+    def rank(comm, runtime):
+        with pytest.raises(MismatchError) as caught:
+            comm.allreduce(runtime.array(np.ones(10 + comm.rank)))
+        return str(caught.value)
+
+    assert all("10" in m and "11" in m for m in devices(rank, 2))
+
+
+def test_without_cupy_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    cuda.checked_cupy.cache_clear()
+    with pytest.raises(ImportError, match=r"pip install collalgo\[cuda\]"):
+        collalgo.init().allreduce(DeviceArray((3,), np.float32))
