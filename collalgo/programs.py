@@ -9,12 +9,13 @@ import numpy as np
 
 from collalgo._kernels.engine import Program
 from collalgo.algorithms import Algorithm, find
+from collalgo.call import Call
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
-from collalgo.layout import Layout, Region
+from collalgo.layout import Layout
 from collalgo.machine import Machine, last_cache, this_machine
 from collalgo.plan import ONE_WAVE, Averaging, Walk
-from collalgo.reduction import DTYPES, OPS, dtype_name, op_name, reduction
+from collalgo.reduction import DTYPES, OPS, dtype_name, reduction
 from collalgo.rows import Plan
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.selection.deciders import of_user
@@ -33,37 +34,11 @@ REMEMBERED = 512
 #: Buffers that are not worth cutting, in bytes.
 SHORT = 16384
 
-#: Collectives whose blocks are those of the ranks, all equal unless counts are given.
-EQUAL_BLOCKS = ("allgather", "alltoall", "gather", "reduce_scatter", "scatter")
-
-#: Those of them in which a rank passes the blocks of all ranks.
-SPLIT = ("alltoall", "reduce_scatter")
-
-#: Those in which every rank copies as much as any other. Of long arrays one copy by the
-#: kernel takes about as long as two through shared memory where cores share a cache, a
-#: half to a fifth as long where they do not, and twice as long where ranks share one.
+#: Collectives in which every rank copies as much as any other. Of long arrays one copy
+#: by the kernel takes about as long as two through shared memory where cores share a
+#: cache, a half to a fifth as long where they do not, and twice as long where ranks share
+#: one.
 EXCHANGES = ("allgather", "alltoall")
-
-#: An algorithm as users name it: None for the cheapest, a name, names in the order
-#: of preference, or a schedule function.
-AlgorithmChoice = str | Sequence[str] | ScheduleFunction | None
-
-
-class Call(NamedTuple):  # "count" hides a method of tuples that nobody needs
-    """All that a program depends on, as the user said it.
-
-    ``count`` is the number of elements that a rank passes; ``counts`` those of each
-    rank's block, where blocks may differ.
-    """
-
-    collective: str
-    dtype: np.dtype[Any]
-    count: int  # type: ignore[assignment]
-    op: Any = None
-    root: int = 0
-    algorithm: AlgorithmChoice = None
-    counts: tuple[int, ...] | None = None
-    reproducible: bool = False
 
 
 class Chosen(NamedTuple):
@@ -118,23 +93,14 @@ class Programs:
 
     def _find(self, call: Call) -> Program:
         """The program under the plain name of the call, made if need be."""
-        call = self.plain(call)
+        call = call.plain()
         if call not in self._remembered:
             self._remembered[call] = self._lower(call)
         return self._remembered[call]
 
-    @staticmethod
-    def plain(call: Call) -> Call:
-        """The same call with the plain name of its op, and nothing that changes."""
-        reduces = COLLECTIVES[call.collective].reduces
-        call = call._replace(op=op_name(call.op) if reduces else None)
-        if isinstance(call.algorithm, list):
-            call = call._replace(algorithm=tuple(call.algorithm))
-        return call
-
     def plans(self, call: Call) -> list[Plan]:
         """The plans of all ranks for a plain call, of one wave and for one host."""
-        layout = self._layout(call)
+        layout = call.layout(self.size)
         chosen = self._chosen(call, layout)
         return [self._plan(call, layout, chosen, rank) for rank in range(self.size)]
 
@@ -144,7 +110,7 @@ class Programs:
         It is compared as that call on arrays of devices.
         """
         plan = self.get("allgather", np.dtype(np.uint8), nbytes).plan
-        layout = self._layout(call)
+        layout = call.layout(self.size)
         name = f"{self._chosen(call, layout).name} on devices"
         return Program(plan, None, 0, self._record(call, layout, name))
 
@@ -155,7 +121,7 @@ class Programs:
             raise ValueError(f"{call.collective} has no op 'avg'; use 'sum'")
         dtype_name(call.dtype)
         kernel = reduction(call.dtype, call.op) if call.op else None
-        layout = self._layout(call)
+        layout = call.layout(self.size)
         chosen = self._chosen(call, layout)
         held = 2 * self.size * layout.whole.stop // collective.buffers(self.size)
         streamed = held >= last_cache()
@@ -183,7 +149,7 @@ class Programs:
         hosts: Sequence[int] = (),
     ) -> Plan:
         steps = trace(chosen.schedule, rank, self.size, call.root)
-        ends = self._ends(call, layout, rank)
+        ends = call.ends(layout, rank, self.size)
         walk = Walk(layout, rank, self.size, *ends, waves, hosts)
         return walk.lower(steps, _averaging(call.collective, call.op))
 
@@ -214,38 +180,6 @@ class Programs:
                 f"{call.collective}: root {call.root} is out of range; this "
                 f"communicator has {self.size} ranks, 0 to {self.size - 1}"
             )
-
-    def _layout(self, call: Call) -> Layout:
-        """The whole buffer that the schedules speak of."""
-        blocks = self.size ** COLLECTIVES[call.collective].blocks
-        counts = call.counts
-        if counts is None and call.collective in EQUAL_BLOCKS:
-            shares = self.size if call.collective in SPLIT else 1
-            counts = (call.count // shares,) * blocks
-        count = call.count if counts is None else sum(counts)
-        return Layout(count, call.dtype.itemsize, max(blocks, self.size), counts)
-
-    def _ends(self, call: Call, layout: Layout, rank: int) -> tuple[Region, Region]:
-        """What of the whole buffer the input and output of a rank hold."""
-        size = self.size
-        if call.collective == "alltoall":
-            row = [layout.block(rank * size + i) for i in range(size)]
-            column = [layout.block(i * size + rank) for i in range(size)]
-            return Region(row), Region(column)
-        whole, mine, nothing = Region([layout.whole]), layout.block(rank), Region([])
-        at_root = whole if rank == call.root else nothing
-        return {
-            "allreduce": (whole, whole),
-            "broadcast": (whole, nothing if rank == call.root else whole),
-            "reduce": (whole, at_root),
-            "allgather": (Region([mine]), whole),
-            "reduce_scatter": (whole, Region([mine])),
-            "gather": (Region([mine]), at_root),
-            "scatter": (at_root, nothing if rank == call.root else Region([mine])),
-            "scan": (whole, whole),
-            "exscan": (whole, whole if rank else nothing),
-            "barrier": (nothing, nothing),
-        }[call.collective]
 
     def _choose(self, call: Call, nbytes: int) -> Chosen:
         if callable(call.algorithm):

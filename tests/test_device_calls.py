@@ -13,7 +13,7 @@ from collalgo._kernels import cuda
 from collalgo.devices import arrays
 from tests.stand_in import DeviceArray, StandIn
 
-KINDS = ["one process", "several processes", "by way of the host"]
+KINDS = ["one process", "several processes", "several hosts", "by way of the host"]
 
 
 class OfThread(threading.local):
@@ -29,6 +29,8 @@ def devices(monkeypatch):
     def run(function, size, kind="one process"):
         def rank(comm):
             process = comm.rank if kind == "several processes" else 0
+            if kind == "several hosts":
+                comm.hosts = (0, *[1] * (size - 1))
             mine.runtime = StandIn(process, maps=kind != "by way of the host")
             return function(comm, mine.runtime)
 

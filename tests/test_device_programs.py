@@ -14,7 +14,8 @@ import pytest
 from collalgo import ALGORITHMS
 from collalgo.chunk import Chunk
 from collalgo.devices import program as device_program
-from collalgo.devices.program import OUTBOX, Combine, Place, Signal, Wait, lower
+from collalgo.devices.operations import OUTBOX, Combine, Place, Signal, Wait
+from collalgo.devices.program import lower
 from collalgo.layout import Layout
 from collalgo.programs import Programs
 from collalgo.rows import INPUT, OUTPUT, SCRATCH

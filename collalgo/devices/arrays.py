@@ -70,10 +70,10 @@ def shadow(runtime: Runtime, memory: Memory) -> Shadow:
 
 def is_on_device(buf: Any) -> bool:
     """Whether an object is an array in the memory of a CUDA device."""
-    if hasattr(buf, "__cuda_array_interface__"):
-        return True
     device = getattr(buf, "__dlpack_device__", None)
-    return device is not None and device()[0] == CUDA
+    if device is not None:
+        return bool(device()[0] == CUDA)
+    return hasattr(buf, "__cuda_array_interface__")
 
 
 def shadow_of(buf: Any, caller: str) -> Shadow:

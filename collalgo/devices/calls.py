@@ -6,7 +6,6 @@ stream follows the call. Ranks whose memory others cannot map go by way of the h
 """
 
 import logging
-import struct
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,73 +15,22 @@ import numpy as np
 from collalgo._kernels.engine import Program
 from collalgo._kernels.transport import LANES
 from collalgo.arrays import Array
+from collalgo.call import Call
 from collalgo.devices.arrays import Shadow
-from collalgo.devices.program import (
-    OUTBOX,
-    Combine,
-    DeviceProgram,
-    Flag,
-    Place,
-    Signal,
-    lower,
-)
-from collalgo.devices.runtime import Export, Memory, Runtime
-from collalgo.programs import REMEMBERED, Call, Programs
+from collalgo.devices.operations import Combine, DeviceProgram, Flag, Place, Signal
+from collalgo.devices.peers import FLAGS, OFFER, Peers
+from collalgo.devices.program import lower
+from collalgo.devices.runtime import Runtime
+from collalgo.programs import REMEMBERED, Programs
 from collalgo.reduction import dtype_name
-from collalgo.rows import INPUT, OUTPUT, SCRATCH
 
 if TYPE_CHECKING:  # who imports this
     from collalgo.communicator import Communicator
 
-#: The buffers of a rank that others may map: those of a program, and its flags.
-FLAGS = OUTBOX + 1
-BUFFERS = (INPUT, OUTPUT, SCRATCH, OUTBOX, FLAGS)
-
-#: A buffer as ranks tell of it: a handle, the place within it, and the address.
-HANDLE = 64
-_BUFFER = struct.Struct(f"={HANDLE}sqq")
-_HEAD = struct.Struct("=qq")
-OFFER = _HEAD.size + len(BUFFERS) * _BUFFER.size
-
 #: What all flags of 32 bits are counted by.
 WRAP = 1 << 32
 
-#: A buffer that there is not.
-NOTHING = Export(b"", 0)
-
 log = logging.getLogger("collalgo")
-
-
-class Offer(NamedTuple):
-    """What a rank tells the others of itself and its buffers.
-
-    Attributes
-    ----------
-    process : int
-        Its process.
-    mappable : bool
-        Whether others can map all of the buffers.
-    exports, pointers : list
-        How to map each buffer, and where it is in its own process.
-    """
-
-    process: int
-    mappable: bool
-    exports: list[Export]
-    pointers: list[int]
-
-    def pack(self) -> bytes:
-        parts = [_HEAD.pack(self.process, self.mappable)]
-        for export, pointer in zip(self.exports, self.pointers, strict=True):
-            parts.append(_BUFFER.pack(export.handle, export.offset, pointer))
-        return b"".join(parts)
-
-    @classmethod
-    def unpack(cls, data: bytes) -> "Offer":
-        process, mappable = _HEAD.unpack_from(data)
-        found = list(_BUFFER.iter_unpack(data[_HEAD.size :]))
-        exports = [Export(handle, offset) for handle, offset, _ in found]
-        return cls(process, bool(mappable), exports, [p for _, _, p in found])
 
 
 class Ours(NamedTuple):
@@ -96,6 +44,11 @@ class Ours(NamedTuple):
         array = self.target if self.source is None else self.source
         assert array is not None
         return array.runtime
+
+    @property
+    def addresses(self) -> list[int]:
+        """Where they are on the device, 0 for one that there is not."""
+        return [0 if array is None else array.ctypes.data for array in self]
 
 
 class DeviceCalls:
@@ -120,12 +73,10 @@ class DeviceCalls:
         self._programs = programs
         self._rank, self._size = programs.rank, programs.size
         self._comm = comm
-        self._near = len(set(hosts)) == 1
+        flag_bytes = 4 * 2 * LANES * self._size
+        self._peers = Peers(hosts, flag_bytes)
         self._known: dict[Call, tuple[list[DeviceProgram], Program]] = {}
-        self._own: dict[int, Memory] = {}
-        self._mapped: dict[tuple[int, bytes], int] = {}
         self._counts: dict[Flag, int] = defaultdict(int)
-        self._runtime: Runtime | None = None
         self._announced = False
 
     def call(
@@ -145,20 +96,24 @@ class DeviceCalls:
         MismatchError
             If the ranks call different things, or some on arrays of the host.
         """
-        call = self._programs.plain(Call(*fields))
+        call = Call(*fields).plain()
         ours = Ours(_shadow(source, caller), _shadow(target, caller))
         programs, exchange = self._lowered(call)
-        offers = self._exchanged(ours, programs[self._rank], exchange, waiting, caller)
-        if self._near and all(offer.mappable for offer in offers):
-            self._on_stream(call, ours, programs, offers)
-        else:
+
+        def gather(mine: Array, everyone: Array) -> None:
+            self._run(exchange, mine, everyone, waiting, caller)
+
+        bases = self._peers.meet(
+            ours.runtime, ours.addresses, programs[self._rank], gather
+        )
+        if bases is None:
             self._by_host(call, ours, waiting, caller)
+        else:
+            self._on_stream(call, ours.runtime, programs, bases)
 
     def close(self) -> None:
-        """Unmap what others have, and let go of what others may map."""
-        while self._mapped and self._runtime is not None:
-            self._runtime.close(self._mapped.popitem()[1])
-        self._own.clear()
+        """Let go of the memory of others, and of what others may use."""
+        self._peers.close()
 
     def _lowered(self, call: Call) -> tuple[list[DeviceProgram], Program]:
         """The programs of the devices, and that by which the ranks meet before."""
@@ -179,83 +134,29 @@ class DeviceCalls:
         """Run a program on arrays of the host."""
         comm = self._comm()
         assert comm is not None
-        comm.run(program, source, target, waiting, caller)
-
-    # ---- where the buffers of all ranks are
-
-    def _exchanged(
-        self,
-        ours: Ours,
-        program: DeviceProgram,
-        exchange: Program,
-        waiting: float,
-        caller: str,
-    ) -> list[Offer]:
-        """Tell the others where the buffers of this rank are, and hear of theirs."""
-        self._runtime = ours.runtime
-        self._grow(SCRATCH, program.scratch_bytes)
-        self._grow(OUTBOX, program.outbox_bytes)
-        self._grow(FLAGS, 4 * 2 * LANES * self._size)
-        pointers = [
-            0 if ours.source is None else ours.source.ctypes.data,
-            0 if ours.target is None else ours.target.ctypes.data,
-            *(self._own[buffer].pointer for buffer in (SCRATCH, OUTBOX, FLAGS)),
-        ]
-        exports = [NOTHING if p == 0 else ours.runtime.export(p) for p in pointers]
-        offer = Offer(
-            ours.runtime.process,
-            all(export is not None for export in exports),
-            [export or NOTHING for export in exports],
-            pointers,
-        )
-        everyone = np.empty((self._size, OFFER), np.uint8)
-        mine = np.frombuffer(offer.pack(), np.uint8)
-        self._run(exchange, mine, everyone, waiting, caller)
-        return [Offer.unpack(row.tobytes()) for row in everyone]
-
-    def _grow(self, buffer: int, nbytes: int) -> None:
-        """See that a buffer of this rank is large enough."""
-        assert self._runtime is not None
-        known = self._own.get(buffer)
-        if known is None or known.shape[0] < nbytes:
-            self._own[buffer] = self._runtime.zeros(max(nbytes, 256))
-
-    def _address(self, rank: int, buffer: int, offer: Offer) -> int:
-        """Where a buffer of a rank is in this process."""
-        assert self._runtime is not None
-        pointer, export = offer.pointers[buffer], offer.exports[buffer]
-        if pointer == 0 or offer.process == self._runtime.process:
-            return pointer
-        key = rank, export.handle
-        if key not in self._mapped:
-            self._mapped[key] = self._runtime.open(export.handle)
-        return self._mapped[key] + export.offset
+        comm.run_for_devices(program, source, target, waiting, caller)
 
     # ---- the two ways of a call
 
     def _on_stream(
         self,
         call: Call,
-        ours: Ours,
+        runtime: Runtime,
         programs: Sequence[DeviceProgram],
-        offers: Sequence[Offer],
+        bases: Sequence[Sequence[int]],
     ) -> None:
         """Put the operations of this rank on its stream, and return."""
-        bases = [
-            [self._address(rank, buffer, offer) for buffer in BUFFERS]
-            for rank, offer in enumerate(offers)
-        ]
         for operation in programs[self._rank].operations:
             if isinstance(operation, Combine):
-                self._combine(call, ours.runtime, operation, bases)
+                self._combine(call, runtime, operation, bases)
                 continue
             flag, number = operation
             number = (self._counts[flag] + number) % WRAP
             place = self._place(flag, bases)
             if isinstance(operation, Signal):
-                ours.runtime.write(place, number)
+                runtime.write(place, number)
             else:
-                ours.runtime.wait(place, number)
+                runtime.wait(place, number)
         last: dict[Flag, int] = {}
         for program in programs:
             for operation in program.operations:

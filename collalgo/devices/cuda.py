@@ -29,6 +29,8 @@ class Cuda:
         self.process = os.getpid()
 
     def memory(self, buf: Any, caller: str) -> Memory:
+        if _is_of_torch(buf):
+            return _memory_of_torch(buf, caller)
         cupy = self._cupy
         if isinstance(buf, cupy.ndarray):
             array = buf
@@ -36,11 +38,7 @@ class Cuda:
             array = cupy.asarray(buf)
         else:
             array = cupy.from_dlpack(buf)
-        if not array.flags.c_contiguous:
-            raise ValueError(
-                f"{caller}: the elements of this {type(buf).__name__} do not lie one "
-                "behind the other; pass a contiguous copy of it"
-            )
+        _check_contiguous(array.flags.c_contiguous, buf, caller)
         return Memory(buf, array.data.ptr, array.shape, array.dtype)
 
     def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Memory:
@@ -86,7 +84,7 @@ class Cuda:
         self._cupy.cuda.runtime.ipcCloseMemHandle(pointer)
 
     def follow(self, buf: Any) -> None:
-        if type(buf).__module__.partition(".")[0] == "torch":
+        if _is_of_torch(buf):
             import torch
 
             number = torch.cuda.current_stream(buf.device).cuda_stream
@@ -135,6 +133,29 @@ class Cuda:
                 f"the driver cannot put {name} on a stream (status {status}); devices "
                 "need operations on memory in streams, which CUDA 12 has"
             )
+
+
+def _is_of_torch(buf: Any) -> bool:
+    return type(buf).__module__.partition(".")[0] == "torch"
+
+
+def _memory_of_torch(tensor: Any, caller: str) -> Memory:
+    """The memory of a tensor of torch, of which CuPy does not know all dtypes."""
+    import torch
+
+    from collalgo.integrations.torch.tensors import array_of
+
+    _check_contiguous(tensor.is_contiguous(), tensor, caller)
+    dtype = array_of(torch.empty(0, dtype=tensor.dtype)).dtype
+    return Memory(tensor, tensor.data_ptr(), tuple(tensor.shape), dtype)
+
+
+def _check_contiguous(is_contiguous: bool, buf: Any, caller: str) -> None:
+    if not is_contiguous:
+        raise ValueError(
+            f"{caller}: the elements of this {type(buf).__name__} do not lie one "
+            "behind the other; pass a contiguous copy of it"
+        )
 
 
 class _OfThread(local):

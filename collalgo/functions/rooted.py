@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from collalgo.programs import AlgorithmChoice
+from collalgo.call import AlgorithmChoice
 from collalgo.world import resolve
 
 

@@ -14,14 +14,14 @@ class Caller:
     seconds: float
     progress: Progress
     recorder: Recorder
-    def run(
+    def run_for_devices(
         self,
         program: Program,
         source: NDArray[Any] | None,
         target: NDArray[Any] | None,
         waiting: float,
         caller: str,
-    ) -> int: ...
+    ) -> None: ...
     def drain(self) -> None: ...
     def log_steps(self, calls: int, steps: int) -> StepLog: ...
     def submit(

@@ -217,6 +217,12 @@ cdef class Caller:
             work.program, work.source, work.target, work.waiting, work.name
         )
 
+    def run_for_devices(
+        self, Program program, source, target, double waiting, str caller
+    ):
+        """Run on the host what a call on arrays on devices needs."""
+        self.run_in_turn(program, source, target, waiting, caller)
+
     def call_on_devices(self, tuple fields, source, target, double waiting, str caller):
         """Make a call on arrays that are on devices, on their streams."""
         if self.is_preparing():
