@@ -34,10 +34,10 @@ REMEMBERED = 512
 #: Buffers that are not worth cutting, in bytes.
 SHORT = 16384
 
-#: Collectives in which every rank copies as much as any other. Of long arrays one copy
+#: Collectives in which every rank copies as much as any other. One copy of long arrays
 #: by the kernel takes about as long as two through shared memory where cores share a
-#: cache, a half to a fifth as long where they do not, and twice as long where ranks share
-#: one.
+#: cache, a half to a fifth as long where they do not, and twice as long where ranks
+#: share one.
 EXCHANGES = ("allgather", "alltoall")
 
 
