@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from collalgo._kernels.engine import Program
+from collalgo._kernels.reduce import Reduction
 from collalgo.algorithms import Algorithm, find
 from collalgo.call import Call
 from collalgo.collective import COLLECTIVES
@@ -100,6 +101,7 @@ class Programs:
 
     def plans(self, call: Call) -> list[Plan]:
         """The plans of all ranks for a plain call, of one wave and for one host."""
+        self._checked(call)
         layout = call.layout(self.size)
         chosen = self._chosen(call, layout)
         return [self._plan(call, layout, chosen, rank) for rank in range(self.size)]
@@ -116,11 +118,7 @@ class Programs:
 
     def _lower(self, call: Call) -> Program:
         collective = COLLECTIVES[call.collective]
-        self._check_root(call)
-        if call.op == "avg" and call.collective in ("scan", "exscan"):
-            raise ValueError(f"{call.collective} has no op 'avg'; use 'sum'")
-        dtype_name(call.dtype)
-        kernel = reduction(call.dtype, call.op) if call.op else None
+        kernel = self._checked(call)
         layout = call.layout(self.size)
         chosen = self._chosen(call, layout)
         held = 2 * self.size * layout.whole.stop // collective.buffers(self.size)
@@ -134,6 +132,18 @@ class Programs:
         divisor = self.size if call.op == "avg" else 0
         record = self._record(call, layout, chosen.name)
         return Program(plan, kernel, divisor, record, fetched, streamed)
+
+    def _checked(self, call: Call) -> Reduction | None:
+        """The kernel of a call, if it reduces; an error if the call cannot be made."""
+        if not 0 <= call.root < self.size:
+            raise ValueError(
+                f"{call.collective}: root {call.root} is out of range; this "
+                f"communicator has {self.size} ranks, 0 to {self.size - 1}"
+            )
+        if call.op == "avg" and call.collective in ("scan", "exscan"):
+            raise ValueError(f"{call.collective} has no op 'avg'; use 'sum'")
+        dtype_name(call.dtype)
+        return reduction(call.dtype, call.op) if call.op else None
 
     def _chosen(self, call: Call, layout: Layout) -> Chosen:
         buffers = COLLECTIVES[call.collective].buffers(self.size)
@@ -173,13 +183,6 @@ class Programs:
         blocks = layout.blocks if layout.counts is not None else 1
         count = cost.waves(nbytes)
         return cut(count, chosen.schedule, self.size, call.root, blocks)
-
-    def _check_root(self, call: Call) -> None:
-        if not 0 <= call.root < self.size:
-            raise ValueError(
-                f"{call.collective}: root {call.root} is out of range; this "
-                f"communicator has {self.size} ranks, 0 to {self.size - 1}"
-            )
 
     def _choose(self, call: Call, nbytes: int) -> Chosen:
         if callable(call.algorithm):

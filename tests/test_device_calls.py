@@ -194,7 +194,7 @@ def test_some_on_devices_and_some_on_the_host_is_an_error_on_every_rank(devices)
         assert "on devices" in message
 
 
-def test_one_array_on_the_device_and_one_on_the_host(devices):
+def test_what_cannot_be_is_refused_and_loses_nothing(devices):
     def rank(comm, runtime):
         x = np.ones(10)
         for buf, out in ((x, runtime.array(x)), (runtime.array(x), x)):
@@ -206,6 +206,10 @@ def test_one_array_on_the_device_and_one_on_the_host(devices):
         apart.contiguous = False
         with pytest.raises(ValueError, match="allreduce: pass a contiguous copy"):
             comm.allreduce(apart)
+        with pytest.raises(ValueError, match="root 7 is out of range"):
+            comm.broadcast(runtime.array(x), 7)
+        with pytest.raises(TypeError, match="op 'band' is not defined for float64"):
+            comm.allreduce(runtime.array(x), "band")
         return runtime.values(comm.allreduce(runtime.array(x)))[0]
 
     assert devices(rank, 2) == [2.0, 2.0]

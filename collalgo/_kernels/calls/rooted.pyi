@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from collalgo._kernels.calls.sharing import Sharing
-from collalgo.programs import AlgorithmChoice
+from collalgo.call import AlgorithmChoice
 
 class Rooted(Sharing):
     def gather(
