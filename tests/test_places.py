@@ -17,6 +17,8 @@ from collalgo.bootstrap.store.etcd import Etcd
 from tests.conftest import free_port
 from tests.test_torch import BIN
 
+pytestmark = pytest.mark.parallel
+
 RANK = """
 import os, sys
 import numpy as np, collalgo

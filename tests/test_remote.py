@@ -99,6 +99,7 @@ def all_do(duty, layout):
     return done
 
 
+@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("layout", ["2+2", "3+3", "4+4", "3+2+1"])
 def test_every_algorithm_is_right_by_ucx(layout):

@@ -17,9 +17,12 @@ COLLECTIVES = (
 )  # fmt: skip
 FRAMEWORK = ("data_parallel", "zero_redundancy", "fully_sharded", "tensors_in_parts")
 
-pytestmark = pytest.mark.skipif(
-    not (BIN.parent / "installed").exists(), reason="torch is large: make torch"
-)
+pytestmark = [
+    pytest.mark.parallel,
+    pytest.mark.skipif(
+        not (BIN.parent / "installed").exists(), reason="torch is large: make torch"
+    ),
+]
 
 OURS = (sys.executable, "-m", "collalgo", "run", "-n")
 TORCHRUN = (
@@ -55,15 +58,11 @@ def test_torch_works_on_it(launcher, size, duties):
     is_right(run(launcher, size, *duties), size, *duties)
 
 
-def test_ranks_of_torch_meet_across_hosts():
-    done = run(OURS, 3, "two_hosts", "every_collective", "data_parallel")
-    is_right(done, 3, "two_hosts", "every_collective", "data_parallel")
-
-
 @pytest.mark.usefixtures("rsh")
-def test_ranks_of_torch_meet_where_our_launcher_says():
-    done = run((*OURS[:-1], "-H", "a:1,b:2", "-n"), 3, "every_collective")
-    is_right(done, 3, "every_collective")
+def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says():
+    duties = ("two_hosts", "every_collective", "data_parallel")
+    done = run((*OURS[:-1], "-H", "a:1,b:2", "-n"), 3, *duties)
+    is_right(done, 3, *duties)
 
 
 def test_a_death_is_told_to_all_others():

@@ -395,8 +395,6 @@ def one_dies():
 
 
 def main():
-    if "two_hosts" in sys.argv:
-        os.environ["COLLALGO_HOST"] = str(min(1, int(os.environ["RANK"])))
     # No import of collalgo: torch finds it.
     dist.init_process_group("collalgo", timeout=timedelta(seconds=60))
     rank = dist.get_rank()
