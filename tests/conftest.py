@@ -35,6 +35,11 @@ def rsh(tmp_path, monkeypatch):
     monkeypatch.setenv("UCX_TLS", "tcp,self")  # as between real hosts
 
 
+def at_leisure(sizes, quick):
+    """Parameters of a test of which all but some are left to ``make slow``."""
+    return [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in sizes]
+
+
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return probe.getsockname()[1]

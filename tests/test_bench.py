@@ -32,6 +32,8 @@ from collalgo.errors import AlgorithmNotApplicable
 from collalgo.selection.rules import Rules
 from collalgo.sizes import human
 
+pytestmark = pytest.mark.parallel
+
 
 def shown(*renderables):
     console = Console(width=250, file=io.StringIO())

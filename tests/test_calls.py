@@ -8,6 +8,8 @@ import pytest
 import collalgo
 from collalgo import CollectiveTimeout, MismatchError, threads
 
+pytestmark = pytest.mark.parallel
+
 RANKS = 3
 
 

@@ -9,6 +9,8 @@ from collalgo import ALGORITHMS, verify
 from collalgo.catalogue import CATALOGUE
 from docs.generate import MEASURES, compare, page, proofs_of
 
+pytestmark = pytest.mark.parallel
+
 
 def ids(row):
     return f"{row.collective}-{row.name}"

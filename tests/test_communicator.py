@@ -16,6 +16,8 @@ from collalgo import AlgorithmNotApplicable, CollalgoError, CommunicatorClosed, 
 from collalgo._kernels.shared_memory import Segment
 from collalgo.algorithms import ring
 
+pytestmark = pytest.mark.parallel
+
 
 @pytest.fixture
 def alone():

@@ -13,6 +13,8 @@ from collalgo._kernels import cuda
 from collalgo.devices import arrays
 from tests.stand_in import DeviceArray, StandIn
 
+pytestmark = pytest.mark.parallel
+
 KINDS = ["one process", "several processes", "several hosts", "by way of the host"]
 
 

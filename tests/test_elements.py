@@ -14,6 +14,7 @@ import pytest
 
 from collalgo._kernels import cuda
 from collalgo.reduction import DTYPES, FLOAT8, OPS, reduction
+from tests.conftest import at_leisure
 from tests.test_reduction import assert_same_bits, dtype_of, has, random_bits, twin
 
 HERE = Path(__file__).parent
@@ -164,9 +165,7 @@ SAMPLE = [cuda.kernels(name, "sum")[1] for name in DTYPES]
 
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
-@pytest.mark.parametrize(
-    "kernels", ["sums", pytest.param("all", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("kernels", at_leisure(["sums", "all"], {"sums"}))
 def test_the_kernels_compile_for_devices(architecture, kernels, tmp_path):
     chosen = SAMPLE if kernels == "sums" else cuda.every_kernel()
     path = tmp_path / "kernels.cu"

@@ -9,6 +9,8 @@ import pytest
 
 from collalgo import ALGORITHMS, threads, verify
 
+pytestmark = pytest.mark.parallel
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 

@@ -13,6 +13,8 @@ from collalgo.cost import host
 from collalgo.heap import PAGE, Heap
 from tests.oracle import reduced, same, vectors
 
+pytestmark = pytest.mark.parallel
+
 JUNK = 7
 
 

@@ -21,6 +21,8 @@ from collalgo.schedule import (
     trace,
 )
 
+pytestmark = pytest.mark.parallel
+
 BIG = 3 * 2**31 + 5
 
 

@@ -18,6 +18,8 @@ from collalgo.collective import COLLECTIVES
 from collalgo.reduction import DTYPES, FLOAT8, OPS, reduction
 from tests.oracle import check, vectors
 
+pytestmark = pytest.mark.parallel
+
 
 def dtype_of(name):
     return np.dtype(getattr(ml_dtypes, name, None) or name)

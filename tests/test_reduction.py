@@ -8,6 +8,8 @@ from collalgo._kernels.reduce import VARIANTS
 from collalgo.reduction import DTYPES, FLOAT8, OPS, dtype_name, op_name, reduction
 from tests.oracle import UFUNCS
 
+pytestmark = pytest.mark.parallel
+
 #: Around the block of the accumulators, and what is left of a vector register.
 COUNTS = [0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 65, 511, 512, 513, 1000, 1025]
 

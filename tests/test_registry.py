@@ -8,6 +8,8 @@ from collalgo import ALGORITHMS, AlgorithmNotApplicable, ScheduleError, threads,
 from collalgo.algorithms import k_nomial, ring
 from collalgo.algorithms.table import parse
 
+pytestmark = pytest.mark.parallel
+
 
 @pytest.fixture(autouse=True)
 def table():

@@ -9,6 +9,8 @@ import pytest
 from collalgo import ALGORITHMS, AlgorithmNotApplicable, threads
 from collalgo.algorithms import ring
 
+pytestmark = pytest.mark.parallel
+
 SERIAL = [row for row in ALGORITHMS if row.serial]
 
 

@@ -19,6 +19,8 @@ from collalgo import (
 )
 from collalgo.schedule import Chunk, doublings, lasting, merge, trace
 
+pytestmark = pytest.mark.parallel
+
 
 def flat(rank, size):
     return Group.flat(rank, size)
