@@ -36,7 +36,8 @@ class DeviceArray:
         if pointer is None:
             owner = np.full(max(nbytes, 1) + 64, 0xEE, np.uint8)
             pointer = ELSEWHERE + owner.ctypes.data + -owner.ctypes.data % 64
-            _owners[pointer] = (pointer, max(nbytes, 1))
+            # As by a pool of CuPy, memory is not given back while streams may use it.
+            _owners[pointer] = (pointer, max(nbytes, 1), owner)
         self.pointer, self.owner, self.nbytes = pointer, owner, nbytes
         self.contiguous = True
 
@@ -111,7 +112,7 @@ class StandIn:
     def export(self, pointer):
         if not self.maps:
             return None
-        for base, nbytes in _owners.values():
+        for base, nbytes, _ in list(_owners.values()):
             if base <= pointer < base + nbytes:
                 return Export(base.to_bytes(64, "little"), pointer - base)
         raise AssertionError(f"nobody has {pointer:x}")

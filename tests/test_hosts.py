@@ -51,6 +51,7 @@ def test_a_host_may_be_what_the_launcher_takes_for_one():
     all_do("mpich", "groups", "2+2", options)
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 @pytest.mark.parametrize("layout", ["1+1", "2+2", "3+1"])
 def test_groups_come_up_within_hosts_and_across(name, layout):

@@ -75,6 +75,7 @@ def test_ranks_find_themselves_in_the_variables_of_torchrun(script):
     ]
 
 
+@pytest.mark.parallel
 def test_ranks_share_the_cores_unless_the_user_says_otherwise(script, monkeypatch):
     ask = script("print(os.environ['OMP_NUM_THREADS'])")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -261,6 +262,7 @@ def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
     assert done.stdout.startswith("allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links")
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
@@ -309,6 +311,7 @@ def mine(group):
 """
 
 
+@pytest.mark.parallel
 def test_the_algorithms_of_a_file_are_proved_drawn_chosen_and_raced(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(MINE)

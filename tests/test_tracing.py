@@ -93,6 +93,7 @@ def in_a_group(comm, folder):
     dump(folder)
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("duty", "size", "found"),
     [

@@ -51,6 +51,24 @@ class Ours(NamedTuple):
         return [0 if array is None else array.ctypes.data for array in self]
 
 
+class Lowered(NamedTuple):
+    """What is run for a call.
+
+    Attributes
+    ----------
+    program : DeviceProgram
+        Of this rank.
+    messages : dict
+        How far all programs together raise each flag.
+    exchange : Program
+        That by which the ranks meet before.
+    """
+
+    program: DeviceProgram
+    messages: dict[Flag, int]
+    exchange: Program
+
+
 class DeviceCalls:
     """What a communicator does with arrays on devices.
 
@@ -75,7 +93,7 @@ class DeviceCalls:
         self._comm = comm
         flag_bytes = 4 * 2 * LANES * self._size
         self._peers = Peers(hosts, flag_bytes)
-        self._known: dict[Call, tuple[list[DeviceProgram], Program]] = {}
+        self._known: dict[Call, Lowered] = {}
         self._counts: dict[Flag, int] = defaultdict(int)
         self._announced = False
 
@@ -98,34 +116,34 @@ class DeviceCalls:
         """
         call = Call(*fields).plain()
         ours = Ours(_shadow(source, caller), _shadow(target, caller))
-        programs, exchange = self._lowered(call)
+        lowered = self._lowered(call)
 
         def gather(mine: Array, everyone: Array) -> None:
-            self._run(exchange, mine, everyone, waiting, caller)
+            self._run(lowered.exchange, mine, everyone, waiting, caller)
 
-        bases = self._peers.meet(
-            ours.runtime, ours.addresses, programs[self._rank], gather
-        )
+        bases = self._peers.meet(ours.runtime, ours.addresses, lowered.program, gather)
         if bases is None:
             self._by_host(call, ours, waiting, caller)
         else:
-            self._on_stream(call, ours.runtime, programs, bases)
+            self._on_stream(call, ours.runtime, lowered, bases)
 
     def close(self) -> None:
         """Let go of the memory of others, and of what others may use."""
         self._peers.close()
 
-    def _lowered(self, call: Call) -> tuple[list[DeviceProgram], Program]:
-        """The programs of the devices, and that by which the ranks meet before."""
+    def _lowered(self, call: Call) -> Lowered:
+        """What is run for a call, made at the first of its kind."""
         try:
             return self._known[call]
         except KeyError:
             programs = lower(self._programs.plans(call))
-            exchange = self._programs.exchange(call, OFFER)
-            self._known[call] = programs, exchange
+        signals = (o for p in programs for o in p.operations if isinstance(o, Signal))
+        exchange = self._programs.exchange(call, OFFER)
+        lowered = Lowered(programs[self._rank], dict(signals), exchange)
+        self._known[call] = lowered
         while len(self._known) > REMEMBERED:
             del self._known[next(iter(self._known))]
-        return programs, exchange
+        return lowered
 
     def _run(
         self, program: Program, source: Array | None, target: Array | None,
@@ -142,11 +160,11 @@ class DeviceCalls:
         self,
         call: Call,
         runtime: Runtime,
-        programs: Sequence[DeviceProgram],
+        lowered: Lowered,
         bases: Sequence[Sequence[int]],
     ) -> None:
         """Put the operations of this rank on its stream, and return."""
-        for operation in programs[self._rank].operations:
+        for operation in lowered.program.operations:
             if isinstance(operation, Combine):
                 self._combine(call, runtime, operation, bases)
                 continue
@@ -157,12 +175,7 @@ class DeviceCalls:
                 runtime.write(place, number)
             else:
                 runtime.wait(place, number)
-        last: dict[Flag, int] = {}
-        for program in programs:
-            for operation in program.operations:
-                if isinstance(operation, Signal):
-                    last[operation.flag] = operation.number
-        for flag, number in last.items():
+        for flag, number in lowered.messages.items():
             self._counts[flag] += number
 
     def _combine(
