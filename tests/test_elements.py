@@ -159,6 +159,12 @@ def test_an_array_within_an_element_is_refused():
         cuda.chosen("float32", "sum", [0, 4, 6])
 
 
+def test_python_and_the_kernels_agree_on_their_numbers():
+    text = cuda.source([])
+    assert f"constexpr int MOST = {cuda.MOST};" in text
+    assert f"__launch_bounds__({cuda.THREADS})" in text
+
+
 NVCC = shutil.which("nvcc")
 SAMPLE = [cuda.kernels(name, "sum")[1] for name in DTYPES]
 
