@@ -91,6 +91,33 @@ def test_processes_on_one_device_by_every_algorithm(size):
     assert done.stdout.count("right") == size
 
 
+@pytest.mark.parametrize("inputs", [0, 1, 2, cuda.MOST, cuda.MOST + 1])
+def test_as_many_arrays_are_taken_as_the_kernels_can(monkeypatch, inputs):
+    """One array is what a mean divides at its end."""
+    launched = []
+
+    class Cupy:
+        class cuda:
+            class Device:
+                attributes = {"MultiProcessorCount": 1}
+
+        class RawModule:
+            def __init__(self, code, options):
+                assert "REDUCE_KERNEL" in code
+
+            def get_function(self, name):
+                return lambda *launch: launched.append(name)
+
+    monkeypatch.setattr(cuda, "checked_cupy", lambda: Cupy)
+    reduce = cuda.Reducer("float32", "sum")
+    if 1 <= inputs <= cuda.MOST:
+        reduce(64, [128] * inputs, 1000, 4)
+        assert launched == [f"reduce_float32_Sum_{2 * (inputs == 2)}_4"]
+    else:
+        with pytest.raises(ValueError, match=f"{inputs} arrays; 1 to {cuda.MOST} can"):
+            reduce(64, [128] * inputs, 1000, 4)
+
+
 class _Runtime:
     def __init__(self, driver, toolkit):
         self.driverGetVersion = lambda: driver

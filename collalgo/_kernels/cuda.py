@@ -176,12 +176,12 @@ class Reducer:
         Raises
         ------
         ValueError
-            If there are fewer than 2 inputs or more than :data:`MOST`, or if an array
-            does not begin at a whole element.
+            If there is no input or more than :data:`MOST`, or if an array does not
+            begin at a whole element.
         """
-        if not 2 <= len(inputs) <= MOST:
+        if not 1 <= len(inputs) <= MOST:
             raise ValueError(
-                f"reduce: {len(inputs)} arrays; 2 to {MOST} can be reduced"
+                f"reduce: {len(inputs)} arrays; 1 to {MOST} can be reduced"
             )
         kernel = chosen(self._dtype, self._op, [result, *inputs])
         if count == 0:
