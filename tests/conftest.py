@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from collalgo.launch.ranks import free_port
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache_of_its_own(tmp_path_factory):
@@ -38,11 +40,6 @@ def rsh(tmp_path, monkeypatch):
 def at_leisure(sizes, quick):
     """Parameters of a test of which all but some are left to ``make slow``."""
     return [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in sizes]
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

@@ -99,7 +99,7 @@ def test_as_many_arrays_are_taken_as_the_kernels_can(monkeypatch, inputs):
     class Cupy:
         class cuda:
             class Device:
-                attributes = {"MultiProcessorCount": 1}
+                attributes = property(lambda _: {"MultiProcessorCount": 1})
 
         class RawModule:
             def __init__(self, code, options):

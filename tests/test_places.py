@@ -14,7 +14,7 @@ import collalgo
 from collalgo import BootstrapError
 from collalgo.bootstrap.boards import Folder
 from collalgo.bootstrap.store.etcd import Etcd
-from tests.conftest import free_port
+from collalgo.launch.ranks import free_port
 from tests.test_torch import BIN
 
 pytestmark = pytest.mark.parallel

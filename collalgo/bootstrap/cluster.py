@@ -183,7 +183,8 @@ def come_up(
     """
     rank, everyone = membership.rank, range(len(hosts))
     membership.begin(store)
-    survey = Survey(store, rank, hosts, engine.title())
+    title = engine.title()
+    survey = Survey(store, rank, hosts, title)
     survey.tell()
     job = Job(
         name,
@@ -194,6 +195,6 @@ def come_up(
         wire,
         tuple(everyone),
         engine.worlds(),
-        engine.title(),
+        title,
     )
     return ClusterOrigin(job, everyone).meet("", rank, everyone, timeout)

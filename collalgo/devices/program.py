@@ -87,14 +87,9 @@ class _Sender:
         self.posts: list[list[Post]] = []
         self.copies: dict[tuple[int, int], list[Combine]] = {}
         counts: dict[Flag, int] = defaultdict(int)
-        writes = [self._written(step) for step in range(len(plan.steps))]
-        later = [
-            [span for spans in writes[step:] for span in spans]
-            for step in range(len(writes))
-        ]
         for step, (first, middle, _) in enumerate(plan.steps.tolist()):
             self.posts.append([])
-            dangerous = writes[step] if patient else [*later[step], *self._ends()]
+            dangerous = self._written(step) if patient else self._written_from(step)
             for row in range(first, middle):
                 runs = tuple(self.runs(row, reading=True))
                 if any(_overlap(run, write) for run in runs for write in dangerous):
@@ -132,10 +127,12 @@ class _Sender:
             run for row in range(middle, last) for run in self.runs(row, reading=False)
         ]
 
-    def _ends(self) -> list[Run]:
-        """What is written when all steps are done."""
+    def _written_from(self, step: int) -> list[Run]:
+        """What is written in a step, in those after it, and when all are done."""
         rows = [*self.plan.copies.tolist(), *self.plan.divisions.tolist()]
-        return [Run(r[0], r[0] + r[1], r[4], r[5]) for r in rows]
+        at_the_end = [Run(r[0], r[0] + r[1], r[4], r[5]) for r in rows]
+        steps = range(step, len(self.plan.steps))
+        return [*(run for each in steps for run in self._written(each)), *at_the_end]
 
     def _boxed(self, step: int, number: int, runs: Sequence[Run]) -> tuple[Run, ...]:
         copies, boxed = [], []

@@ -53,14 +53,14 @@ def world_communicator(
     Without mpi4py, or where UCX is asked for, the ranks meet by PMI if their launcher
     knows it; no MPI is started then.
     """
-    by_pmi = pmi.VARIABLE in os.environ
-    if not (by_pmi and asked_for(engine) == "ucx"):
+    by_pmi, asked = pmi.VARIABLE in os.environ, asked_for(engine)
+    if not (by_pmi and asked == "ucx"):
         try:
             from mpi4py import MPI
 
-            return communicator(MPI.COMM_WORLD, engine)
+            return communicator(MPI.COMM_WORLD, asked)
         except (ImportError, RuntimeError) as error:
-            if asked_for(engine) == "mpi" or not by_pmi:
+            if asked == "mpi" or not by_pmi:
                 raise BootstrapError(
                     f"this process was started by {me.launcher}, and to meet the other "
                     f"ranks it needs mpi4py ({error}); install it with: "

@@ -4,6 +4,7 @@ import ctypes
 import importlib.util
 import os
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,10 @@ class Ucx:
     def __init__(self) -> None:
         self._wire: UcxWire | None = None
 
+    @cached_property
+    def _functions(self) -> dict[str, int]:
+        return library()[1]
+
     def host(self) -> str:
         """What tells this host from others."""
         return identity()
@@ -60,7 +65,7 @@ class Ucx:
             if f"UCX_{name}" not in os.environ
         }
         try:
-            wire = UcxWire(library()[1], settings, rank, size)
+            wire = UcxWire(self._functions, settings, rank, size)
         except OSError as error:
             raise BootstrapError(
                 f"the ranks are on several hosts, between which UCX is to carry their "
@@ -79,7 +84,7 @@ class Ucx:
 
     def title(self) -> str:
         """Its name and version."""
-        return f"UCX {version(library()[1])}"
+        return f"UCX {version(self._functions)}"
 
     def end(self, *, bereaved: bool) -> None:  # noqa: ARG002
         """Send what is still to be sent, and let go of the worker."""
