@@ -42,6 +42,12 @@ SHORT = 16384
 EXCHANGES = ("allgather", "alltoall")
 
 
+def make_room(remembered: dict[Call, Any]) -> None:
+    """Forget the oldest of too many calls."""
+    while len(remembered) > REMEMBERED:
+        del remembered[next(iter(remembered))]
+
+
 class Chosen(NamedTuple):
     """An algorithm by its name and its function."""
 
@@ -88,8 +94,7 @@ class Programs:
             program = self._remembered[call] = self._find(call)
         except TypeError:  # an op of mpi4py or a list of algorithms: not hashable
             program = self._find(call)
-        while len(self._remembered) > REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
+        make_room(self._remembered)
         return program
 
     def _find(self, call: Call) -> Program:

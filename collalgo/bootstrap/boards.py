@@ -5,7 +5,6 @@ Who can read a board knows the secret of the job that meets there.
 
 import os
 import shutil
-import time
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+from collalgo.bootstrap.polling import awaited
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.errors import BootstrapError
 
@@ -75,16 +75,18 @@ class Folder:
 
     def get(self, key: str, timeout: float) -> bytes:
         """The value of a key, as soon as it has one."""
-        deadline = time.monotonic() + timeout
-        while True:
-            with suppress(FileNotFoundError):
-                return self._file(key).read_bytes()
-            if time.monotonic() > deadline:
-                raise BootstrapError(
-                    f"nobody has written {self._file(key)} in {timeout:g} s; see "
-                    "whether all ranks were started with this folder"
-                )
-            time.sleep(LOOK)
+        found = awaited(lambda: self._look(key), timeout, LOOK)
+        if found is None:
+            raise BootstrapError(
+                f"nobody has written {self._file(key)} in {timeout:g} s; see whether "
+                "all ranks were started with this folder"
+            )
+        return found
+
+    def _look(self, key: str) -> bytes | None:
+        with suppress(FileNotFoundError):
+            return self._file(key).read_bytes()
+        return None
 
     def remove(self) -> None:
         """Remove all that is there."""
@@ -159,17 +161,13 @@ class HorovodBoard:
 
     def get(self, key: str, timeout: float) -> bytes:
         """The value of a key, as soon as it has one."""
-        deadline = time.monotonic() + timeout
-        while True:
-            found = self._ask(key)
-            if found is not None:
-                return found
-            if time.monotonic() > deadline:
-                raise BootstrapError(
-                    f"horovodrun knows no {key} after {timeout:g} s; see whether all "
-                    "ranks have come up"
-                )
-            time.sleep(LOOK)
+        found = awaited(lambda: self._ask(key), timeout, LOOK)
+        if found is None:
+            raise BootstrapError(
+                f"horovodrun knows no {key} after {timeout:g} s; see whether all ranks "
+                "have come up"
+            )
+        return found
 
     def _ask(self, key: str, value: bytes | None = None) -> bytes | None:
         """Put a value, or get the one there is."""

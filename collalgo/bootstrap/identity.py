@@ -57,8 +57,7 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
             "TORCHELASTIC_RESTART_COUNT",
         )
         job = "torchrun/" + "/".join(env.get(name, "") for name in names)
-        keeps = env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        across = Means.BOARD if keeps else None
+        across = Means.BOARD if torchrun_keeps_a_store(env) else None
         return _by_variables(env, job, "torchrun", across=across)
     for launcher, rank, size, *more in (
         ("mpiexec of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -75,6 +74,11 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
         across = Means.BOARD if all(name in env for name in where) else None
         return _by_variables(env, job, "horovodrun", HOROVOD, across=across)
     return Identity(0, 1, "", "none")
+
+
+def torchrun_keeps_a_store(env: Mapping[str, str]) -> bool:
+    """Whether the launcher is a torchrun at whose store its ranks can meet."""
+    return env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
 def _by_variables(

@@ -17,7 +17,12 @@ from collalgo.bootstrap.boards import (
     HorovodBoard,
     TorchBoard,
 )
-from collalgo.bootstrap.identity import Identity, Means, identity
+from collalgo.bootstrap.identity import (
+    Identity,
+    Means,
+    identity,
+    torchrun_keeps_a_store,
+)
 from collalgo.bootstrap.meeting import meet_at, meet_at_store, meet_on
 from collalgo.bootstrap.store import etcd
 from collalgo.connection import Connection
@@ -124,7 +129,7 @@ def _by_environment(
             "not set; start the ranks by torchrun or collalgo run, or set them"
         )
     rank, size = identity({**env, "LOCAL_WORLD_SIZE": env["WORLD_SIZE"]})[:2]
-    if env.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+    if torchrun_keeps_a_store(env):
         return meet_on(_store_of_torchrun(timeout), rank, size, engine, timeout)
     place = f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
     return meet_at(place, secret, rank, size, engine, timeout)
@@ -136,7 +141,7 @@ def meet_by_launcher(me: Identity, engine: str | None, timeout: float) -> Connec
         return meet_at_store(me, engine, timeout)
     env = os.environ
     board: Board
-    if "TORCHELASTIC_USE_AGENT_STORE" in env:
+    if torchrun_keeps_a_store(env):
         board = _store_of_torchrun(timeout)
     else:
         port = int(env["HOROVOD_GLOO_RENDEZVOUS_PORT"])

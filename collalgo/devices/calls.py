@@ -21,7 +21,7 @@ from collalgo.devices.operations import Combine, DeviceProgram, Flag, Place, Sig
 from collalgo.devices.peers import FLAGS, OFFER, Peers
 from collalgo.devices.program import lower
 from collalgo.devices.runtime import Runtime
-from collalgo.programs import REMEMBERED, Programs
+from collalgo.programs import Programs, make_room
 from collalgo.reduction import dtype_name
 
 if TYPE_CHECKING:  # who imports this
@@ -141,8 +141,7 @@ class DeviceCalls:
         exchange = self._programs.exchange(call, OFFER)
         lowered = Lowered(programs[self._rank], dict(signals), exchange)
         self._known[call] = lowered
-        while len(self._known) > REMEMBERED:
-            del self._known[next(iter(self._known))]
+        make_room(self._known)
         return lowered
 
     def _run(

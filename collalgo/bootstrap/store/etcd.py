@@ -1,12 +1,12 @@
 """A store that somebody keeps already: etcd, by the HTTP gateway of its version 3."""
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event, Thread
 from typing import Any, TypeVar
 
+from collalgo.bootstrap.polling import awaited
 from collalgo.bootstrap.store.client import ANSWER_SECONDS, StoreError
 from collalgo.errors import BootstrapError
 
@@ -67,20 +67,15 @@ class Etcd:
         StoreError
             If it has none in time.
         """
-        deadline = time.monotonic() + timeout
-        while True:
-            found = self._ask(self._client.get, self._prefix + key)
-            if found:
-                return bytes(found[0])
-            if time.monotonic() > deadline:
-                raise StoreError(f"nobody has set {key} in {timeout:g} s")
-            time.sleep(LOOK)
+        found = awaited(lambda: self._look(key), timeout, LOOK)
+        if found is None:
+            raise StoreError(f"nobody has set {key} in {timeout:g} s")
+        return found
 
     def add(self, key: str, amount: int) -> int:
         """Add to the number that a key has, at first 0: the new one."""
         while True:
-            found = self._ask(self._client.get, self._prefix + key)
-            before = bytes(found[0]) if found else None
+            before = self._look(key)
             after = int(before or 0) + amount
             if self._replaced(key, before, b"%d" % after):
                 return after
@@ -89,8 +84,7 @@ class Etcd:
         """Set a key if it has the value expected, or none: what it has then."""
         if self._replaced(key, expected, desired):
             return desired
-        found = self._ask(self._client.get, self._prefix + key)
-        return bytes(found[0]) if found else b""
+        return self._look(key) or b""
 
     def delete(self, key: str) -> bool:
         """Delete a key: whether it was there."""
@@ -113,6 +107,10 @@ class Etcd:
             with suppress(StoreError):
                 self._ask(self._lease.revoke)
         self._client.session.close()
+
+    def _look(self, key: str) -> bytes | None:
+        found = self._ask(self._client.get, self._prefix + key)
+        return bytes(found[0]) if found else None
 
     def _replaced(self, key: str, before: bytes | None, after: bytes) -> bool:
         path = self._prefix + key
