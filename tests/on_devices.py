@@ -38,4 +38,16 @@ for row in ALGORITHMS:
         assert (found is None) == (expected is None), row.name
         if found is not None:
             np.testing.assert_array_equal(cp.asnumpy(found), expected, row.name)
+
+with cp.cuda.Stream(non_blocking=True) as stream:
+    x = cp.full(1000, 1.0)
+    comm.allreduce(x)
+    stream.begin_capture()
+    comm.allreduce(x)
+    graph = stream.end_capture()
+    for _ in range(3):
+        graph.launch(stream)
+    comm.allreduce_async(x).wait_stream()
+    assert (x == float(comm.size) ** 5).all(), "graph"
+    assert (comm.allreduce_async(x).wait() == float(comm.size) ** 6).all(), "wait"
 print("right", flush=True)

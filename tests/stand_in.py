@@ -7,10 +7,12 @@ itself, and not on a stream, ends the tests at once.
 import ctypes
 import threading
 import time
+from contextlib import contextmanager, nullcontext
 from queue import SimpleQueue
 
 import numpy as np
 
+from collalgo._kernels import cuda
 from collalgo.devices.runtime import Export, Memory
 from collalgo.reduction import reduction
 from tests.test_reduction import dtype_of
@@ -46,14 +48,46 @@ class DeviceArray:
         return {"data": (self.pointer, False), "shape": self.shape, "version": 3}
 
 
-class StandIn:
-    """The device of a rank, as :class:`collalgo.devices.runtime.Runtime` says."""
+class Mark:
+    """A place on a stream."""
 
-    def __init__(self, process=0, *, maps=True):
-        self.process, self.maps = process, maps
+    def __init__(self, runtime):
+        self.runtime, self.event = runtime, threading.Event()
+
+    @property
+    def done(self):
+        return self.event.is_set()
+
+    def synchronize(self):
+        while not self.event.wait(0.01):
+            if self.runtime.failures:
+                raise self.runtime.failures[0]
+
+
+class StandIn:
+    """The device of a rank, as :class:`collalgo.devices.runtime.Runtime` says.
+
+    Parameters
+    ----------
+    process, device
+        Which it is.
+    maps
+        Whether its memory can be mapped by others.
+    reaches
+        Whether it can read the memory of other devices and processes.
+    interpreters
+        What is built of ``interpret.cuh`` for the host.
+    """
+
+    def __init__(
+        self, process=0, device=0, *, maps=True, reaches=True, interpreters=None
+    ):
+        self.process, self.device = process, device
+        self.maps, self.reaches = maps, reaches
+        self.interpreters, self.interpreted = interpreters, 0
         self.opened, self.closed = [], []
-        self.queue = SimpleQueue()
-        self.failure = None
+        self.queue, self.graph = SimpleQueue(), None
+        self.failures = []
         self.thread = threading.Thread(target=self._work, daemon=True)
         self.thread.start()
 
@@ -70,8 +104,8 @@ class StandIn:
         done = threading.Event()
         self.queue.put(done.set)
         while not done.wait(0.01):
-            if self.failure is not None:
-                raise self.failure
+            if self.failures:
+                raise self.failures[0]
         return host(array.pointer, array.nbytes).view(array.dtype).reshape(array.shape)
 
     def gate(self):
@@ -80,12 +114,29 @@ class StandIn:
         self.queue.put(opened.wait)
         return opened
 
+    @contextmanager
+    def capture(self):
+        """What goes on the stream goes into a graph."""
+        self.graph = []
+        yield self.graph
+        self.graph = None
+
+    def launch(self, graph):
+        for operation in graph:
+            self.queue.put(operation)
+
+    def _put(self, operation):
+        if self.graph is None:
+            self.queue.put(operation)
+        else:
+            self.graph.append(operation)
+
     def _work(self):
         try:
             while True:
                 self.queue.get()()
         except BaseException as error:
-            self.failure = error
+            self.failures.append(error)
 
     @staticmethod
     def _store(array, values):
@@ -101,9 +152,20 @@ class StandIn:
     def empty(self, shape, dtype):
         return self.memory(DeviceArray(shape, dtype), "empty")
 
-    def zeros(self, nbytes):
-        found = self.empty((nbytes,), np.uint8)
-        host(found.pointer, nbytes)[...] = 0
+    @property
+    def stream(self):
+        return self.queue
+
+    @property
+    def capturing(self):
+        return self.graph is not None
+
+    def current(self):
+        return nullcontext()
+
+    def upload(self, values):
+        found = self.empty((len(values),), np.uint8)
+        host(found.pointer, len(values))[...] = values
         return found
 
     def part(self, whole, pointer, shape, dtype):
@@ -117,7 +179,13 @@ class StandIn:
                 return Export(base.to_bytes(64, "little"), pointer - base)
         raise AssertionError(f"nobody has {pointer:x}")
 
+    def reach(self, device):
+        if device != self.device and not self.reaches:
+            raise OSError(f"device {device} cannot be reached")
+
     def open(self, handle):
+        if not self.reaches:
+            raise OSError("the memory of another process cannot be reached")
         self.opened.append(handle)
         return MAPPED + int.from_bytes(handle, "little")
 
@@ -131,7 +199,7 @@ class StandIn:
         def copy():
             host(target, nbytes)[...] = host(source, nbytes)
 
-        self.queue.put(copy)
+        self._put(copy)
 
     def reduce(self, dtype, op, target, sources, count, divisor):
         kind = dtype_of(dtype)
@@ -143,13 +211,51 @@ class StandIn:
             ]
             reduction(kind, op)(arrays[0], arrays[1:], divisor)
 
-        self.queue.put(reduce)
+        self._put(reduce)
+
+    def interpret(self, table, buffers, nbytes):
+        self.interpreted += 1
+        name = cuda.interpreter(table.dtype, table.op).name
+        assert nbytes > 0
+        addresses = [buffer & (ELSEWHERE - 1) for buffer in buffers]
+
+        def one(memory):
+            address = memory.pointer & (ELSEWHERE - 1)
+            return (ctypes.c_void_p * 1)(address)
+
+        def interpret():
+            getattr(self.interpreters, name)(
+                1, 1, 1, one(table.rows), (ctypes.c_int * 1)(table.length),
+                one(table.places), (ctypes.c_int64 * cuda.ROOM)(*addresses),
+                one(table.arrived),
+            )  # fmt: skip
+
+        self._put(interpret)
+
+    def mark(self):
+        found = Mark(self)
+        self._put(found.event.set)
+        return found
+
+    def after(self, mark):
+        self._put(mark.event.wait)
+
+    def hold(self, stream, mark):
+        (stream or self).after(mark)
+
+    def aside(self):
+        found = StandIn(
+            self.process, self.device, maps=self.maps, reaches=self.reaches,
+            interpreters=self.interpreters,
+        )  # fmt: skip
+        found.failures = self.failures
+        return found
 
     def write(self, flag, number):
         def write():
             host(flag, 4).view(np.uint32)[0] = number
 
-        self.queue.put(write)
+        self._put(write)
 
     def wait(self, flag, number):
         def wait():
@@ -159,7 +265,7 @@ class StandIn:
                 assert time.monotonic() < end, "a flag is never set"
                 time.sleep(1e-5)
 
-        self.queue.put(wait)
+        self._put(wait)
 
     def to_host(self, pointer, target):
         array = DeviceArray((target.nbytes,), np.uint8, pointer, self)
@@ -167,4 +273,4 @@ class StandIn:
 
     def to_device(self, pointer, source):
         copied = source.copy()
-        self.queue.put(lambda: host(pointer, len(copied)).__setitem__(..., copied))
+        self._put(lambda: host(pointer, len(copied)).__setitem__(..., copied))

@@ -1,5 +1,6 @@
 """Reductions on a CUDA device; test_elements.py tests without one what is computed."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -78,13 +79,15 @@ def test_arrays_that_lie_differently_and_means(cupy, name):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("one_kernel", ["0", "1000000"])
 @pytest.mark.parametrize("size", [2, 4, 8])
 @pytest.mark.usefixtures("cupy")
-def test_processes_on_one_device_by_every_algorithm(size):
+def test_processes_on_one_device_by_every_algorithm(size, one_kernel):
     script = Path(__file__).parent / "on_devices.py"
     done = subprocess.run(
         [sys.executable, "-m", "collalgo", "run", "-n", str(size), script],
         capture_output=True, text=True, timeout=280, check=False,
+        env=os.environ | {"COLLALGO_ONE_KERNEL": one_kernel},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "by way of the host" not in done.stderr

@@ -12,28 +12,44 @@ from collalgo import MismatchError
 from collalgo._kernels import cuda
 from collalgo.devices import arrays
 from tests.stand_in import DeviceArray, StandIn
+from tests.test_interpreter import build
 
 pytestmark = pytest.mark.parallel
 
-KINDS = ["one process", "several processes", "several hosts", "by way of the host"]
+KINDS = ["one process", "several processes", "several devices of one process",
+         "several hosts", "by way of the host"]  # fmt: skip
 
 
 class OfThread(threading.local):
     runtime = None
 
 
-@pytest.fixture
-def devices(monkeypatch):
+@pytest.fixture(scope="module")
+def interpreters(tmp_path_factory):
+    kinds = ["float32", "float64", "float16", "bfloat16", "int8", "complex64", "bool"]
+    used = [(kind, "sum") for kind in kinds] + [("float32", "max"), ("float32", "min")]
+    return build(tmp_path_factory.mktemp("interpreters"), used)
+
+
+@pytest.fixture(params=["operations", "one kernel"])
+def devices(monkeypatch, interpreters, request):
     """Let each thread that is a rank have a device, of a kind."""
     mine = OfThread()
-    monkeypatch.setattr(arrays, "runtime_of_devices", lambda: mine.runtime)
+    monkeypatch.setattr(arrays, "runtime_of", lambda device: mine.runtime)
+    if request.param == "operations":
+        monkeypatch.setenv("COLLALGO_ONE_KERNEL", "0")
 
-    def run(function, size, kind="one process"):
+    def run(function, size, kind="one process", shared=None):
         def rank(comm):
-            process = comm.rank if kind == "several processes" else 0
+            process = comm.rank if "processes" in kind else 0
+            device = comm.rank if "devices" in kind else 0
             if kind == "several hosts":
                 comm.hosts = (0, *[1] * (size - 1))
-            mine.runtime = StandIn(process, maps=kind != "by way of the host")
+            mine.runtime = shared or StandIn(
+                process, device, maps=kind != "by way of the host",
+                reaches=kind != "devices that do not reach each other" or not comm.rank,
+                interpreters=interpreters,
+            )  # fmt: skip
             return function(comm, mine.runtime)
 
         return collalgo.threads(rank, size)
@@ -161,6 +177,149 @@ def test_the_host_does_not_wait_for_streams(devices):
     assert devices(rank, 3, "several processes") == [3.0**20] * 3
 
 
+def test_ranks_on_one_stream_do_not_wait_for_themselves(devices, interpreters):
+    """As threads of one process are by default, all on the same stream of a device."""
+    shared = StandIn(interpreters=interpreters)
+
+    def rank(comm, runtime):
+        x = runtime.array(np.full(100, 1.0))
+        for _ in range(3):
+            comm.allreduce(x, "sum")
+        return runtime.values(x)[0]
+
+    assert devices(rank, 3, shared=shared) == [27.0] * 3
+
+
+def test_devices_that_do_not_reach_each_other_go_by_way_of_the_host(devices, caplog):
+    """Only some notice it, and all do the same."""
+
+    def rank(comm, runtime):
+        x = runtime.array(np.full(100, 1.0 + comm.rank))
+        for _ in range(2):
+            comm.allreduce(x)
+        return runtime.values(x)[0]
+
+    with caplog.at_level(logging.WARNING):
+        found = devices(rank, 3, "devices that do not reach each other")
+    assert found == [18.0] * 3
+    assert sum("by way of the host" in r.getMessage() for r in caplog.records) == 3
+
+
+def test_short_calls_are_one_kernel(devices, request):
+    one = "one kernel" in request.node.name
+
+    def rank(comm, runtime):
+        for count in (10, 1 << 18):
+            x = runtime.array(np.full(count, 2, np.float32))
+            comm.allreduce(x)
+            assert runtime.values(x)[-1] == 4
+        return runtime.interpreted
+
+    assert devices(rank, 2, "several processes") == [one, one]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_call_in_the_background_goes_on_beside_the_stream(devices, kind):
+    def rank(comm, runtime):
+        x = runtime.array(np.full(1000, 1.0 + comm.rank))
+        works = [comm.allreduce_async(x), comm.allgather_async(x)]
+        total, every = (work.wait() for work in works)
+        assert all(work.done() for work in works)
+        assert total is x
+        assert "done" in repr(works[0])
+        return runtime.values(total)[0], runtime.values(every).sum()
+
+    assert devices(rank, 3, kind) == [(6.0, 6.0 * 3000)] * 3
+
+
+def test_a_stream_can_wait_for_a_call_in_the_background(devices):
+    """The host goes on, and the stream only when the call has ended."""
+    meanwhile = threading.Barrier(2)
+
+    def rank(comm, runtime):
+        x = runtime.array(np.full(1000, 1.0 + comm.rank))
+        gate = runtime.gate() if comm.rank else None
+        work = comm.allreduce_async(x)
+        assert work.wait_stream() is x
+        assert not work.done()
+        with pytest.raises(TimeoutError, match="goes on in the background"):
+            work.wait(0.01)
+        meanwhile.wait(30)
+        if gate:
+            gate.set()
+        found = runtime.values(x)[0]
+        work.wait(30)
+        return found
+
+    assert devices(rank, 2, "several processes") == [3.0, 3.0]
+
+
+def test_a_stream_of_the_user_that_is_not_the_current_one(devices):
+    def rank(comm, runtime):
+        other = runtime.aside()
+        x = runtime.array(np.full(1000, 1.0 + comm.rank))
+        comm.allreduce_async(x).wait_stream(other)
+        return other.values(x)[0]
+
+    assert devices(rank, 2, "several processes") == [3.0, 3.0]
+
+
+def test_calls_on_several_streams_keep_their_order(devices):
+    """They share flags and scratch, so one must not overtake another."""
+
+    def rank(comm, runtime):
+        first, second = runtime.array(np.full(9, 1.0)), runtime.array(np.full(9, 2.0))
+        gate = runtime.gate() if comm.rank else None
+        works = [comm.allreduce_async(first)]
+        comm.allreduce(second)
+        works.append(comm.allreduce_async(second))
+        if gate:
+            gate.set()
+        for work in works:
+            work.wait()
+        return runtime.values(first)[0], runtime.values(second)[0]
+
+    assert devices(rank, 3, "several processes") == [(3.0, 18.0)] * 3
+
+
+def test_what_fails_in_the_background_is_told_when_it_is_waited_for(devices):
+    def rank(comm, runtime):
+        work = comm.allreduce_async(runtime.array(np.ones(10 + comm.rank)))
+        for wait in (work.wait, work.wait_stream):
+            with pytest.raises(MismatchError) as caught:
+                wait()
+        return str(caught.value)
+
+    assert all("10" in m and "11" in m for m in devices(rank, 2))
+
+
+def test_calls_in_a_graph_are_replayed_without_a_word(devices):
+    def rank(comm, runtime):
+        x = runtime.array(np.full(100, 1.0))
+        y = runtime.array(np.zeros((3, 100)))
+        comm.allreduce(x)  # what memory they need they have now
+        with runtime.capture() as graph:
+            comm.allreduce(x)
+            comm.allgather(x, out=y)
+        assert runtime.values(x)[0] == 3.0
+        for _ in range(4):
+            runtime.launch(graph)
+        assert (runtime.values(y) == 3.0**5).all()
+        comm.allreduce(x)
+        return runtime.values(x)[0]
+
+    assert devices(rank, 3, "several processes") == [3.0**6] * 3
+
+
+def test_what_goes_by_way_of_the_host_cannot_be_in_a_graph(devices):
+    def rank(comm, runtime):
+        x = runtime.array(np.full(100, 1.0))
+        with runtime.capture(), pytest.raises(RuntimeError, match="in a graph"):
+            comm.allreduce(x)
+
+    devices(rank, 2, "by way of the host")
+
+
 def test_mappings_are_made_once_and_let_go(devices):
     def rank(comm, runtime):
         x = runtime.array(np.ones(1000))
@@ -202,8 +361,8 @@ def test_what_cannot_be_is_refused_and_loses_nothing(devices):
         for buf, out in ((x, runtime.array(x)), (runtime.array(x), x)):
             with pytest.raises(TypeError, match="one is on a device and one in the"):
                 comm.allreduce(buf, out=out)
-        with pytest.raises(TypeError, match="go on in the background by themselves"):
-            comm.allreduce_async(runtime.array(x))
+        with pytest.raises(TypeError, match="capture the call itself in a graph"):
+            comm.persistent_allreduce(runtime.array(x))
         apart = runtime.array(x)
         apart.contiguous = False
         with pytest.raises(ValueError, match="allreduce: pass a contiguous copy"):

@@ -14,7 +14,7 @@ import pytest
 from collalgo import ALGORITHMS
 from collalgo.chunk import Chunk
 from collalgo.devices import program as device_program
-from collalgo.devices.operations import OUTBOX, Combine, Place, Signal, Wait
+from collalgo.devices.operations import OUTBOX, Clear, Combine, Place, Signal, Wait
 from collalgo.devices.program import lower
 from collalgo.layout import Layout
 from collalgo.programs import Programs
@@ -58,11 +58,14 @@ class Streams:
                 bases[OUTPUT] += bases[INPUT]
             memory = Memory(size, bases[OUTBOX] + program.outbox_bytes // 8 + 64)
             memory.data[bases[INPUT] : bases[INPUT] + len(given)] = given
+            memory.first = memory.data.copy()
             self.memories.append(memory)
             self.bases.append(bases)
 
-    def run(self):
+    def run(self, times=3):
+        """Run the programs, and replay them without a word between the ranks."""
         places = [0] * len(self.programs)
+        left = [times] * len(self.programs)
         able = {r for r, p in enumerate(self.programs) if p.operations}
         while able:
             ready = [
@@ -73,14 +76,18 @@ class Streams:
             self.do(rank, self.programs[rank].operations[places[rank]])
             places[rank] += 1
             if places[rank] == len(self.programs[rank].operations):
-                able.remove(rank)
-                self.user_writes(rank)
+                places[rank], left[rank] = 0, left[rank] - 1
+                memory = self.memories[rank]
+                self.user_writes(rank, memory.first if left[rank] else memory.data)
+                if not left[rank]:
+                    able.remove(rank)
+        assert not any(self.flags.values()), "flags are not as they were"
 
-    def user_writes(self, rank):
+    def user_writes(self, rank, data):
         """What comes next on its stream, of the user or a call, may write over all."""
         self.clocks[rank, rank] += 1
         start = Place(rank, INPUT, -8 * int(self.bases[rank][INPUT]))
-        self.writes(rank, start, self.memories[rank].data.copy())
+        self.writes(rank, start, data.copy())
 
     def may(self, operation):
         return (
@@ -99,6 +106,9 @@ class Streams:
             case Wait(flag, number):
                 assert rank == (flag.receiver if flag.ready else flag.sender)
                 np.maximum(clock, self.seen[flag, number], out=clock)
+            case Clear(flag):
+                assert rank == (flag.receiver if flag.ready else flag.sender)
+                self.flags[flag] = 0
             case Combine(target, sources, nbytes, divide):
                 assert target.rank == rank
                 parts = [self.reads(rank, place, nbytes) for place in sources]

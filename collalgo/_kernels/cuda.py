@@ -19,6 +19,12 @@ VECTOR = 16
 #: More arrays than this are not reduced at once.
 MOST = 64
 
+#: Blocks that run one plan at most, each for so many bytes.
+TEAM, SHARE = 8, 1 << 15
+
+#: Buffers of all ranks that the kernel for whole plans can be told of.
+ROOM = 480
+
 #: Numbers of arrays for which there is a kernel of its own; 0 stands for all others.
 NUMBERS = (2, 0)
 
@@ -27,6 +33,7 @@ OPTIONS = ("-std=c++17", "--fmad=false")
 
 #: The files of the kernels, each included by the next.
 SOURCES = ("elements.cuh", "reduce.cuh", "reduce.cu")
+INTERPRETER_SOURCES = ("elements.cuh", "reduce.cuh", "interpret.cuh", "interpret.cu")
 
 _STRUCTURES = {"sum": "Sum", "prod": "Prod", "min": "Min", "max": "Max", "band": "Band",
                "bor": "Bor", "bxor": "Bxor", "land": "Land", "lor": "Lor",
@@ -57,14 +64,31 @@ class Kernel(NamedTuple):
         return f"REDUCE_KERNEL({self.name}, {', '.join(map(str, self))})"
 
 
+class Interpreter(NamedTuple):
+    """The kernel that runs whole plans, for a dtype and an op."""
+
+    element: str
+    op: str
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"interpret_{self.element}_{self.op}"
+
+    @property
+    def definition(self) -> str:
+        """A line that defines it."""
+        return f"INTERPRETER({self.name}, {', '.join(self)})"
+
+
 def itemsize(dtype: str) -> int:
     """The bytes of an element of a dtype."""
     bits = re.search(r"\d+", dtype)
     return int(bits[0]) // 8 if bits else 1
 
 
-def kernels(dtype: str, op: str) -> list[Kernel]:
-    """The kernels for a dtype and an op, which is none of means.
+def interpreter(dtype: str, op: str) -> Interpreter:
+    """The kernel that runs plans for a dtype and an op, which is none of means.
 
     Raises
     ------
@@ -78,7 +102,18 @@ def kernels(dtype: str, op: str) -> list[Kernel]:
     if not able:
         raise TypeError(f"op {op!r} is not defined for {dtype}")
     element = "uint8" if dtype == "bool" else dtype
-    structure = _OF_BOOL[op] if dtype == "bool" else _STRUCTURES[op]
+    return Interpreter(element, _OF_BOOL[op] if dtype == "bool" else _STRUCTURES[op])
+
+
+def kernels(dtype: str, op: str) -> list[Kernel]:
+    """The kernels for a dtype and an op, which is none of means.
+
+    Raises
+    ------
+    TypeError
+        If the dtype does not have the op.
+    """
+    element, structure = interpreter(dtype, op)
     widths = sorted({VECTOR // itemsize(dtype), 1}, reverse=True)
     return [
         Kernel(element, structure, inputs, width)
@@ -99,10 +134,12 @@ def every_kernel() -> list[Kernel]:
     return list(found)
 
 
-def source(kernels: Sequence[Kernel]) -> str:
+def source(
+    kernels: Sequence[Kernel | Interpreter], names: Sequence[str] = SOURCES
+) -> str:
     """Some kernels as one file, which includes nothing."""
     folder = files("collalgo._kernels")
-    lines = "\n".join(folder.joinpath(name).read_text() for name in SOURCES)
+    lines = "\n".join(folder.joinpath(name).read_text() for name in names)
     own = [line for line in lines.splitlines() if not line.startswith("#include")]
     return "\n".join([*own, *(kernel.definition for kernel in kernels), ""])
 
@@ -200,13 +237,70 @@ class Reducer:
         return int(min(-(-count // (width * THREADS)), room))
 
 
+class Interpretation:
+    """The kernel that runs whole plans, on the current device of CuPy.
+
+    Parameters
+    ----------
+    dtype
+        A name of :data:`~collalgo.reduction.DTYPES`.
+    op
+        A name of :data:`~collalgo.reduction.OPS`, but no mean.
+
+    Raises
+    ------
+    ImportError, RuntimeError, TypeError
+        As of :class:`Reducer`.
+    """
+
+    def __init__(self, dtype: str, op: str):
+        kernel = interpreter(dtype, op)
+        code = source([kernel], INTERPRETER_SOURCES)
+        # Blocks that wait for each other must all be on the device: the driver sees to
+        # that, or refuses to launch them.
+        module = checked_cupy().RawModule(
+            code=code, options=OPTIONS, enable_cooperative_groups=True
+        )
+        self._function = module.get_function(kernel.name)
+
+    def __call__(
+        self, rows: int, length: int, places: int, buffers: Sequence[int],
+        arrived: int, nbytes: int,
+    ) -> None:  # fmt: skip
+        """Run a plan on the current stream; the host does not wait.
+
+        Parameters
+        ----------
+        rows, length, places, arrived
+            Of the plan: the addresses of what the kernel reads and counts by.
+        buffers
+            The addresses of the buffers of all ranks.
+        nbytes
+            Of the whole buffer of the call, to choose the number of blocks by.
+        """
+        addresses = np.zeros((), _BUFFERS)
+        addresses["begin"][: len(buffers)] = buffers
+        blocks = min(-(-nbytes // SHARE), TEAM) or 1
+        arguments = np.uint64(rows), np.int32(length), np.uint64(places)
+        self._function(
+            (blocks,), (THREADS,), (*arguments, addresses, np.uint64(arrived))
+        )
+
+
 _INPUTS = np.dtype([("array", np.uint64, MOST)])
+_BUFFERS = np.dtype([("begin", np.uint64, ROOM)])
 
 
 @cache
 def reducer(_device: int, dtype: str, op: str) -> Reducer:
     """The reduction on a device, compiled once."""
     return Reducer(dtype, op)
+
+
+@cache
+def interpretation(_device: int, dtype: str, op: str) -> Interpretation:
+    """The kernel that runs plans on a device, compiled once."""
+    return Interpretation(dtype, op)
 
 
 @cache

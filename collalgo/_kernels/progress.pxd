@@ -16,7 +16,7 @@ cdef class Work:
     cdef object __weakref__
     cdef readonly str name
     cdef CallSite site
-    cdef object owner, value, failure, cope
+    cdef object owner, value, failure, cope, underway
     cdef list callbacks
     cdef Progress progress
     cdef Program program
@@ -31,6 +31,9 @@ cdef class Work:
     cdef int prepare(
         self, Program program, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double waiting
+    ) except -1
+    cdef int prepare_on_device(
+        self, underway, cnp.ndarray scratch, double waiting
     ) except -1
     cdef int pack(self) except -1
     cdef int settle(self, int status) except -100

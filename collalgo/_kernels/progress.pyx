@@ -15,7 +15,7 @@ from posix.time cimport CLOCK_MONOTONIC, timespec
 import sys
 from collections import deque
 from threading import Thread, current_thread
-from time import monotonic
+from time import monotonic, sleep
 
 from collalgo._kernels.engine cimport Program
 from collalgo._kernels.recorder cimport CallSite, Recorder, nanoseconds
@@ -52,6 +52,7 @@ cdef enum:
     NEEDS_PACKING = -2
 
 cdef double DOZE = 0.05  # seconds after which a waiter looks whether there are signals
+cdef double LOOK = 1e-4  # seconds after which a waiter looks at a stream
 cdef double TIDY = 0.1  # seconds without work after which arrays are let go
 
 assert NEEDS_PACKING == RUN_NEEDS_PACKING
@@ -97,7 +98,9 @@ cdef class Work:
 
     def done(self):
         """Whether the call has ended, well or not."""
-        return self.status != PENDING
+        return self.status != PENDING and (
+            self.underway is None or self.failure is not None or self.underway.done
+        )
 
     def wait(self, timeout=None):
         """Wait until the call has ended.
@@ -120,11 +123,49 @@ cdef class Work:
             As in the foreground, with a note that names the place of the call.
         """
         cdef double seconds = -1 if timeout is None else seconds_of(timeout)
-        if self.status == PENDING and not self.progress.await_end(self, seconds):
+        cdef double deadline = <double>monotonic() + seconds
+        cdef bint over = self.status != PENDING or self.progress.await_end(
+            self, seconds
+        )
+        if over and self.failure is None and self.underway is not None:
+            while seconds >= 0 and not self.underway.done and over:
+                over = <double>monotonic() < deadline
+                sleep(LOOK)
+            if over:
+                self.underway.synchronize()
+        if not over:
             raise TimeoutError(
                 f"{self.name} is not done after {timeout:g} s; it goes on in the "
                 "background, and can be waited for again"
             )
+        return self.outcome()
+
+    def wait_stream(self, stream=None):
+        """Let a stream of a device wait until the call has ended; the host goes on.
+
+        It goes on as soon as all ranks have made the call. Of arrays of the host there
+        is nothing that streams could wait for: for these it is the same as
+        :meth:`wait`.
+
+        Parameters
+        ----------
+        stream
+            Of CuPy, of torch, or as a number; by default the current one.
+
+        Returns
+        -------
+        array or None
+            What the call returns in the foreground, for use on that stream.
+
+        Raises
+        ------
+        CollalgoError
+            As in the foreground, with a note that names the place of the call.
+        """
+        if self.status == PENDING:
+            self.progress.await_end(self, -1)
+        if self.failure is None and self.underway is not None:
+            self.underway.hold(stream)
         return self.outcome()
 
     def result(self, timeout=None):
@@ -161,6 +202,21 @@ cdef class Work:
         self.pack()
         return 0
 
+    cdef int prepare_on_device(
+        self, underway, cnp.ndarray scratch, double waiting
+    ) except -1:
+        """Take a call on arrays on devices: what goes on there when the ranks meet."""
+        if isinstance(self, Persistent):
+            raise TypeError(
+                f"{self.name}: on arrays on a device, capture the call itself in a "
+                "graph, which can be launched again and again"
+            )
+        self.prepare(
+            underway.exchange, underway.mine, underway.everyone, scratch, waiting
+        )
+        self.underway, self.watched = underway, True
+        return 0
+
     cdef int pack(self) except -1:
         """Find where the arrays are, or pack them."""
         cdef int status = self.program.bind(
@@ -180,6 +236,8 @@ cdef class Work:
         """Unpack the result, or find out why there is none."""
         try:
             if status == GO_ON:
+                if self.underway is not None:
+                    self.underway.go_on(background=True)
                 if self.packed_target is not None:
                     (<object>self.target)[...] = self.packed_target
                 return status

@@ -74,12 +74,36 @@ EVERYWHERE Vector<T, WIDTH> combined(const Inputs &inputs, int n, int64 at, int6
     return total.result(divisor);
 }
 
-/* What one of the threads does: every so manieth vector, and its share of the elements
+/* Elements of arrays, combined. */
+template <class T, class Op, int N>
+struct Combined {
+    const Inputs &inputs;
+    int n;
+    int64 divisor;
+
+    template <int WIDTH>
+    EVERYWHERE Vector<T, WIDTH> from(int64 at) const {
+        return combined<T, Op, N, WIDTH>(inputs, n, at, divisor);
+    }
+};
+
+/* Elements of one array as they are. */
+template <class T>
+struct Copied {
+    const void *array;
+
+    template <int WIDTH>
+    EVERYWHERE Vector<T, WIDTH> from(int64 at) const {
+        return vector_of<T, WIDTH>(array, at);
+    }
+};
+
+/* What one of the threads writes: every so manieth vector, and its share of the elements
  * before the first whole vector of the result and after the last. All arrays begin at the
  * same place between two vectors, unless the vectors are single elements. */
-template <class T, class Op, int N, int WIDTH>
-EVERYWHERE void reduce(T *result, const Inputs &inputs, int n, int64 count, int64 divisor,
-                       int64 thread, int64 threads) {
+template <int WIDTH, class T, class Source>
+EVERYWHERE void write(T *result, const Source &source, int64 count, int64 thread,
+                      int64 threads) {
     using Part = Vector<T, WIDTH>;
     constexpr uint64 BYTES = sizeof(Part);
     uint64 past = reinterpret_cast<uint64>(result) % BYTES;
@@ -88,12 +112,18 @@ EVERYWHERE void reduce(T *result, const Inputs &inputs, int n, int64 count, int6
     int64 vectors = (count - head) / WIDTH, tail = head + vectors * WIDTH;
     for (int64 i = thread; i < vectors; i += threads) {
         int64 at = head + i * WIDTH;
-        *reinterpret_cast<Part *>(result + at) = combined<T, Op, N, WIDTH>(inputs, n, at, divisor);
+        *reinterpret_cast<Part *>(result + at) = source.template from<WIDTH>(at);
     }
     for (int64 i = thread; i < head + count - tail; i += threads) {
         int64 at = i < head ? i : tail + i - head;
-        result[at] = combined<T, Op, N, 1>(inputs, n, at, divisor).element[0];
+        result[at] = source.template from<1>(at).element[0];
     }
+}
+
+template <class T, class Op, int N, int WIDTH>
+EVERYWHERE void reduce(T *result, const Inputs &inputs, int n, int64 count, int64 divisor,
+                       int64 thread, int64 threads) {
+    write<WIDTH>(result, Combined<T, Op, N>{inputs, n, divisor}, count, thread, threads);
 }
 
 }  // namespace collalgo

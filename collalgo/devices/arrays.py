@@ -70,10 +70,16 @@ def shadow(runtime: Runtime, memory: Memory) -> Shadow:
 
 def is_on_device(buf: Any) -> bool:
     """Whether an object is an array in the memory of a CUDA device."""
-    device = getattr(buf, "__dlpack_device__", None)
-    if device is not None:
-        return bool(device()[0] == CUDA)
+    if hasattr(buf, "__dlpack_device__"):
+        return bool(buf.__dlpack_device__()[0] == CUDA)
     return hasattr(buf, "__cuda_array_interface__")
+
+
+def device_of(buf: Any) -> int | None:
+    """Which device an array is on; None if it does not say."""
+    if hasattr(buf, "__dlpack_device__"):
+        return int(buf.__dlpack_device__()[1])
+    return None
 
 
 def shadow_of(buf: Any, caller: str) -> Shadow:
@@ -86,13 +92,13 @@ def shadow_of(buf: Any, caller: str) -> Shadow:
     ValueError
         If the elements do not lie one behind the other.
     """
-    runtime = runtime_of_devices()
+    runtime = runtime_of(device_of(buf))
     runtime.follow(buf)
     return shadow(runtime, runtime.memory(buf, caller))
 
 
-def runtime_of_devices() -> Runtime:
-    """The runtime for arrays on devices."""
+def runtime_of(device: int | None) -> Runtime:
+    """The runtime of this thread for arrays on a device, or on the current one."""
     from collalgo.devices.cuda import cuda
 
-    return cuda()
+    return cuda(device)

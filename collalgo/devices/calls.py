@@ -1,34 +1,29 @@
 """Calls on arrays in the memory of devices.
 
 Ranks tell each other where their arrays are, in a call of the host that is compared as
-all calls are. Then each puts its part on its stream and returns; what follows on the
-stream follows the call. Ranks whose memory others cannot map go by way of the host.
+all calls are. Then each puts its part on a stream and returns; what follows on the
+stream of the user follows the call. Ranks whose memory others cannot map go by way of
+the host.
 """
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from collalgo._kernels.engine import Program
-from collalgo._kernels.transport import LANES
 from collalgo.arrays import Array
 from collalgo.call import Call
 from collalgo.devices.arrays import Shadow
-from collalgo.devices.operations import Combine, DeviceProgram, Flag, Place, Signal
-from collalgo.devices.peers import FLAGS, OFFER, Peers
+from collalgo.devices.peers import OFFER, Peers
 from collalgo.devices.program import lower
-from collalgo.devices.runtime import Runtime
+from collalgo.devices.runtime import Mark, Runtime
+from collalgo.devices.streams import Bases, Streamed
 from collalgo.programs import Programs, make_room
-from collalgo.reduction import dtype_name
 
 if TYPE_CHECKING:  # who imports this
     from collalgo.communicator import Communicator
-
-#: What all flags of 32 bits are counted by.
-WRAP = 1 << 32
 
 log = logging.getLogger("collalgo")
 
@@ -56,17 +51,109 @@ class Lowered(NamedTuple):
 
     Attributes
     ----------
-    program : DeviceProgram
-        Of this rank.
-    messages : dict
-        How far all programs together raise each flag.
+    streamed : Streamed
+        Of this rank, on its stream.
     exchange : Program
         That by which the ranks meet before.
     """
 
-    program: DeviceProgram
-    messages: dict[Flag, int]
+    streamed: Streamed
     exchange: Program
+
+
+class Underway:
+    """A call on its way: the ranks are to meet, and then its stream is filled.
+
+    Attributes
+    ----------
+    exchange : Program
+        By which the ranks meet.
+    mine, everyone : ndarray
+        What this rank tells, and what it is told.
+    """
+
+    def __init__(
+        self,
+        calls: "DeviceCalls",
+        call: Call,
+        ours: Ours,
+        lowered: Lowered,
+        waiting: float,
+        caller: str,
+    ):
+        runtime = ours.runtime
+        self.exchange = lowered.exchange
+        program = lowered.streamed.program
+        self.everyone = np.empty((calls.size, OFFER), np.uint8)
+        self._calls, self._call, self._ours = calls, call, ours
+        self._streamed = lowered.streamed
+        self._waiting, self._caller = waiting, caller
+        with runtime.current():
+            self.mine = calls.peers.offer(runtime, ours.addresses, program)
+            # Before the ranks meet: on a stream that they share, none may wait for
+            # another before all have come so far.
+            self._begun = runtime.mark()
+        self._end: Mark | None = None
+
+    def go_on(self, *, background: bool) -> None:
+        """Fill the stream, now that the ranks have met."""
+        with self._ours.runtime.current():
+            self._fill(self._ours.runtime, background)
+
+    def _fill(self, runtime: Runtime, background: bool) -> None:
+        bases = self._calls.peers.found(runtime, self.everyone, self._exchange)
+        if bases is None:
+            runtime.after(self._begun)
+            self._by_host()
+            self._end = runtime.mark()
+        elif background or self._calls.peers.crowded:
+            self._end = self._calls.put_aside(
+                self._streamed, runtime, self._begun, bases
+            )
+            if not background:
+                runtime.after(self._end)
+        else:
+            self._calls.put(self._streamed, runtime, bases)
+
+    def _exchange(self, mine: Array, everyone: Array) -> None:
+        self._calls.run(self.exchange, mine, everyone, self._waiting, self._caller)
+
+    @property
+    def done(self) -> bool:
+        """Whether the stream has come to the end of a call in the background."""
+        return self._end is not None and self._end.done
+
+    def synchronize(self) -> None:
+        """Wait for the end of a call in the background."""
+        assert self._end is not None
+        self._end.synchronize()
+
+    def hold(self, stream: Any) -> None:
+        """Let a stream wait for the end of a call in the background."""
+        assert self._end is not None
+        self._ours.runtime.hold(stream, self._end)
+
+    def _by_host(self) -> None:
+        """Make the call on copies in the memory of the host."""
+        runtime = self._ours.runtime
+        if runtime.capturing:
+            raise RuntimeError(
+                f"{self._caller}: these ranks cannot map each other's memory, and what "
+                "goes by way of the host cannot be captured in a graph; call it outside"
+            )
+        self._calls.announce(self._caller)
+        copies = {
+            array.ctypes.data: _fetched(runtime, array)
+            for array in self._ours
+            if array is not None
+        }
+        source, target = (
+            None if array is None else copies[array.ctypes.data] for array in self._ours
+        )
+        program = self._calls.on_host(self._call)
+        self._calls.run(program, source, target, self._waiting, self._caller)
+        if self._ours.target is not None and target is not None:
+            runtime.to_device(self._ours.target.ctypes.data, _bytes(target))
 
 
 class DeviceCalls:
@@ -88,48 +175,86 @@ class DeviceCalls:
         hosts: Sequence[int],
         comm: "Callable[[], Communicator | None]",
     ):
+        self.size = programs.size
+        self.peers = Peers(hosts)
         self._programs = programs
-        self._rank, self._size = programs.rank, programs.size
         self._comm = comm
-        flag_bytes = 4 * 2 * LANES * self._size
-        self._peers = Peers(hosts, flag_bytes)
         self._known: dict[Call, Lowered] = {}
-        self._counts: dict[Flag, int] = defaultdict(int)
+        self._asides: dict[int, Runtime] = {}
+        self._last: tuple[object, Mark] | None = None
         self._announced = False
 
-    def call(
+    def begin(
         self,
         fields: tuple[Any, ...],
         source: Array | None,
         target: Array | None,
         waiting: float,
         caller: str,
-    ) -> None:
-        """Make a call on arrays on a device.
+    ) -> Underway:
+        """A call on arrays on a device, for which the ranks have not yet met.
 
         Raises
         ------
         TypeError
             If only one of the arrays is on a device.
-        MismatchError
-            If the ranks call different things, or some on arrays of the host.
         """
         call = Call(*fields).plain()
         ours = Ours(_shadow(source, caller), _shadow(target, caller))
-        lowered = self._lowered(call)
+        return Underway(self, call, ours, self._lowered(call), waiting, caller)
 
-        def gather(mine: Array, everyone: Array) -> None:
-            self._run(lowered.exchange, mine, everyone, waiting, caller)
+    def put(self, streamed: Streamed, runtime: Runtime, bases: Bases) -> None:
+        """Put a call on a stream, behind the one before, and return.
 
-        bases = self._peers.meet(ours.runtime, ours.addresses, lowered.program, gather)
-        if bases is None:
-            self._by_host(call, ours, waiting, caller)
-        else:
-            self._on_stream(call, ours.runtime, lowered, bases)
+        What becomes a graph cannot wait for what does not: its user sees to it that
+        the one before has ended when the graph runs.
+        """
+        if runtime.capturing:
+            streamed.put(runtime, bases)
+            return
+        if self._last is not None and self._last[0] != runtime.stream:
+            runtime.after(self._last[1])
+        streamed.put(runtime, bases)
+        self._last = runtime.stream, runtime.mark()
+
+    def put_aside(
+        self, streamed: Streamed, runtime: Runtime, begun: Mark, bases: Bases
+    ) -> Mark:
+        """Put a call on a stream of its own: where it ends there."""
+        if runtime.device not in self._asides:
+            self._asides[runtime.device] = runtime.aside()
+        aside = self._asides[runtime.device]
+        aside.after(begun)
+        self.put(streamed, aside, bases)
+        return aside.mark()
+
+    def on_host(self, call: Call) -> Program:
+        """What makes a call on arrays of the host."""
+        return self._programs.get(*call)
+
+    def run(
+        self, program: Program, source: Array | None, target: Array | None,
+        waiting: float, caller: str,
+    ) -> None:  # fmt: skip
+        """Run a program on arrays of the host, while a call is under way."""
+        comm = self._comm()
+        assert comm is not None
+        comm.run(program, source, target, waiting, caller)
+
+    def announce(self, caller: str) -> None:
+        """Say once that arrays go by way of the host."""
+        if not self._announced:
+            self._announced = True
+            log.warning(
+                "%s: the memory of the devices of these %d ranks cannot be mapped by "
+                "all of them; their arrays go by way of the host",
+                caller,
+                self.size,
+            )
 
     def close(self) -> None:
         """Let go of the memory of others, and of what others may use."""
-        self._peers.close()
+        self.peers.close()
 
     def _lowered(self, call: Call) -> Lowered:
         """What is run for a call, made at the first of its kind."""
@@ -137,96 +262,11 @@ class DeviceCalls:
             return self._known[call]
         except KeyError:
             programs = lower(self._programs.plans(call))
-        signals = (o for p in programs for o in p.operations if isinstance(o, Signal))
-        exchange = self._programs.exchange(call, OFFER)
-        lowered = Lowered(programs[self._rank], dict(signals), exchange)
+        streamed = Streamed(call, programs[self._programs.rank], self.size)
+        lowered = Lowered(streamed, self._programs.exchange(call, OFFER))
         self._known[call] = lowered
         make_room(self._known)
         return lowered
-
-    def _run(
-        self, program: Program, source: Array | None, target: Array | None,
-        waiting: float, caller: str,
-    ) -> None:  # fmt: skip
-        """Run a program on arrays of the host."""
-        comm = self._comm()
-        assert comm is not None
-        comm.run_for_devices(program, source, target, waiting, caller)
-
-    # ---- the two ways of a call
-
-    def _on_stream(
-        self,
-        call: Call,
-        runtime: Runtime,
-        lowered: Lowered,
-        bases: Sequence[Sequence[int]],
-    ) -> None:
-        """Put the operations of this rank on its stream, and return."""
-        for operation in lowered.program.operations:
-            if isinstance(operation, Combine):
-                self._combine(call, runtime, operation, bases)
-                continue
-            flag, number = operation
-            number = (self._counts[flag] + number) % WRAP
-            place = self._place(flag, bases)
-            if isinstance(operation, Signal):
-                runtime.write(place, number)
-            else:
-                runtime.wait(place, number)
-        for flag, number in lowered.messages.items():
-            self._counts[flag] += number
-
-    def _combine(
-        self,
-        call: Call,
-        runtime: Runtime,
-        operation: Combine,
-        bases: Sequence[Sequence[int]],
-    ) -> None:
-        def address(place: Place) -> int:
-            return bases[place.rank][place.buffer] + place.at
-
-        target = address(operation.target)
-        sources = [address(place) for place in operation.sources]
-        if len(sources) > 1 or operation.divide:
-            count = operation.nbytes // call.dtype.itemsize
-            divisor = self._size if operation.divide else 0
-            name = dtype_name(call.dtype)
-            runtime.reduce(name, call.op, target, sources, count, divisor)
-        elif target != sources[0]:  # the output may be the input
-            runtime.copy(target, sources[0], operation.nbytes)
-
-    def _place(self, flag: Flag, bases: Sequence[Sequence[int]]) -> int:
-        """Where a flag is: in the memory of who waits for it."""
-        ends = flag.receiver, flag.sender
-        holder, other = ends if flag.ready else ends[::-1]
-        return bases[holder][FLAGS] + 4 * (
-            (flag.lane * self._size + other) * 2 + flag.ready
-        )
-
-    def _by_host(self, call: Call, ours: Ours, waiting: float, caller: str) -> None:
-        """Make the call on copies in the memory of the host."""
-        if not self._announced:
-            self._announced = True
-            log.warning(
-                "%s: the memory of the devices of these %d ranks cannot be mapped by "
-                "all of them; their arrays go by way of the host",
-                caller,
-                self._size,
-            )
-        copies = {
-            array.ctypes.data: _fetched(ours.runtime, array)
-            for array in (ours.source, ours.target)
-            if array is not None
-        }
-        source, target = (
-            None if array is None else copies[array.ctypes.data]
-            for array in (ours.source, ours.target)
-        )
-        self._run(self._programs.get(*call), source, target, waiting, caller)
-        if ours.target is not None and target is not None:
-            ours.runtime.to_device(ours.target.ctypes.data, _bytes(target))
 
 
 def _shadow(array: Array | None, caller: str) -> Shadow | None:

@@ -2,31 +2,50 @@
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from threading import local
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo._kernels.cuda import checked_cupy, reducer
-from collalgo.devices.runtime import Export, Memory
+from collalgo._kernels.cuda import checked_cupy, interpretation, reducer
+from collalgo.devices.runtime import Export, Mark, Memory, Table
 
 #: A wait ends when the flag, counted around, is not below the number.
 GREATER_OR_EQUAL = 0
+
+#: While streams are captured, a thread may do all that is safe outside of their graphs.
+RELAXED = 2
 
 
 class Cuda:
     """The current device of CuPy; see :class:`~collalgo.devices.runtime.Runtime`.
 
-    Calls go on the current stream of CuPy, or of torch for its tensors.
+    Calls go on the current stream of CuPy, or of torch for its tensors, unless it is
+    given one of its own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stream: Any = None) -> None:
         self._cupy = checked_cupy()
         self._driver = ctypes.CDLL("libcuda.so.1")
-        self._stream = self._cupy.cuda.get_current_stream()
         self.process = os.getpid()
+        self.device = int(self._cupy.cuda.runtime.getDevice())
+        self._stream = stream or self._cupy.cuda.get_current_stream()
+        self._loading = self._cupy.cuda.Stream(non_blocking=True)
+        self._reached = {self.device}
+
+    @property
+    def stream(self) -> int:
+        return int(self._stream.ptr)
+
+    @property
+    def capturing(self) -> bool:
+        return bool(self._cupy.cuda.runtime.streamIsCapturing(self._stream.ptr))
+
+    def current(self) -> AbstractContextManager[Any]:
+        return cast("AbstractContextManager[Any]", self._cupy.cuda.Device(self.device))
 
     def memory(self, buf: Any, caller: str) -> Memory:
         if _is_of_torch(buf):
@@ -42,13 +61,15 @@ class Cuda:
         return Memory(buf, array.data.ptr, array.shape, array.dtype)
 
     def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Memory:
-        with self._stream:
+        with self.current(), self._stream:
             array = self._cupy.empty(shape, dtype)
         return Memory(array, array.data.ptr, array.shape, array.dtype)
 
-    def zeros(self, nbytes: int) -> Memory:
-        array = self._cupy.zeros(nbytes, np.uint8)
-        self._cupy.cuda.get_current_stream().synchronize()
+    def upload(self, values: NDArray[np.uint8]) -> Memory:
+        with self._uncaptured(), self._loading:
+            array = self._cupy.empty(max(values.size, 1), np.uint8)
+            array[: values.size].set(values)
+        self._loading.synchronize()
         return Memory(array, array.data.ptr, array.shape, array.dtype)
 
     def part(
@@ -73,22 +94,44 @@ class Cuda:
             return None
         return Export(bytes(handle), pointer - base.value)
 
+    def reach(self, device: int) -> None:
+        runtime = self._cupy.cuda.runtime
+        if device in self._reached:
+            return
+        if not runtime.deviceCanAccessPeer(self.device, device):
+            raise OSError(
+                f"device {self.device} cannot read the memory of device {device}"
+            )
+        with self._uncaptured():
+            try:
+                runtime.deviceEnablePeerAccess(device)
+            except runtime.CUDARuntimeError as error:  # CuPy may have done it
+                if "AlreadyEnabled" not in str(error):
+                    raise OSError(str(error)) from error
+        self._reached.add(device)
+
     def open(self, handle: bytes) -> int:
         runtime = self._cupy.cuda.runtime
-        return int(
-            runtime.ipcOpenMemHandle(handle, runtime.cudaIpcMemLazyEnablePeerAccess)
-        )
+        with self._uncaptured():
+            try:
+                return int(
+                    runtime.ipcOpenMemHandle(
+                        handle, runtime.cudaIpcMemLazyEnablePeerAccess
+                    )
+                )
+            except runtime.CUDARuntimeError as error:
+                raise OSError(str(error)) from error
 
     def close(self, pointer: int) -> None:
-        self._cupy.cuda.Device().synchronize()  # streams may still read there
-        self._cupy.cuda.runtime.ipcCloseMemHandle(pointer)
+        with self.current() as device:
+            device.synchronize()  # streams may still read there
+            self._cupy.cuda.runtime.ipcCloseMemHandle(pointer)
 
     def follow(self, buf: Any) -> None:
         if _is_of_torch(buf):
             import torch
 
-            number = torch.cuda.current_stream(buf.device).cuda_stream
-            self._stream = self._cupy.cuda.ExternalStream(number)
+            self._stream = self._known(torch.cuda.current_stream(buf.device))
         else:
             self._stream = self._cupy.cuda.get_current_stream()
 
@@ -102,9 +145,15 @@ class Cuda:
         self, dtype: str, op: str, target: int, sources: Sequence[int], count: int,
         divisor: int,
     ) -> None:  # fmt: skip
-        device = self._cupy.cuda.runtime.getDevice()
         with self._stream:
-            reducer(device, dtype, op)(target, sources, count, divisor)
+            reducer(self.device, dtype, op)(target, sources, count, divisor)
+
+    def interpret(self, table: Table, buffers: Sequence[int], nbytes: int) -> None:
+        with self._stream:
+            interpretation(self.device, table.dtype, table.op)(
+                table.rows.pointer, table.length, table.places.pointer, buffers,
+                table.arrived.pointer, nbytes,
+            )  # fmt: skip
 
     def write(self, flag: int, number: int) -> None:
         # By default all that comes before can be seen by whoever sees the number.
@@ -112,6 +161,23 @@ class Cuda:
 
     def wait(self, flag: int, number: int) -> None:
         self._checked("cuStreamWaitValue32_v2", flag, number, GREATER_OR_EQUAL)
+
+    def mark(self) -> Mark:
+        event = self._cupy.cuda.Event(disable_timing=True)
+        event.record(self._stream)
+        return cast("Mark", event)
+
+    def after(self, mark: Mark) -> None:
+        self._stream.wait_event(mark)
+
+    def hold(self, stream: Any, mark: Mark) -> None:
+        if stream is None:
+            stream = self._cupy.cuda.get_current_stream()
+        self._known(stream).wait_event(mark)
+
+    def aside(self) -> "Cuda":
+        with self._uncaptured():
+            return Cuda(self._cupy.cuda.Stream(non_blocking=True))
 
     def to_host(self, pointer: int, target: NDArray[np.uint8]) -> None:
         self.copy(target.ctypes.data, pointer, target.nbytes)
@@ -133,6 +199,23 @@ class Cuda:
                 f"the driver cannot put {name} on a stream (status {status}); devices "
                 "need operations on memory in streams, which CUDA 12 has"
             )
+
+    @contextmanager
+    def _uncaptured(self) -> Iterator[None]:
+        """Let memory be had and mapped though a stream of the thread is captured."""
+        mode = ctypes.c_int(RELAXED)
+        self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+        try:
+            yield
+        finally:
+            self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+
+    def _known(self, stream: Any) -> Any:
+        """A stream of CuPy, of torch, or a number, as CuPy has it."""
+        if hasattr(stream, "wait_event") and hasattr(stream, "ptr"):
+            return stream
+        number = getattr(stream, "cuda_stream", stream)
+        return self._cupy.cuda.ExternalStream(int(number))
 
 
 def _is_of_torch(buf: Any) -> bool:
@@ -159,16 +242,21 @@ def _check_contiguous(is_contiguous: bool, buf: Any, caller: str) -> None:
 
 
 class _OfThread(local):
-    """The runtime of a thread, as streams are those of threads."""
+    """The runtimes of a thread, by the number of the device, as streams are its own."""
 
-    runtime: Cuda | None = None
+    def __init__(self) -> None:
+        self.runtimes: dict[int, Cuda] = {}
 
 
 _of_thread = _OfThread()
 
 
-def cuda() -> Cuda:
-    """The runtime of this thread."""
-    if _of_thread.runtime is None:
-        _of_thread.runtime = Cuda()
-    return _of_thread.runtime
+def cuda(device: int | None = None) -> Cuda:
+    """The runtime of this thread for a device, or for the current one."""
+    cupy = checked_cupy()
+    if device is None:
+        device = int(cupy.cuda.runtime.getDevice())
+    if device not in _of_thread.runtimes:
+        with cupy.cuda.Device(device):
+            _of_thread.runtimes[device] = Cuda()
+    return _of_thread.runtimes[device]

@@ -2,9 +2,16 @@
 
 from typing import NamedTuple, TypeAlias
 
-#: The buffer in which a rank keeps what it sends and writes over; the others are those
-#: of its plan.
-OUTBOX = 3
+from collalgo._kernels.transport import LANES
+from collalgo.rows import INPUT, OUTPUT, SCRATCH
+
+#: The buffers of a rank: those of its plan, what it keeps of what it sends and writes
+#: over, and its flags.
+OUTBOX, FLAGS = 3, 4
+BUFFERS = (INPUT, OUTPUT, SCRATCH, OUTBOX, FLAGS)
+
+#: The bytes of a flag.
+FLAG = 4
 
 
 class Place(NamedTuple):
@@ -16,16 +23,29 @@ class Place(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """A number that only grows, set by one rank and read by another.
+    """A number that grows in a call, set by one rank and read by another.
 
     It counts the messages between two ranks on a lane: those that are ``ready`` to be
-    read, or those that have been read.
+    read, or those that have been read. It lies in the memory of who waits for it.
     """
 
     sender: int
     receiver: int
     lane: int
     ready: bool
+
+    def place(self, size: int) -> Place:
+        """Where it is, with so many ranks."""
+        ends = self.receiver, self.sender
+        holder, other = ends if self.ready else ends[::-1]
+        return Place(
+            holder, FLAGS, FLAG * ((self.lane * size + other) * 2 + self.ready)
+        )
+
+
+def flag_bytes(size: int) -> int:
+    """The bytes of all flags of one of so many ranks."""
+    return FLAG * 2 * LANES * size
 
 
 class Signal(NamedTuple):
@@ -42,6 +62,17 @@ class Wait(NamedTuple):
     number: int
 
 
+class Clear(NamedTuple):
+    """Take a flag back to 0, after the last wait for it in a call.
+
+    Who sets it does so again only in another call, which it begins when it has been
+    told of all that comes here: so every call begins with flags that are 0, however
+    often it is replayed.
+    """
+
+    flag: Flag
+
+
 class Combine(NamedTuple):
     """Reduce bytes of some places, in their order, or copy those of one.
 
@@ -54,7 +85,7 @@ class Combine(NamedTuple):
     divide: bool = False
 
 
-Operation: TypeAlias = Signal | Wait | Combine
+Operation: TypeAlias = Signal | Wait | Clear | Combine
 
 
 class DeviceProgram(NamedTuple):

@@ -1,5 +1,6 @@
 """What ranks tell each other of their buffers, and where these are for each of them."""
 
+import logging
 import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -7,19 +8,23 @@ from typing import NamedTuple
 import numpy as np
 
 from collalgo.arrays import Array
-from collalgo.devices.operations import OUTBOX, DeviceProgram
+from collalgo.devices.operations import (
+    BUFFERS,
+    FLAGS,
+    OUTBOX,
+    DeviceProgram,
+    flag_bytes,
+)
 from collalgo.devices.runtime import Export, Memory, Runtime
-from collalgo.rows import INPUT, OUTPUT, SCRATCH
-
-#: The buffers of a rank that others may map: those of a program, and its flags.
-FLAGS = OUTBOX + 1
-BUFFERS = (INPUT, OUTPUT, SCRATCH, OUTBOX, FLAGS)
+from collalgo.rows import SCRATCH
 
 #: A buffer as ranks tell of it: a handle, the place within it, and the address.
 HANDLE = 64
 _BUFFER = struct.Struct(f"={HANDLE}sqq")
-_HEAD = struct.Struct("=qq")
+_HEAD = struct.Struct("=qqq")
 OFFER = _HEAD.size + len(BUFFERS) * _BUFFER.size
+
+log = logging.getLogger("collalgo")
 
 #: A buffer that there is not.
 NOTHING = Export(b"", 0)
@@ -30,8 +35,8 @@ class Offer(NamedTuple):
 
     Attributes
     ----------
-    process : int
-        Its process.
+    process, device : int
+        Its process, and which of its devices the buffers are on.
     mappable : bool
         Whether others can map all of the buffers.
     exports, pointers : list
@@ -39,22 +44,24 @@ class Offer(NamedTuple):
     """
 
     process: int
+    device: int
     mappable: bool
     exports: list[Export]
     pointers: list[int]
 
     def pack(self) -> bytes:
-        parts = [_HEAD.pack(self.process, self.mappable)]
+        parts = [_HEAD.pack(self.process, self.device, self.mappable)]
         for export, pointer in zip(self.exports, self.pointers, strict=True):
             parts.append(_BUFFER.pack(export.handle, export.offset, pointer))
         return b"".join(parts)
 
     @classmethod
     def unpack(cls, data: bytes) -> "Offer":
-        process, mappable = _HEAD.unpack_from(data)
+        process, device, mappable = _HEAD.unpack_from(data)
         found = list(_BUFFER.iter_unpack(data[_HEAD.size :]))
         exports = [Export(handle, offset) for handle, offset, _ in found]
-        return cls(process, bool(mappable), exports, [p for _, _, p in found])
+        pointers = [pointer for _, _, pointer in found]
+        return cls(process, device, bool(mappable), exports, pointers)
 
 
 class Peers:
@@ -64,26 +71,28 @@ class Peers:
     ----------
     hosts
         The number of the host of each.
-    flag_bytes
-        The bytes of the flags of a rank.
+
+    Attributes
+    ----------
+    crowded : bool
+        Whether ranks may share a process, and with it streams.
     """
 
-    def __init__(self, hosts: Sequence[int], flag_bytes: int):
+    def __init__(self, hosts: Sequence[int]):
+        self.crowded = len(hosts) > 1
         self._size = len(hosts)
         self._near = len(set(hosts)) == 1
-        self._flag_bytes = flag_bytes
         self._own: dict[int, Memory] = {}
+        self._outgrown: list[Memory] = []
         self._mapped: dict[tuple[int, bytes], int] = {}
         self._runtime: Runtime | None = None
+        self._tried: list[tuple[int, int]] = []
+        self._reach_all = False
 
-    def meet(
-        self,
-        runtime: Runtime,
-        arrays: Sequence[int],
-        program: DeviceProgram,
-        exchange: Callable[[Array, Array], None],
-    ) -> list[list[int]] | None:
-        """Where each buffer of each rank is; None if somebody cannot map some.
+    def offer(
+        self, runtime: Runtime, arrays: Sequence[int], program: DeviceProgram
+    ) -> Array:
+        """What this rank tells the others before a call.
 
         Parameters
         ----------
@@ -93,47 +102,106 @@ class Peers:
             The addresses of input and output of this rank, 0 if it has none.
         program
             That it is going to run.
-        exchange
-            Gathers arrays of the host from all ranks.
         """
         self._runtime = runtime
         pointers = [
             *arrays,
             self._room(runtime, SCRATCH, program.scratch_bytes),
             self._room(runtime, OUTBOX, program.outbox_bytes),
-            self._room(runtime, FLAGS, self._flag_bytes),
+            self._room(runtime, FLAGS, flag_bytes(self._size)),
         ]
         exports = [runtime.export(p) if p else NOTHING for p in pointers]
         mappable = self._near and all(export is not None for export in exports)
         handles = [export or NOTHING for export in exports]
-        mine = Offer(runtime.process, mappable, handles, pointers).pack()
-        everyone = np.empty((self._size, OFFER), np.uint8)
-        exchange(np.frombuffer(mine, np.uint8), everyone)
+        mine = Offer(runtime.process, runtime.device, mappable, handles, pointers)
+        return np.frombuffer(mine.pack(), np.uint8)
+
+    def found(
+        self,
+        runtime: Runtime,
+        everyone: Array,
+        exchange: Callable[[Array, Array], None],
+    ) -> list[list[int]] | None:
+        """Where each buffer of each rank is; None if somebody cannot reach some.
+
+        Parameters
+        ----------
+        runtime
+            Of this rank.
+        everyone
+            What all ranks have told.
+        exchange
+            Gathers as much once more, when ranks are on other devices than before.
+        """
         offers = [Offer.unpack(row.tobytes()) for row in everyone]
+        processes = {offer.process for offer in offers}
+        self.crowded = len(processes) < self._size
         if not all(offer.mappable for offer in offers):
+            return None
+        places = [(offer.process, offer.device) for offer in offers]
+        if places != self._tried:
+            able = np.full(OFFER, self._reaches(runtime, offers), np.uint8)
+            exchange(able, everyone)
+            self._tried, self._reach_all = places, bool(everyone.all())
+        if not self._reach_all:
             return None
         return [
             [self._address(runtime, rank, buffer, offer) for buffer in BUFFERS]
             for rank, offer in enumerate(offers)
         ]
 
+    def _reaches(self, runtime: Runtime, offers: Sequence[Offer]) -> bool:
+        """Whether this rank can map the flags of all others."""
+        try:
+            for rank, offer in enumerate(offers):
+                self._address(runtime, rank, FLAGS, offer)
+        except OSError as error:
+            log.info("rank %d cannot be reached from here: %s", rank, error)
+            return False
+        return True
+
     def close(self) -> None:
         """Unmap what others have, and let go of what others may map."""
         while self._mapped and self._runtime is not None:
             self._runtime.close(self._mapped.popitem()[1])
         self._own.clear()
+        self._outgrown.clear()
 
     def _room(self, runtime: Runtime, buffer: int, nbytes: int) -> int:
-        """A buffer of this rank that is large enough."""
+        """A buffer of this rank that is large enough.
+
+        What has become too small is kept, as streams and graphs may still use it; as
+        buffers at least double, that is no more than what is in use.
+        """
         known = self._own.get(buffer)
-        if known is None or known.shape[0] < nbytes:
-            known = self._own[buffer] = runtime.zeros(max(nbytes, 256))
+        if known is None:
+            known = self._own[buffer] = self._new(runtime, buffer, nbytes)
+        elif known.shape[0] < nbytes:
+            self._outgrown.append(known)
+            larger = max(nbytes, 2 * known.shape[0])
+            known = self._own[buffer] = self._new(runtime, buffer, larger)
         return known.pointer
 
+    @staticmethod
+    def _new(runtime: Runtime, buffer: int, nbytes: int) -> Memory:
+        nbytes = max(nbytes, 256)
+        if buffer == FLAGS:
+            return runtime.upload(np.zeros(nbytes, np.uint8))
+        return runtime.empty((nbytes,), np.dtype(np.uint8))
+
     def _address(self, runtime: Runtime, rank: int, buffer: int, offer: Offer) -> int:
-        """Where a buffer of a rank is in this process."""
+        """Where a buffer of a rank is in this process.
+
+        Raises
+        ------
+        OSError
+            If it cannot be reached.
+        """
         pointer, export = offer.pointers[buffer], offer.exports[buffer]
-        if pointer == 0 or offer.process == runtime.process:
+        if pointer == 0:
+            return 0
+        if offer.process == runtime.process:
+            runtime.reach(offer.device)
             return pointer
         key = rank, export.handle
         if key not in self._mapped:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from collalgo.devices.operations import (
     OUTBOX,
+    Clear,
     Combine,
     DeviceProgram,
     Flag,
@@ -174,7 +175,8 @@ class _Writer:
                     self._combine(run, [place], divide=divide)
         for post in self.lent:  # nobody needs me any more
             self._wait_for_readers(post)
-        return DeviceProgram(self.operations, plan.scratch_bytes, self.own.outbox_bytes)
+        operations = _cleared(self.operations)
+        return DeviceProgram(operations, plan.scratch_bytes, self.own.outbox_bytes)
 
     def _receive(self, row: int) -> None:
         """Wait for the messages of a row, read them, and say so."""
@@ -232,6 +234,17 @@ class _Writer:
         self.operations += [
             Wait(flag._replace(ready=False), number) for flag, number in post.readers
         ]
+
+
+def _cleared(operations: Sequence[Operation]) -> list[Operation]:
+    """The same operations, by which all flags end as they have begun."""
+    last = {o.flag: i for i, o in enumerate(operations) if isinstance(o, Wait)}
+    found = []
+    for i, operation in enumerate(operations):
+        found.append(operation)
+        if isinstance(operation, Wait) and last[operation.flag] == i:
+            found.append(Clear(operation.flag))
+    return found
 
 
 def _located(runs: Sequence[Run], offset: int) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """What a device must be able to do for schedules to run on it."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -33,6 +34,40 @@ class Memory(NamedTuple):
     dtype: np.dtype[Any]
 
 
+class Mark(Protocol):
+    """A place on a stream."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the stream has come so far."""
+
+    def synchronize(self) -> None:
+        """Wait until the stream has come so far."""
+
+
+class Table(NamedTuple):
+    """A program as one kernel runs it, in the memory of the device.
+
+    Attributes
+    ----------
+    dtype, op : str
+        Of the call; the op is that by which means are summed.
+    rows, places : Memory
+        What the kernel reads; see ``interpret.cuh``.
+    length : int
+        The rows.
+    arrived : Memory
+        What its blocks count each other by.
+    """
+
+    dtype: str
+    op: str
+    rows: Memory
+    places: Memory
+    length: int
+    arrived: Memory
+
+
 class Runtime(Protocol):
     """A device, and the stream on which calls are made in their order.
 
@@ -43,9 +78,25 @@ class Runtime(Protocol):
     ----------
     process : int
         The same for all ranks whose memory needs no mapping.
+    device : int
+        Which of the devices of the process this is.
+    stream : object
+        What the stream is, by which it can be told from others.
     """
 
     process: int
+    device: int
+
+    @property
+    def stream(self) -> object:
+        """What the stream is, by which it can be told from others."""
+
+    @property
+    def capturing(self) -> bool:
+        """Whether what goes on the stream becomes a graph, to be run later."""
+
+    def current(self) -> AbstractContextManager[Any]:
+        """Let this device be the current one of the thread, as what follows needs."""
 
     def memory(self, buf: Any, caller: str) -> Memory:
         """The memory of an array on a device."""
@@ -53,8 +104,8 @@ class Runtime(Protocol):
     def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Memory:
         """A new array."""
 
-    def zeros(self, nbytes: int) -> Memory:
-        """New bytes that are zero, at once and for all streams."""
+    def upload(self, values: NDArray[np.uint8]) -> Memory:
+        """New bytes of these values, at once and for all streams."""
 
     def part(
         self, whole: Any, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any]
@@ -64,8 +115,17 @@ class Runtime(Protocol):
     def export(self, pointer: int) -> Export | None:
         """How another process can map this memory; None if none can."""
 
+    def reach(self, device: int) -> None:
+        """Let memory of a device of this process be read here; OSError if it cannot."""
+
     def open(self, handle: bytes) -> int:
-        """Map memory of another process, until it is closed: where it is."""
+        """Map memory of another process, until it is closed: where it is.
+
+        Raises
+        ------
+        OSError
+            If this device cannot reach it.
+        """
 
     def close(self, pointer: int) -> None:
         """Unmap memory of another process."""
@@ -82,11 +142,26 @@ class Runtime(Protocol):
     ) -> None:  # fmt: skip
         """Reduce elements of arrays in their order, and divide unless by 0."""
 
+    def interpret(self, table: Table, buffers: Sequence[int], nbytes: int) -> None:
+        """Run a whole program, for a call of so many bytes, by one kernel."""
+
     def write(self, flag: int, number: int) -> None:
         """Set a flag of 32 bits when all that comes before is done."""
 
     def wait(self, flag: int, number: int) -> None:
         """Let what follows wait until a flag has at least a number."""
+
+    def mark(self) -> Mark:
+        """The place to which the stream has been filled."""
+
+    def after(self, mark: Mark) -> None:
+        """Let what follows wait until another stream has come to a place."""
+
+    def hold(self, stream: Any, mark: Mark) -> None:
+        """Let a stream of the user wait; the current one if it is None."""
+
+    def aside(self) -> "Runtime":
+        """The same device, with a stream of its own that waits for no other."""
 
     def to_host(self, pointer: int, target: NDArray[np.uint8]) -> None:
         """Bring bytes to the host, and wait until they are there."""

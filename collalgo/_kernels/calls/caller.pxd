@@ -35,6 +35,10 @@ cdef class Caller:
     cdef object at_once(self, method, args, timeout)
     cdef int run_in_turn(
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller, underway=*
+    ) except -1
+    cdef int call_on_devices(
+        self, tuple fields, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller
     ) except -1
     cpdef int run(

@@ -14,7 +14,7 @@ class Caller:
     seconds: float
     progress: Progress
     recorder: Recorder
-    def run_for_devices(
+    def run(
         self,
         program: Program,
         source: NDArray[Any] | None,

@@ -217,20 +217,19 @@ cdef class Caller:
             work.program, work.source, work.target, work.waiting, work.name
         )
 
-    def run_for_devices(
-        self, Program program, source, target, double waiting, str caller
-    ):
-        """Run on the host what a call on arrays on devices needs."""
-        self.run_in_turn(program, source, target, waiting, caller)
-
-    def call_on_devices(self, tuple fields, source, target, double waiting, str caller):
+    cdef int call_on_devices(
+        self, tuple fields, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller
+    ) except -1:
         """Make a call on arrays that are on devices, on their streams."""
+        underway = self.devices.begin(fields, source, target, waiting, caller)
         if self.is_preparing():
-            raise TypeError(
-                f"{caller}: calls on arrays on a device go on in the background by "
-                f"themselves, on its stream; call {caller}"
-            )
-        self.devices.call(fields, source, target, waiting, caller)
+            scratch = self.scratch_for(underway.exchange)
+            return self.prepared.prepare_on_device(underway, scratch, waiting)
+        return self.run_in_turn(
+            underway.exchange, underway.mine, underway.everyone, waiting, caller,
+            underway,
+        )
 
     def drain(self):
         """Wait until all that goes on in the background is done."""
@@ -253,9 +252,12 @@ cdef class Caller:
 
     cdef int run_in_turn(
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
-        str caller
+        str caller, underway=None
     ) except -1:
-        """Run a program once all that goes on in the background is done."""
+        """Run a program once all that goes on in the background is done.
+
+        What is under way on devices goes on before others have their turn.
+        """
         cdef bint shared = self.progress.used
         if shared:
             self.progress.reserve()
@@ -265,6 +267,8 @@ cdef class Caller:
         cdef int status = CLOSED
         try:
             status = self.run(program, source, target, waiting, caller)
+            if underway is not None:
+                underway.go_on(background=False)
         finally:
             self.recorder.end(number, status)
             if shared:

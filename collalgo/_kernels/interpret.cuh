@@ -1,0 +1,102 @@
+/* A whole plan run by one kernel: the rows of a rank, one after the other, by all threads.
+ *
+ * What a team of threads is differs between a device and a host, and comes from outside:
+ *
+ *   thread, threads    which of how many it is, of the whole team
+ *   lane, lanes        and of its block
+ *   sync()             wait for the others of the block
+ *   all_here(row)      true in one thread, which comes after all that all have done
+ *   meet(row)          wait for all
+ *   wait(flag, n)      wait until a flag that another rank sets has at least the value n
+ *   set(flag, n)       set a flag, for all that comes before to be seen by whoever sees it
+ */
+#ifndef COLLALGO_INTERPRET_CUH
+#define COLLALGO_INTERPRET_CUH
+
+#include "reduce.cuh"
+
+namespace collalgo {
+
+/* The memory that a kernel can be told of: some buffers of each rank. */
+constexpr int BUFFERS = 480;
+
+struct Buffers {
+    char *begin[BUFFERS];
+};
+
+struct Place {
+    int64 buffer, at;
+};
+
+enum Kind : int64 { WAIT, SIGNAL, CLEAR, COMBINE };
+
+/* An operation of devices/operations.py. */
+struct Row {
+    int64 kind;
+    Place place;          /* of the flag, or of the result */
+    int64 number;         /* of the flag, or of the bytes of the result */
+    int64 first, sources; /* which of the places are read, and how many */
+    int64 divisor;        /* 0 for none */
+    int64 meets;          /* whether this needs what other blocks have done before */
+};
+
+template <class T, class Source, class Team>
+EVERYWHERE void write_all(T *result, const Source &source, int64 count, bool alike,
+                          const Team &team) {
+    constexpr int WIDTH = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
+    if (alike)
+        write<WIDTH>(result, source, count, team.thread, team.threads);
+    else
+        write<1>(result, source, count, team.thread, team.threads);
+}
+
+template <class T, class Op, class Team>
+EVERYWHERE void combine(const Row &row, const Place *places, const Buffers &buffers,
+                        Inputs &inputs, const Team &team) {
+    for (int64 k = team.lane; k < row.sources; k += team.lanes) {
+        const Place &place = places[row.first + k];
+        inputs.array[k] = buffers.begin[place.buffer] + place.at;
+    }
+    team.sync();
+    char *target = buffers.begin[row.place.buffer] + row.place.at;
+    T *result = reinterpret_cast<T *>(target);
+    int n = static_cast<int>(row.sources);
+    bool alike = true;
+    for (int k = 0; k < n; k++)
+        alike &= reinterpret_cast<uint64>(inputs.array[k]) % 16 ==
+                 reinterpret_cast<uint64>(target) % 16;
+    int64 count = row.number / static_cast<int64>(sizeof(T));
+    if (n == 1 && !row.divisor) {
+        if (target != inputs.array[0])
+            write_all(result, Copied<T>{inputs.array[0]}, count, alike, team);
+    } else if (n == 2) {
+        write_all(result, Combined<T, Op, 2>{inputs, n, row.divisor}, count, alike, team);
+    } else {
+        write_all(result, Combined<T, Op, 0>{inputs, n, row.divisor}, count, alike, team);
+    }
+}
+
+/* The inputs are shared by the threads of a block. */
+template <class T, class Op, class Team>
+EVERYWHERE void interpret(const Row *rows, int n, const Place *places,
+                          const Buffers &buffers, Inputs &inputs, const Team &team) {
+    for (int i = 0; i < n; i++) {
+        const Row &row = rows[i];
+        if (row.kind == COMBINE) {
+            if (row.meets) team.meet(i);
+            else team.sync();
+            combine<T, Op>(row, places, buffers, inputs, team);
+            continue;
+        }
+        char *place = buffers.begin[row.place.buffer] + row.place.at;
+        unsigned *flag = reinterpret_cast<unsigned *>(place);
+        if (row.kind == WAIT)
+            team.wait(flag, static_cast<unsigned>(row.number));
+        else if (team.all_here(i))
+            team.set(flag, row.kind == SIGNAL ? static_cast<unsigned>(row.number) : 0);
+    }
+}
+
+}  // namespace collalgo
+
+#endif

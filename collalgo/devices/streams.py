@@ -1,0 +1,118 @@
+"""Programs on streams: operation by operation, or as one kernel that runs them all."""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from collalgo._kernels.cuda import MOST
+from collalgo.call import Call
+from collalgo.devices.interpreted import fits, interpreted
+from collalgo.devices.operations import (
+    Clear,
+    Combine,
+    DeviceProgram,
+    Place,
+    Signal,
+)
+from collalgo.devices.runtime import Runtime, Table
+from collalgo.reduction import dtype_name
+
+#: Where each buffer of each rank is for this one.
+Bases = Sequence[Sequence[int]]
+
+#: Bytes of the whole buffer up to which a call is run by one kernel.
+ONE_KERNEL = 1 << 18
+
+
+def one_kernel() -> int:
+    """``COLLALGO_ONE_KERNEL`` or :data:`ONE_KERNEL`.
+
+    Raises
+    ------
+    ValueError
+        If the user's is no number of bytes.
+    """
+    text = os.environ.get("COLLALGO_ONE_KERNEL") or str(ONE_KERNEL)
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(
+            f"COLLALGO_ONE_KERNEL={text!r} is no number of bytes"
+        ) from None
+
+
+class Streamed:
+    """The program of a rank for a call, as it is put on streams.
+
+    Parameters
+    ----------
+    call
+        A plain call.
+    program
+        Of this rank.
+    size
+        How many ranks there are.
+    """
+
+    def __init__(self, call: Call, program: DeviceProgram, size: int):
+        self.program = program
+        self._dtype, self._op = dtype_name(call.dtype), call.op
+        self._itemsize = call.dtype.itemsize
+        self._size = size
+        self._nbytes = call.layout(size).whole.stop
+        most = max((len(c.sources) for c in self._combines()), default=0)
+        self._whole = fits(size) and most <= MOST and 0 < self._nbytes <= one_kernel()
+        self._tables: dict[int, Table] = {}
+
+    def put(self, runtime: Runtime, bases: Bases) -> None:
+        """Put what this rank does on its stream."""
+        if self._whole:
+            buffers = [address for rank in bases for address in rank]
+            runtime.interpret(self._table(runtime), buffers, self._nbytes)
+        else:
+            self._put_each(runtime, bases)
+
+    def _combines(self) -> list[Combine]:
+        return [o for o in self.program.operations if isinstance(o, Combine)]
+
+    def _table(self, runtime: Runtime) -> Table:
+        """The rows on the device, where they stay."""
+        if runtime.device not in self._tables:
+            rows, places = interpreted(self.program.operations, self._size)
+            self._tables[runtime.device] = Table(
+                self._dtype,
+                "sum" if self._op in (None, "avg") else self._op,
+                runtime.upload(rows.view(np.uint8).reshape(-1)),
+                runtime.upload(places.view(np.uint8).reshape(-1)),
+                len(rows),
+                runtime.upload(np.zeros(4 * len(rows), np.uint8)),
+            )
+        return self._tables[runtime.device]
+
+    def _put_each(self, runtime: Runtime, bases: Bases) -> None:
+        for operation in self.program.operations:
+            if isinstance(operation, Combine):
+                self._combine(runtime, operation, bases)
+                continue
+            flag = _address(operation.flag.place(self._size), bases)
+            if isinstance(operation, Signal):
+                runtime.write(flag, operation.number)
+            elif isinstance(operation, Clear):
+                runtime.write(flag, 0)
+            else:
+                runtime.wait(flag, operation.number)
+
+    def _combine(self, runtime: Runtime, operation: Combine, bases: Bases) -> None:
+        target = _address(operation.target, bases)
+        sources = [_address(place, bases) for place in operation.sources]
+        if len(sources) > 1 or operation.divide:
+            count = operation.nbytes // self._itemsize
+            divisor = self._size if operation.divide else 0
+            runtime.reduce(self._dtype, self._op, target, sources, count, divisor)
+        elif target != sources[0]:  # the output may be the input
+            runtime.copy(target, sources[0], operation.nbytes)
+
+
+def _address(place: Place, bases: Bases) -> int:
+    return bases[place.rank][place.buffer] + place.at
