@@ -170,11 +170,17 @@ class Communicator(Background):
         """A bucket that makes few large allreduces of many small; see there."""
         return Bucket(self, op, limit)
 
-    def select(self, collective: str, nbytes: int) -> Selection:
-        """What this communicator would choose, and why; see the function."""
+    def select(
+        self, collective: str, nbytes: int, *, devices: bool = False
+    ) -> Selection:
+        """What this communicator would choose, and why; see the function.
+
+        For arrays on ``devices`` that is known once a call has been made on some.
+        """
         from collalgo.selection.choice import select
 
-        return select(collective, nbytes, topology=self._programs.market)
+        market = self.devices.market if devices else self._programs.market
+        return select(collective, nbytes, topology=market)
 
     def send(
         self, buf: Any, to: int, tag: int = 0, *, timeout: float | None = None

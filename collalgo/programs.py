@@ -111,15 +111,17 @@ class Programs:
         chosen = self._chosen(call, layout)
         return [self._plan(call, layout, chosen, rank) for rank in range(self.size)]
 
-    def exchange(self, call: Call, nbytes: int) -> Program:
+    def name(self, call: Call) -> str:
+        """Which algorithm a plain call runs."""
+        return self._chosen(call, call.layout(self.size)).name
+
+    def exchange(self, call: Call, nbytes: int, name: str) -> Program:
         """A program by which all ranks tell each other so many bytes, before a call.
 
-        It is compared as that call on arrays of devices.
+        It is compared as that call by an algorithm of that name.
         """
         plan = self.get("allgather", np.dtype(np.uint8), nbytes).plan
-        layout = call.layout(self.size)
-        name = f"{self._chosen(call, layout).name} on devices"
-        return Program(plan, None, 0, self._record(call, layout, name))
+        return Program(plan, None, 0, self._record(call, call.layout(self.size), name))
 
     def _lower(self, call: Call) -> Program:
         collective = COLLECTIVES[call.collective]

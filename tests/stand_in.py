@@ -153,6 +153,14 @@ class StandIn:
         return self.memory(DeviceArray(shape, dtype), "empty")
 
     @property
+    def bus_id(self):
+        return f"00000000:{self.device + 1:02X}:00.0"
+
+    @property
+    def bandwidth(self):
+        return 900.0
+
+    @property
     def stream(self):
         return self.queue
 

@@ -218,6 +218,17 @@ def test_short_calls_are_one_kernel(devices, request):
     assert devices(rank, 2, "several processes") == [one, one]
 
 
+def test_the_prices_of_devices_choose(devices):
+    def rank(comm, runtime):
+        with pytest.raises(ValueError, match="not known before the first call on arr"):
+            comm.select("allreduce", 1000, devices=True)
+        comm.allreduce(runtime.array(np.ones(10)))
+        return comm.select("allreduce", 1000, devices=True).explain()
+
+    for explained in devices(rank, 3):
+        assert "one device shared by 3 ranks" in explained
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_call_in_the_background_goes_on_beside_the_stream(devices, kind):
     def rank(comm, runtime):
@@ -284,6 +295,7 @@ def test_calls_on_several_streams_keep_their_order(devices):
 
 def test_what_fails_in_the_background_is_told_when_it_is_waited_for(devices):
     def rank(comm, runtime):
+        comm.allreduce(runtime.array(np.ones(10)))  # the first looks at the devices
         work = comm.allreduce_async(runtime.array(np.ones(10 + comm.rank)))
         for wait in (work.wait, work.wait_stream):
             with pytest.raises(MismatchError) as caught:

@@ -8,6 +8,7 @@ the host.
 
 import logging
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from collalgo._kernels.engine import Program
 from collalgo.arrays import Array
 from collalgo.call import Call
 from collalgo.devices.arrays import Shadow
+from collalgo.devices.market import survey
 from collalgo.devices.peers import OFFER, Peers
 from collalgo.devices.program import lower
 from collalgo.devices.runtime import Mark, Runtime
@@ -24,8 +26,13 @@ from collalgo.programs import Programs, make_room
 
 if TYPE_CHECKING:  # who imports this
     from collalgo.communicator import Communicator
+    from collalgo.selection.on_host import Host
+    from collalgo.selection.on_topology import Prospect
 
 log = logging.getLogger("collalgo")
+
+#: What an algorithm is called where ranks compare their calls, beside its name.
+ON_DEVICES = "on devices"
 
 
 class Ours(NamedTuple):
@@ -177,12 +184,30 @@ class DeviceCalls:
     ):
         self.size = programs.size
         self.peers = Peers(hosts)
+        self._hosts = hosts
         self._programs = programs
         self._comm = comm
         self._known: dict[Call, Lowered] = {}
         self._asides: dict[int, Runtime] = {}
         self._last: tuple[object, Mark] | None = None
         self._announced = False
+        self._on_devices: Programs | None = None
+
+    @property
+    def market(self) -> "Host | Prospect":
+        """Where the candidates for calls on devices have their prices.
+
+        Raises
+        ------
+        ValueError
+            If there has been none yet.
+        """
+        if self._on_devices is None:
+            raise ValueError(
+                "select: which devices the ranks use is not known before the first "
+                "call on arrays on them; make one, or leave out devices"
+            )
+        return self._on_devices.market
 
     def begin(
         self,
@@ -201,7 +226,10 @@ class DeviceCalls:
         """
         call = Call(*fields).plain()
         ours = Ours(_shadow(source, caller), _shadow(target, caller))
-        return Underway(self, call, ours, self._lowered(call), waiting, caller)
+        if self._on_devices is None:
+            self._on_devices = self._surveyed(call, ours.runtime, waiting, caller)
+        lowered = self._lowered(call, self._on_devices)
+        return Underway(self, call, ours, lowered, waiting, caller)
 
     def put(self, streamed: Streamed, runtime: Runtime, bases: Bases) -> None:
         """Put a call on a stream, behind the one before, and return.
@@ -241,6 +269,15 @@ class DeviceCalls:
         assert comm is not None
         comm.run(program, source, target, waiting, caller)
 
+    def _in_turn(
+        self, program: Program, source: Array, target: Array,
+        waiting: float, caller: str,
+    ) -> None:  # fmt: skip
+        """Run a program on arrays of the host, behind what is under way."""
+        comm = self._comm()
+        assert comm is not None
+        comm.run_now(program, source, target, waiting, caller)
+
     def announce(self, caller: str) -> None:
         """Say once that arrays go by way of the host."""
         if not self._announced:
@@ -256,14 +293,44 @@ class DeviceCalls:
         """Let go of the memory of others, and of what others may use."""
         self.peers.close()
 
-    def _lowered(self, call: Call) -> Lowered:
+    def _surveyed(
+        self, call: Call, runtime: Runtime, waiting: float, caller: str
+    ) -> Programs:
+        """Programs by the prices of the devices, of which all ranks tell each other."""
+        here = self._programs
+        found = Programs(here.rank, self.size, here.machine)
+        if self.size == 1:
+            return found
+
+        def gather(mine: bytes) -> list[bytes]:
+            """What all ranks tell before the first call, which is compared as that."""
+            lengths = np.empty((self.size, 1), np.int64)
+            announce = here.exchange(call, lengths.itemsize, ON_DEVICES)
+            own = np.array([[len(mine)]])
+            self._in_turn(announce, own, lengths, waiting, caller)
+            counts = tuple(int(length) for length in lengths[:, 0])
+            joined = np.empty(sum(counts), np.uint8)
+            tell = here.get(
+                "allgather", joined.dtype, len(mine), None, 0, None, counts, False
+            )
+            told = np.frombuffer(mine, np.uint8)
+            self._in_turn(tell, told, joined, waiting, caller)
+            ends = [*accumulate(counts, initial=0)]
+            return [joined[a:b].tobytes() for a, b in pairwise(ends)]
+
+        leads = self._hosts.index(self._hosts[here.rank]) == here.rank
+        found.market = survey(runtime, leads, gather)
+        return found
+
+    def _lowered(self, call: Call, programs: Programs) -> Lowered:
         """What is run for a call, made at the first of its kind."""
         try:
             return self._known[call]
         except KeyError:
-            programs = lower(self._programs.plans(call))
-        streamed = Streamed(call, programs[self._programs.rank], self.size)
-        lowered = Lowered(streamed, self._programs.exchange(call, OFFER))
+            plans = lower(programs.plans(call))
+        streamed = Streamed(call, plans[programs.rank], self.size)
+        name = f"{programs.name(call)} {ON_DEVICES}"
+        lowered = Lowered(streamed, programs.exchange(call, OFFER, name))
         self._known[call] = lowered
         make_room(self._known)
         return lowered

@@ -16,6 +16,9 @@ from collalgo.devices.runtime import Export, Mark, Memory, Table
 #: A wait ends when the flag, counted around, is not below the number.
 GREATER_OR_EQUAL = 0
 
+#: GB/s of memory that does not tell.
+USUAL = 1000.0
+
 #: While streams are captured, a thread may do all that is safe outside of their graphs.
 RELAXED = 2
 
@@ -35,6 +38,18 @@ class Cuda:
         self._stream = stream or self._cupy.cuda.get_current_stream()
         self._loading = self._cupy.cuda.Stream(non_blocking=True)
         self._reached = {self.device}
+
+    @property
+    def bus_id(self) -> str:
+        return str(self._cupy.cuda.Device(self.device).pci_bus_id)
+
+    @property
+    def bandwidth(self) -> float:
+        known = self._cupy.cuda.Device(self.device).attributes
+        clock, width = known.get("MemoryClockRate"), known.get("GlobalMemoryBusWidth")
+        if not clock or not width:
+            return USUAL
+        return float(2 * clock * 1e3 * width / 8 / 1e9)  # twice in each period
 
     @property
     def stream(self) -> int:

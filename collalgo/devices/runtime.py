@@ -88,6 +88,14 @@ class Runtime(Protocol):
     device: int
 
     @property
+    def bus_id(self) -> str:
+        """Where on the bus the device is."""
+
+    @property
+    def bandwidth(self) -> float:
+        """GB/s of its memory."""
+
+    @property
     def stream(self) -> object:
         """What the stream is, by which it can be told from others."""
 

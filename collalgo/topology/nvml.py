@@ -31,13 +31,13 @@ def add_nvlinks(topology: Topology) -> None:
 
 def _links(topology: Topology, nvml: Any) -> None:
     by_busid = {
-        _short(device.attributes["busid"]): device.id
+        short_busid(device.attributes["busid"]): device.id
         for device in topology.devices(Kind.GPU, Kind.NVSWITCH)
         if "busid" in device.attributes
     }
     for index in range(nvml.nvmlDeviceGetCount()):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        gpu = by_busid.get(_short(_text(nvml.nvmlDeviceGetPciInfo(handle).busId)))
+        gpu = by_busid.get(short_busid(_text(nvml.nvmlDeviceGetPciInfo(handle).busId)))
         if gpu is None:
             continue
         attributes = topology.device(gpu).attributes
@@ -60,7 +60,7 @@ def _link(
         return
     speed = SPEEDS.get(nvml.nvmlDeviceGetNvLinkVersion(handle, link))
     remote = nvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, link)
-    other = by_busid.get(_short(_text(remote.busId)))
+    other = by_busid.get(short_busid(_text(remote.busId)))
     if other is None:  # an NVSwitch that this machine does not show
         host = topology.device(gpu).host
         other = f"{host}/nvswitch0"
@@ -75,6 +75,6 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _short(busid: str) -> str:
-    """A bus id without the domain, of which NVML writes eight digits, sysfs four."""
+def short_busid(busid: str) -> str:
+    """A bus id without the first digits of its domain, which sysfs does not write."""
     return busid.lower()[-12:]

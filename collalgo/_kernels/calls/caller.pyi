@@ -22,6 +22,14 @@ class Caller:
         waiting: float,
         caller: str,
     ) -> None: ...
+    def run_now(
+        self,
+        program: Program,
+        source: NDArray[Any] | None,
+        target: NDArray[Any] | None,
+        waiting: float,
+        caller: str,
+    ) -> None: ...
     def drain(self) -> None: ...
     def log_steps(self, calls: int, steps: int) -> StepLog: ...
     def submit(

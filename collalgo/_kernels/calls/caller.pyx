@@ -217,6 +217,10 @@ cdef class Caller:
             work.program, work.source, work.target, work.waiting, work.name
         )
 
+    def run_now(self, Program program, source, target, double waiting, str caller):
+        """Run a program that belongs to no call of the user, behind all that goes on."""
+        self.run_in_turn(program, source, target, waiting, caller)
+
     cdef int call_on_devices(
         self, tuple fields, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller
