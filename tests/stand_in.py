@@ -240,6 +240,9 @@ class StandIn:
 
         self._put(interpret)
 
+    def let_go(self, flags):
+        host(flags.pointer, flags.shape[0])[...] = 127
+
     def mark(self):
         found = Mark(self)
         self._put(found.event.set)

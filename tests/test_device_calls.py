@@ -1,6 +1,8 @@
 """Calls on arrays on devices, on a stand-in that the host cannot read or write."""
 
 import logging
+import os
+import subprocess
 import sys
 import threading
 
@@ -303,6 +305,33 @@ def test_what_fails_in_the_background_is_told_when_it_is_waited_for(devices):
         return str(caught.value)
 
     assert all("10" in m and "11" in m for m in devices(rank, 2))
+
+
+def test_streams_do_not_wait_for_the_dead(devices, caplog):
+    """Several calls are on the stream of a rank when the process of another ends."""
+    lone = subprocess.Popen(["sleep", "60"])
+    gates = []
+
+    def rank(comm, runtime):
+        if comm.rank:
+            runtime.process = lone.pid
+            gates.append(runtime.gate())
+        x = runtime.array(np.full(100, 1.0))
+        for _ in range(3):
+            comm.allreduce(x)
+        if comm.rank == 0:
+            lone.kill()
+            lone.wait()
+            runtime.values(x)
+        comm.barrier()
+        comm.close()
+
+    before = set(os.listdir("/proc/self/fd"))
+    with caplog.at_level(logging.ERROR):
+        devices(rank, 2, "several processes")
+    gates[0].set()
+    assert "rank 1 is gone" in caplog.text
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 def test_calls_in_a_graph_are_replayed_without_a_word(devices):

@@ -177,6 +177,12 @@ class Cuda:
     def wait(self, flag: int, number: int) -> None:
         self._checked("cuStreamWaitValue32_v2", flag, number, GREATER_OR_EQUAL)
 
+    def let_go(self, flags: Memory) -> None:
+        # Each byte 127: a number that is not below any, counted around.
+        runtime, stream = self._cupy.cuda.runtime, self._loading
+        runtime.memsetAsync(flags.pointer, 127, flags.shape[0], stream.ptr)
+        stream.synchronize()
+
     def mark(self) -> Mark:
         event = self._cupy.cuda.Event(disable_timing=True)
         event.record(self._stream)

@@ -16,6 +16,7 @@ from collalgo.devices.operations import (
     flag_bytes,
 )
 from collalgo.devices.runtime import Export, Memory, Runtime
+from collalgo.devices.watch import Watch
 from collalgo.rows import SCRATCH
 
 #: A buffer as ranks tell of it: a handle, the place within it, and the address.
@@ -88,6 +89,7 @@ class Peers:
         self._runtime: Runtime | None = None
         self._tried: list[tuple[int, int]] = []
         self._reach_all = False
+        self._watch: Watch | None = None
 
     def offer(
         self, runtime: Runtime, arrays: Sequence[int], program: DeviceProgram
@@ -143,12 +145,31 @@ class Peers:
             able = np.full(OFFER, self._reaches(runtime, offers), np.uint8)
             exchange(able, everyone)
             self._tried, self._reach_all = places, bool(everyone.all())
+            self._watch_over(runtime, offers)
         if not self._reach_all:
             return None
         return [
             [self._address(runtime, rank, buffer, offer) for buffer in BUFFERS]
             for rank, offer in enumerate(offers)
         ]
+
+    def _watch_over(self, runtime: Runtime, offers: Sequence[Offer]) -> None:
+        """See to it that no stream waits for a process that has ended."""
+        others = {
+            rank: offer.process
+            for rank, offer in enumerate(offers)
+            if offer.process != runtime.process
+        }
+        flags = self._own[FLAGS]
+
+        def let_go() -> None:
+            with runtime.current():
+                runtime.let_go(flags)
+
+        if self._watch is not None:
+            self._watch.close()
+        if others and self._reach_all:
+            self._watch = Watch(others, let_go)
 
     def _reaches(self, runtime: Runtime, offers: Sequence[Offer]) -> bool:
         """Whether this rank can map the flags of all others."""
@@ -162,6 +183,8 @@ class Peers:
 
     def close(self) -> None:
         """Unmap what others have, and let go of what others may map."""
+        if self._watch is not None:
+            self._watch.close()
         while self._mapped and self._runtime is not None:
             self._runtime.close(self._mapped.popitem()[1])
         self._own.clear()

@@ -159,6 +159,9 @@ class Runtime(Protocol):
     def wait(self, flag: int, number: int) -> None:
         """Let what follows wait until a flag has at least a number."""
 
+    def let_go(self, flags: Memory) -> None:
+        """Set flags to what ends all waits for them, whatever the stream waits for."""
+
     def mark(self) -> Mark:
         """The place to which the stream has been filled."""
 

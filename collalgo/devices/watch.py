@@ -1,0 +1,61 @@
+"""Notices the death of ranks for whose flags streams wait, which nobody else would."""
+
+import logging
+import os
+import select
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from threading import Event, Thread, current_thread
+
+#: Seconds between two times that streams are let go on: each ends one call at least.
+AGAIN = 0.02
+
+log = logging.getLogger("collalgo")
+
+
+class Watch:
+    """Lets the streams of a rank go on when a process has ended that others need.
+
+    Parameters
+    ----------
+    processes
+        Those of the other ranks, by rank.
+    let_go
+        Ends all waits on the streams of this rank.
+    """
+
+    def __init__(self, processes: Mapping[int, int], let_go: Callable[[], None]):
+        self._let_go = let_go
+        self._over = Event()
+        self._ranks: dict[int, int] = {}
+        for rank, process in processes.items():
+            with suppress(OSError):  # it has ended: the next call says so
+                self._ranks[os.pidfd_open(process)] = rank
+        self._woken, self._wake = os.pipe()
+        self._thread = Thread(target=self._serve, name="collalgo devices", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        poll = select.poll()
+        for descriptor in (self._woken, *self._ranks):
+            poll.register(descriptor, select.POLLIN)
+        ended = [descriptor for descriptor, _ in poll.poll()]
+        if self._woken in ended:
+            return
+        log.error(
+            "rank %d is gone: what unfinished calls on devices give is not to be used",
+            self._ranks[ended[0]],
+        )
+        while not self._over.wait(AGAIN):
+            self._let_go()
+
+    def close(self) -> None:
+        """Watch no longer."""
+        if self._over.is_set():
+            return
+        self._over.set()
+        os.write(self._wake, b"\0")
+        if current_thread() is not self._thread:
+            self._thread.join()
+        for descriptor in (self._woken, self._wake, *self._ranks):
+            os.close(descriptor)
