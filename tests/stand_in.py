@@ -7,6 +7,8 @@ itself, and not on a stream, ends the tests at once.
 import ctypes
 import threading
 import time
+import uuid
+from collections import defaultdict
 from contextlib import contextmanager, nullcontext
 from queue import SimpleQueue
 
@@ -21,6 +23,7 @@ ELSEWHERE = 1 << 47
 MAPPED = 1 << 48
 
 _owners = {}
+_wires = defaultdict(SimpleQueue)
 
 
 def host(pointer, nbytes):
@@ -64,6 +67,29 @@ class Mark:
                 raise self.runtime.failures[0]
 
 
+class Network:
+    """The end of a rank on a network of stand-ins, which carries one by one."""
+
+    def __init__(self, identity, rank):
+        self.identity, self.rank, self.closed = identity, rank, False
+
+    def exchange(self, stream, sends, receives):
+        assert not self.closed
+
+        def exchange():
+            for pointer, nbytes, peer in sends:
+                wire = _wires[self.identity, self.rank, peer]
+                wire.put(host(pointer, nbytes).copy())
+            for pointer, nbytes, peer in receives:
+                message = _wires[self.identity, peer, self.rank].get(timeout=60)
+                host(pointer, nbytes)[...] = message
+
+        stream.put(exchange)
+
+    def close(self):
+        self.closed = True
+
+
 class StandIn:
     """The device of a rank, as :class:`collalgo.devices.runtime.Runtime` says.
 
@@ -77,11 +103,15 @@ class StandIn:
         Whether it can read the memory of other devices and processes.
     interpreters
         What is built of ``interpret.cuh`` for the host.
+    network
+        What carries messages between devices, if anything; and whether it comes up.
     """
 
     def __init__(
-        self, process=0, device=0, *, maps=True, reaches=True, interpreters=None
-    ):
+        self, process=0, device=0, *, maps=True, reaches=True, interpreters=None,
+        network=None, comes_up=True,
+    ):  # fmt: skip
+        self.network, self.comes_up, self.ends = network, comes_up, []
         self.process, self.device = process, device
         self.maps, self.reaches = maps, reaches
         self.interpreters, self.interpreted = interpreters, 0
@@ -170,6 +200,15 @@ class StandIn:
 
     def current(self):
         return nullcontext()
+
+    def identity(self):
+        return uuid.uuid4().bytes
+
+    def join(self, identity, rank, size):
+        if not self.comes_up:
+            raise OSError("there is no cable")
+        self.ends.append(Network(identity, rank))
+        return self.ends[-1]
 
     def upload(self, values):
         found = self.empty((len(values),), np.uint8)

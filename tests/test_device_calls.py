@@ -19,7 +19,8 @@ from tests.test_interpreter import build
 pytestmark = pytest.mark.parallel
 
 KINDS = ["one process", "several processes", "several devices of one process",
-         "several hosts", "by way of the host"]  # fmt: skip
+         "several hosts", "several hosts, devices, network",
+         "by way of the host"]  # fmt: skip
 
 
 class OfThread(threading.local):
@@ -45,12 +46,14 @@ def devices(monkeypatch, interpreters, request):
         def rank(comm):
             process = comm.rank if "processes" in kind else 0
             device = comm.rank if "devices" in kind else 0
-            if kind == "several hosts":
+            if "several hosts" in kind:
                 comm.hosts = (0, *[1] * (size - 1))
             mine.runtime = shared or StandIn(
                 process, device, maps=kind != "by way of the host",
                 reaches=kind != "devices that do not reach each other" or not comm.rank,
                 interpreters=interpreters,
+                network="a network" if "network" in kind else None,
+                comes_up="no cable" not in kind or not comm.rank,
             )  # fmt: skip
             return function(comm, mine.runtime)
 
@@ -190,6 +193,47 @@ def test_ranks_on_one_stream_do_not_wait_for_themselves(devices, interpreters):
         return runtime.values(x)[0]
 
     assert devices(rank, 3, shared=shared) == [27.0] * 3
+
+
+def test_a_network_carries_what_memory_does_not(devices, caplog):
+    def rank(comm, runtime):
+        gate = runtime.gate() if comm.rank == 1 else None
+        x = runtime.array(np.full(1000, 1.0))
+        for _ in range(5):
+            comm.allreduce(x)
+            comm.broadcast(x, 1)
+        if gate:
+            gate.set()
+        comm.allreduce_async(x).wait_stream()
+        found = runtime.values(x)[0]
+        comm.close()
+        assert [end.closed for end in runtime.ends] == [True]
+        return found
+
+    with caplog.at_level(logging.WARNING):
+        assert devices(rank, 3, "several hosts, devices, network") == [3.0**6] * 3
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "kind", ["several hosts, devices, network, no cable", "several hosts, devices"]
+)
+def test_without_a_network_for_all_arrays_go_by_way_of_the_host(devices, caplog, kind):
+    """Some have a network and some do not, or it does not come up for all."""
+
+    def rank(comm, runtime):
+        if "network" not in kind and comm.rank == 1:
+            runtime.network = "a network"
+        x = runtime.array(np.full(10, 1.0))
+        comm.allreduce(x)
+        assert all(end.closed for end in runtime.ends)
+        return runtime.values(comm.allreduce(x))[0]
+
+    with caplog.at_level(logging.WARNING):
+        assert devices(rank, 3, kind) == [9.0] * 3
+    said = [r.getMessage() for r in caplog.records]
+    assert sum("by way of the host" in text for text in said) == 3
+    assert sum("there is no cable" in text for text in said) == 2 * ("cable" in kind)
 
 
 def test_devices_that_do_not_reach_each_other_go_by_way_of_the_host(devices, caplog):

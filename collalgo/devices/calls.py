@@ -8,6 +8,7 @@ the host.
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,11 +18,13 @@ from collalgo._kernels.engine import Program
 from collalgo.arrays import Array
 from collalgo.call import Call
 from collalgo.devices.arrays import Shadow
+from collalgo.devices.grouped import group
 from collalgo.devices.market import survey
+from collalgo.devices.network import come_up, padded
 from collalgo.devices.peers import OFFER, Peers
 from collalgo.devices.program import lower
-from collalgo.devices.runtime import Mark, Runtime
-from collalgo.devices.streams import Bases, Streamed
+from collalgo.devices.runtime import Mark, Network, Runtime
+from collalgo.devices.streams import Grouped, Streamed
 from collalgo.programs import Programs, make_room
 
 if TYPE_CHECKING:  # who imports this
@@ -30,6 +33,9 @@ if TYPE_CHECKING:  # who imports this
     from collalgo.selection.on_topology import Prospect
 
 log = logging.getLogger("collalgo")
+
+#: What fills a stream with a call.
+Put = Callable[[Runtime], None]
 
 #: What an algorithm is called where ranks compare their calls, beside its name.
 ON_DEVICES = "on devices"
@@ -53,19 +59,36 @@ class Ours(NamedTuple):
         return [0 if array is None else array.ctypes.data for array in self]
 
 
-class Lowered(NamedTuple):
-    """What is run for a call.
+class Lowered:
+    """What is run for a call; each way of it is lowered when it is first gone.
 
-    Attributes
+    Parameters
     ----------
-    streamed : Streamed
-        Of this rank, on its stream.
-    exchange : Program
-        That by which the ranks meet before.
+    call
+        A plain call.
+    programs
+        By which the plans of all ranks are made.
+    exchange
+        By which the ranks meet before.
     """
 
-    streamed: Streamed
-    exchange: Program
+    def __init__(self, call: Call, programs: Programs, exchange: Program):
+        self.call = call
+        self.exchange = exchange
+        self._programs = programs
+
+    @cached_property
+    def streamed(self) -> Streamed:
+        """The way between ranks that read each other's memory."""
+        rank, size = self._programs.rank, self._programs.size
+        return Streamed(self.call, lower(self._programs.plans(self.call))[rank], size)
+
+    @cached_property
+    def grouped(self) -> Grouped | None:
+        """The way by a network; None if it cannot be gone."""
+        rank, size = self._programs.rank, self._programs.size
+        found = group(self._programs.plans(self.call))
+        return None if found is None else Grouped(self.call, found[rank], size)
 
 
 class Underway:
@@ -82,7 +105,6 @@ class Underway:
     def __init__(
         self,
         calls: "DeviceCalls",
-        call: Call,
         ours: Ours,
         lowered: Lowered,
         waiting: float,
@@ -90,13 +112,11 @@ class Underway:
     ):
         runtime = ours.runtime
         self.exchange = lowered.exchange
-        program = lowered.streamed.program
         self.everyone = np.empty((calls.size, OFFER), np.uint8)
-        self._calls, self._call, self._ours = calls, call, ours
-        self._streamed = lowered.streamed
+        self._calls, self._ours, self._lowered = calls, ours, lowered
         self._waiting, self._caller = waiting, caller
         with runtime.current():
-            self.mine = calls.peers.offer(runtime, ours.addresses, program)
+            self.mine = self._offer(runtime)
             # Before the ranks meet: on a stream that they share, none may wait for
             # another before all have come so far.
             self._begun = runtime.mark()
@@ -107,20 +127,40 @@ class Underway:
         with self._ours.runtime.current():
             self._fill(self._ours.runtime, background)
 
+    def _offer(self, runtime: Runtime) -> Array:
+        """What this rank tells the others of its buffers."""
+        scratch = outbox = 0
+        if self._calls.peers.near:
+            program = self._lowered.streamed.program
+            scratch, outbox = program.scratch_bytes, program.outbox_bytes
+        return self._calls.peers.offer(runtime, self._ours.addresses, scratch, outbox)
+
     def _fill(self, runtime: Runtime, background: bool) -> None:
-        bases = self._calls.peers.found(runtime, self.everyone, self._exchange)
-        if bases is None:
+        put = self._way(runtime)
+        if put is None:
             runtime.after(self._begun)
             self._by_host()
             self._end = runtime.mark()
         elif background or self._calls.peers.crowded:
-            self._end = self._calls.put_aside(
-                self._streamed, runtime, self._begun, bases
-            )
+            self._end = self._calls.put_aside(put, runtime, self._begun)
             if not background:
                 runtime.after(self._end)
         else:
-            self._calls.put(self._streamed, runtime, bases)
+            self._calls.put(put, runtime)
+
+    def _way(self, runtime: Runtime) -> Put | None:
+        """What fills a stream; None if there is no way but by the host."""
+        peers = self._calls.peers
+        bases = peers.found(runtime, self.everyone, self._exchange)
+        if bases is not None:
+            return partial(self._lowered.streamed.put, bases=bases)
+        network = self._calls.network(runtime, self._exchange)
+        grouped = self._lowered.grouped if network is not None else None
+        if network is None or grouped is None:
+            return None
+        needs = grouped.program.scratch_bytes, grouped.program.inbox_bytes
+        own = peers.own(runtime, self._ours.addresses, *needs)
+        return partial(grouped.put, network=network, bases={self._calls.rank: own})
 
     def _exchange(self, mine: Array, everyone: Array) -> None:
         self._calls.run(self.exchange, mine, everyone, self._waiting, self._caller)
@@ -157,7 +197,7 @@ class Underway:
         source, target = (
             None if array is None else copies[array.ctypes.data] for array in self._ours
         )
-        program = self._calls.on_host(self._call)
+        program = self._calls.on_host(self._lowered.call)
         self._calls.run(program, source, target, self._waiting, self._caller)
         if self._ours.target is not None and target is not None:
             runtime.to_device(self._ours.target.ctypes.data, _bytes(target))
@@ -182,7 +222,7 @@ class DeviceCalls:
         hosts: Sequence[int],
         comm: "Callable[[], Communicator | None]",
     ):
-        self.size = programs.size
+        self.rank, self.size = programs.rank, programs.size
         self.peers = Peers(hosts)
         self._hosts = hosts
         self._programs = programs
@@ -191,6 +231,8 @@ class DeviceCalls:
         self._asides: dict[int, Runtime] = {}
         self._last: tuple[object, Mark] | None = None
         self._announced = False
+        self._came_up = False
+        self._network: Network | None = None
         self._on_devices: Programs | None = None
 
     @property
@@ -229,32 +271,40 @@ class DeviceCalls:
         if self._on_devices is None:
             self._on_devices = self._surveyed(call, ours.runtime, waiting, caller)
         lowered = self._lowered(call, self._on_devices)
-        return Underway(self, call, ours, lowered, waiting, caller)
+        return Underway(self, ours, lowered, waiting, caller)
 
-    def put(self, streamed: Streamed, runtime: Runtime, bases: Bases) -> None:
+    def put(self, put: Put, runtime: Runtime) -> None:
         """Put a call on a stream, behind the one before, and return.
 
         What becomes a graph cannot wait for what does not: its user sees to it that
         the one before has ended when the graph runs.
         """
         if runtime.capturing:
-            streamed.put(runtime, bases)
+            put(runtime)
             return
         if self._last is not None and self._last[0] != runtime.stream:
             runtime.after(self._last[1])
-        streamed.put(runtime, bases)
+        put(runtime)
         self._last = runtime.stream, runtime.mark()
 
-    def put_aside(
-        self, streamed: Streamed, runtime: Runtime, begun: Mark, bases: Bases
-    ) -> Mark:
+    def put_aside(self, put: Put, runtime: Runtime, begun: Mark) -> Mark:
         """Put a call on a stream of its own: where it ends there."""
         if runtime.device not in self._asides:
             self._asides[runtime.device] = runtime.aside()
         aside = self._asides[runtime.device]
         aside.after(begun)
-        self.put(streamed, aside, bases)
+        self.put(put, aside)
         return aside.mark()
+
+    def network(
+        self, runtime: Runtime, exchange: Callable[[Array, Array], None]
+    ) -> Network | None:
+        """What carries messages between the devices, if all ranks have it."""
+        if not self._came_up:
+            told = padded(exchange, self.size, OFFER)
+            self._network = come_up(runtime, self.rank, self._hosts, told)
+            self._came_up = True
+        return self._network
 
     def on_host(self, call: Call) -> Program:
         """What makes a call on arrays of the host."""
@@ -291,6 +341,9 @@ class DeviceCalls:
 
     def close(self) -> None:
         """Let go of the memory of others, and of what others may use."""
+        if self._network is not None:
+            self._network.close()
+            self._network = None
         self.peers.close()
 
     def _surveyed(
@@ -327,10 +380,9 @@ class DeviceCalls:
         try:
             return self._known[call]
         except KeyError:
-            plans = lower(programs.plans(call))
-        streamed = Streamed(call, plans[programs.rank], self.size)
-        name = f"{programs.name(call)} {ON_DEVICES}"
-        lowered = Lowered(streamed, programs.exchange(call, OFFER, name))
+            name = f"{programs.name(call)} {ON_DEVICES}"
+        exchange = programs.exchange(call, OFFER, name)
+        lowered = Lowered(call, programs, exchange)
         self._known[call] = lowered
         make_room(self._known)
         return lowered

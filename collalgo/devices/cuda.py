@@ -5,12 +5,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import local
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.cuda import checked_cupy, interpretation, reducer
+from collalgo.devices import nccl
 from collalgo.devices.runtime import Export, Mark, Memory, Table
 
 #: A wait ends when the flag, counted around, is not below the number.
@@ -150,6 +151,17 @@ class Cuda:
         else:
             self._stream = self._cupy.cuda.get_current_stream()
 
+    @property
+    def network(self) -> str | None:
+        return nccl.version()
+
+    def identity(self) -> bytes:
+        return nccl.identity()
+
+    def join(self, identity: bytes, rank: int, size: int) -> nccl.Nccl:
+        with self._uncaptured():
+            return nccl.Nccl(identity, rank, size)
+
     def copy(self, target: int, source: int, nbytes: int) -> None:
         runtime = self._cupy.cuda.runtime
         runtime.memcpyAsync(
@@ -235,8 +247,18 @@ class Cuda:
         """A stream of CuPy, of torch, or a number, as CuPy has it."""
         if hasattr(stream, "wait_event") and hasattr(stream, "ptr"):
             return stream
-        number = getattr(stream, "cuda_stream", stream)
-        return self._cupy.cuda.ExternalStream(int(number))
+        number = int(getattr(stream, "cuda_stream", stream))
+        return self._cupy.cuda.Stream.from_external(_Numbered(number))
+
+
+class _Numbered(NamedTuple):
+    """A stream of which only the number is known."""
+
+    number: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The version of the protocol, and the stream."""
+        return 0, self.number
 
 
 def _is_of_torch(buf: Any) -> bool:

@@ -10,6 +10,10 @@ from collalgo.rows import INPUT, OUTPUT, SCRATCH
 OUTBOX, FLAGS = 3, 4
 BUFFERS = (INPUT, OUTPUT, SCRATCH, OUTBOX, FLAGS)
 
+#: Where what has been received lies until it is combined. Programs whose messages are
+#: received keep nothing of what they send.
+INBOX = OUTBOX
+
 #: The bytes of a flag.
 FLAG = 4
 
@@ -85,6 +89,21 @@ class Combine(NamedTuple):
     divide: bool = False
 
 
+class Transfer(NamedTuple):
+    """Bytes that one rank sends or receives."""
+
+    place: Place
+    nbytes: int
+    peer: int
+
+
+class Exchange(NamedTuple):
+    """Send and receive, all at once; what two ranks exchange is in the same order."""
+
+    sends: tuple[Transfer, ...]
+    receives: tuple[Transfer, ...]
+
+
 Operation: TypeAlias = Signal | Wait | Clear | Combine
 
 
@@ -102,3 +121,19 @@ class DeviceProgram(NamedTuple):
     operations: list[Operation]
     scratch_bytes: int
     outbox_bytes: int
+
+
+class GroupedProgram(NamedTuple):
+    """What the stream of a rank does where a network carries messages.
+
+    Attributes
+    ----------
+    operations : list
+        In the order of the stream.
+    scratch_bytes, inbox_bytes : int
+        What these buffers must hold.
+    """
+
+    operations: list[Exchange | Combine]
+    scratch_bytes: int
+    inbox_bytes: int

@@ -12,7 +12,6 @@ from collalgo.devices.operations import (
     BUFFERS,
     FLAGS,
     OUTBOX,
-    DeviceProgram,
     flag_bytes,
 )
 from collalgo.devices.runtime import Export, Memory, Runtime
@@ -75,6 +74,8 @@ class Peers:
 
     Attributes
     ----------
+    near : bool
+        Whether all are on one host.
     crowded : bool
         Whether ranks may share a process, and with it streams.
     """
@@ -82,7 +83,7 @@ class Peers:
     def __init__(self, hosts: Sequence[int]):
         self.crowded = len(hosts) > 1
         self._size = len(hosts)
-        self._near = len(set(hosts)) == 1
+        self.near = len(set(hosts)) == 1
         self._own: dict[int, Memory] = {}
         self._outgrown: list[Memory] = []
         self._mapped: dict[tuple[int, bytes], int] = {}
@@ -92,7 +93,7 @@ class Peers:
         self._watch: Watch | None = None
 
     def offer(
-        self, runtime: Runtime, arrays: Sequence[int], program: DeviceProgram
+        self, runtime: Runtime, arrays: Sequence[int], scratch: int, outbox: int
     ) -> Array:
         """What this rank tells the others before a call.
 
@@ -102,28 +103,34 @@ class Peers:
             Of this rank.
         arrays
             The addresses of input and output of this rank, 0 if it has none.
-        program
-            That it is going to run.
+        scratch, outbox
+            The bytes that it needs of these.
         """
         self._runtime = runtime
-        pointers = [
-            *arrays,
-            self._room(runtime, SCRATCH, program.scratch_bytes),
-            self._room(runtime, OUTBOX, program.outbox_bytes),
-            self._room(runtime, FLAGS, flag_bytes(self._size)),
-        ]
+        flags = self._room(runtime, FLAGS, flag_bytes(self._size))
+        pointers = [*self.own(runtime, arrays, scratch, outbox), flags]
         exports = [runtime.export(p) if p else NOTHING for p in pointers]
-        mappable = self._near and all(export is not None for export in exports)
+        mappable = self.near and all(export is not None for export in exports)
         handles = [export or NOTHING for export in exports]
         mine = Offer(runtime.process, runtime.device, mappable, handles, pointers)
         return np.frombuffer(mine.pack(), np.uint8)
+
+    def own(
+        self, runtime: Runtime, arrays: Sequence[int], scratch: int, box: int
+    ) -> list[int]:
+        """Where the buffers of this rank are, but for its flags."""
+        return [
+            *arrays,
+            self._room(runtime, SCRATCH, scratch),
+            self._room(runtime, OUTBOX, box),
+        ]
 
     def found(
         self,
         runtime: Runtime,
         everyone: Array,
         exchange: Callable[[Array, Array], None],
-    ) -> list[list[int]] | None:
+    ) -> dict[int, list[int]] | None:
         """Where each buffer of each rank is; None if somebody cannot reach some.
 
         Parameters
@@ -148,10 +155,10 @@ class Peers:
             self._watch_over(runtime, offers)
         if not self._reach_all:
             return None
-        return [
-            [self._address(runtime, rank, buffer, offer) for buffer in BUFFERS]
+        return {
+            rank: [self._address(runtime, rank, buffer, offer) for buffer in BUFFERS]
             for rank, offer in enumerate(offers)
-        ]
+        }
 
     def _watch_over(self, runtime: Runtime, offers: Sequence[Offer]) -> None:
         """See to it that no stream waits for a process that has ended."""

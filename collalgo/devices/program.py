@@ -9,7 +9,7 @@ waits for nothing.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -24,16 +24,8 @@ from collalgo.devices.operations import (
     Signal,
     Wait,
 )
-from collalgo.rows import INPUT, OUTPUT, Action, Plan
-
-
-class Run(NamedTuple):
-    """A run of bytes of the whole buffer that lies in one run of a buffer."""
-
-    start: int
-    stop: int
-    buffer: int
-    at: int
+from collalgo.devices.traffic import Run, Traffic, located, overlap
+from collalgo.rows import Action, Plan
 
 
 class Post(NamedTuple):
@@ -66,7 +58,7 @@ def _programs(plans: Sequence[Plan], *, patient: bool) -> list[DeviceProgram]:
     return [_Writer(sender, sent).program() for sender in senders]
 
 
-class _Sender:
+class _Sender(Traffic):
     """What a rank sends: which bytes, from where, in which of its steps.
 
     Attributes
@@ -80,9 +72,7 @@ class _Sender:
     """
 
     def __init__(self, rank: int, plan: Plan, size: int, patient: bool):
-        self.rank = rank
-        self.plan = plan
-        self.size = size
+        super().__init__(rank, plan, size)
         self.outbox_bytes = 0
         self.sent: dict[tuple[Flag, int], Post] = {}
         self.posts: list[list[Post]] = []
@@ -93,7 +83,7 @@ class _Sender:
             dangerous = self._written(step) if patient else self._written_from(step)
             for row in range(first, middle):
                 runs = tuple(self.runs(row, reading=True))
-                if any(_overlap(run, write) for run in runs for write in dangerous):
+                if any(overlap(run, write) for run in runs for write in dangerous):
                     runs = self._boxed(step, row - first, runs)
                 readers = []
                 for flag in self.flags(row, sending=True):
@@ -102,25 +92,6 @@ class _Sender:
                 post = Post(runs, tuple(readers))
                 self.posts[-1].append(post)
                 self.sent.update(dict.fromkeys(readers, post))
-
-    def flags(self, row: int, *, sending: bool) -> Iterator[Flag]:
-        """The flag of each message of a row."""
-        _, _, first, last = self.plan.messages[row, :4].tolist()
-        for channel in self.plan.channels[first:last].tolist():
-            lane, peer = divmod(channel, self.size)
-            sender, receiver = (self.rank, peer) if sending else (peer, self.rank)
-            yield Flag(sender, receiver, lane, ready=True)
-
-    def runs(self, row: int, *, reading: bool) -> Iterator[Run]:
-        """Where the bytes of a message are read, or written."""
-        for start, nbytes, source, at, target, into, _ in self.pieces(row):
-            place = (source, at) if reading else (target, into)
-            yield Run(start, start + nbytes, *place)
-
-    def pieces(self, row: int) -> Iterator[tuple[int, ...]]:
-        """The pieces of a message that have bytes."""
-        begin, stop = self.plan.messages[row, :2].tolist()
-        return (tuple(p) for p in self.plan.pieces[begin:stop].tolist() if p[1])
 
     def _written(self, step: int) -> list[Run]:
         _, middle, last = self.plan.steps[step].tolist()
@@ -209,7 +180,7 @@ class _Writer:
             bounds.update(end for end in ends if 0 < end < nbytes)
         for begin, stop in pairwise(sorted(bounds)):
             sources = [
-                Place(sender, *_located(runs, offset + begin))
+                Place(sender, *located(runs, offset + begin))
                 for sender, runs in arrivals
             ]
             if action in (Action.REDUCE, Action.REDUCE_AND_DIVIDE):
@@ -221,7 +192,7 @@ class _Writer:
         """Write a run, when nobody reads any more what was there before."""
         kept = []
         for post in self.lent:
-            if any(_overlap(run, other) for other in post.runs):
+            if any(overlap(run, other) for other in post.runs):
                 self._wait_for_readers(post)
             else:
                 kept.append(post)
@@ -245,22 +216,6 @@ def _cleared(operations: Sequence[Operation]) -> list[Operation]:
         if isinstance(operation, Wait) and last[operation.flag] == i:
             found.append(Clear(operation.flag))
     return found
-
-
-def _located(runs: Sequence[Run], offset: int) -> tuple[int, int]:
-    """The buffer, and the place in it, of a byte of a message."""
-    for run in runs:
-        if offset < run.stop - run.start:
-            return run.buffer, run.at + offset
-        offset -= run.stop - run.start
-    raise ValueError(f"a message is {offset + 1} bytes too short")
-
-
-def _overlap(a: Run, b: Run) -> bool:
-    """Whether runs may be the same memory: the input may be the output, too."""
-    users = {INPUT, OUTPUT}
-    same = a.buffer == b.buffer or {a.buffer, b.buffer} <= users
-    return same and a.start < b.stop and b.start < a.stop
 
 
 def _ends(programs: Sequence[Sequence[Operation]]) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,22 @@ class Table(NamedTuple):
     places: Memory
     length: int
     arrived: Memory
+
+
+#: An address, a number of bytes, and the rank that they go to or come from.
+Bytes: TypeAlias = tuple[int, int, int]
+
+
+class Network(Protocol):
+    """What carries messages between devices that do not reach each other's memory."""
+
+    def exchange(
+        self, stream: object, sends: Sequence[Bytes], receives: Sequence[Bytes]
+    ) -> None:
+        """Put a group of messages on a stream."""
+
+    def close(self) -> None:
+        """Leave it, whatever is still on streams."""
 
 
 class Runtime(Protocol):
@@ -140,6 +156,22 @@ class Runtime(Protocol):
 
     def follow(self, buf: Any) -> None:
         """Go on with the stream on which the user of an array works."""
+
+    @property
+    def network(self) -> str | None:
+        """What carries messages between devices, with its version; None if nothing."""
+
+    def identity(self) -> bytes:
+        """What a new network is to be known by."""
+
+    def join(self, identity: bytes, rank: int, size: int) -> Network:
+        """Come up as a rank of a network, when all others do so too.
+
+        Raises
+        ------
+        OSError
+            If it cannot come up.
+        """
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
         """Copy bytes."""

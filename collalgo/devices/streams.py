@@ -1,7 +1,7 @@
 """Programs on streams: operation by operation, or as one kernel that runs them all."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,14 +12,16 @@ from collalgo.devices.operations import (
     Clear,
     Combine,
     DeviceProgram,
+    GroupedProgram,
     Place,
     Signal,
 )
-from collalgo.devices.runtime import Runtime, Table
+from collalgo.devices.runtime import Network, Runtime, Table
 from collalgo.reduction import dtype_name
 
-#: Where each buffer of each rank is for this one.
-Bases = Sequence[Sequence[int]]
+#: Where each buffer of each rank is for this one; of ranks that are not in the mapping
+#: it is not known.
+Bases = Mapping[int, Sequence[int]]
 
 #: Bytes of the whole buffer up to which a call is run by one kernel.
 ONE_KERNEL = 1 << 18
@@ -42,8 +44,57 @@ def one_kernel() -> int:
         ) from None
 
 
-class Streamed:
-    """The program of a rank for a call, as it is put on streams.
+class _Put:
+    """What a call combines on streams."""
+
+    def __init__(self, call: Call, size: int):
+        self._dtype, self._op = dtype_name(call.dtype), call.op
+        self._itemsize = call.dtype.itemsize
+        self._size = size
+
+    def _combine(self, runtime: Runtime, operation: Combine, bases: Bases) -> None:
+        target = _address(operation.target, bases)
+        sources = [_address(place, bases) for place in operation.sources]
+        if len(sources) > 1 or operation.divide:
+            count = operation.nbytes // self._itemsize
+            divisor = self._size if operation.divide else 0
+            runtime.reduce(self._dtype, self._op, target, sources, count, divisor)
+        elif target != sources[0]:  # the output may be the input
+            runtime.copy(target, sources[0], operation.nbytes)
+
+
+class Grouped(_Put):
+    """The program of a rank for a call whose messages a network carries.
+
+    Parameters
+    ----------
+    call
+        A plain call.
+    program
+        Of this rank.
+    size
+        How many ranks there are.
+    """
+
+    def __init__(self, call: Call, program: GroupedProgram, size: int):
+        super().__init__(call, size)
+        self.program = program
+
+    def put(self, runtime: Runtime, network: Network, bases: Bases) -> None:
+        """Put what this rank does on its stream."""
+        for operation in self.program.operations:
+            if isinstance(operation, Combine):
+                self._combine(runtime, operation, bases)
+            else:
+                sends, receives = (
+                    [(_address(t.place, bases), t.nbytes, t.peer) for t in side]
+                    for side in operation
+                )
+                network.exchange(runtime.stream, sends, receives)
+
+
+class Streamed(_Put):
+    """The program of a rank for a call on memory that all ranks can read.
 
     Parameters
     ----------
@@ -56,10 +107,8 @@ class Streamed:
     """
 
     def __init__(self, call: Call, program: DeviceProgram, size: int):
+        super().__init__(call, size)
         self.program = program
-        self._dtype, self._op = dtype_name(call.dtype), call.op
-        self._itemsize = call.dtype.itemsize
-        self._size = size
         self._nbytes = call.layout(size).whole.stop
         most = max((len(c.sources) for c in self._combines()), default=0)
         self._whole = fits(size) and most <= MOST and 0 < self._nbytes <= one_kernel()
@@ -68,7 +117,7 @@ class Streamed:
     def put(self, runtime: Runtime, bases: Bases) -> None:
         """Put what this rank does on its stream."""
         if self._whole:
-            buffers = [address for rank in bases for address in rank]
+            buffers = [place for rank in range(self._size) for place in bases[rank]]
             runtime.interpret(self._table(runtime), buffers, self._nbytes)
         else:
             self._put_each(runtime, bases)
@@ -102,16 +151,6 @@ class Streamed:
                 runtime.write(flag, 0)
             else:
                 runtime.wait(flag, operation.number)
-
-    def _combine(self, runtime: Runtime, operation: Combine, bases: Bases) -> None:
-        target = _address(operation.target, bases)
-        sources = [_address(place, bases) for place in operation.sources]
-        if len(sources) > 1 or operation.divide:
-            count = operation.nbytes // self._itemsize
-            divisor = self._size if operation.divide else 0
-            runtime.reduce(self._dtype, self._op, target, sources, count, divisor)
-        elif target != sources[0]:  # the output may be the input
-            runtime.copy(target, sources[0], operation.nbytes)
 
 
 def _address(place: Place, bases: Bases) -> int:
