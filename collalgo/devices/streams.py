@@ -23,25 +23,24 @@ from collalgo.reduction import dtype_name
 #: it is not known.
 Bases = Mapping[int, Sequence[int]]
 
-#: Bytes of the whole buffer up to which a call is run by one kernel.
-ONE_KERNEL = 1 << 18
+#: Bytes of the whole buffer up to which a call is run by one kernel, unless the user
+#: says otherwise.
+ONE_KERNEL, VARIABLE = 1 << 18, "COLLALGO_ONE_KERNEL"
 
 
 def one_kernel() -> int:
-    """``COLLALGO_ONE_KERNEL`` or :data:`ONE_KERNEL`.
+    """The user's :data:`VARIABLE`, or :data:`ONE_KERNEL`.
 
     Raises
     ------
     ValueError
         If the user's is no number of bytes.
     """
-    text = os.environ.get("COLLALGO_ONE_KERNEL") or str(ONE_KERNEL)
+    text = os.environ.get(VARIABLE) or str(ONE_KERNEL)
     try:
         return int(text)
     except ValueError:
-        raise ValueError(
-            f"COLLALGO_ONE_KERNEL={text!r} is no number of bytes"
-        ) from None
+        raise ValueError(f"{VARIABLE}={text!r} is no number of bytes") from None
 
 
 class _Put:
