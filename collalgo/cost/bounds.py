@@ -78,7 +78,7 @@ def bound(
     Parameters
     ----------
     collective
-        One of :data:`BOUNDED`.
+        One of :data:`BOUNDED`, which are all that there are.
     topology
         The machine; its GPUs, else its cores, else its hosts, are the ranks.
     root
@@ -139,12 +139,18 @@ def _crowded(network: Network, ratio: Fraction) -> Part | None:
 
 
 def _broadcast(collective: str, network: Network, root: str) -> Bound:
-    """The least cut between the root and any rank; trees attain it (Edmonds)."""
+    """The least cut between the root and any rank; trees attain it (Edmonds).
+
+    In a scan every rank needs what each rank before it has: whatever the order, of any
+    two one needs that of the other. As links carry as much in both directions, the
+    least cut between any rank and the others bounds it as well.
+    """
     tried, all_tried = network.tried(root)
     cuts = [network.flow(network.graph, root, rank) for rank in tried if rank != root]
     _, witness = min(cuts, key=lambda cut: cut[0])
     per_byte = 1 / network.leaving(witness)
-    return _by_cut(collective, network, per_byte, witness, all_tried)
+    attained = all_tried and collective not in SCANS
+    return _by_cut(collective, network, per_byte, witness, attained)
 
 
 def _scatter(collective: str, network: Network, root: str) -> Bound:
@@ -234,6 +240,9 @@ def _nothing(collective: str, network: Network, _root: str) -> Bound:
     return Bound(collective, Fraction(0), tuple(network.ranks), "no bytes move")
 
 
+#: In these a rank needs what the ranks before it have.
+SCANS = ("scan", "exscan")
+
 #: The collectives that have a bound, and who computes that by bandwidth.
 BOUNDED = {
     "allgather": _allgather,
@@ -241,9 +250,11 @@ BOUNDED = {
     "alltoall": _alltoall,
     "barrier": _nothing,
     "broadcast": _broadcast,
+    "exscan": _broadcast,
     "gather": _scatter,
     "reduce": _broadcast,
     "reduce_scatter": _allgather,
+    "scan": _broadcast,
     "scatter": _scatter,
 }
 
