@@ -51,6 +51,11 @@ class Site:
             self.places = list(places) or ranks_of(machine)
             self.size = len(self.places)
             missing = [place for place in self.places if place not in machine.graph]
+            if missing and not places:
+                raise TopologyError(
+                    f"{machine.name} has no GPUs, cores or hosts that ranks could be "
+                    "on; choose a machine that has, or name the device of each rank"
+                )
             if missing:
                 raise TopologyError(f"{machine.name} has no device {missing[0]!r}")
             self.cluster, self._each = _like_hosts(machine, self.places)

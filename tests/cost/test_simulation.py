@@ -249,3 +249,8 @@ def test_a_message_that_never_comes_is_told():
     schedules = [trace(wait, rank, 2) for rank in range(2)]
     with pytest.raises(ScheduleError, match="step 0 of rank 1 waits"):
         finish_times(schedules, 8, PUBLISHED)
+
+
+def test_a_machine_without_devices_for_ranks_is_said_to_have_none():
+    with pytest.raises(TopologyError, match="cpu2s has no GPUs, cores or hosts that"):
+        simulate("ring", Topology.load("cpu2s"), MIB, collective="allreduce")
