@@ -28,7 +28,7 @@ def as_array(buf: Any, caller: str) -> Array:
     if type(buf) is np.ndarray:
         return buf
     if isinstance(buf, np.ndarray):
-        return np.asarray(buf)
+        return buf if isinstance(buf, Shadow) else np.asarray(buf)
     if is_on_device(buf):
         return shadow_of(buf, caller)
     try:

@@ -9,6 +9,7 @@ import numpy as np
 from collalgo._kernels.progress import Work
 from collalgo.arrays import Array, as_array, check_writeable
 from collalgo.connection import seconds
+from collalgo.devices.arrays import Shadow
 from collalgo.errors import CollalgoError
 
 if TYPE_CHECKING:
@@ -20,15 +21,19 @@ LIMIT = 1 << 20
 
 
 class Load:
-    """Arrays of one dtype that travel in one call."""
+    """Arrays of one dtype, all on the host or all on a device, that travel together."""
 
-    def __init__(self, dtype: np.dtype[Any]):
-        self.dtype = dtype
+    def __init__(self, first: Array):
+        self._kind = _kind(first)
         self.nbytes = 0
         self._arrays: list[Array] = []
         self._flat: Array | None = None
         self._work: Work | None = None
         self._lock = Lock()
+
+    def takes(self, array: Array, limit: int) -> bool:
+        """Whether an array can go with these, which then have so many bytes at most."""
+        return _kind(array) == self._kind and self.nbytes + array.nbytes <= limit
 
     def add(self, array: Array) -> None:
         self._arrays.append(array)
@@ -37,7 +42,12 @@ class Load:
     def depart(self, comm: "Communicator", op: Any) -> None:
         """Begin the call."""
         total = sum(array.size for array in self._arrays)
-        self._flat = comm.empty(total, self.dtype)
+        first = self._arrays[0]
+        self._flat = (
+            first.fresh((total,))
+            if isinstance(first, Shadow)
+            else comm.empty(total, first.dtype)
+        )
         for part, array in self._parts():
             part[...] = array
         self._work = comm.allreduce_async(self._flat, op)
@@ -63,11 +73,19 @@ class Load:
     def unload(self, timeout: float | None) -> None:
         """Wait until the call has ended, and bring the result into the arrays."""
         assert self._work is not None
-        self._work.wait(timeout)
+        if timeout is None:
+            self._work.wait_stream()  # behind it the results of a device are copied
+        else:
+            self._work.wait(timeout)
         with self._lock:
             for part, array in self._parts():
                 array[...] = part
             self._arrays = []
+
+
+def _kind(array: Array) -> tuple[np.dtype[Any], object]:
+    """What arrays that travel together have in common: the dtype, and the device."""
+    return array.dtype, array.runtime if isinstance(array, Shadow) else None
 
 
 class Fused:
@@ -137,13 +155,10 @@ class Bucket:
             raise CollalgoError("allreduce: this bucket is closed; make a new one")
         array = as_array(buf, "allreduce")
         check_writeable(array, "buf", "allreduce")
-        if self._load is not None and (
-            array.dtype != self._load.dtype
-            or self._load.nbytes + array.nbytes > self._limit
-        ):
+        if self._load is not None and not self._load.takes(array, self._limit):
             self.flush()
         if self._load is None:
-            self._load = Load(array.dtype)
+            self._load = Load(array)
         self._load.add(array)
         fused = Fused(self, self._load, buf)
         self._given.append(fused)

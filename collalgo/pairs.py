@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from collalgo._kernels.progress import Work
 from collalgo.connection import Connection, Origin
+from collalgo.devices.arrays import for_another_thread
 from collalgo.errors import CommunicatorClosed
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ Maker = Callable[[], Callable[[Connection], "Communicator"] | None]
 class Message:
     """A message that is sent or received in the background, as a :class:`Work` is."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, buf: Any):
         self.name = name
+        self._buf = buf
         self._begun: Future[Work] = Future()
 
     def begin(self, make: Callable[[], Work]) -> None:
@@ -47,7 +49,13 @@ class Message:
 
     def wait(self, timeout: float | None = None) -> Any:
         """Wait until it is done: the array. See :meth:`Work.wait`."""
-        return self._begun.result(timeout).wait(timeout)
+        self._begun.result(timeout).wait(timeout)
+        return self._buf
+
+    def wait_stream(self, stream: Any = None) -> Any:
+        """Let a stream of a device wait until it is done; see the method of Work."""
+        self._begun.result().wait_stream(stream)
+        return self._buf
 
     def result(self, timeout: float | None = None) -> Any:
         """The same as :meth:`wait`."""
@@ -96,7 +104,8 @@ class Pair:
         return self._later("irecv", 1 - self._place, buf)
 
     def _later(self, name: str, lane: int, buf: Any) -> Message:
-        message = Message(name)
+        message = Message(name, buf)
+        buf = for_another_thread(buf, name)
         if self._lanes and not self._queue:
             self._begin(message, lane, buf)
         elif self._queue is not None:

@@ -351,6 +351,31 @@ def test_what_fails_in_the_background_is_told_when_it_is_waited_for(devices):
     assert all("10" in m and "11" in m for m in devices(rank, 2))
 
 
+def test_a_bucket_collects_arrays_of_devices_and_of_the_host_apart(devices):
+    def rank(comm, runtime):
+        found = [runtime.array(np.full(n, 1.0 + comm.rank)) for n in (3, 4, 5)]
+        host = [np.full(n, 1.0 + comm.rank) for n in (3, 4)]
+        with comm.bucket() as bucket:
+            for array in (found[0], found[1], host[0], host[1], found[2]):
+                bucket.allreduce(array)
+        return [float(runtime.values(x).sum()) for x in found] + [x.sum() for x in host]
+
+    assert devices(rank, 2, "several processes") == [[9, 12, 15, 9, 12]] * 2
+
+
+def test_messages_between_two_ranks(devices):
+    def rank(comm, runtime):
+        x = runtime.array(np.full(10, 1.0 + comm.rank))
+        if comm.rank == 0:
+            comm.send(x, 1)
+            return comm.isend(x, 1, tag=5).wait() is x
+        first = comm.recv(runtime.array(np.zeros(10)), 0)
+        second = comm.irecv(runtime.array(np.zeros(10)), 0, tag=5).wait()
+        return runtime.values(first).sum() + runtime.values(second).sum()
+
+    assert devices(rank, 2, "several processes") == [True, 20.0]
+
+
 def test_streams_do_not_wait_for_the_dead(devices, caplog):
     """Several calls are on the stream of a rank when the process of another ends."""
     lone = subprocess.Popen(["sleep", "60"])

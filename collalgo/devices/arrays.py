@@ -97,6 +97,19 @@ def shadow_of(buf: Any, caller: str) -> Shadow:
     return shadow(runtime, runtime.memory(buf, caller))
 
 
+def for_another_thread(buf: Any, caller: str) -> Any:
+    """What another thread can make a call with as this one would now.
+
+    That is the shadow of an array on a device, with the stream that is current; all
+    else is as it is.
+    """
+    if isinstance(buf, np.ndarray) or not is_on_device(buf):
+        return buf
+    found = shadow_of(buf, caller)
+    found.runtime = found.runtime.as_now()
+    return found
+
+
 def runtime_of(device: int | None) -> Runtime:
     """The runtime of this thread for arrays on a device, or on the current one."""
     from collalgo.devices.cuda import cuda

@@ -4,6 +4,7 @@ import ctypes
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from threading import local
 from typing import Any, NamedTuple, cast
 
@@ -37,8 +38,12 @@ class Cuda:
         self.process = os.getpid()
         self.device = int(self._cupy.cuda.runtime.getDevice())
         self._stream = stream or self._cupy.cuda.get_current_stream()
-        self._loading = self._cupy.cuda.Stream(non_blocking=True)
         self._reached = {self.device}
+
+    @cached_property
+    def _loading(self) -> Any:
+        """A stream for what is wanted at once."""
+        return self._cupy.cuda.Stream(non_blocking=True)
 
     @property
     def bus_id(self) -> str:
@@ -207,6 +212,9 @@ class Cuda:
         if stream is None:
             stream = self._cupy.cuda.get_current_stream()
         self._known(stream).wait_event(mark)
+
+    def as_now(self) -> "Cuda":
+        return Cuda(self._stream)
 
     def aside(self) -> "Cuda":
         with self._uncaptured():

@@ -203,6 +203,9 @@ class Runtime(Protocol):
     def hold(self, stream: Any, mark: Mark) -> None:
         """Let a stream of the user wait; the current one if it is None."""
 
+    def as_now(self) -> "Runtime":
+        """The same device and stream, whatever other arrays are followed later."""
+
     def aside(self) -> "Runtime":
         """The same device, with a stream of its own that waits for no other."""
 
