@@ -12,7 +12,8 @@ import pytest
 import collalgo
 from collalgo import MismatchError
 from collalgo._kernels import cuda
-from collalgo.devices import arrays
+from collalgo.devices import arrays, calls
+from tests.conftest import at_leisure
 from tests.stand_in import DeviceArray, StandIn
 from tests.test_interpreter import build
 
@@ -129,7 +130,7 @@ def on_host(call, size, dtype):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("size", at_leisure([1, 2, 3], {1, 3}))
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_gives_what_it_does_on_the_host(devices, call, size, kind):
     if size == 1 and ("gather" in call or "scatter" in call) and "all" not in call:
@@ -376,8 +377,47 @@ def test_messages_between_two_ranks(devices):
     assert devices(rank, 2, "several processes") == [True, 20.0]
 
 
-def test_streams_do_not_wait_for_the_dead(devices, caplog):
+def test_a_call_that_does_not_end_does_not_keep_its_communicator(
+    devices, caplog, monkeypatch
+):
+    """A rank never comes to its part: the others close, and say what they give up."""
+    monkeypatch.setattr(calls, "PATIENCE", 0.1)
+    gates = []
+
+    def rank(comm, runtime):
+        if comm.rank:
+            gates.append(runtime.gate())
+        x = runtime.array(np.full(100, 1.0))
+        comm.allreduce(x)
+        comm.barrier()
+        if comm.rank == 0:
+            comm.close()
+            runtime.values(x)
+        return len(runtime.closed)
+
+    with caplog.at_level(logging.ERROR):
+        closed = devices(rank, 2, "several processes")
+    gates[0].set()
+    assert closed[0] > 0
+    assert "have not ended 0.1 s after their communicator was closed" in caplog.text
+
+
+def test_a_communicator_may_be_closed_while_streams_go_on(devices):
+    def rank(comm, runtime):
+        x = runtime.array(np.full(100, 1.0))
+        gate = runtime.gate() if comm.rank else None
+        comm.allreduce(x)
+        if gate:
+            threading.Timer(0.2, gate.set).start()
+        comm.close()
+        return runtime.values(x)[0]
+
+    assert devices(rank, 3, "several processes") == [3.0] * 3
+
+
+def test_streams_do_not_wait_for_the_dead(devices, caplog, monkeypatch):
     """Several calls are on the stream of a rank when the process of another ends."""
+    monkeypatch.setattr(calls, "PATIENCE", 0.1)
     lone = subprocess.Popen(["sleep", "60"])
     gates = []
 

@@ -16,6 +16,7 @@ import collalgo
 from collalgo import ALGORITHMS, spawn
 from collalgo.collective import COLLECTIVES
 from collalgo.reduction import DTYPES, FLOAT8, OPS, reduction
+from tests.conftest import at_leisure
 from tests.oracle import check, vectors
 
 pytestmark = pytest.mark.parallel
@@ -59,7 +60,7 @@ def every_algorithm_with_large_data(comm):
             check(comm, row, inputs, root=comm.size // 2)
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 7])
+@pytest.mark.parametrize("size", at_leisure([2, 3, 4, 7], {3, 7}))
 def test_every_dtype_and_op_between_processes(size):
     spawn(every_dtype_and_op, size, timeout=120)
 
@@ -182,7 +183,6 @@ def open_and_close_many(comm):
     part.allreduce(np.ones(100_000))
     part.close()
     before = footprint()
-    shared = set(os.listdir("/dev/shm"))
     for round_ in range(30):
         part = comm.dup()
         part.allreduce(np.ones(1000))
@@ -190,7 +190,7 @@ def open_and_close_many(comm):
             part.close()
         del part
     assert footprint() == before
-    assert set(os.listdir("/dev/shm")) <= shared
+    assert not any("collalgo" in name for name in os.listdir("/dev/shm"))
 
 
 def test_closing_or_forgetting_a_communicator_leaves_nothing():

@@ -26,6 +26,9 @@ OFFER = _HEAD.size + len(BUFFERS) * _BUFFER.size
 
 log = logging.getLogger("collalgo")
 
+#: What cannot be released, as streams that do not end use it.
+_abandoned: list["Peers"] = []
+
 #: A buffer that there is not.
 NOTHING = Export(b"", 0)
 
@@ -84,7 +87,7 @@ class Peers:
         self.crowded = len(hosts) > 1
         self._size = len(hosts)
         self.near = len(set(hosts)) == 1
-        self._own: dict[int, Memory] = {}
+        self._own: dict[tuple[int, int], Memory] = {}  # by device and buffer
         self._outgrown: list[Memory] = []
         self._mapped: dict[tuple[int, bytes], int] = {}
         self._runtime: Runtime | None = None
@@ -167,16 +170,17 @@ class Peers:
             for rank, offer in enumerate(offers)
             if offer.process != runtime.process
         }
-        flags = self._own[FLAGS]
-
-        def let_go() -> None:
-            with runtime.current():
-                runtime.let_go(flags)
-
         if self._watch is not None:
             self._watch.close()
         if others and self._reach_all:
-            self._watch = Watch(others, let_go)
+            self._watch = Watch(others, self.let_go)
+
+    def let_go(self) -> None:
+        """End all waits on the streams of this rank."""
+        for (_, buffer), memory in list(self._own.items()):
+            if buffer == FLAGS and self._runtime is not None:
+                with self._runtime.current():
+                    self._runtime.let_go(memory)
 
     def _reaches(self, runtime: Runtime, offers: Sequence[Offer]) -> bool:
         """Whether this rank can map the flags of all others."""
@@ -187,6 +191,12 @@ class Peers:
             log.info("rank %d cannot be reached from here: %s", rank, error)
             return False
         return True
+
+    def abandon(self) -> None:
+        """Watch no longer, but keep all memory: streams that do not end use it."""
+        if self._watch is not None:
+            self._watch.close()
+        _abandoned.append(self)
 
     def close(self) -> None:
         """Unmap what others have, and let go of what others may map."""
@@ -203,13 +213,14 @@ class Peers:
         What has become too small is kept, as streams and graphs may still use it; as
         buffers at least double, that is no more than what is in use.
         """
-        known = self._own.get(buffer)
+        key = runtime.device, buffer
+        known = self._own.get(key)
         if known is None:
-            known = self._own[buffer] = self._new(runtime, buffer, nbytes)
+            known = self._own[key] = self._new(runtime, buffer, nbytes)
         elif known.shape[0] < nbytes:
             self._outgrown.append(known)
             larger = max(nbytes, 2 * known.shape[0])
-            known = self._own[buffer] = self._new(runtime, buffer, larger)
+            known = self._own[key] = self._new(runtime, buffer, larger)
         return known.pointer
 
     @staticmethod
