@@ -50,7 +50,7 @@ class Fake:
 
     def __init__(self):
         self.calls = []
-        self.current = [0]
+        self.current, self.devices = [0], [0]
         fake = self
 
         class Stream:
@@ -100,10 +100,11 @@ class Fake:
                 self.id = number
 
             def __enter__(self):
+                fake.devices.append(self.id)
                 return self
 
             def __exit__(self, *_):
-                pass
+                fake.devices.pop()
 
             def synchronize(self):
                 fake.calls.append(("device", self.id))
@@ -144,12 +145,14 @@ class Fake:
             Stream=Stream,
             Event=Event,
             Device=Device,
-            get_current_stream=lambda: Stream(ptr=fake.current[-1]),
+            get_current_stream=lambda device: Stream(
+                ptr=fake.current[-1] if device == 0 else 500 + device
+            ),
             UnownedMemory=lambda pointer, nbytes, owner: (pointer, nbytes),
             MemoryPointer=lambda memory, offset: memory,
             nccl=SimpleNamespace(available=False),
             runtime=SimpleNamespace(
-                getDevice=lambda: 0,
+                getDevice=lambda: fake.devices[-1],
                 driverGetVersion=lambda: 13000,
                 runtimeGetVersion=lambda: 13000,
                 streamIsCapturing=lambda stream: False,
@@ -231,6 +234,14 @@ def test_arrays_are_found_and_parts_made(fake, runtime):
     assert runtime.bandwidth == pytest.approx(3352.3, rel=1e-3)
     assert runtime.bus_id == "0000:0A:00.0"
     assert runtime_of_cuda.cuda(0) is runtime
+
+
+def test_an_array_of_another_device_has_the_stream_of_that(fake):
+    other = runtime_of_cuda.cuda(1)
+    assert (other.device, other.stream) == (1, 501)
+    other.follow(fake.empty((3,), np.uint8))
+    assert other.stream == 501
+    assert runtime_of_cuda.cuda().device == 0
 
 
 def test_memory_is_exported_and_mapped(fake, runtime):

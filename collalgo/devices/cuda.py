@@ -37,7 +37,7 @@ class Cuda:
         self._driver = ctypes.CDLL("libcuda.so.1")
         self.process = os.getpid()
         self.device = int(self._cupy.cuda.runtime.getDevice())
-        self._stream = stream or self._cupy.cuda.get_current_stream()
+        self._stream = stream or self._cupy.cuda.get_current_stream(self.device)
         self._reached = {self.device}
 
     @cached_property
@@ -154,7 +154,7 @@ class Cuda:
 
             self._stream = self._known(torch.cuda.current_stream(buf.device))
         else:
-            self._stream = self._cupy.cuda.get_current_stream()
+            self._stream = self._cupy.cuda.get_current_stream(self.device)
 
     @property
     def network(self) -> str | None:
@@ -210,7 +210,7 @@ class Cuda:
 
     def hold(self, stream: Any, mark: Mark) -> None:
         if stream is None:
-            stream = self._cupy.cuda.get_current_stream()
+            stream = self._cupy.cuda.get_current_stream(self.device)
         self._known(stream).wait_event(mark)
 
     def as_now(self) -> "Cuda":
