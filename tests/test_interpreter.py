@@ -115,7 +115,7 @@ def test_every_algorithm_is_right_in_one_kernel(library, row, blocks):
         if row.obstacle(size) is not None:
             continue
         root = size - 1 if row.collective in ROOTED else 0
-        for block in (1, 301):
+        for block in (1, 301) if blocks == 1 else (301,):
             op = "avg" if row.collective == "allreduce" and block > 1 else "sum"
             programs = programs_of(row, size, root, block, op)
             given, expected = world(row.collective, size, root, block, rng)
