@@ -18,7 +18,6 @@ COLLECTIVES = (
 FRAMEWORK = ("data_parallel", "zero_redundancy", "fully_sharded", "tensors_in_parts")
 
 pytestmark = [
-    pytest.mark.parallel,
     pytest.mark.skipif(
         not (BIN.parent / "installed").exists(), reason="torch is large: make torch"
     ),
@@ -45,6 +44,7 @@ def is_right(done, size, *duties):
         assert len(re.findall(rf"{duty}: right \d+;", done.stdout)) == size, duty
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("launcher", "size", "duties"),
     [
@@ -57,6 +57,7 @@ def test_torch_works_on_it(launcher, size, duties):
     is_right(run(launcher, size, *duties), size, *duties)
 
 
+@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says():
     duties = ("two_hosts", "every_collective", "data_parallel")
@@ -64,6 +65,7 @@ def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says():
     is_right(done, 3, *duties)
 
 
+# The launcher soon stops the others, which must have said what they were told.
 def test_a_death_is_told_to_all_others():
     done = run(OURS, 3, "one_dies")
     assert done.returncode == 128 + 9
