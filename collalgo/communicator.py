@@ -57,6 +57,7 @@ class Communicator(Background):
         self._remedies = Remedies(connection)
         self._heap = Heap(connection.shared)
         self._groups: dict[tuple[int, ...], int] = {}
+        self._release_devices: weakref.finalize[..., Communicator] | None = None
         self._pairs = Pairs(
             connection.origin,
             weakref.WeakMethod(self._of),
@@ -88,7 +89,8 @@ class Communicator(Background):
         from collalgo.devices.calls import DeviceCalls
 
         found = DeviceCalls(self._programs, self.hosts, weakref.ref(self))
-        weakref.finalize(self, found.close).atexit = False
+        self._release_devices = weakref.finalize(self, found.close)
+        self._release_devices.atexit = False
         return found
 
     @property
@@ -115,8 +117,8 @@ class Communicator(Background):
         Calls in the background that have not ended fail.
         """
         self._release()
-        if "devices" in self.__dict__:
-            self.devices.close()
+        if self._release_devices is not None:
+            self._release_devices()
 
     def abort(self, reason: str) -> None:
         """Close because of an error: calls of the others raise PeerFailed with it."""

@@ -393,12 +393,15 @@ def test_a_call_that_does_not_end_does_not_keep_its_communicator(
         if comm.rank == 0:
             comm.close()
             runtime.values(x)
+        for _ in range(2):
+            comm.close()
         return len(runtime.closed)
 
     with caplog.at_level(logging.ERROR):
         closed = devices(rank, 2, "several processes")
     gates[0].set()
     assert closed[0] > 0
+    assert caplog.text.count("0.1 s after their communicator was closed") == 2
     assert "have not ended 0.1 s after their communicator was closed" in caplog.text
 
 
