@@ -5,7 +5,6 @@ in it and all that it receives. What is only to be put in its place is received 
 all else goes to an inbox, and is combined when the group has ended.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 
@@ -13,19 +12,15 @@ from collalgo.devices.operations import (
     INBOX,
     Combine,
     Exchange,
-    Flag,
     GroupedProgram,
     Place,
     Transfer,
 )
-from collalgo.devices.traffic import Run, Traffic, located, overlap
+from collalgo.devices.traffic import Message, Run, Traffic, located, overlap
 from collalgo.rows import Action, Plan
 
 #: Bytes at whose multiples messages begin in the inbox.
 ALIGNMENT = 256
-
-#: A message: whom it is between and on which lane, and its number among those.
-Message = tuple[Flag, int]
 
 
 def group(plans: Sequence[Plan]) -> list[GroupedProgram] | None:
@@ -48,24 +43,18 @@ def group(plans: Sequence[Plan]) -> list[GroupedProgram] | None:
 
 
 class _Rank(Traffic):
-    """A rank, which knows the messages of its rows by their numbers."""
+    """A rank, which knows where the bytes of each message lie."""
 
     def __init__(self, rank: int, plan: Plan, size: int):
         super().__init__(rank, plan, size)
         self.sent: dict[Message, tuple[Run, ...]] = {}
         self.received: dict[Message, tuple[Run, ...]] = {}
-        self.messages: dict[int, list[Message]] = {}
-        counts: dict[tuple[Flag, bool], int] = defaultdict(int)  # some go to myself
         for first, middle, last in plan.steps.tolist():
             for row in range(first, last):
                 sending = row < middle
-                self.messages[row] = []
                 runs = tuple(self.runs(row, reading=sending))
-                for flag in self.flags(row, sending=sending):
-                    counts[flag, sending] += 1
-                    message = flag, counts[flag, sending]
-                    self.messages[row].append(message)
-                    (self.sent if sending else self.received)[message] = runs
+                side = self.sent if sending else self.received
+                side.update(dict.fromkeys(self.messages[row], runs))
 
     def program(self, cuts: Mapping[Message, Sequence[int]]) -> GroupedProgram:
         """What this rank does, of whose messages it is known where they are cut."""
@@ -74,15 +63,12 @@ class _Rank(Traffic):
         for first, middle, last in self.plan.steps.tolist():
             step = _Step(self, range(first, middle), range(middle, last), cuts)
             if step.sends or step.receives:
-                operations.append(Exchange(step.ordered_sends, step.ordered_receives))
+                operations.append(step.exchange)
             operations += step.combines
             inbox = max(inbox, step.inbox_bytes)
-        for rows, divide in ((self.plan.copies, False), (self.plan.divisions, True)):
-            for _, nbytes, source, at, target, into, _ in rows.tolist():
-                if nbytes:
-                    own = (Place(self.rank, source, at),)
-                    result = Place(self.rank, target, into)
-                    operations.append(Combine(result, own, nbytes, divide))
+        for run, place, divide in self.at_the_end():
+            result, nbytes = Place(self.rank, run.buffer, run.at), run.stop - run.start
+            operations.append(Combine(result, (place,), nbytes, divide))
         return GroupedProgram(operations, self.plan.scratch_bytes, inbox)
 
 
@@ -115,12 +101,9 @@ class _Step:
             self._receive(row)
 
     @property
-    def ordered_sends(self) -> tuple[Transfer, ...]:
-        return _ordered(self.sends)
-
-    @property
-    def ordered_receives(self) -> tuple[Transfer, ...]:
-        return _ordered(self.receives)
+    def exchange(self) -> Exchange:
+        """The group."""
+        return Exchange(_ordered(self.sends), _ordered(self.receives))
 
     def _receive(self, row: int) -> None:
         rank = self._rank
@@ -206,14 +189,12 @@ def _ends(programs: Sequence[GroupedProgram]) -> bool:
             places[rank] += 1
             if places[rank] < len(groups[rank]):
                 exchange = groups[rank][places[rank]]
-                for transfer in exchange.sends:
-                    left[rank].setdefault((transfer.peer, True), []).append(
-                        transfer.nbytes
-                    )
-                for transfer in exchange.receives:
-                    left[rank].setdefault((transfer.peer, False), []).append(
-                        transfer.nbytes
-                    )
+                for sending, side in (
+                    (True, exchange.sends),
+                    (False, exchange.receives),
+                ):
+                    for _, nbytes, peer in side:
+                        left[rank].setdefault((peer, sending), []).append(nbytes)
 
     able = list(range(len(programs)))
     for rank in able:

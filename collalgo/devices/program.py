@@ -24,7 +24,7 @@ from collalgo.devices.operations import (
     Signal,
     Wait,
 )
-from collalgo.devices.traffic import Run, Traffic, located, overlap
+from collalgo.devices.traffic import Message, Run, Traffic, located, overlap
 from collalgo.rows import Action, Plan
 
 
@@ -32,7 +32,7 @@ class Post(NamedTuple):
     """A message as its sender has it: where its bytes lie, and who reads them."""
 
     runs: tuple[Run, ...]
-    readers: tuple[tuple[Flag, int], ...]
+    readers: tuple[Message, ...]
 
 
 def lower(plans: Sequence[Plan]) -> list[DeviceProgram]:
@@ -74,10 +74,9 @@ class _Sender(Traffic):
     def __init__(self, rank: int, plan: Plan, size: int, patient: bool):
         super().__init__(rank, plan, size)
         self.outbox_bytes = 0
-        self.sent: dict[tuple[Flag, int], Post] = {}
+        self.sent: dict[Message, Post] = {}
         self.posts: list[list[Post]] = []
         self.copies: dict[tuple[int, int], list[Combine]] = {}
-        counts: dict[Flag, int] = defaultdict(int)
         for step, (first, middle, _) in enumerate(plan.steps.tolist()):
             self.posts.append([])
             dangerous = self._written(step) if patient else self._written_from(step)
@@ -85,13 +84,9 @@ class _Sender(Traffic):
                 runs = tuple(self.runs(row, reading=True))
                 if any(overlap(run, write) for run in runs for write in dangerous):
                     runs = self._boxed(step, row - first, runs)
-                readers = []
-                for flag in self.flags(row, sending=True):
-                    counts[flag] += 1
-                    readers.append((flag, counts[flag]))
-                post = Post(runs, tuple(readers))
+                post = Post(runs, tuple(self.messages[row]))
                 self.posts[-1].append(post)
-                self.sent.update(dict.fromkeys(readers, post))
+                self.sent.update(dict.fromkeys(post.readers, post))
 
     def _written(self, step: int) -> list[Run]:
         _, middle, last = self.plan.steps[step].tolist()
@@ -101,10 +96,9 @@ class _Sender(Traffic):
 
     def _written_from(self, step: int) -> list[Run]:
         """What is written in a step, in those after it, and when all are done."""
-        rows = [*self.plan.copies.tolist(), *self.plan.divisions.tolist()]
-        at_the_end = [Run(r[0], r[0] + r[1], r[4], r[5]) for r in rows]
         steps = range(step, len(self.plan.steps))
-        return [*(run for each in steps for run in self._written(each)), *at_the_end]
+        found = [run for each in steps for run in self._written(each)]
+        return [*found, *(run for run, _, _ in self.at_the_end())]
 
     def _boxed(self, step: int, number: int, runs: Sequence[Run]) -> tuple[Run, ...]:
         copies, boxed = [], []
@@ -122,10 +116,9 @@ class _Sender(Traffic):
 class _Writer:
     """Writes the operations of a rank, which knows what all others send."""
 
-    def __init__(self, own: _Sender, sent: dict[tuple[Flag, int], Post]):
+    def __init__(self, own: _Sender, sent: dict[Message, Post]):
         self.own = own
         self.sent = sent
-        self.counts: dict[Flag, int] = defaultdict(int)
         self.lent: list[Post] = []
         self.operations: list[Operation] = []
 
@@ -138,12 +131,8 @@ class _Writer:
                 self.lent.append(post)
             for row in range(middle, last):
                 self._receive(row)
-        for rows, divide in ((plan.copies, False), (plan.divisions, True)):
-            for start, nbytes, source, at, target, into, _ in rows.tolist():
-                if nbytes:
-                    run = Run(start, start + nbytes, target, into)
-                    place = Place(self.own.rank, source, at)
-                    self._combine(run, [place], divide=divide)
+        for run, place, divide in self.own.at_the_end():
+            self._combine(run, [place], divide=divide)
         for post in self.lent:  # nobody needs me any more
             self._wait_for_readers(post)
         operations = _cleared(self.operations)
@@ -151,12 +140,9 @@ class _Writer:
 
     def _receive(self, row: int) -> None:
         """Wait for the messages of a row, read them, and say so."""
-        messages = []
-        for flag in self.own.flags(row, sending=False):
-            self.counts[flag] += 1
-            messages.append((flag, self.counts[flag]))
+        messages = self.own.messages[row]
         self.operations += [Wait(*message) for message in messages]
-        arrivals = [(flag.sender, self.sent[flag, n].runs) for flag, n in messages]
+        arrivals = [(one[0].sender, self.sent[one].runs) for one in messages]
         own_place, offset = int(self.own.plan.messages[row, 4]), 0
         for piece in self.own.pieces(row):
             self._piece(piece, arrivals, offset, own_place)

@@ -1,10 +1,14 @@
 """The messages of a plan: whom they go to, and where their bytes lie."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from collalgo.devices.operations import Flag
+from collalgo.devices.operations import Flag, Place
 from collalgo.rows import INPUT, OUTPUT, Plan
+
+#: A message: whom it is between and on which lane, and its number among those.
+Message: TypeAlias = tuple[Flag, int]
 
 
 class Run(NamedTuple):
@@ -17,18 +21,32 @@ class Run(NamedTuple):
 
 
 class Traffic:
-    """What a rank sends and receives, by the rows of its plan."""
+    """What a rank sends and receives, by the rows of its plan.
+
+    Attributes
+    ----------
+    messages : list of list of Message
+        Of each row.
+    """
 
     def __init__(self, rank: int, plan: Plan, size: int):
         self.rank = rank
         self.plan = plan
-        self.size = size
+        self.messages: list[list[Message]] = []
+        counts: dict[tuple[Flag, bool], int] = defaultdict(int)  # some go to myself
+        for first, middle, last in plan.steps.tolist():
+            for row in range(first, last):
+                sending = row < middle
+                self.messages.append([])
+                for flag in self._flags(row, size, sending=sending):
+                    counts[flag, sending] += 1
+                    self.messages[row].append((flag, counts[flag, sending]))
 
-    def flags(self, row: int, *, sending: bool) -> Iterator[Flag]:
+    def _flags(self, row: int, size: int, *, sending: bool) -> Iterator[Flag]:
         """The flag of each message of a row."""
         _, _, first, last = self.plan.messages[row, :4].tolist()
         for channel in self.plan.channels[first:last].tolist():
-            lane, peer = divmod(channel, self.size)
+            lane, peer = divmod(channel, size)
             sender, receiver = (self.rank, peer) if sending else (peer, self.rank)
             yield Flag(sender, receiver, lane, ready=True)
 
@@ -42,6 +60,14 @@ class Traffic:
         """The pieces of a message that have bytes."""
         begin, stop = self.plan.messages[row, :2].tolist()
         return (tuple(p) for p in self.plan.pieces[begin:stop].tolist() if p[1])
+
+    def at_the_end(self) -> Iterator[tuple[Run, Place, bool]]:
+        """What is written when all steps are done, from where, and whether divided."""
+        for rows, divide in ((self.plan.copies, False), (self.plan.divisions, True)):
+            for start, nbytes, source, at, target, into, _ in rows.tolist():
+                if nbytes:
+                    run = Run(start, start + nbytes, target, into)
+                    yield run, Place(self.rank, source, at), divide
 
 
 def located(runs: Sequence[Run], offset: int) -> tuple[int, int]:
