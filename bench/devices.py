@@ -17,8 +17,10 @@ from typing import Any
 
 import click
 import numpy as np
+from collalgo.bench.records import environment
 
 import collalgo
+from collalgo import Communicator
 from collalgo._kernels.cuda import checked_cupy, reducer
 from collalgo.devices.streams import VARIABLE
 
@@ -120,45 +122,47 @@ def calls(file: Path | None) -> None:
     """Time allreduces of ranks that share a device: each way that a call can go."""
     cupy = checked_cupy()
     cupy.cuda.Stream(non_blocking=True).use()
+    world = collalgo.init()
     rows = []
     for nbytes in CALLS:
-        for way, seconds in _ways(cupy, nbytes):
+        for way, seconds in _ways(cupy, world, nbytes):
             row = {"nbytes": nbytes, "way": way, "seconds": seconds}
             rows.append(row)
-            if collalgo.init().rank == 0:
+            if world.rank == 0:
                 print(f"{nbytes:10d} B {way:12s} {1e6 * seconds:10.1f} us", flush=True)
-    if collalgo.init().rank == 0:
-        _write(file, cupy, rows)
+    if world.rank == 0:
+        _write(file, cupy, rows, world.size)
 
 
-def _ways(cupy: Any, nbytes: int) -> Iterator[tuple[str, float]]:
+def _ways(cupy: Any, world: Communicator, nbytes: int) -> Iterator[tuple[str, float]]:
     """How long a call takes on the slowest rank, each way that it can go."""
     x = cupy.zeros(nbytes // 4, np.float32)
     y = cupy.empty_like(x)
     times = 100 if nbytes < 1 << 20 else 10
-    yield "copy", _slowest(cupy, lambda: cupy.copyto(y, x), times)
+    yield "copy", _slowest(cupy, world, lambda: cupy.copyto(y, x), times)
     for way, limit in (("operations", 0), ("one kernel", nbytes)):
         if limit > 1 << 20:
             continue
         os.environ[VARIABLE] = str(limit)
-        with collalgo.init().group(range(collalgo.init().size)) as comm:
+        with world.group(range(world.size)) as comm:
             comm.allreduce(x)
 
             def call(comm: Any = comm) -> None:
                 comm.allreduce(x)
 
-            yield way, _slowest(cupy, call, times)
+            yield way, _slowest(cupy, world, call, times)
             stream = cupy.cuda.get_current_stream()
             stream.begin_capture()
             comm.allreduce(x)
             graph = stream.end_capture()
-            yield f"{way}, graph", _slowest(cupy, graph.launch, times)
+            yield f"{way}, graph", _slowest(cupy, world, graph.launch, times)
             stream.synchronize()
 
 
-def _slowest(cupy: Any, work: Callable[[], object], times: int) -> float:
+def _slowest(
+    cupy: Any, comm: Communicator, work: Callable[[], object], times: int
+) -> float:
     """Seconds of some work, of so many in a row; the least of five such rows."""
-    comm = collalgo.init()
     stream = cupy.cuda.get_current_stream()
     found = np.empty(5)
     for i in range(-1, len(found)):
@@ -182,18 +186,20 @@ def _seconds(work: Callable[[], object]) -> float:
     return float(np.median(times))
 
 
-def _write(file: Path | None, cupy: Any, rows: list[dict[str, Any]]) -> None:
+def _write(
+    file: Path | None, cupy: Any, rows: list[dict[str, Any]], ranks: int = 1
+) -> None:
     """Write what was found, and on what."""
     if file is None:
         return
     runtime = cupy.cuda.runtime
-    about = {
-        "device": runtime.getDeviceProperties(0)["name"].decode(),
-        "driver": runtime.driverGetVersion(),
-        "runtime": runtime.runtimeGetVersion(),
-        "cupy": cupy.__version__,
-        "ranks": collalgo.init().size,
-    }
+    about = environment(
+        ranks,
+        device=runtime.getDeviceProperties(0)["name"].decode(),
+        driver=runtime.driverGetVersion(),
+        runtime=runtime.runtimeGetVersion(),
+        cupy=cupy.__version__,
+    )
     file.write_text(json.dumps({"environment": about, "rows": rows}, indent=1) + "\n")
 
 

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from collalgo._kernels import cuda
+from collalgo._kernels import sources
 from collalgo.devices.runtime import Export, Memory
 from collalgo.reduction import reduction
 from tests.test_reduction import dtype_of
@@ -262,7 +262,7 @@ class StandIn:
 
     def interpret(self, table, buffers, nbytes):
         self.interpreted += 1
-        name = cuda.interpreter(table.dtype, table.op).name
+        name = sources.interpreter(table.dtype, table.op).name
         assert nbytes > 0
         addresses = [buffer & (ELSEWHERE - 1) for buffer in buffers]
 
@@ -273,7 +273,7 @@ class StandIn:
         def interpret():
             getattr(self.interpreters, name)(
                 1, 1, 1, one(table.rows), (ctypes.c_int * 1)(table.length),
-                one(table.places), (ctypes.c_int64 * cuda.ROOM)(*addresses),
+                one(table.places), (ctypes.c_int64 * sources.ROOM)(*addresses),
                 one(table.arrived),
             )  # fmt: skip
 

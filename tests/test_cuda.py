@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collalgo._kernels import cuda
+from collalgo._kernels import cuda, sources
 from collalgo.reduction import DTYPES, OPS
 from tests.test_elements import operands
 from tests.test_reduction import assert_same_bits, dtype_of, has, twin
@@ -57,7 +57,7 @@ def test_the_device_computes_what_the_host_does(cupy, name, op):
     rng = np.random.default_rng(13)
     reduce = cuda.reducer(cupy.cuda.Device().id, name, op)
     for count in (0, 1, 3, 17, 1000, 100_003):
-        for n, offset in ((2, 0), (2, 1), (3, 2), (8, 5), (cuda.MOST, 0)):
+        for n, offset in ((2, 0), (2, 1), (3, 2), (8, 5), (sources.MOST, 0)):
             arrays = operands(rng, dtype, op, count, n)
             inputs = on_device(cupy, arrays, offset)
             reduce(address(inputs[-1]), [address(i) for i in inputs], count)
@@ -94,7 +94,7 @@ def test_processes_on_one_device_by_every_algorithm(size, one_kernel):
     assert done.stdout.count("right") == size
 
 
-@pytest.mark.parametrize("inputs", [0, 1, 2, cuda.MOST, cuda.MOST + 1])
+@pytest.mark.parametrize("inputs", [0, 1, 2, sources.MOST, sources.MOST + 1])
 def test_as_many_arrays_are_taken_as_the_kernels_can(monkeypatch, inputs):
     """One array is what a mean divides at its end."""
     launched = []
@@ -113,11 +113,13 @@ def test_as_many_arrays_are_taken_as_the_kernels_can(monkeypatch, inputs):
 
     monkeypatch.setattr(cuda, "checked_cupy", lambda: Cupy)
     reduce = cuda.Reducer("float32", "sum")
-    if 1 <= inputs <= cuda.MOST:
+    if 1 <= inputs <= sources.MOST:
         reduce(64, [128] * inputs, 1000, 4)
         assert launched == [f"reduce_float32_Sum_{2 * (inputs == 2)}_4"]
     else:
-        with pytest.raises(ValueError, match=f"{inputs} arrays; 1 to {cuda.MOST} can"):
+        with pytest.raises(
+            ValueError, match=f"{inputs} arrays; 1 to {sources.MOST} can"
+        ):
             reduce(64, [128] * inputs, 1000, 4)
 
 

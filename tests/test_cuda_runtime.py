@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from collalgo._kernels import cuda as kernels
+from collalgo._kernels.sources import ROOM
 from collalgo.devices import cuda as runtime_of_cuda
 
 pytestmark = pytest.mark.parallel
@@ -316,7 +317,7 @@ def test_kernels_are_launched_on_the_stream(fake, runtime):
     assert arguments[2:] == (2, 1000, 0)
     assert (other, there) == ("interpret_float32_Sum", [(4,), (512,), stream, True])
     assert more[:3] == (rows.pointer, 3, rows.pointer)
-    assert more[3]["begin"].tolist() == [640] * 10 + [0] * (kernels.ROOM - 10)
+    assert more[3]["begin"].tolist() == [640] * 10 + [0] * (ROOM - 10)
 
 
 def test_nccl_is_asked_in_groups(fake, runtime):

@@ -4,14 +4,20 @@ import numpy as np
 import pytest
 
 from collalgo import ALGORITHMS
-from collalgo.call import Call
 from collalgo.devices.grouped import group
 from collalgo.devices.operations import INBOX, Combine, Exchange
 from collalgo.layout import Layout
-from collalgo.programs import Programs
 from collalgo.rows import INPUT, OUTPUT
 from collalgo.schedule import recv, send
-from tests.test_device_programs import ROOTED, WORD, Chunk, in_place_of, plans, world
+from tests.test_device_programs import (
+    WORD,
+    Chunk,
+    cases,
+    in_place_of,
+    plans,
+    plans_of,
+    world,
+)
 
 pytestmark = pytest.mark.parallel
 
@@ -98,13 +104,8 @@ class Network:
         )
 
 
-def grouped(row, size, root, block, op):
-    whole = size * block
-    count = {"allgather": block, "gather": block, "scatter": block, "barrier": 0}.get(
-        row.collective, whole
-    )
-    call = Call(row.collective, WORD, count, op, root, row.name).plain()
-    return group(Programs(0, size, None).plans(call))
+def grouped(*case):
+    return group(plans_of(*case))
 
 
 @pytest.mark.parametrize(
@@ -112,24 +113,19 @@ def grouped(row, size, root, block, op):
 )
 def test_every_algorithm_is_right_in_groups(row):
     rng = np.random.default_rng(30)
-    for size in (1, 2, 3, 5, 8):
-        if row.obstacle(size) is not None:
-            continue
-        for root in {0, size - 1} if row.collective in ROOTED else {0}:
-            for block in (1, 7):
-                op = "avg" if row.collective == "allreduce" and block == 7 else "sum"
-                programs = grouped(row, size, root, block, op)
-                assert programs is not None, "groups wait in a circle"
-                given, expected = world(row.collective, size, root, block, rng)
-                for in_place in {None, in_place_of(row.collective, size, block)}:
-                    lengths = [0 if e is None else len(e) for e in expected]
-                    network = Network(programs, given, lengths, in_place, rng)
-                    network.run()
-                    for rank, result in enumerate(expected):
-                        if result is not None:
-                            result = result // size if op == "avg" else result
-                            found = network.buffers[rank][OUTPUT][: len(result)]
-                            np.testing.assert_array_equal(found, result)
+    for size, root, block, op in cases(row, (1, 2, 3, 5, 8)):
+        programs = grouped(row, size, root, block, op)
+        assert programs is not None, "groups wait in a circle"
+        given, expected = world(row.collective, size, root, block, rng)
+        for in_place in {None, in_place_of(row.collective, size, block)}:
+            lengths = [0 if e is None else len(e) for e in expected]
+            network = Network(programs, given, lengths, in_place, rng)
+            network.run()
+            for rank, result in enumerate(expected):
+                if result is not None:
+                    result = result // size if op == "avg" else result
+                    found = network.buffers[rank][OUTPUT][: len(result)]
+                    np.testing.assert_array_equal(found, result)
 
 
 def test_what_is_only_put_in_its_place_is_received_there():

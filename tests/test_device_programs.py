@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from collalgo import ALGORITHMS
+from collalgo.call import Call
 from collalgo.chunk import Chunk
 from collalgo.devices import program as device_program
 from collalgo.devices.operations import OUTBOX, Clear, Combine, Place, Signal, Wait
@@ -181,29 +182,28 @@ def world(collective, size, root, block, rng):
     return given, [got(rank) for rank in range(size)]
 
 
-def programs_of(row, size, root, block, op):
-    whole = size * block
-    count = {"allgather": block, "gather": block, "scatter": block, "barrier": 0}.get(
-        row.collective, whole
-    )
-    reduces = row.collective in {
-        "allreduce",
-        "reduce",
-        "reduce_scatter",
-        "scan",
-        "exscan",
-    }
-    call = (
-        row.collective,
-        WORD,
-        count,
-        op if reduces else None,
-        root,
-        row.name,
-        None,
-        False,
-    )
-    return lower([Programs(r, size, None).get(*call).plan for r in range(size)])
+def plans_of(row, size, root, block, op):
+    """What all ranks do in a call with so many words a block."""
+    words = size * block
+    if row.collective in ("allgather", "gather", "scatter"):
+        words = block
+    elif row.collective == "barrier":
+        words = 0
+    call = Call(row.collective, WORD, words, op, root, row.name).plain()
+    return Programs(0, size, None).plans(call)
+
+
+def programs_of(*case):
+    return lower(plans_of(*case))
+
+
+def cases(row, sizes):
+    """Ranks, root, words a block and op of calls that an algorithm can make."""
+    for size in sizes:
+        if row.obstacle(size) is None:
+            for root in {0, size - 1} if row.collective in ROOTED else {0}:
+                yield size, root, 1, "sum"
+                yield size, root, 7, "avg" if row.collective == "allreduce" else "sum"
 
 
 def in_place_of(collective, size, block):
@@ -224,23 +224,18 @@ def in_place_of(collective, size, block):
 )
 def test_every_algorithm_is_right_on_streams(row):
     rng = np.random.default_rng(14)
-    for size in (1, 2, 3, 4, 5, 8, 12):
-        if row.obstacle(size) is not None:
-            continue
-        for root in {0, size - 1} if row.collective in ROOTED else {0}:
-            for block in (1, 7):
-                op = "avg" if row.collective == "allreduce" and block == 7 else "sum"
-                programs = programs_of(row, size, root, block, op)
-                given, expected = world(row.collective, size, root, block, rng)
-                for in_place in {None, in_place_of(row.collective, size, block)}:
-                    lengths = [0 if e is None else len(e) for e in expected]
-                    streams = Streams(programs, given, lengths, in_place, rng)
-                    streams.run(times=3 if block > 1 else 1)
-                    for rank, result in enumerate(expected):
-                        if result is not None:
-                            result = result // size if op == "avg" else result
-                            found = streams.output(rank, len(result))
-                            np.testing.assert_array_equal(found, result)
+    for size, root, block, op in cases(row, (1, 2, 3, 4, 5, 8, 12)):
+        programs = programs_of(row, size, root, block, op)
+        given, expected = world(row.collective, size, root, block, rng)
+        for in_place in {None, in_place_of(row.collective, size, block)}:
+            lengths = [0 if e is None else len(e) for e in expected]
+            streams = Streams(programs, given, lengths, in_place, rng)
+            streams.run(times=3 if block > 1 else 1)
+            for rank, result in enumerate(expected):
+                if result is not None:
+                    result = result // size if op == "avg" else result
+                    found = streams.output(rank, len(result))
+                    np.testing.assert_array_equal(found, result)
 
 
 def circle(group):

@@ -5,20 +5,16 @@ instructions that convert float16 there, need a device: see test_cuda.py.
 """
 
 import ctypes
-import shutil
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from collalgo._kernels import cuda
+from collalgo._kernels import sources
 from collalgo.reduction import DTYPES, FLOAT8, OPS, reduction
+from tests.compiling import ARCHITECTURES, check_for_devices, for_host, needs_nvcc
 from tests.conftest import at_leisure
 from tests.test_reduction import assert_same_bits, dtype_of, has, random_bits, twin
 
-HERE = Path(__file__).parent
-KERNELS = HERE.parent / "collalgo" / "_kernels"
 SINGLE = [op for op in OPS if op != "avg"]
 
 pytestmark = pytest.mark.parallel
@@ -26,27 +22,15 @@ pytestmark = pytest.mark.parallel
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    if shutil.which("g++") is None:
-        pytest.skip("there is no g++ to compile the kernels of the device for the host")
     folder = tmp_path_factory.mktemp("elements")
-    definitions = (kernel.definition for kernel in cuda.every_kernel())
-    (folder / "definitions.inc").write_text("\n".join(definitions))
-    built = subprocess.run(
-        ["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror",
-         "-Wno-unknown-pragmas", "-ffp-contract=off", "-shared", "-fPIC",
-         f"-I{folder}", f"-I{KERNELS}", HERE / "native" / "elements.cpp",
-         "-o", folder / "elements.so"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert built.returncode == 0, built.stderr
-    return ctypes.CDLL(str(folder / "elements.so"))
+    return for_host("elements", sources.every_kernel(), folder)
 
 
 def reduce(library, result, arrays, op, divisor=0, threads=3):
     """As the device does it."""
     pointers = [array.ctypes.data for array in (result, *arrays)]
-    kernel = cuda.chosen(result.dtype.name, op, pointers)
-    inputs = (ctypes.c_uint64 * cuda.MOST)(*pointers[1:])
+    kernel = sources.chosen(result.dtype.name, op, pointers)
+    inputs = (ctypes.c_uint64 * sources.MOST)(*pointers[1:])
     getattr(library, kernel.name)(
         ctypes.c_void_p(pointers[0]),
         inputs,
@@ -79,10 +63,10 @@ def test_a_kernel_of_the_device_is_its_numpy_twin(library, name, op):
     dtype = dtype_of(name)
     if not has(dtype, op):
         with pytest.raises(TypeError, match=f"op '{op}' is not defined for"):
-            cuda.kernels(name, op)
+            sources.kernels(name, op)
         return
     rng = np.random.default_rng(9)
-    vector = cuda.VECTOR // dtype.itemsize
+    vector = sources.VECTOR // dtype.itemsize
     for count in (0, 1, 2, 3, 7, 15, 16, 17, 33, 100, 1000):
         for n in (1, 2, 3, 4, 5, 8, 13):
             offset = int(rng.integers(0, vector + 1))
@@ -156,31 +140,21 @@ def test_a_half_is_rounded_once_after_all_inputs(library):
 
 def test_an_array_within_an_element_is_refused():
     with pytest.raises(ValueError, match="float32 does not begin at a multiple of 4"):
-        cuda.chosen("float32", "sum", [0, 4, 6])
+        sources.chosen("float32", "sum", [0, 4, 6])
 
 
 def test_python_and_the_kernels_agree_on_their_numbers():
-    text = cuda.source([])
-    assert f"constexpr int MOST = {cuda.MOST};" in text
-    assert f"__launch_bounds__({cuda.THREADS})" in text
+    text = sources.source([])
+    assert f"constexpr int MOST = {sources.MOST};" in text
+    assert f"__launch_bounds__({sources.THREADS})" in text
 
 
-NVCC = shutil.which("nvcc")
-SAMPLE = [cuda.kernels(name, "sum")[1] for name in DTYPES]
+SAMPLE = [sources.kernels(name, "sum")[1] for name in DTYPES]
 
 
-@pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
-@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+@needs_nvcc
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("kernels", at_leisure(["sums", "all"], {"sums"}))
 def test_the_kernels_compile_for_devices(architecture, kernels, tmp_path):
-    chosen = SAMPLE if kernels == "sums" else cuda.every_kernel()
-    path = tmp_path / "kernels.cu"
-    path.write_text(cuda.source(chosen))
-    built = subprocess.run(
-        [NVCC, *cuda.OPTIONS, f"-arch={architecture}", "-cubin", path,
-         "-o", tmp_path / "kernels.cubin"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (built.returncode, built.stderr) == (0, "")
-    symbols = (tmp_path / "kernels.cubin").read_bytes()
-    assert all(kernel.name.encode() in symbols for kernel in chosen)
+    chosen = SAMPLE if kernels == "sums" else sources.every_kernel()
+    check_for_devices(chosen, architecture, tmp_path)

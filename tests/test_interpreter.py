@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from collalgo import ALGORITHMS
-from collalgo._kernels import cuda
+from collalgo._kernels import sources
 from collalgo.call import Call
 from collalgo.devices import interpreted
 from collalgo.devices.operations import (
@@ -25,6 +25,13 @@ from collalgo.devices.program import lower
 from collalgo.programs import Programs
 from collalgo.reduction import reduction
 from collalgo.rows import INPUT, OUTPUT, SCRATCH
+from tests.compiling import (
+    ARCHITECTURES,
+    KERNELS,
+    check_for_devices,
+    for_host,
+    needs_nvcc,
+)
 from tests.conftest import at_leisure
 from tests.test_device_programs import (
     ROOTED,
@@ -33,12 +40,9 @@ from tests.test_device_programs import (
     programs_of,
     world,
 )
-from tests.test_elements import KERNELS, NVCC
 from tests.test_reduction import assert_same_bits, dtype_of
 
 HERE = Path(__file__).parent
-FLAGS = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas",
-         "-ffp-contract=off", "-shared", "-fPIC", "-pthread"]  # fmt: skip
 USED = [("int64", "sum"), ("float16", "sum"), ("bool", "max"), ("complex128", "prod")]
 
 pytestmark = pytest.mark.parallel
@@ -46,18 +50,7 @@ pytestmark = pytest.mark.parallel
 
 def build(folder, used):
     """The interpreter for some dtypes and ops, as a library of the host."""
-    if shutil.which("g++") is None:
-        pytest.skip("there is no g++ to compile the interpreter for the host")
-    lines = {cuda.interpreter(*one).definition for one in used}
-    (folder / "definitions.inc").write_text("\n".join(lines))
-    built = subprocess.run(
-        ["g++", *FLAGS, *os.environ.get("SANITIZE", "").split(), f"-I{folder}",
-         f"-I{KERNELS}", HERE / "native" / "interpret.cpp",
-         "-o", folder / "interpret.so"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert built.returncode == 0, built.stderr
-    return ctypes.CDLL(str(folder / "interpret.so"))
+    return for_host("interpret", [sources.interpreter(*one) for one in used], folder)
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +68,12 @@ def run(library, programs, given, outputs, dtype, op, blocks=1, times=1):
         rest = program.scratch_bytes, program.outbox_bytes, flag_bytes(size)
         own.append([np.zeros(nbytes + 64, np.uint8) for nbytes in rest])
         addresses += [source, target, *(array.ctypes.data for array in own[-1])]
-    buffers = (ctypes.c_int64 * cuda.ROOM)(*addresses)
+    buffers = (ctypes.c_int64 * sources.ROOM)(*addresses)
 
     def pointers(arrays):
         return (ctypes.c_void_p * size)(*(array.ctypes.data for array in arrays))
 
-    getattr(library, cuda.interpreter(dtype, op).name)(
+    getattr(library, sources.interpreter(dtype, op).name)(
         size,
         blocks,
         times,
@@ -208,33 +201,24 @@ def test_blocks_and_ranks_have_no_races():
 
 def test_as_many_buffers_as_the_kernel_knows():
     text = (KERNELS / "interpret.cuh").read_text()
-    assert f"constexpr int BUFFERS = {cuda.ROOM};" in text
+    assert f"constexpr int BUFFERS = {sources.ROOM};" in text
     assert f"enum Kind : int64 {{ {', '.join(interpreted.Kind.__members__)} }}" in text
-    most = cuda.ROOM // len(BUFFERS)
+    most = sources.ROOM // len(BUFFERS)
     assert interpreted.fits(most)
     assert not interpreted.fits(most + 1)
 
 
-SAMPLE = [cuda.interpreter(*used) for used in USED]
+SAMPLE = [sources.interpreter(*used) for used in USED]
 EVERY = [
-    cuda.Interpreter(kernel.element, kernel.op)
-    for kernel in cuda.every_kernel()
+    sources.Interpreter(kernel.element, kernel.op)
+    for kernel in sources.every_kernel()
     if (kernel.inputs, kernel.width) == (2, 1)
 ]
 
 
-@pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
-@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+@needs_nvcc
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("which", at_leisure(["some", "all"], {"some"}))
 def test_the_interpreter_compiles_for_devices(architecture, which, tmp_path):
     chosen = SAMPLE if which == "some" else EVERY
-    path = tmp_path / "interpret.cu"
-    path.write_text(cuda.source(chosen, cuda.INTERPRETER_SOURCES))
-    built = subprocess.run(
-        [NVCC, *cuda.OPTIONS, f"-arch={architecture}", "-cubin", path,
-         "-o", tmp_path / "interpret.cubin"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (built.returncode, built.stderr) == (0, "")
-    symbols = (tmp_path / "interpret.cubin").read_bytes()
-    assert all(kernel.name.encode() in symbols for kernel in chosen)
+    check_for_devices(chosen, architecture, tmp_path, sources.INTERPRETER_SOURCES)

@@ -9,7 +9,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from click.testing import CliRunner
 
+from collalgo.cli import main
 from collalgo.transport.waiting import cores
 
 COLLALGO = [sys.executable, "-c", "from collalgo.cli import main; main()"]
@@ -296,8 +298,7 @@ def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
     ],
 )
 def test_the_other_commands(arguments, found):
-    done = command(*arguments)
-    assert found in done.stdout + done.stderr
+    assert found in CliRunner().invoke(main, arguments).output
 
 
 MINE = """

@@ -65,7 +65,6 @@ def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says():
     is_right(done, 3, *duties)
 
 
-# The launcher soon stops the others, which must have said what they were told.
 def test_a_death_is_told_to_all_others():
     done = run(OURS, 3, "one_dies")
     assert done.returncode == 128 + 9

@@ -37,6 +37,7 @@ cdef class Work:
     ) except -1
     cdef int pack(self) except -1
     cdef int settle(self, int status) except -100
+    cdef bint await_device(self, bint forever, double deadline) except -1
     cdef object outcome(self)
 
 

@@ -128,17 +128,22 @@ cdef class Work:
             self, seconds
         )
         if over and self.failure is None and self.underway is not None:
-            while seconds >= 0 and not self.underway.done and over:
-                over = <double>monotonic() < deadline
-                sleep(LOOK)
-            if over:
-                self.underway.synchronize()
+            over = self.await_device(seconds < 0, deadline)
         if not over:
             raise TimeoutError(
                 f"{self.name} is not done after {timeout:g} s; it goes on in the "
                 "background, and can be waited for again"
             )
         return self.outcome()
+
+    cdef bint await_device(self, bint forever, double deadline) except -1:
+        """Wait for the stream of the device: whether it has come to the end in time."""
+        while not forever and not self.underway.done:
+            if <double>monotonic() >= deadline:
+                return False
+            sleep(LOOK)
+        self.underway.synchronize()
+        return True
 
     def wait_stream(self, stream=None):
         """Let a stream of a device wait until the call has ended; the host goes on.
@@ -237,7 +242,7 @@ cdef class Work:
         try:
             if status == GO_ON:
                 if self.underway is not None:
-                    self.underway.go_on(background=True)
+                    self.underway.go_on()
                 if self.packed_target is not None:
                     (<object>self.target)[...] = self.packed_target
                 return status

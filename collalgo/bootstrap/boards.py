@@ -75,13 +75,11 @@ class Folder:
 
     def get(self, key: str, timeout: float) -> bytes:
         """The value of a key, as soon as it has one."""
-        found = awaited(lambda: self._look(key), timeout, LOOK)
-        if found is None:
-            raise BootstrapError(
-                f"nobody has written {self._file(key)} in {timeout:g} s; see whether "
-                "all ranks were started with this folder"
-            )
-        return found
+        late = BootstrapError(
+            f"nobody has written {self._file(key)} in {timeout:g} s; see whether all "
+            "ranks were started with this folder"
+        )
+        return awaited(lambda: self._look(key), timeout, LOOK, late)
 
     def _look(self, key: str) -> bytes | None:
         with suppress(FileNotFoundError):
@@ -161,13 +159,11 @@ class HorovodBoard:
 
     def get(self, key: str, timeout: float) -> bytes:
         """The value of a key, as soon as it has one."""
-        found = awaited(lambda: self._ask(key), timeout, LOOK)
-        if found is None:
-            raise BootstrapError(
-                f"horovodrun knows no {key} after {timeout:g} s; see whether all ranks "
-                "have come up"
-            )
-        return found
+        late = BootstrapError(
+            f"horovodrun knows no {key} after {timeout:g} s; see whether all ranks "
+            "have come up"
+        )
+        return awaited(lambda: self._ask(key), timeout, LOOK, late)
 
     def _ask(self, key: str, value: bytes | None = None) -> bytes | None:
         """Put a value, or get the one there is."""

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 
 def awaited(
-    look: Callable[[], bytes | None], timeout: float, pause: float
-) -> bytes | None:
-    """What is found by looking again and again; None if it is too late.
+    look: Callable[[], bytes | None], timeout: float, pause: float, late: Exception
+) -> bytes:
+    """What is found by looking again and again.
 
     Parameters
     ----------
@@ -15,10 +15,14 @@ def awaited(
         Gives what is there, or None.
     timeout, pause
         Seconds to look for it, and between two looks.
+    late
+        What is raised if it is not found in time.
     """
     deadline = time.monotonic() + timeout
     while True:
         found = look()
-        if found is not None or time.monotonic() > deadline:
+        if found is not None:
             return found
+        if time.monotonic() > deadline:
+            raise late
         time.sleep(pause)

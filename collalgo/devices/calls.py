@@ -2,24 +2,24 @@
 
 Ranks tell each other where their arrays are, in a call of the host that is compared as
 all calls are. Then each puts its part on a stream and returns; what follows on the
-stream of the user follows the call. Ranks whose memory others cannot map go by way of
-the host.
+stream of the user follows the call. Where ranks cannot map each other's memory, a
+network of the devices carries their messages, and without one these go by way of the
+host.
 """
 
 import logging
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from collalgo._kernels.engine import Program
 from collalgo.arrays import Array
 from collalgo.call import Call
+from collalgo.devices.agreement import Tell
 from collalgo.devices.arrays import Shadow
 from collalgo.devices.market import survey
-from collalgo.devices.network import come_up, padded
+from collalgo.devices.network import come_up
 from collalgo.devices.peers import OFFER, Peers
 from collalgo.devices.runtime import Mark, Network, Runtime
 from collalgo.devices.underway import Fill, Lowered, Ours, Underway
@@ -50,7 +50,7 @@ class DeviceCalls:
     hosts
         The number of the host of each rank.
     comm
-        Refers to the communicator, which runs what goes by way of the host.
+        Refers to the communicator.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class DeviceCalls:
         self.rank, self.size = programs.rank, programs.size
         self.peers = Peers(hosts)
         self._hosts = hosts
-        self._programs = programs
+        self.programs = programs
         self._comm = comm
         self._known: dict[Call, Lowered] = {}
         self._asides: dict[int, Runtime] = {}
@@ -71,6 +71,13 @@ class DeviceCalls:
         self._came_up = False
         self._network: Network | None = None
         self._on_devices: Programs | None = None
+
+    @property
+    def comm(self) -> "Communicator":
+        """The communicator, which runs what goes by way of the host."""
+        comm = self._comm()
+        assert comm is not None
+        return comm
 
     @property
     def market(self) -> "Host | Prospect":
@@ -95,6 +102,7 @@ class DeviceCalls:
         target: Array | None,
         waiting: float,
         caller: str,
+        background: bool,
     ) -> Underway:
         """A call on arrays on a device, for which the ranks have not yet met.
 
@@ -108,62 +116,38 @@ class DeviceCalls:
         if self._on_devices is None:
             self._on_devices = self._surveyed(call, ours.runtime, waiting, caller)
         lowered = self._lowered(call, self._on_devices)
-        return Underway(self, ours, lowered, waiting, caller)
+        return Underway(self, ours, lowered, waiting, caller, background)
 
-    def put(self, fill: Fill, runtime: Runtime) -> None:
-        """Fill a call on a stream, behind the one before, and return.
+    def put(self, fill: Fill, runtime: Runtime) -> Mark:
+        """Put a call on a stream, behind the one before: where it ends there.
 
         What becomes a graph cannot wait for what does not: its user sees to it that
         the one before has ended when the graph runs.
         """
         if runtime.capturing:
             fill(runtime)
-            return
+            return runtime.mark()
         if self._last is not None and self._last[0] != runtime.stream:
             runtime.after(self._last[1])
         fill(runtime)
-        self._last = runtime.stream, runtime.mark()
+        end = runtime.mark()
+        self._last = runtime.stream, end
+        return end
 
     def put_aside(self, fill: Fill, runtime: Runtime, begun: Mark) -> Mark:
-        """Fill a call on a stream of its own: where it ends there."""
+        """Put a call on a stream of its own: where it ends there."""
         if runtime.device not in self._asides:
             self._asides[runtime.device] = runtime.aside()
         aside = self._asides[runtime.device]
         aside.after(begun)
-        self.put(fill, aside)
-        return aside.mark()
+        return self.put(fill, aside)
 
-    def network(
-        self, runtime: Runtime, exchange: Callable[[Array, Array], None]
-    ) -> Network | None:
+    def network(self, runtime: Runtime, tell: Tell) -> Network | None:
         """What carries messages between the devices, if all ranks have it."""
         if not self._came_up:
-            told = padded(exchange, self.size, OFFER)
-            self._network = come_up(runtime, self.rank, self._hosts, told)
+            self._network = come_up(runtime, self.rank, self._hosts, tell)
             self._came_up = True
         return self._network
-
-    def on_host(self, call: Call) -> Program:
-        """What makes a call on arrays of the host."""
-        return self._programs.get(*call)
-
-    def run(
-        self, program: Program, source: Array | None, target: Array | None,
-        waiting: float, caller: str,
-    ) -> None:  # fmt: skip
-        """Run a program on arrays of the host, while a call is under way."""
-        comm = self._comm()
-        assert comm is not None
-        comm.run(program, source, target, waiting, caller)
-
-    def _in_turn(
-        self, program: Program, source: Array, target: Array,
-        waiting: float, caller: str,
-    ) -> None:  # fmt: skip
-        """Run a program on arrays of the host, behind what is under way."""
-        comm = self._comm()
-        assert comm is not None
-        comm.run_now(program, source, target, waiting, caller)
 
     def announce(self, caller: str) -> None:
         """Say once that arrays go by way of the host."""
@@ -213,7 +197,7 @@ class DeviceCalls:
         self, call: Call, runtime: Runtime, waiting: float, caller: str
     ) -> Programs:
         """Programs by the prices of the devices, of which all ranks tell each other."""
-        here = self._programs
+        here = self.programs
         found = Programs(here.rank, self.size, here.machine)
         if self.size == 1:
             return found
@@ -223,16 +207,16 @@ class DeviceCalls:
             lengths = np.empty((self.size, 1), np.int64)
             announce = here.exchange(call, lengths.itemsize, ON_DEVICES)
             own = np.array([[len(mine)]])
-            self._in_turn(announce, own, lengths, waiting, caller)
-            counts = tuple(int(length) for length in lengths[:, 0])
+            self.comm.run_now(announce, own, lengths, waiting, caller)
+            counts = tuple(lengths[:, 0].tolist())
             joined = np.empty(sum(counts), np.uint8)
             tell = here.get(
                 "allgather", joined.dtype, len(mine), None, 0, None, counts, False
             )
             told = np.frombuffer(mine, np.uint8)
-            self._in_turn(tell, told, joined, waiting, caller)
-            ends = [*accumulate(counts, initial=0)]
-            return [joined[a:b].tobytes() for a, b in pairwise(ends)]
+            self.comm.run_now(tell, told, joined, waiting, caller)
+            parts = np.split(joined, np.cumsum(counts)[:-1])
+            return [part.tobytes() for part in parts]
 
         leads = self._hosts.index(self._hosts[here.rank]) == here.rank
         found.market = survey(runtime, leads, gather)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collalgo._kernels.cuda import ROOM
+from collalgo._kernels.sources import ROOM
 from collalgo.devices.operations import (
     BUFFERS,
     Clear,

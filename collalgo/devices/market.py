@@ -1,11 +1,12 @@
 """Where ranks with arrays on devices are, and what the candidates cost there."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from collalgo.cost.figures import Figures
+from collalgo.devices.agreement import Tell
 from collalgo.devices.runtime import Runtime
 from collalgo.selection.on_topology import Prospect
 from collalgo.topology import ranks
@@ -28,9 +29,7 @@ def figures() -> Figures:
     return Figures(dict(Figures().latency) | dict.fromkeys(near, LATENCY))
 
 
-def survey(
-    runtime: Runtime, leads: bool, gather: Callable[[bytes], Sequence[bytes]]
-) -> Prospect:
+def survey(runtime: Runtime, leads: bool, gather: Tell) -> Prospect:
     """The prices for calls between the devices of some ranks, the same on all of them.
 
     Parameters

@@ -2,11 +2,9 @@
 
 import logging
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import numpy as np
-
-from collalgo.arrays import Array
+from collalgo.devices.agreement import Tell, all_can
 from collalgo.devices.runtime import Network, Runtime
 
 #: Whether a rank has a network, where its device is, and what rank 0 calls the network.
@@ -16,10 +14,7 @@ log = logging.getLogger("collalgo")
 
 
 def come_up(
-    runtime: Runtime,
-    rank: int,
-    hosts: Sequence[int],
-    exchange: Callable[[bytes], list[bytes]],
+    runtime: Runtime, rank: int, hosts: Sequence[int], tell: Tell
 ) -> Network | None:
     """The end of this rank; None on all ranks if there is none for some.
 
@@ -29,13 +24,13 @@ def come_up(
         Of this rank, whose device must be its own.
     rank, hosts
         Which rank this is, and the number of the host of each.
-    exchange
-        Gives what all ranks have told, which is as much as each likes.
+    tell
+        How the ranks tell each other.
     """
     able = runtime.network is not None
     identity = runtime.identity() if able and rank == 0 else b""
     mine = _HELLO.pack(able, runtime.bus_id.lower().encode(), identity)
-    told = [_HELLO.unpack_from(hello) for hello in exchange(mine)]
+    told = [_HELLO.unpack_from(hello) for hello in tell(mine)]
     devices = {(host, bus) for host, (_, bus, _) in zip(hosts, told, strict=True)}
     if not all(able for able, _, _ in told) or len(devices) < len(hosts):
         return None
@@ -44,22 +39,8 @@ def come_up(
         network = runtime.join(told[0][2], rank, len(hosts))
     except OSError as error:
         log.warning("rank %d: %s does not come up: %s", rank, runtime.network, error)
-    if all(hello[0] for hello in exchange(bytes([network is not None]))):
+    if all_can(network is not None, tell):
         return network
     if network is not None:
         network.close()
     return None
-
-
-def padded(
-    exchange: Callable[[Array, Array], None], size: int, nbytes: int
-) -> Callable[[bytes], list[bytes]]:
-    """An exchange between so many ranks, each of which tells so many bytes at most."""
-
-    def exchanged(mine: bytes) -> list[bytes]:
-        told = np.frombuffer(mine.ljust(nbytes, b"\0"), np.uint8)
-        everyone = np.empty((size, nbytes), np.uint8)
-        exchange(told, everyone)
-        return [row.tobytes() for row in everyone]
-
-    return exchanged

@@ -2,18 +2,13 @@
 
 import logging
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from collalgo.arrays import Array
-from collalgo.devices.operations import (
-    BUFFERS,
-    FLAGS,
-    OUTBOX,
-    flag_bytes,
-)
+from collalgo.devices.agreement import Tell, all_can
+from collalgo.devices.operations import BUFFERS, FLAGS, OUTBOX, flag_bytes
 from collalgo.devices.runtime import Export, Memory, Runtime
 from collalgo.devices.watch import Watch
 from collalgo.rows import SCRATCH
@@ -97,7 +92,7 @@ class Peers:
 
     def offer(
         self, runtime: Runtime, arrays: Sequence[int], scratch: int, outbox: int
-    ) -> Array:
+    ) -> bytes:
         """What this rank tells the others before a call.
 
         Parameters
@@ -115,8 +110,9 @@ class Peers:
         exports = [runtime.export(p) if p else NOTHING for p in pointers]
         mappable = self.near and all(export is not None for export in exports)
         handles = [export or NOTHING for export in exports]
-        mine = Offer(runtime.process, runtime.device, mappable, handles, pointers)
-        return np.frombuffer(mine.pack(), np.uint8)
+        return Offer(
+            runtime.process, runtime.device, mappable, handles, pointers
+        ).pack()
 
     def own(
         self, runtime: Runtime, arrays: Sequence[int], scratch: int, box: int
@@ -129,10 +125,7 @@ class Peers:
         ]
 
     def found(
-        self,
-        runtime: Runtime,
-        everyone: Array,
-        exchange: Callable[[Array, Array], None],
+        self, runtime: Runtime, told: Sequence[bytes], tell: Tell
     ) -> dict[int, list[int]] | None:
         """Where each buffer of each rank is; None if somebody cannot reach some.
 
@@ -140,21 +133,20 @@ class Peers:
         ----------
         runtime
             Of this rank.
-        everyone
-            What all ranks have told.
-        exchange
-            Gathers as much once more, when ranks are on other devices than before.
+        told
+            The offers of all ranks.
+        tell
+            How they tell each other more, when some are on other devices than before.
         """
-        offers = [Offer.unpack(row.tobytes()) for row in everyone]
+        offers = [Offer.unpack(offer) for offer in told]
         processes = {offer.process for offer in offers}
         self.crowded = len(processes) < self._size
         if not all(offer.mappable for offer in offers):
             return None
         places = [(offer.process, offer.device) for offer in offers]
         if places != self._tried:
-            able = np.full(OFFER, self._reaches(runtime, offers), np.uint8)
-            exchange(able, everyone)
-            self._tried, self._reach_all = places, bool(everyone.all())
+            self._reach_all = all_can(self._reaches(runtime, offers), tell)
+            self._tried = places
             self._watch_over(runtime, offers)
         if not self._reach_all:
             return None

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from collalgo._kernels.cuda import MOST
+from collalgo._kernels.sources import MOST
 from collalgo.call import Call
 from collalgo.devices.interpreted import fits, interpreted
 from collalgo.devices.operations import (
@@ -18,6 +19,8 @@ from collalgo.devices.operations import (
 )
 from collalgo.devices.runtime import Network, Runtime, Table
 from collalgo.reduction import dtype_name
+
+P = TypeVar("P", DeviceProgram, GroupedProgram)
 
 #: Where each buffer of each rank is for this one; of ranks that are not in the mapping
 #: it is not known.
@@ -43,10 +46,21 @@ def one_kernel() -> int:
         raise ValueError(f"{VARIABLE}={text!r} is no number of bytes") from None
 
 
-class _Put:
-    """What a call combines on streams."""
+class _Put(Generic[P]):
+    """The program of a rank for a call, as it is put on streams.
 
-    def __init__(self, call: Call, size: int):
+    Parameters
+    ----------
+    call
+        A plain call.
+    program
+        Of this rank.
+    size
+        How many ranks there are.
+    """
+
+    def __init__(self, call: Call, program: P, size: int):
+        self.program: P = program
         self._dtype, self._op = dtype_name(call.dtype), call.op
         self._itemsize = call.dtype.itemsize
         self._size = size
@@ -62,22 +76,8 @@ class _Put:
             runtime.copy(target, sources[0], operation.nbytes)
 
 
-class Grouped(_Put):
-    """The program of a rank for a call whose messages a network carries.
-
-    Parameters
-    ----------
-    call
-        A plain call.
-    program
-        Of this rank.
-    size
-        How many ranks there are.
-    """
-
-    def __init__(self, call: Call, program: GroupedProgram, size: int):
-        super().__init__(call, size)
-        self.program = program
+class Grouped(_Put[GroupedProgram]):
+    """The program of a rank for a call whose messages a network carries."""
 
     def put(self, runtime: Runtime, network: Network, bases: Bases) -> None:
         """Put what this rank does on its stream."""
@@ -92,24 +92,14 @@ class Grouped(_Put):
                 network.exchange(runtime.stream, sends, receives)
 
 
-class Streamed(_Put):
-    """The program of a rank for a call on memory that all ranks can read.
-
-    Parameters
-    ----------
-    call
-        A plain call.
-    program
-        Of this rank.
-    size
-        How many ranks there are.
-    """
+class Streamed(_Put[DeviceProgram]):
+    """The program of a rank for a call on memory that all ranks can read."""
 
     def __init__(self, call: Call, program: DeviceProgram, size: int):
-        super().__init__(call, size)
-        self.program = program
+        super().__init__(call, program, size)
         self._nbytes = call.layout(size).whole.stop
-        most = max((len(c.sources) for c in self._combines()), default=0)
+        combines = (o for o in program.operations if isinstance(o, Combine))
+        most = max((len(combine.sources) for combine in combines), default=0)
         self._whole = fits(size) and most <= MOST and 0 < self._nbytes <= one_kernel()
         self._tables: dict[int, Table] = {}
 
@@ -120,9 +110,6 @@ class Streamed(_Put):
             runtime.interpret(self._table(runtime), buffers, self._nbytes)
         else:
             self._put_each(runtime, bases)
-
-    def _combines(self) -> list[Combine]:
-        return [o for o in self.program.operations if isinstance(o, Combine)]
 
     def _table(self, runtime: Runtime) -> Table:
         """The rows on the device, where they stay."""

@@ -20,7 +20,7 @@ from collalgo.programs import Programs
 if TYPE_CHECKING:  # who makes them
     from collalgo.devices.calls import DeviceCalls
 
-#: What fills a stream with a call.
+#: What puts a call on a stream.
 Fill = Callable[[Runtime], None]
 
 
@@ -75,7 +75,7 @@ class Lowered:
 
 
 class Underway:
-    """A call on its way: the ranks are to meet, and then its stream is filled.
+    """A call on its way: the ranks are to meet, and then it goes on a stream.
 
     Attributes
     ----------
@@ -92,25 +92,29 @@ class Underway:
         lowered: Lowered,
         waiting: float,
         caller: str,
+        background: bool,
     ):
         runtime = ours.runtime
         self.exchange = lowered.exchange
         self.everyone = np.empty((calls.size, OFFER), np.uint8)
         self._calls, self._ours, self._lowered = calls, ours, lowered
         self._waiting, self._caller = waiting, caller
-        with runtime.current():
-            self.mine = self._offer(runtime)
-            # Before the ranks meet: on a stream that they share, none may wait for
-            # another before all have come so far.
-            self._begun = runtime.mark()
+        self._background = background
+        self._begun: Mark | None = None
         self._end: Mark | None = None
+        with runtime.current():
+            self.mine = _padded(self._offer(runtime))
+            if background or calls.peers.crowded:
+                # Before the ranks meet: on a stream that they share, none may wait
+                # for another before all have come so far.
+                self._begun = runtime.mark()
 
-    def go_on(self, *, background: bool) -> None:
-        """Fill the stream, now that the ranks have met."""
+    def go_on(self) -> None:
+        """Put the call on a stream, now that the ranks have met."""
         with self._ours.runtime.current():
-            self._fill(self._ours.runtime, background)
+            self._put(self._ours.runtime)
 
-    def _offer(self, runtime: Runtime) -> Array:
+    def _offer(self, runtime: Runtime) -> bytes:
         """What this rank tells the others of its buffers."""
         scratch = outbox = 0
         if self._calls.peers.near:
@@ -118,26 +122,28 @@ class Underway:
             scratch, outbox = program.scratch_bytes, program.outbox_bytes
         return self._calls.peers.offer(runtime, self._ours.addresses, scratch, outbox)
 
-    def _fill(self, runtime: Runtime, background: bool) -> None:
+    def _put(self, runtime: Runtime) -> None:
         fill = self._way(runtime)
         if fill is None:
-            runtime.after(self._begun)
+            if self._begun is not None:
+                runtime.after(self._begun)
             self._by_host()
             self._end = runtime.mark()
-        elif background or self._calls.peers.crowded:
+        elif self._background or self._calls.peers.crowded:
+            assert self._begun is not None
             self._end = self._calls.put_aside(fill, runtime, self._begun)
-            if not background:
+            if not self._background:
                 runtime.after(self._end)
         else:
-            self._calls.put(fill, runtime)
+            self._end = self._calls.put(fill, runtime)
 
     def _way(self, runtime: Runtime) -> Fill | None:
-        """What fills a stream; None if there is no way but by the host."""
+        """What puts the call on a stream; None if there is no way but by the host."""
         peers = self._calls.peers
-        bases = peers.found(runtime, self.everyone, self._exchange)
+        bases = peers.found(runtime, self._told(), self._tell)
         if bases is not None:
             return partial(self._lowered.streamed.put, bases=bases)
-        network = self._calls.network(runtime, self._exchange)
+        network = self._calls.network(runtime, self._tell)
         grouped = self._lowered.grouped if network is not None else None
         if network is None or grouped is None:
             return None
@@ -145,8 +151,20 @@ class Underway:
         own = peers.own(runtime, self._ours.addresses, *needs)
         return partial(grouped.put, network=network, bases={self._calls.rank: own})
 
-    def _exchange(self, mine: Array, everyone: Array) -> None:
-        self._calls.run(self.exchange, mine, everyone, self._waiting, self._caller)
+    def _told(self) -> list[bytes]:
+        return [row.tobytes() for row in self.everyone]
+
+    def _tell(self, mine: bytes) -> list[bytes]:
+        """What all ranks tell once they have met, as much as an offer at most."""
+        self._run(self.exchange, _padded(mine), self.everyone)
+        return self._told()
+
+    def _run(
+        self, program: Program, source: Array | None, target: Array | None
+    ) -> None:
+        """Run a program on arrays of the host."""
+        comm = self._calls.comm
+        comm.run(program, source, target, self._waiting, self._caller)
 
     @property
     def done(self) -> bool:
@@ -180,10 +198,13 @@ class Underway:
         source, target = (
             None if array is None else copies[array.ctypes.data] for array in self._ours
         )
-        program = self._calls.on_host(self._lowered.call)
-        self._calls.run(program, source, target, self._waiting, self._caller)
+        self._run(self._calls.programs.get(*self._lowered.call), source, target)
         if self._ours.target is not None and target is not None:
             runtime.to_device(self._ours.target.ctypes.data, _bytes(target))
+
+
+def _padded(offer: bytes) -> Array:
+    return np.frombuffer(offer.ljust(OFFER, b"\0"), np.uint8)
 
 
 def _fetched(runtime: Runtime, array: Shadow) -> Array:

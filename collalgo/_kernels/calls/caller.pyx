@@ -226,8 +226,11 @@ cdef class Caller:
         str caller
     ) except -1:
         """Make a call on arrays that are on devices, on their streams."""
-        underway = self.devices.begin(fields, source, target, waiting, caller)
-        if self.is_preparing():
+        cdef bint background = self.is_preparing()
+        underway = self.devices.begin(
+            fields, source, target, waiting, caller, background
+        )
+        if background:
             scratch = self.scratch_for(underway.exchange)
             return self.prepared.prepare_on_device(underway, scratch, waiting)
         return self.run_in_turn(
@@ -272,7 +275,7 @@ cdef class Caller:
         try:
             status = self.run(program, source, target, waiting, caller)
             if underway is not None:
-                underway.go_on(background=False)
+                underway.go_on()
         finally:
             self.recorder.end(number, status)
             if shared:

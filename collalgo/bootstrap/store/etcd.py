@@ -67,10 +67,8 @@ class Etcd:
         StoreError
             If it has none in time.
         """
-        found = awaited(lambda: self._look(key), timeout, LOOK)
-        if found is None:
-            raise StoreError(f"nobody has set {key} in {timeout:g} s")
-        return found
+        late = StoreError(f"nobody has set {key} in {timeout:g} s")
+        return awaited(lambda: self._look(key), timeout, LOOK, late)
 
     def add(self, key: str, amount: int) -> int:
         """Add to the number that a key has, at first 0: the new one."""
