@@ -69,6 +69,11 @@ class Cell(NamedTuple):
         block = max(1, self.nbytes // (shares * dtype_of(self.dtype).itemsize))
         return block, block * shares
 
+    def spec(self, size: int) -> dict[str, Any]:
+        """What a process needs to know to make the same call, whatever its library."""
+        block, count = self.counts(size)
+        return {**self._asdict(), "block": block, "count": count}
+
     def busbw_factor(self, size: int) -> float:
         """What the bandwidth of the algorithm is times for that of the bus."""
         if self.collective == "allreduce":

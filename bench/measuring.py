@@ -175,8 +175,8 @@ def particulars(cell: Cell, ranks: int, row: Algorithm, floor: Floor) -> dict[st
 def contestants(cell: Cell, size: int, names: Sequence[str]) -> list[Algorithm]:
     """The rows of the table that are to be raced."""
     if tuple(names) == ("all",):
-        able, _ = Host(size, this_machine()).priced(cell.collective)
-        return [one.row for one in able]
+        able, _ = Host(size, this_machine()).sifted(cell.collective)
+        return able
     found = []
     for name in names:
         try:

@@ -119,6 +119,7 @@ _of(
     ),
     swing=Formula("2 * h", TWICE, TWICE, ALL, differs=SWING),
     bine=Formula("2 * h", TWICE, TWICE, ALL, differs=FOLDED),
+    pipeline=Formula("2 * (n + p - 2)", "2 * (n + p - 2) / n", "2", "1"),
     double_tree=Formula("2 * q + n", None, "2", "1", differs=TWO_TREES),
     butterfly=Formula("2 * h", TWICE, TWICE, ALL, differs=FOLDED),
     ring_2d=Formula(
@@ -165,6 +166,7 @@ _of(
     circulant=Formula("n - 1 + q", "(n - 1 + q) / n", "1", "1", differs=ROOT_ROUNDS),
     double_tree=Formula("q + n", None, "1", "1", differs=TWO_TREES),
     bine=Formula("h", "h", "1", "h", differs=FOLDED),
+    striped_chains=Formula(),
 )
 _of(
     "broadcast",
@@ -181,6 +183,7 @@ _of(
     double_tree=Formula("2 * q + 2 * n", None, "1", differs=TWO_TREES),
     bine=Formula("h", "h", "h", differs=FOLDED),
     two_level=Formula(),
+    striped_chains=Formula(),
 )
 _of(
     "allgather",

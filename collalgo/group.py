@@ -75,9 +75,7 @@ class Group:
 
     def block(self, source: int, target: int) -> Chunk:
         """What position ``source`` has for position ``target`` in an alltoall."""
-        number = self.peer(source) * self.size + self.peer(target)
-        block = Chunk(number, number + 1, self.size * self.size)
-        return block.piece(*self._roster.block_piece)
+        return self._roster.block(self.peer(source) * self.size + self.peer(target))
 
     def seen_from(self, position: int) -> "Group":
         """The same group as another of its members sees it."""

@@ -34,6 +34,7 @@ class Roster:
         self._views: dict[Hashable, Roster] = {}
         self._runs: dict[tuple[int, int], Chunks] = {}
         self._sets: dict[tuple[int, ...], Chunks] = {}
+        self._blocks: dict[int, Chunk] = {}
 
     def view(self, key: Hashable, make: Callable[[], "Roster"]) -> "Roster":
         """What ``make`` gives, made once for every ``key``."""
@@ -82,6 +83,13 @@ class Roster:
             found.append(begin._replace(stop=end.stop))
             start += count
         return self._runs.setdefault(key, tuple(found))
+
+    def block(self, number: int) -> Chunk:
+        """Our piece of a block of an alltoall, of which there are size by size."""
+        if number not in self._blocks:
+            block = Chunk(number, number + 1, self.size * self.size)
+            self._blocks[number] = block.piece(*self.block_piece)
+        return self._blocks[number]
 
     def chunks_of(self, positions: tuple[int, ...]) -> Chunks:
         """The chunks of positions in ascending order."""

@@ -79,6 +79,9 @@ class Transfer(NamedTuple):
         return f"{self.kind.value} {way} {self.peer}: {noun}{what}{lane}"
 
 
+#: What a step is made of.
+_TRANSFERS = frozenset([Transfer])
+
 Step: TypeAlias = tuple[Transfer, ...]
 Steps: TypeAlias = Iterator[Transfer | tuple[Transfer | None, ...]]
 ScheduleFunction: TypeAlias = Callable[..., Steps]
@@ -107,9 +110,9 @@ def together(*schedules: Steps) -> Iterator[Step]:
     lanes = len(schedules)
     for steps in zip_longest(*schedules, fillvalue=()):
         yield tuple(
-            Transfer(*transfer[:3], transfer.lane * lanes + lane)
+            Transfer(kind, peer, chunks, own * lanes + lane)
             for lane, step in enumerate(steps)
-            for transfer in as_step(step)
+            for kind, peer, chunks, own in as_step(step)
         )
 
 
@@ -121,9 +124,9 @@ def staggered(*schedules: Steps) -> Iterator[Step]:
     delayed = (chain(repeat((), i), steps) for i, steps in enumerate(schedules))
     for steps in zip_longest(*delayed, fillvalue=()):
         yield tuple(
-            Transfer(*transfer[:3], transfer.lane * 2 + turn % 2)
+            Transfer(kind, peer, chunks, own * 2 + turn % 2)
             for turn, step in enumerate(steps)
-            for transfer in as_step(step)
+            for kind, peer, chunks, own in as_step(step)
         )
 
 
@@ -143,8 +146,8 @@ def backwards(steps: Steps, *, combine: bool = True) -> Iterator[Step]:
     taken = Kind.RECV_REDUCE if combine else Kind.RECV
     for step in reversed(list(steps)):
         yield tuple(
-            transfer._replace(kind=taken if transfer.kind is Kind.SEND else Kind.SEND)
-            for transfer in as_step(step)
+            Transfer(taken if kind is Kind.SEND else Kind.SEND, peer, chunks, lane)
+            for kind, peer, chunks, lane in as_step(step)
         )
 
 
@@ -153,10 +156,8 @@ def as_step(step: object) -> Step:
     if isinstance(step, Transfer):
         return (step,)
     if isinstance(step, tuple):
-        if not step:
-            return ()
-        transfers = tuple(t for t in step if t is not None)
-        if all(isinstance(t, Transfer) for t in transfers):
+        transfers = tuple([t for t in step if t is not None])
+        if _TRANSFERS.issuperset(map(type, transfers)):
             return transfers
     raise ScheduleError(
         f"an algorithm yielded {step!r}; yield send(...), recv(...), "

@@ -119,7 +119,7 @@ def _by_nics(cases: Cases) -> Iterator[str]:
 
 def _choice(chosen: Selection) -> str:
     """The choice without the order of its ranks."""
-    return chosen.candidates[0].words.partition(", ranks")[0]
+    return chosen.choice.words.partition(", ranks")[0]
 
 
 def _peers(cases: Cases) -> Iterator[str]:

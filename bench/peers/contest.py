@@ -200,11 +200,8 @@ def race_cell(
         If a contestant fails, or our own result is wrong.
     """
     ranks = field[0].ranks
-    block, count = cell.counts(ranks)
-    spec = {
-        **cell._asdict(), "block": block, "count": count, "warmup": warmup,
-        "algorithm": algorithm, "check": check,
-    }  # fmt: skip
+    more = {"warmup": warmup, "algorithm": algorithm, "check": check}
+    spec = cell.spec(ranks) | more
     able = []
     for one in field:
         answer = one.ask({"prepare": spec})[0]

@@ -26,6 +26,7 @@ from collalgo.algorithms import (
     ring,
     scan,
     sparbit,
+    striped_chains,
     swing,
     van_de_geijn,
 )
@@ -66,6 +67,7 @@ add("allreduce", "circulant", circulant.allreduce)
 add("allreduce", "circulant_pipeline", circulant_blocks.allreduce)
 add("allreduce", "swing", swing.allreduce)
 add("allreduce", "bine", bine.allreduce)
+add("allreduce", "pipeline", chain.allreduce, segments=8)
 add("allreduce", "double_tree", double_tree.allreduce, segments=4)
 add("allreduce", "butterfly", butterfly.allreduce)
 add("allreduce", "ring_2d", grid_ring.rings, levels=True)
@@ -91,6 +93,7 @@ add("reduce", "rabenseifner", halving_doubling.reduce)
 add("reduce", "circulant", circulant_blocks.reduce)
 add("reduce", "double_tree", double_tree.reduce, segments=4)
 add("reduce", "bine", bine.reduce)
+add("reduce", "striped_chains", striped_chains.reduce, segments=4, levels=True)
 
 add("broadcast", "linear", linear.broadcast)
 add("broadcast", "chain", chain.broadcast, chains=4)
@@ -105,6 +108,7 @@ add("broadcast", "circulant", circulant_blocks.broadcast)
 add("broadcast", "double_tree", double_tree.broadcast, segments=4)
 add("broadcast", "bine", bine.broadcast)
 add("broadcast", "two_level", hierarchical.broadcast, levels=True)
+add("broadcast", "striped_chains", striped_chains.broadcast, segments=4, levels=True)
 
 add("allgather", "direct", direct.allgather)
 add("allgather", "ring", ring.allgather)

@@ -29,6 +29,16 @@ def broadcast(group: Group, chains: int = 1) -> Steps:
     yield from tree.broadcast(group, shape(group, chains))
 
 
+def allreduce(group: Group, chains: int = 1) -> Steps:
+    """The sum arrives at the head of the chain, and goes back to its end.
+
+    Who is at the end sends and receives everything once, all others twice: a place for
+    the host whose links are the narrowest.
+    """
+    yield from reduce(group, chains)
+    yield from broadcast(group, chains)
+
+
 def reduce(group: Group, chains: int = 1) -> Steps:
     """Each rank adds its data to what comes from the end of its chain."""
     yield from tree.reduce(group, shape(group, chains))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
 
+from collalgo.cost.clusters import Cluster
 from collalgo.cost.cuts import GRAIN, SINK, SOURCE, Network, Part
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.latencies import least_latency
@@ -68,7 +69,7 @@ class Bound:
 
 def bound(
     collective: str,
-    topology: Topology,
+    machine: Topology | Cluster,
     root: int = 0,
     kinds: Iterable[LinkKind] | None = None,
     figures: Figures = DEFAULTS,
@@ -79,10 +80,11 @@ def bound(
     ----------
     collective
         One of :data:`BOUNDED`, which are all that there are.
-    topology
-        The machine; its GPUs, else its cores, else its hosts, are the ranks.
+    machine
+        Its GPUs, else its cores, else its hosts, are the ranks.
     root
-        The number of the rank, for collectives that have one.
+        The number of the rank, for collectives that have one. Of a cluster the host
+        that has it is called the first.
     kinds
         Only links of these kinds may be used; by default all.
     figures
@@ -95,13 +97,15 @@ def bound(
     """
     if collective not in BOUNDED:
         raise TopologyError(f"there is no bound for {collective!r}")
-    network = Network(topology, kinds)
-    if not 0 <= root < len(network.ranks):
-        raise TopologyError(f"root {root} is none of the {len(network.ranks)} ranks")
+    network = Network(machine, kinds)
+    if not 0 <= root < network.size:
+        raise TopologyError(f"root {root} is none of the {network.size} ranks")
+    if isinstance(machine, Cluster):
+        root %= len(machine.each)
     found = BOUNDED[collective](collective, network, network.ranks[root])
     if kinds is not None:
         return found
-    return replace(found, latency=least_latency(collective, topology, figures))
+    return replace(found, latency=least_latency(collective, machine, figures))
 
 
 def _allgather(collective: str, network: Network, _root: str) -> Bound:
@@ -119,7 +123,7 @@ def _allgather(collective: str, network: Network, _root: str) -> Bound:
         if better is None or network.ratio(better) <= ratio:
             break
         witness = better
-    per_byte = ratio / len(network.ranks)
+    per_byte = ratio / network.size
     _, all_tried = network.tried()
     return _by_cut(collective, network, per_byte, witness, all_tried)
 
@@ -130,27 +134,29 @@ def _crowded(network: Network, ratio: Fraction) -> Part | None:
     graph = network.scaled(ratio.numerator)
     each = ratio.denominator * GRAIN
     for rank in network.ranks:
-        graph.add_edge(SOURCE, rank, capacity=each)
+        graph.add_edge(SOURCE, rank, capacity=each * network.ranks_in([rank]))
     for rank in network.tried()[0]:
         value, side = network.flow(graph, SOURCE, rank)
-        if value < each * len(network.ranks):
+        if value < each * network.size:
             return side
     return None
 
 
 def _broadcast(collective: str, network: Network, root: str) -> Bound:
-    """The least cut between the root and any rank; trees attain it (Edmonds).
-
-    In a scan every rank needs what each rank before it has: whatever the order, of any
-    two one needs that of the other. As links carry as much in both directions, the
-    least cut between any rank and the others bounds it as well.
-    """
+    """The least cut between the root and any rank; trees attain it (Edmonds)."""
     tried, all_tried = network.tried(root)
     cuts = [network.flow(network.graph, root, rank) for rank in tried if rank != root]
     _, witness = min(cuts, key=lambda cut: cut[0])
     per_byte = 1 / network.leaving(witness)
-    attained = all_tried and collective not in SCANS
-    return _by_cut(collective, network, per_byte, witness, attained)
+    return _by_cut(collective, network, per_byte, witness, all_tried)
+
+
+def _scan(collective: str, network: Network, root: str) -> Bound:
+    """The least cut between any two ranks, one of which needs what the other has.
+
+    That is so whatever their order, and links carry as much in both directions.
+    """
+    return replace(_broadcast(collective, network, root), exact=False)
 
 
 def _scatter(collective: str, network: Network, root: str) -> Bound:
@@ -162,19 +168,19 @@ def _scatter(collective: str, network: Network, root: str) -> Bound:
         graph = network.scaled(ratio.numerator)
         each = ratio.denominator * GRAIN
         for rank in others:
-            graph.add_edge(rank, SINK, capacity=each)
+            graph.add_edge(rank, SINK, capacity=each * network.ranks_in([rank]))
         value, side = network.flow(graph, root, SINK)
         better = frozenset(network.graph) - side
-        if value >= each * len(others) or network.ratio(better) <= ratio:
+        if value >= each * (network.size - 1) or network.ratio(better) <= ratio:
             break
         witness = better
-    per_byte = ratio / len(network.ranks)
+    per_byte = ratio / network.size
     return _by_cut(collective, network, per_byte, witness, exact=True)
 
 
 def _alltoall(collective: str, network: Network, _root: str) -> Bound:
     """The best of the cuts around single ranks, hosts, levels, and halves of hosts."""
-    n = len(network.ranks)
+    n = network.size
     best, witness = Fraction(0), network.rank_set
     for part in _worth_a_look(network):
         inside = network.ranks_in(part)
@@ -206,13 +212,14 @@ def _allreduce(collective: str, network: Network, root: str) -> Bound:
     best = Bound(collective, cut.per_byte, cut.witness, cut.reason)
     singles = [frozenset([rank]) for rank in network.ranks]
     for name, parts in (("ranks", singles), ("hosts", network.hosts)):
-        if len(parts) < 2:
+        count = network.number(parts)
+        if count < 2:
             continue
         out = sum((network.leaving(part) for part in parts), Fraction(0))
-        per_byte = 2 * (len(parts) - 1) / out
+        per_byte = 2 * (count - 1) / out
         if per_byte > best.per_byte:
             reason = (
-                f"every element must leave all but one of {len(parts)} {name}, and "
+                f"every element must leave all but one of {count} {name}, and "
                 f"come back to all but one; {float(out):g} GB/s leave them in all"
             )
             best = Bound(collective, per_byte, tuple(network.ranks), reason)
@@ -228,7 +235,7 @@ def _by_cut(
 ) -> Bound:
     order = [d.id for d in network.topology.devices() if d.id in witness]
     reason = (
-        f"{network.ranks_in(witness)} of {len(network.ranks)} ranks are in "
+        f"{network.ranks_in(witness)} of {network.size} ranks are in "
         f"{network.words(witness)}, which {float(network.leaving(witness)):g} GB/s "
         f"leave: {network.crossing(witness)}"
     )
@@ -240,9 +247,6 @@ def _nothing(collective: str, network: Network, _root: str) -> Bound:
     return Bound(collective, Fraction(0), tuple(network.ranks), "no bytes move")
 
 
-#: In these a rank needs what the ranks before it have.
-SCANS = ("scan", "exscan")
-
 #: The collectives that have a bound, and who computes that by bandwidth.
 BOUNDED = {
     "allgather": _allgather,
@@ -250,11 +254,11 @@ BOUNDED = {
     "alltoall": _alltoall,
     "barrier": _nothing,
     "broadcast": _broadcast,
-    "exscan": _broadcast,
+    "exscan": _scan,
     "gather": _scatter,
     "reduce": _broadcast,
     "reduce_scatter": _allgather,
-    "scan": _broadcast,
+    "scan": _scan,
     "scatter": _scatter,
 }
 
@@ -263,8 +267,9 @@ def bound_of(
     collective: str, machine: object, root: int = 0, figures: Figures = DEFAULTS
 ) -> Bound | None:
     """The bound of a collective on a machine, or None where none is known."""
-    if collective not in BOUNDED or not isinstance(machine, Topology):
+    if collective not in BOUNDED or not isinstance(machine, Topology | Cluster):
         return None
-    if len(ranks_of(machine)) < 2:
+    topology = machine.pair if isinstance(machine, Cluster) else machine
+    if len(ranks_of(topology)) < 2:
         return None
     return bound(collective, machine, root, figures=figures)

@@ -127,7 +127,7 @@ def bound_command(
     """
     try:
         kinds = [LinkKind(kind) for kind in only] or None
-        found = bound(collective, load(what, parameters), root, kinds)
+        found = bound(collective, load_machine(what, parameters), root, kinds)
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     least = human_time(found.seconds(nbytes))

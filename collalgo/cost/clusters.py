@@ -24,6 +24,9 @@ from collalgo.cost.roads import (
 from collalgo.topology.model import Kind, Topology
 from collalgo.transfers import Ints, Reals
 
+#: What the host is called that stands for all but two.
+OTHERS = "others"
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -91,6 +94,30 @@ class Cluster:
     def size(self) -> int:
         """The number of ranks."""
         return self.hosts * len(self.each)
+
+    def lumped(self) -> tuple[Topology, dict[str, int]]:
+        """Two of the hosts, and one that all others are: how many each device is.
+
+        All switches are one, as none is in the way.
+        """
+        first = _contents(self.pair)[self.pair.hosts[0]]
+        topology = Topology(self.name, self.pair.source)
+        switch = topology.add("switches", Kind.SWITCH)
+        counts = {switch: 1}
+        shares = [(host, 1) for host in self.pair.hosts]
+        if self.hosts > len(shares):
+            shares.append((OTHERS, self.hosts - len(shares)))
+        for host, count in shares:
+            ids = {}
+            for device in map(self.pair.device, first):
+                name = f"{host}/{device.id.removeprefix(f'{device.host}/')}"
+                ids[device.id] = topology.add(name, device.kind, host=host)
+            counts |= dict.fromkeys(ids.values(), count)
+            for link in self.pair.links:
+                if not ids.keys().isdisjoint(link.ends):
+                    a, b = (ids.get(end, switch) for end in link.ends)
+                    topology.link(a, b, link.kind, link.bandwidth, count=link.count)
+        return topology, counts
 
 
 def _contents(topology: Topology) -> dict[str, list[str]]:
@@ -167,6 +194,8 @@ class ClusterRoads:
         The devices of the first host in the order of their ranks.
     figures
         What messages cost.
+    pair
+        The roads of the first two hosts, if they are known.
     """
 
     def __init__(
@@ -174,13 +203,19 @@ class ClusterRoads:
         cluster: Cluster,
         each: Sequence[str] = (),
         figures: Figures = DEFAULTS,
+        pair: Roads | None = None,
     ):
         self.cluster = cluster
         self.figures = figures
         self.each = list(each) or cluster.each
+        self._pair = pair or Roads(cluster.pair, ranks_of(cluster.pair), figures)
         self._tabulate()
         self._hosts = cluster.hosts
         self.speed = np.tile(self._speed, self._hosts)
+
+    def reordered(self, each: Sequence[str]) -> "ClusterRoads":
+        """The same roads for ranks in another order on each host."""
+        return ClusterRoads(self.cluster, each, self.figures, self._pair)
 
     def folded(self, period: int) -> "ClusterRoads":
         """The roads of the first ranks, if all begins anew after so many of them."""
@@ -191,13 +226,12 @@ class ClusterRoads:
 
     def _tabulate(self) -> None:
         """The routes inside a host, out of it and into it, for all pairs of places."""
-        topology = self.cluster.pair
+        topology, roads = self.cluster.pair, self._pair
         first, last = topology.hosts[0], topology.hosts[-1]
         twin = dict(
             zip(self.cluster.each, ranks_of(topology)[-len(self.each) :], strict=True)
         )
         away = [twin[rank] for rank in self.each]
-        roads = Roads(topology, [*self.each, *away], self.figures)
         inside = {
             link
             for link in topology.links

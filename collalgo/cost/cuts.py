@@ -3,6 +3,9 @@
 Links carry their bandwidth in each direction at once, and devices forward anything. The
 ranks are the GPUs, or where there are none the hosts. Links of an unknown bandwidth are
 taken to carry anything, so that what is derived from a cut stays a bound.
+
+Of a cluster all hosts but two are lumped together. That changes no flow between ranks
+of the two: what goes by way of the others can be spread over them evenly.
 """
 
 from collections.abc import Iterable
@@ -10,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from collalgo.cost.clusters import Cluster
+from collalgo.cost.clusters import OTHERS, Cluster
 from collalgo.cost.roads import ranks_of
 from collalgo.errors import TopologyError
 from collalgo.topology.hostlist import fold
@@ -41,9 +44,14 @@ class Network:
         For fewer than two ranks.
     """
 
-    def __init__(self, topology: Topology, kinds: Iterable[LinkKind] | None = None):
+    def __init__(
+        self, machine: Topology | Cluster, kinds: Iterable[LinkKind] | None = None
+    ):
         import networkx as nx
 
+        topology, self.counts = (
+            machine.lumped() if isinstance(machine, Cluster) else (machine, {})
+        )
         self.topology = topology
         self.ranks = [rank for rank in ranks_of(topology) if rank in topology.graph]
         if len(self.ranks) < 2:
@@ -60,7 +68,7 @@ class Network:
         for link in self.links:
             unknown = link.bandwidth is None
             capacity = anything if unknown else round((link.bandwidth or 0.0) * GRAIN)
-            self._add(link, capacity)
+            self._add(link, capacity * self._count(*link.ends))
 
     def _add(self, link: Link, capacity: int) -> None:
         for a, b in (link.ends, link.ends[::-1]):
@@ -69,7 +77,16 @@ class Network:
             else:
                 self.graph.add_edge(a, b, capacity=capacity)
 
+    def _count(self, *devices: str) -> int:
+        """How many devices or links are what stands for them."""
+        return max(self.counts.get(device, 1) for device in devices)
+
     # ---- ranks and cuts
+
+    @cached_property
+    def size(self) -> int:
+        """The number of ranks."""
+        return self.ranks_in(self.ranks)
 
     @cached_property
     def rank_set(self) -> Part:
@@ -81,6 +98,8 @@ class Network:
 
         Of hosts that are alike two are enough, if one of them has the root.
         """
+        if self.counts:
+            return [rank for rank in self.ranks if self._count(rank) == 1], True
         count = self.alike
         if count and (root is None or root in self.ranks[:count]):
             return self.ranks[: 2 * count], True
@@ -95,7 +114,11 @@ class Network:
 
     def ranks_in(self, part: Iterable[str]) -> int:
         """How many ranks are in a set of devices."""
-        return len(self.rank_set.intersection(part))
+        return sum(map(self._count, self.rank_set.intersection(part)))
+
+    def number(self, parts: Iterable[Part]) -> int:
+        """How many sets of devices some stand for."""
+        return sum(self._count(*part) for part in parts)
 
     def leaving(self, part: Part) -> Fraction:
         """GB/s that can leave a set of devices.
@@ -169,7 +192,11 @@ class Network:
         of_hosts = [host & self.rank_set for host in self.hosts]
         whole = all(host <= part for host in of_hosts if host & part)
         if whole and len(names) < len(ranks):
-            return fold([host for host in self.topology.hosts if host in names])
+            hosts = self.topology.hosts
+            if OTHERS in names and self.counts:
+                left = [host for host in hosts if host not in names]
+                return f"all hosts but {fold(left)}"
+            return fold([host for host in hosts if host in names])
         if len(ranks) == len(self.ranks) - 1:
             return f"all but {next(rank for rank in self.ranks if rank not in part)}"
         return fold(ranks)
@@ -179,5 +206,6 @@ class Network:
         counts: dict[str, int] = {}
         for link in self.links:
             if len(part.intersection(link.ends)) == 1:
-                counts[link.kind.value] = counts.get(link.kind.value, 0) + link.count
+                count = link.count * self._count(*link.ends)
+                counts[link.kind.value] = counts.get(link.kind.value, 0) + count
         return ", ".join(f"{count} x {kind}" for kind, count in counts.items())

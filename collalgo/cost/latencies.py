@@ -1,7 +1,8 @@
 """How long the first word needs: lower bounds by hops and by the number of ranks."""
 
 from functools import cache
-from heapq import heappush, heapreplace
+from heapq import heappop, heappush
+from math import comb
 
 import numpy as np
 
@@ -19,7 +20,7 @@ COLLECTING = ("reduce", "gather")
 
 
 def least_latency(
-    collective: str, topology: Topology, figures: Figures = DEFAULTS
+    collective: str, machine: Topology | Cluster, figures: Figures = DEFAULTS
 ) -> float:
     """Seconds that a collective takes at least without any bytes.
 
@@ -28,21 +29,23 @@ def least_latency(
     Sahay, Santos and Schauser 1993), in which every rank that knows goes on telling
     others, all as near as the nearest two ranks are.
     """
+    if isinstance(machine, Topology):
+        machine = Cluster.of(machine) or machine
+    if isinstance(machine, Cluster):
+        topology, count = machine.pair, machine.size
+    else:
+        topology, count = machine, len(ranks_of(machine))
     direct = _latencies(topology, figures)
     apart = direct[~np.eye(len(direct), dtype=bool)]
     farthest = float(_chains(direct).max())
     if collective in COLLECTING:
         return farthest
     nearest = float(apart.min())
-    count = len(ranks_of(topology))
     return max(farthest, telling(count, nearest, min(figures.message, nearest)))
 
 
 def _latencies(topology: Topology, figures: Figures) -> Reals:
-    """Seconds of a message between any two of the ranks; of like hosts, of two."""
-    cluster = Cluster.of(topology)
-    if cluster is not None:
-        topology = cluster.pair
+    """Seconds of a message between any two of the ranks."""
     places = ranks_of(topology)[:LOOKED_AT]
     count = len(places)
     source, target = np.divmod(np.arange(count * count), count)
@@ -75,9 +78,13 @@ def telling(ranks: int, latency: float, gap: float) -> float:
         return 0.0
     if not gap:
         return latency
-    arrivals = [latency]  # of the next message of each rank that knows
-    last = 0.0
-    for _ in range(ranks - 1):
-        last = heapreplace(arrivals, arrivals[0] + gap)
-        heappush(arrivals, last + latency)
-    return last
+    left = ranks - 1
+    arrivals = [(latency, 1, 0)]  # by how many messages, behind how many others
+    while True:
+        time, hops, gaps = heappop(arrivals)
+        left -= comb(hops + gaps - 1, gaps)
+        if left <= 0:
+            return time
+        heappush(arrivals, (hops * latency + (gaps + 1) * gap, hops, gaps + 1))
+        if not gaps:
+            heappush(arrivals, ((hops + 1) * latency, hops + 1, 0))

@@ -1,7 +1,6 @@
 """What ranks send each other, as columns of numbers: of all ranks, or of some."""
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +11,8 @@ from collalgo.transfers import Ints, Reals
 
 Flags = NDArray[np.bool_]
 
-#: The numbers of the kinds of transfers.
-NUMBERS = {Kind.SEND: 0, Kind.RECV: 1, Kind.RECV_REDUCE: 2}
+#: The kinds of transfers in the order of their numbers.
+KINDS = (Kind.SEND, Kind.RECV, Kind.RECV_REDUCE)
 
 
 class Messages(NamedTuple):
@@ -65,6 +64,11 @@ class Messages(NamedTuple):
         return flags
 
 
+def joined(parts: Iterable[Messages]) -> Messages:
+    """The messages of several as those of all."""
+    return Messages._make(map(np.concatenate, zip(*parts, strict=True)))
+
+
 def messages_of(schedules: Iterable[tuple[int, Sequence[Step]]]) -> Messages:
     """The transfers of some ranks, each with its steps.
 
@@ -77,24 +81,24 @@ def messages_of(schedules: Iterable[tuple[int, Sequence[Step]]]) -> Messages:
     """
     shares: dict[int, float] = {}  # by identity: large tuples are slow to hash
     kept: list[Chunks] = []  # so that no identity is used again
-
-    def share(chunks: Chunks) -> float:
-        if id(chunks) not in shares:
-            kept.append(chunks)
-            shares[id(chunks)] = sum((c.stop - c.start) / c.parts for c in chunks)
-        return shares[id(chunks)]
-
-    rows = [
-        (index, rank, NUMBERS[t.kind], t.peer, t.lane, share(t.chunks))
-        for rank, steps in schedules
-        for index, step in enumerate(steps)
-        for t in step
-        if t.peer != rank
-    ]
-    table = np.fromiter(chain.from_iterable(rows), np.float64, 6 * len(rows))
-    columns = table.reshape(len(rows), 6).T
-    whole = columns[:5].astype(np.int64)
-    return Messages._make([*whole, np.ascontiguousarray(columns[5])])
+    numbers: list[int] = []
+    moved: list[float] = []
+    send, recv, _ = KINDS  # enumerations are slow to hash as well
+    for rank, steps in schedules:
+        for index, step in enumerate(steps):
+            for kind, peer, chunks, lane in step:
+                if peer == rank:
+                    continue
+                share = shares.get(id(chunks))
+                if share is None:
+                    kept.append(chunks)
+                    share = sum([(c.stop - c.start) / c.parts for c in chunks], 0.0)
+                    shares[id(chunks)] = share
+                number = 0 if kind is send else 1 if kind is recv else 2
+                numbers += (index, rank, number, peer, lane)
+                moved.append(share)
+    whole = np.array(numbers, np.int64).reshape(len(moved), 5)
+    return Messages._make([*np.ascontiguousarray(whole.T), np.array(moved)])
 
 
 def all_messages(schedule: ScheduleFunction, size: int, root: int = 0) -> Messages:

@@ -28,6 +28,10 @@ class Line(NamedTuple):
         """The price of so many bytes, or of an array of such numbers."""
         return self.latency + self.per_byte * nbytes
 
+    def over(self, buffers: int) -> "Line":
+        """The same price over the bytes of one of so many buffers."""
+        return Line(self.latency, self.per_byte * buffers)
+
 
 class Rounds(NamedTuple):
     """The steps of a schedule on a machine.
@@ -164,19 +168,21 @@ def _transfers(
     """For each step the time of a byte and whose it is; for each way its whole time."""
     legs = roads.legs(sends.rank, sends.peer)
     seconds = sends.share[legs.message] * legs.part / roads.speed[legs.way]
-    step, ways = sends.step[legs.message], len(roads.speed)
-    busy = np.bincount(legs.way, seconds, ways).astype(np.float64)
-    steps = pipeline.steps
+    busy = np.bincount(legs.way, seconds, len(roads.speed)).astype(np.float64)
+    if not len(legs.way):
+        return np.zeros(pipeline.all), np.full(pipeline.all, -1), busy
+    used, way = np.unique(legs.way, return_inverse=True)
+    step, steps, ways = sends.step[legs.message], pipeline.steps, len(used)
     if pipeline.segments > 1 or steps * ways <= DENSE:
-        load = np.bincount(step * ways + legs.way, seconds, steps * ways)
+        load = np.bincount(step * ways + way, seconds, steps * ways)
         loads = load.reshape(steps, ways).astype(np.float64)
         table = pipeline.total(loads) / pipeline.segments
-        which, most = table.argmax(axis=1), table.max(axis=1, initial=0.0)
+        which, most = table.argmax(axis=1), table.max(axis=1)
     else:
-        keys, index = np.unique(step * ways + legs.way, return_inverse=True)
+        keys, index = np.unique(step * ways + way, return_inverse=True)
         load = np.bincount(index, seconds, len(keys))
         order = np.argsort(load, kind="stable")
-        most, which = np.zeros(steps), np.full(steps, -1)
+        most, which = np.zeros(steps), np.zeros(steps, np.int64)
         which[keys[order] // ways] = keys[order] % ways  # the last one stays
         most[keys[order] // ways] = load[order]
-    return most, np.where(most > 0, which, -1), busy
+    return most, np.where(most > 0, used[which], -1), busy

@@ -8,7 +8,7 @@ from collalgo.cost.clusters import Cluster, ClusterRoads
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.messages import Messages, all_messages
 from collalgo.cost.roads import Map, Roads, ranks_of
-from collalgo.cost.rounds import Rounds, rounds
+from collalgo.cost.rounds import Line, Rounds, rounds
 from collalgo.cost.symmetry import Folded, fold
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
@@ -68,7 +68,7 @@ class Site:
         Of a cluster the order is that of the ranks of each host.
         """
         other = Site(self.cluster or self.machine, places, self.figures)
-        if other.cluster is None and isinstance(self.roads, Roads):
+        if isinstance(self.roads, ClusterRoads if other.cluster else Roads):
             other.roads = self.roads.reordered(places)
         return other
 
@@ -130,6 +130,10 @@ class Site:
             ranks = folded.symmetry.period(len(self._each))
             roads = roads.folded(ranks)
         return rounds(folded.of(range(ranks)), roads, segments)
+
+    def least(self, some: Messages, segments: int = 1) -> Line:
+        """What a schedule costs in rounds at least, of which some messages are."""
+        return rounds(some, self.roads, segments).line
 
 
 def _like_hosts(

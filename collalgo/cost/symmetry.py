@@ -7,13 +7,14 @@ halving-doubling with digits of two values, and of a torus with those of its gri
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate, islice
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from collalgo.cost.messages import Messages, messages_of
+from collalgo.cost.messages import Messages, joined, messages_of
 from collalgo.schedule import ScheduleFunction, begin
 from collalgo.transfers import Ints
 
@@ -117,7 +118,7 @@ COMPARED = 64
 def fold(
     schedule: ScheduleFunction,
     size: int,
-    grids: tuple[tuple[int, ...], ...] = (),
+    grids: Sequence[tuple[int, ...]] = (),
     root: int = 0,
 ) -> Folded:
     """Find the largest symmetry of a schedule among some that are likely.
@@ -137,67 +138,124 @@ def fold(
     root
         The root, where there is one.
     """
-    traces = Traces(schedule, size, root)
-    for symmetry in _likely(size, grids):
-        if traces.follow(symmetry, grids):
-            break
-    else:
-        symmetry = Symmetry((size,), (False,))
-    first = [traces.of(rank) for rank in symmetry.representatives]
-    return Folded(
-        symmetry, Messages._make(map(np.concatenate, zip(*first, strict=True)))
-    )
+    return Traces(schedule, size, grids, root).folded
 
 
 class Traces:
-    """The messages of single ranks of a schedule, each traced once."""
+    """The messages of single ranks of a schedule, each traced once.
 
-    def __init__(self, schedule: ScheduleFunction, size: int, root: int):
-        self.schedule, self.size, self.root = schedule, size, root
+    Lanes are numbered anew between any two ranks in a step, in their order. Both ends
+    number them alike, and ranks that use other lanes in the same way do the same.
+
+    The parameters are those of :func:`fold`.
+    """
+
+    def __init__(
+        self,
+        schedule: ScheduleFunction,
+        size: int,
+        grids: Sequence[tuple[int, ...]] = (),
+        root: int = 0,
+    ):
+        self.schedule, self.size, self.grids, self.root = schedule, size, grids, root
         self._whole: dict[int, Messages] = {}
         self._begun: dict[int, Messages] = {}
 
+    @cached_property
+    def symmetry(self) -> Symmetry:
+        """The largest symmetry of those that are likely, or none."""
+        for symmetry in _likely(self.size, self.grids):
+            if self._follow(symmetry):
+                return symmetry
+        return Symmetry((self.size,), (False,))
+
+    @cached_property
+    def folded(self) -> Folded:
+        """The schedule by what as few ranks as possible do."""
+        found = joined(map(self.of, self.symmetry.representatives))
+        self._whole.clear()  # which is as much once more
+        self._begun.clear()
+        return Folded(self.symmetry, found)
+
+    def glimpse(self, ranks: Sequence[int]) -> Messages:
+        """What some ranks send, reduce, and are sent.
+
+        To price no more than this tells what the schedule costs at least.
+        """
+        theirs = joined(map(self.of, ranks))
+        taken = theirs.where((theirs.kind != 0) & ~np.isin(theirs.peer, ranks))
+        sent = taken._replace(
+            rank=taken.peer, peer=taken.rank, kind=np.zeros_like(taken.kind)
+        )
+        return joined([theirs, sent])
+
     def of(self, rank: int) -> Messages:
         """All messages of a rank."""
-        if rank not in self._whole:
-            self._whole[rank] = self._trace(rank, None)
-        return self._whole[rank]
+        found = self._whole.get(rank)
+        if found is None:
+            found = self._whole[rank] = self._trace(rank, None)
+        return found
 
     def _trace(self, rank: int, steps: int | None) -> Messages:
         whole = begin(self.schedule, rank, self.size, self.root)
-        return messages_of([(rank, list(islice(whole, steps)))])
+        return renumbered(messages_of([(rank, list(islice(whole, steps)))]))
 
     def _beginning(self, rank: int) -> Messages:
         """The messages of the first steps of a rank."""
-        if rank in self._whole:
-            mine = self._whole[rank]
-            return mine.where(mine.step < COMPARED)
-        if rank not in self._begun:
-            self._begun[rank] = self._trace(rank, COMPARED)
-        return self._begun[rank]
+        whole, found = self._whole.get(rank), self._begun.get(rank)
+        if whole is not None:
+            return whole.where(whole.step < COMPARED)
+        if found is None:
+            found = self._begun[rank] = self._trace(rank, COMPARED)
+        return found
 
-    def follow(self, symmetry: Symmetry, grids: Sequence[Sequence[int]]) -> bool:
+    def _follow(self, symmetry: Symmetry) -> bool:
         """Whether a handful of ranks do what their representatives say."""
-        size = self.size
-        some = {1, 2, size // 2, *(k * each for each, *_ in grids for k in (1, 2))}
-        begun = sorted(some & {*range(1, size - 1)})
-        return all(
-            self._agree(symmetry, rank, self._beginning) for rank in begun
-        ) and self._agree(symmetry, size - 1, self.of)
+        last = self.size - 1
+        some = {
+            2,
+            self.size // 2,
+            *(k * each for each, *_ in self.grids for k in (1, 2)),
+        }
+        witnesses = sorted(some & {*range(2, last)})
+        return (
+            self._agree(symmetry, [1][: last > 1], self._beginning)
+            and self._agree(symmetry, witnesses, self._beginning)
+            and self._agree(symmetry, [last], self.of)
+        )
 
     @staticmethod
     def _agree(
-        symmetry: Symmetry, rank: int, messages: Callable[[int], Messages]
+        symmetry: Symmetry, ranks: Sequence[int], messages: Callable[[int], Messages]
     ) -> bool:
-        """Whether a rank does what its representative says."""
-        first = int(symmetry.standing_for(np.array(rank)))
-        if first == rank:
+        """Whether some ranks do what their representatives say."""
+        first = symmetry.standing_for(np.array(ranks, np.int64)).tolist()
+        doubtful = [rank for rank, one in zip(ranks, first, strict=True) if rank != one]
+        if not doubtful:
             return True
-        mine, theirs = messages(rank), messages(first)
-        if len(mine.step) != len(theirs.step):
+        found = joined(map(messages, doubtful))
+        expected = symmetry.spread(joined(map(messages, sorted({*first}))), doubtful)
+        if len(found.step) != len(expected.step):
             return False
-        expected = _sorted(symmetry.spread(theirs, [rank]))
-        return all(map(np.allclose, _sorted(mine), expected))
+        *whole, shares = zip(_sorted(found), _sorted(expected), strict=True)
+        return all(np.array_equal(*pair) for pair in whole) and np.allclose(*shares)
+
+
+def renumbered(messages: Messages) -> Messages:
+    """The messages of one rank, with the lanes to a peer in a step numbered from 0."""
+    if not messages.lane.any():
+        return messages
+    kinds = messages.kind == 0
+    order = np.lexsort((messages.lane, messages.peer, kinds, messages.step))
+    step, sends, peer, lane = (
+        column[order] for column in (messages.step, kinds, messages.peer, messages.lane)
+    )
+    other = np.ones(len(order), bool)
+    other[1:] = (np.diff(step) != 0) | (np.diff(peer) != 0) | (sends[1:] != sends[:-1])
+    lanes = np.cumsum(other | (np.diff(lane, prepend=-1) != 0))
+    number = np.empty_like(lanes)
+    number[order] = lanes - np.maximum.accumulate(np.where(other, lanes, 0))
+    return messages._replace(lane=number)
 
 
 def _likely(size: int, grids: Sequence[Sequence[int]]) -> Iterator[Symmetry]:
@@ -230,5 +288,5 @@ def _twos(number: int) -> list[int]:
 
 def _sorted(messages: Messages) -> Messages:
     """In an order of their own, whatever the order within a step was."""
-    keys = (messages.share, messages.lane, messages.peer, messages.kind, messages.step)
-    return messages.where(np.lexsort(keys))
+    step, rank, kind, peer, lane, share = messages
+    return messages.where(np.lexsort((share, lane, peer, kind, step, rank)))

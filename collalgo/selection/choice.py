@@ -80,22 +80,22 @@ def select(
     market = topology or _host(size, machine)
     if not isinstance(market, Prospect | Host):
         market = Prospect(market)
-    able, unable = market.priced(collective, reproducible)
+    able, unable = market.sifted(collective, reproducible)
     if not able:
         raise nobody(collective, market.size)
-    found = ranked(able, unable, nbytes)
     decision = _decision(collective, nbytes, market, algorithm, policy)
-    if decision is not None:
-        chosen = _asked_for(collective, decision, found, market, nbytes, reproducible)
-        others = (c for c in found if (c.row, c.order) != (chosen.row, chosen.order))
-        found = (chosen, *others)
+    if decision is None:
+        chosen = _cheapest(market, able, nbytes)
+    else:
+        chosen = _asked_for(collective, decision, able, market, nbytes, reproducible)
     return Selection(
         collective,
         market.size,
         nbytes,
         market.basis,
-        found,
+        chosen,
         decision.decider if decision else "price",
+        lambda: ranked(market.priced(able), unable, nbytes),
         partial(market.bound, collective),
     )
 
@@ -122,10 +122,18 @@ def _decision(
     return of_policy(policy, collective, market.size, nbytes, market.world)
 
 
+def _cheapest(
+    market: Host | Prospect, rows: Sequence[Algorithm], nbytes: int
+) -> Candidate:
+    """The cheapest of the candidates that some algorithms are."""
+    found = market.contenders(rows, np.array([float(nbytes)]))
+    return ranked(found, {}, nbytes)[0]
+
+
 def _asked_for(
     collective: str,
     decision: Decision,
-    found: Sequence[Candidate],
+    able: Sequence[Algorithm],
     market: Host | Prospect,
     nbytes: int,
     reproducible: bool,
@@ -139,9 +147,8 @@ def _asked_for(
     """
     names = decision.algorithm
     names = (names,) if isinstance(names, str) else names
-    for candidate in found:
-        if candidate.row.plain in names and candidate.obstacle is None:
-            return candidate
+    if meant := [row for row in able if row.plain in names]:
+        return _cheapest(market, meant, nbytes)
     row = find(collective, names[0], market.size)
     if reproducible and not row.serial:
         raise AlgorithmNotApplicable(

@@ -135,7 +135,7 @@ def _table(
     for name in others:
         table.add_column(name)
     for i, one in enumerate(chosen):
-        cells = [human(one.nbytes), one.candidates[0].words, human_time(one.seconds)]
+        cells = [human(one.nbytes), one.choice.words, human_time(one.seconds)]
         if bounded:
             cells.append(f"{one.ratio:.2f}" if one.ratio else "")
         cells += [_lost(row[i], one) for row in others.values()]

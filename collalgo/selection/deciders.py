@@ -78,7 +78,8 @@ def of_policy(
         if collective not in nccl.COLLECTIVES:
             return None
         shape, protocol = nccl.choose(collective, world, nbytes)
-        return Decision(nccl.OURS[shape], f"the policy of NCCL ({shape}, {protocol})")
+        names = nccl.ours(collective, shape)
+        return Decision(names, f"the policy of NCCL ({shape}, {protocol})")
     algorithm = rules_of(policy).choose(collective, size, nbytes)
     decider = f"the policy of {rules_of(policy).name}"
     return Decision(algorithm, decider) if algorithm else None

@@ -1,5 +1,6 @@
 """Candidates for ranks of one host: the price of each by the figures of the machine."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -49,17 +50,25 @@ class Host(NamedTuple):
             f"{1e-9 / machine.reduce:.1f} GB/s, {machine.cores} cores"
         )
 
-    def priced(
+    def sifted(
         self, collective: str, reproducible: bool = False
-    ) -> tuple[list[Priced], dict[Algorithm, str]]:
-        """The candidates that can run with their prices, and why the others cannot."""
+    ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
+        """The algorithms that can run, and why the others cannot."""
 
         def obstacle(row: Algorithm) -> str | None:
             if row.levels:
                 return "for several hosts, and the ranks are on one"
             return obstacle_to(row, self.size, reproducible)
 
-        return sifted(candidates(collective), obstacle, self.exactly)
+        return sifted(candidates(collective), obstacle)
+
+    def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
+        """All candidates that some algorithms are, with their prices."""
+        return [one for row in rows for one in self.exactly(row)]
+
+    def contenders(self, rows: Iterable[Algorithm], _: Reals) -> list[Priced]:
+        """The candidates that are the cheapest for some sizes, and others."""
+        return self.priced(rows)
 
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
         """From which size on which algorithm is the cheapest."""
@@ -91,10 +100,11 @@ def _choices(
     rows: tuple[Algorithm, ...], size: int, machine: Machine, reproducible: bool
 ) -> Choices:
     collective = rows[0].collective
-    able, _ = Host(size, machine).priced(collective, reproducible)
+    host = Host(size, machine)
+    able, _ = host.sifted(collective, reproducible)
     if not able:
         raise nobody(collective, size)
-    return Choices(able)
+    return Choices(host.priced(able))
 
 
 def predicted(row: Algorithm, size: int, nbytes: int, machine: Machine) -> float:

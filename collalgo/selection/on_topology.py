@@ -1,7 +1,8 @@
 """Candidates for ranks on a topology: all algorithms, in several orders of ranks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
+from threading import Lock
 
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.collective import COLLECTIVES
@@ -11,14 +12,22 @@ from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.roads import ranks_of
 from collalgo.cost.rounds import Line
 from collalgo.cost.site import Site
-from collalgo.cost.symmetry import Folded, fold
+from collalgo.cost.symmetry import Traces
 from collalgo.selection.policies.nccl import World
-from collalgo.selection.prices import Choices, Priced, sifted
+from collalgo.selection.prices import (
+    SIZES,
+    Choices,
+    Priced,
+    Prospective,
+    contenders,
+    sifted,
+)
 from collalgo.selection.selection import nobody, obstacle_to
 from collalgo.selection.variants import cycles_of, variants
 from collalgo.topology.model import Kind, Topology
-from collalgo.topology.orders import ring_order
+from collalgo.topology.orders import narrow_last, ring_order
 from collalgo.topology.rings import Ring, bandwidth, rings
+from collalgo.transfers import Reals
 
 #: With more directed rings than this on a host, only so many carry data.
 MOST_RINGS = 12
@@ -49,7 +58,8 @@ class Prospect:
         self.machine = machine
         self.plain = Site(machine, places, figures)
         self._bounds: dict[str, Bound | None] = {}
-        self._variants: dict[Algorithm, list[Priced]] = {}
+        self._candidates: dict[Algorithm, list[Prospective]] = {}
+        self._lock = Lock()  # ranks that are threads share the prices
 
     @property
     def basis(self) -> str:
@@ -63,17 +73,20 @@ class Prospect:
 
     @cached_property
     def sites(self) -> dict[str, Site]:
-        """The orders of the ranks that differ: by number, and along fast rings."""
+        """The orders of ranks that differ: by number, along fast rings, by width."""
         plain = self.plain
         if plain.cluster is None:
             assert isinstance(self.machine, Topology)
             ours = set(plain.places)
             along = [place for place in ring_order(self.machine) if place in ours]
+            others = {"ring": along, "narrow": narrow_last(self.machine, plain.places)}
         else:
-            along = [gpu for ring in self._rings[:1] for gpu in ring.order]
-        if not along or along == plain.places[: len(along)]:
-            return {"": plain}
-        return {"": plain, "ring": plain.reordered(along)}
+            others = {"ring": [gpu for ring in self._rings[:1] for gpu in ring.order]}
+        found = {"": plain}
+        for name, places in others.items():
+            if places and places != plain.places[: len(places)]:
+                found[name] = plain.reordered(places)
+        return found
 
     @cached_property
     def _rings(self) -> list[Ring]:
@@ -99,27 +112,38 @@ class Prospect:
         found = cycles_of(self._rings, each, len(hosts), min(nics, len(each)))
         return found[:MOST_RINGS]
 
-    def priced(
+    def sifted(
         self, collective: str, reproducible: bool = False
-    ) -> tuple[list[Priced], dict[Algorithm, str]]:
-        """The candidates that can run with their prices, and why the others cannot."""
+    ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
+        """The algorithms that can run, and why the others cannot."""
         obstacle = partial(obstacle_to, size=self.size, reproducible=reproducible)
-        return sifted(candidates(collective), obstacle, self.variants)
+        return sifted(candidates(collective), obstacle)
 
-    def variants(self, row: Algorithm) -> list[Priced]:
-        """An algorithm in all variants and orders that make sense, with their prices.
+    def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
+        """All candidates that some algorithms are, with their prices."""
+        with self._lock:
+            return [one.priced for row in rows for one in self.candidates(row)]
+
+    def contenders(self, rows: Iterable[Algorithm], sizes: Reals) -> list[Priced]:
+        """The candidates that are the cheapest for some sizes, and maybe others."""
+        with self._lock:
+            tried = [one for row in rows for one in self.candidates(row)]
+            return contenders(tried, sizes)
+
+    def candidates(self, row: Algorithm) -> list[Prospective]:
+        """An algorithm in all variants and orders that make sense.
 
         Where the number of a rank has a meaning, as for a root, only the order of the
         topology is tried.
         """
-        if row not in self._variants:
-            sites = self.sites if _numbers_mean_nothing(row) else {"": self.plain}
-            self._variants[row] = [
-                Priced(variant, line, order)
+        if row not in self._candidates:
+            orders = self.sites if _numbers_mean_nothing(row) else [""]
+            self._candidates[row] = [
+                self._prospective(variant, order)
                 for variant in variants(row, self.plain.hosts, self._cycles)
-                for order, line in self._lines(variant, sites)
+                for order in orders
             ]
-        return self._variants[row]
+        return self._candidates[row]
 
     def bound(self, collective: str) -> Bound | None:
         """How fast a collective can be there, computed once; None if not known."""
@@ -144,8 +168,7 @@ class Prospect:
 
     def exactly(self, row: Algorithm) -> list[Priced]:
         """An algorithm as it stands, with its price."""
-        lines = self._lines(row, {"": self.plain})
-        return [Priced(row, line, order) for order, line in lines]
+        return [self._prospective(row, "").priced]
 
     @cached_property
     def world(self) -> World:
@@ -168,32 +191,39 @@ class Prospect:
 
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
         """From which size on which algorithm is the cheapest."""
-        able, _ = self.priced(collective, reproducible)
+        able, _ = self.sifted(collective, reproducible)
         if not able:
             raise nobody(collective, self.size)
-        return Choices(able)
+        return Choices(self.contenders(able, SIZES))
 
-    def _lines(
-        self, row: Algorithm, sites: Mapping[str, Site]
-    ) -> Iterator[tuple[str, Line]]:
-        """The price of an algorithm in several orders, over the bytes of a buffer."""
-        collective = COLLECTIVES[row.collective]
+    def _prospective(self, row: Algorithm, order: str) -> Prospective:
+        """An algorithm in an order of the ranks, priced over the bytes of a buffer."""
+        buffers = COLLECTIVES[row.collective].buffers(self.size)
+        site = self.sites[order] if order else self.plain
+
+        def estimates() -> Iterator[Line]:
+            return (line.over(buffers) for line in self._lines(row, site))
+
+        return Prospective(row, order, estimates)
+
+    def _lines(self, row: Algorithm, site: Site) -> Iterator[Line]:
+        """By what rank 0 does, by what its host does, and by what all ranks do."""
         given = dict(row.parameters)
         segments = given.pop("segments", 1)
         whole = row._replace(name="", parameters=tuple(given.items()), unproved=True)
         dims = given.get("dims", ())
         grids = (dims, self.plain.grid) if dims else (self.plain.grid,)
-        folded = _folded(whole, self.size, grids)
-        for order, site in sites.items():
-            found = site.rounds(folded, segments).line
-            buffers = collective.buffers(site.size)
-            yield order, found._replace(per_byte=found.per_byte * buffers)
+        traces = _traces(whole, self.size, grids)
+        yield site.least(traces.glimpse(range(1)), segments)
+        host = self.plain.hosts[0]
+        if host < self.size and not any(traces.symmetry.turns):
+            yield site.least(traces.glimpse(range(host)), segments)
+        yield site.rounds(traces.folded, segments).line
 
 
 @lru_cache(maxsize=512)
-def _folded(row: Algorithm, size: int, grids: tuple[tuple[int, ...], ...]) -> Folded:
-    """What the representatives of a schedule do, on any topology."""
-    return fold(row.schedule, size, grids)
+def _traces(row: Algorithm, size: int, grids: tuple[tuple[int, ...], ...]) -> Traces:
+    return Traces(row.schedule, size, grids)
 
 
 def _numbers_mean_nothing(row: Algorithm) -> bool:

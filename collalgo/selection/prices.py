@@ -1,12 +1,13 @@
 """The prices of candidates over all sizes, and from which size on each is cheapest."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from collalgo.algorithms import Algorithm
+from collalgo.transfers import Reals
 
 #: The sizes at which candidates are compared: eight for each power of two.
 SIZES = np.concatenate([[0.0], 2.0 ** np.arange(0, 42, 0.125)])
@@ -36,20 +37,83 @@ class Priced(NamedTuple):
     order: str = ""
 
 
+class Prospective:
+    """A candidate whose price is found in steps.
+
+    Parameters
+    ----------
+    row, order
+        As of the candidate.
+    estimates
+        Begins to tell what it costs at least, better and better; the last is its price.
+
+    Attributes
+    ----------
+    least : Curve
+        What it costs at least, as far as that is known.
+    known : bool
+        Whether that is its price.
+    """
+
+    def __init__(
+        self, row: Algorithm, order: str, estimates: Callable[[], Iterator[Curve]]
+    ):
+        self.row, self.order = row, order
+        self._begin, self._estimates = estimates, estimates()
+        self.least, self.known = next(self._estimates), False
+
+    def improve(self) -> None:
+        """Find out more."""
+        try:
+            better = next(self._estimates, None)
+        except BaseException:  # then it would end as if there were no more
+            self._estimates = self._begin()
+            raise
+        self.known = better is None
+        if better is not None:
+            self.least = better
+
+    @property
+    def priced(self) -> Priced:
+        """The candidate with its price, which is found if need be."""
+        while not self.known:
+            self.improve()
+        return Priced(self.row, self.least, self.order)
+
+
 def sifted(
-    rows: Iterable[Algorithm],
-    obstacle: Callable[[Algorithm], str | None],
-    price: Callable[[Algorithm], list[Priced]],
-) -> tuple[list[Priced], dict[Algorithm, str]]:
-    """The rows that can run with their prices, and why the others cannot."""
-    able: list[Priced] = []
+    rows: Iterable[Algorithm], obstacle: Callable[[Algorithm], str | None]
+) -> tuple[list[Algorithm], dict[Algorithm, str]]:
+    """The rows that can run, and why the others cannot."""
+    able: list[Algorithm] = []
     unable: dict[Algorithm, str] = {}
     for row in rows:
         if why := obstacle(row):
             unable[row] = why
         else:
-            able += price(row)
+            able.append(row)
     return able, unable
+
+
+def contenders(candidates: Sequence[Prospective], sizes: Reals = SIZES) -> list[Priced]:
+    """The candidates that are the cheapest for some size, and maybe others.
+
+    Of those that may still be the cheapest for some size the one that may be so for the
+    most is looked at next. Who costs more at least than somebody does, whatever the
+    size, is looked at no further (branch and bound).
+    """
+    least = np.stack([candidate.least.seconds(sizes) for candidate in candidates])
+    known = np.array([candidate.known for candidate in candidates])
+    while True:
+        best = least[known].min(axis=0, initial=np.inf)
+        promising = ~known[:, None] & (least <= best * (1 + ALIKE))
+        if not promising.any():
+            return [candidate.priced for candidate in candidates if candidate.known]
+        first = np.where(promising, least, np.inf).argmin(axis=0)
+        most = int(np.bincount(first[promising.any(axis=0)]).argmax())
+        candidates[most].improve()
+        least[most] = candidates[most].least.seconds(sizes)
+        known[most] = candidates[most].known
 
 
 class Break(NamedTuple):

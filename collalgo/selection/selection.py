@@ -1,6 +1,6 @@
 """The choice of an algorithm, with all that speaks for it and against the others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +13,9 @@ from collalgo.verify import prove_once
 
 if TYPE_CHECKING:  # for what only some need
     from collalgo.cost.bounds import Bound
+
+#: The orders of ranks, by their names.
+ORDERS = {"ring": "ranks along the ring", "narrow": "the narrowest hosts last"}
 
 #: Why an algorithm cannot be asked for the same bits everywhere.
 NOT_SERIAL = "does not combine in the order of the ranks"
@@ -62,8 +65,8 @@ def shortened(name: str) -> str:
 class Candidate(NamedTuple):
     """An algorithm that was considered: its price, or why it cannot run.
 
-    ``order`` is the name of the order in which ranks stand on devices, as "ring", or ""
-    for the order of the topology.
+    ``order`` is the name of the order in which ranks stand on devices, one of
+    :data:`ORDERS`, or "" for the order of the topology.
     """
 
     row: Algorithm
@@ -78,7 +81,7 @@ class Candidate(NamedTuple):
     @property
     def words(self) -> str:
         """The algorithm and its order."""
-        along = f", ranks along the {self.order}" if self.order else ""
+        along = f", {ORDERS[self.order]}" if self.order else ""
         return shortened(self.row.name) + along
 
 
@@ -94,11 +97,10 @@ class Selection:
         The parameters of the choice.
     seconds : float
         Its predicted time.
-    candidates : tuple of Candidate
-        All that were considered, the choice first, then by their prices, those that
-        cannot run last.
     basis : str
         What the prices were made of.
+    choice : Candidate
+        What is to be used.
     decider : str
         Who decided: "price", or what overrode it.
     """
@@ -107,13 +109,16 @@ class Selection:
     size: int
     nbytes: int
     basis: str
-    candidates: tuple[Candidate, ...]
+    choice: Candidate
     decider: str
+    find_candidates: Callable[[], Sequence[Candidate]] = field(
+        repr=False, compare=False
+    )
     find_bound: "Callable[[], Bound | None]" = field(repr=False, compare=False)
 
     @property
     def row(self) -> Algorithm:
-        return self.candidates[0].row
+        return self.choice.row
 
     @property
     def algorithm(self) -> str:
@@ -125,7 +130,17 @@ class Selection:
 
     @property
     def seconds(self) -> float:
-        return self.candidates[0].seconds
+        return self.choice.seconds
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The choice, all others by their prices, and at last those that cannot run.
+
+        What could not win had no price before this is asked for.
+        """
+        chosen = self.choice.row, self.choice.order
+        found = self.find_candidates()
+        return self.choice, *(c for c in found if (c.row, c.order) != chosen)
 
     @property
     def able(self) -> list[Candidate]:
@@ -165,7 +180,7 @@ class Selection:
     def explain(self) -> str:
         """The choice with all the prices, as text of several lines."""
         able = self.able
-        choice = f"{self.candidates[0].words}, {human_time(self.seconds)}"
+        choice = f"{self.choice.words}, {human_time(self.seconds)}"
         what = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
         lines = [
             f"{what}: {choice}; {self.reason}",
@@ -191,7 +206,7 @@ class Selection:
             "size": self.size,
             "nbytes": self.nbytes,
             "algorithm": self.algorithm,
-            "order": self.candidates[0].order,
+            "order": self.choice.order,
             "parameters": self.parameters,
             "seconds": self.seconds,
             "decider": self.decider,

@@ -34,16 +34,17 @@ def variants(
     known = inspect.signature(row.function).parameters
     given, size = dict(row.parameters), sum(hosts)
     several = row.levels and len(hosts) > 1 and max(hosts) > 1
+    where = {"hosts": tuple(hosts)} if len(hosts) > 1 and "hosts" in known else {}
     if "segments" in given:
-        yield from (row.having({"segments": n}) for n in SEGMENTS)
+        yield from (row.having({**where, "segments": n}) for n in SEGMENTS)
     elif "blocks" in known:
         yield from (row.having({"blocks": n}) for n in BLOCKS)
     elif "radix" in given:
         yield from (row.having({"radix": k}) for k in RADICES if k <= size or k == 4)
     elif "cycles" in known and cycles:
         yield row.having({"cycles": tuple(map(tuple, cycles))})
-    elif several and "hosts" in known:
-        yield row.having({"hosts": tuple(hosts)})
+    elif several and where:
+        yield row.having(where)
     elif several and "dims" in known and len(set(hosts)) == 1:
         yield row.having({"dims": _grid(hosts, 3 if row.name.endswith("_3d") else 2)})
     else:

@@ -5,6 +5,8 @@ rank of a device is its place in it.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
+from math import inf
 
 from collalgo.topology.affinity import assignment, rails
 from collalgo.topology.domains import host_of, levels
@@ -29,6 +31,20 @@ def host_order(topology: Topology) -> list[str]:
 def ring_order(topology: Topology) -> list[str]:
     """The order for a ring: along the fastest ring of each host, host after host."""
     return [gpu for host in host_order(topology) for gpu in _inside(topology, host)]
+
+
+def narrow_last(topology: Topology, places: Sequence[str]) -> list[str]:
+    """Some ranks in their order, but those of hosts that links carry less to come last.
+
+    Links of an unknown bandwidth carry anything.
+    """
+    width: dict[str, float] = defaultdict(float)
+    for link in topology.links:
+        a, b = (host_of(topology, end) for end in link.ends)
+        if a != b:
+            for host in (a, b):
+                width[host] += inf if link.bandwidth is None else link.bandwidth
+    return sorted(places, key=lambda place: -width[host_of(topology, place)])
 
 
 def torus_order(topology: Topology) -> list[list[str]]:

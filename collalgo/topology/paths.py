@@ -115,6 +115,10 @@ class Net:
             hop = Hop(b, link, link_type(topology, link), width_of(link))
             self.hops[a].append(hop)
             self.hops[b].append(hop._replace(other=a))
+        types = {hop.type for hops in self.hops.values() for hop in hops}
+        #: The types of paths that there may be more of than of those before: by links
+        #: of that type, by going on from a CPU, or from a NIC.
+        self.telling = types | {PathType.PHB, PathType.NET}
 
     def paths_from(
         self, source: str, worst: PathType = PathType.NET
@@ -123,12 +127,14 @@ class Net:
         self.topology.device(source)
         found = {source: Path(PathType.LOC, math.inf, (source,), ())}
         for limit in PathType:
-            if limit > worst:
+            if limit > worst or len(found) == len(self.kinds):
                 break
             if limit is PathType.NVB:
                 found.update(_through_a_gpu(self.topology, source, found))
-            self._extend(source, limit, found)
-        if worst >= PathType.NET:  # as in a torus, where hosts are routers too
+            if limit in self.telling:
+                self._extend(source, limit, found)
+        if worst >= PathType.NET and len(found) < len(self.kinds):
+            # As in a torus, where hosts are routers too.
             self._extend(source, PathType.NET, found, through_hosts=True)
         return found
 

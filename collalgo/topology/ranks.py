@@ -57,12 +57,8 @@ def of(comm: Any = None) -> Topology:
     comm = resolve(comm)
     mine = np.frombuffer(json.dumps(seen()).encode(), np.uint8)
     lengths = comm.allgather(np.array([len(mine)]))[:, 0].tolist()
-    joined = comm.allgatherv(mine, lengths).tobytes()
-    parts, start = [], 0
-    for length in lengths:
-        parts.append(json.loads(joined[start : start + length]))
-        start += length
-    return merge(parts)
+    parts = np.split(comm.allgatherv(mine, lengths), np.cumsum(lengths)[:-1])
+    return merge([json.loads(part.tobytes()) for part in parts])
 
 
 def merge(parts: list[dict[str, Any]]) -> Topology:

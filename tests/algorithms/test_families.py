@@ -18,6 +18,7 @@ from collalgo.algorithms import (
     swing,
 )
 from collalgo.algorithms.table import candidates
+from collalgo.cost.messages import all_messages
 from collalgo.schedule import Kind, trace
 
 SIZES = [2, 3, 5, 7, 8, 12, 16, 17, 33]
@@ -222,11 +223,35 @@ def test_hosts_of_any_size_share_rails(hosts, cols):
     for collective in ("allreduce", "allgather", "reduce_scatter"):
         verify("hierarchical", size=size, collective=collective, hosts=hosts)
     for root in range(size):
-        verify("two_level", size=size, root=root, hosts=hosts)
+        for name in ("two_level", "striped_chains"):
+            verify(name, size=size, root=root, collective="broadcast", hosts=hosts)
+        verify("striped_chains", size=size, root=root, collective="reduce", hosts=hosts)
     for name in ("two_step", "three_step"):
         verify(name, size=size, hosts=hosts)
     found = verify("hierarchical", size=size, collective="allreduce", hosts=hosts)
     assert found.steps == 2 + 2 * (len(hosts) - 1)
+
+
+@pytest.mark.parametrize(("each", "hosts"), [(1, 4), (2, 4), (2, 5), (4, 3), (8, 2)])
+def test_stripes_leave_hosts_by_all_rails_and_rings_both_ways(each, hosts):
+    size, stripes = each * hosts, max(each, 2)
+    row = find(
+        "broadcast", f"striped_chains(hosts={(each,) * hosts}, segments=3)", size
+    )
+    messages = all_messages(row.schedule, size, root=0)
+    sends = messages.sends
+    far = sends.where(sends.rank // each != sends.peer // each)
+    for rank in range(size):
+        assert (
+            far.share[far.rank == rank].sum()
+            <= (2 if each == 1 else 1) / stripes + 1e-9
+        )
+    ways = (far.peer // each - far.rank // each) % hosts
+    assert set(ways.tolist()) <= {1, hosts - 1}
+    for way in {1, hosts - 1}:
+        for host in range(hosts):
+            leaving = far.share[(far.rank // each == host) & (ways == way)].sum()
+            assert leaving <= (1 if hosts == 2 else (stripes + 1) // 2 / stripes) + 1e-9
 
 
 def test_a_torus_between_hosts_moves_what_the_rails_must():

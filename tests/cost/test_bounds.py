@@ -9,17 +9,20 @@ from hypothesis import given, settings, strategies as st
 
 from collalgo import Topology, TopologyError
 from collalgo.cli import main
-from collalgo.cost.bounds import bound
+from collalgo.collective import COLLECTIVES
+from collalgo.cost.bounds import BOUNDED, bound
+from collalgo.cost.clusters import Cluster
 from collalgo.cost.cuts import Network
 from collalgo.topology.model import FAST, Kind, LinkKind
+from tests.conftest import at_leisure
 from tests.topology.machines import renamed
 
 pytestmark = pytest.mark.parallel
 
 quickly = settings(max_examples=40, deadline=None)
 
-COLLECTIVES = ("allgather", "reduce_scatter", "broadcast", "reduce", "gather",
-               "scatter", "alltoall", "allreduce")  # fmt: skip
+MOVING = ("allgather", "reduce_scatter", "broadcast", "reduce", "gather",
+          "scatter", "alltoall", "allreduce")  # fmt: skip
 
 
 def grid(*dims, name="torus"):
@@ -119,7 +122,7 @@ def test_a_bound_is_that_of_the_worst_of_all_cuts(topology, data):
 
 
 @quickly
-@given(networks(), st.randoms(use_true_random=False), st.sampled_from(COLLECTIVES))
+@given(networks(), st.randoms(use_true_random=False), st.sampled_from(MOVING))
 def test_another_numbering_gives_the_same_bound(topology, dice, collective):
     order = list(range(len(topology.devices())))
     dice.shuffle(order)
@@ -135,7 +138,7 @@ def test_another_numbering_gives_the_same_bound(topology, dice, collective):
 
 
 @quickly
-@given(networks(), st.data(), st.sampled_from(COLLECTIVES))
+@given(networks(), st.data(), st.sampled_from(MOVING))
 def test_a_faster_link_never_makes_a_bound_slower(topology, data, collective):
     before = bound(collective, topology).per_byte
     link = data.draw(st.sampled_from(topology.links))
@@ -143,7 +146,38 @@ def test_a_faster_link_never_makes_a_bound_slower(topology, data, collective):
     assert bound(collective, topology).per_byte <= before
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
+CLUSTERS = {
+    "one NIC": ("dgx1v", {"nics": 1}),
+    "rails": ("dgx_a100", {"rail": True}),
+    "tied NICs": ("server8", {"nics": 8}),
+}
+
+
+@pytest.mark.parametrize("hosts", at_leisure([1, 2, 3, 4], {3}))
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_cluster_has_the_bounds_of_all_its_hosts(name, hosts):
+    machine, parameters = CLUSTERS[name]
+    topology = Topology.load(machine, hosts=hosts, **parameters)
+    cluster = Cluster.load(machine, hosts=hosts, **parameters)
+    for collective in BOUNDED:
+        root = cluster.size - 1 if COLLECTIVES[collective].rooted else 0
+        found = bound(collective, cluster, root)
+        expected = bound(collective, topology, root)
+        assert found.per_byte == expected.per_byte, (collective, root)
+        assert found.latency == expected.latency
+        assert found.exact == expected.exact
+
+
+def test_a_million_ranks_have_bounds():
+    cluster = Cluster.load("dgx1v", hosts=1 << 17, nics=4)
+    found = bound("allgather", cluster, (1 << 20) - 1)
+    assert found.bandwidth == pytest.approx(4 * 12.5, rel=1e-4)
+    assert "1048568 of 1048576 ranks are in all hosts but host" in found.reason
+    with pytest.raises(TopologyError, match="root 1048576 is none of the 1048576"):
+        bound("broadcast", cluster, 1 << 20)
+
+
+@pytest.mark.parametrize("collective", MOVING)
 def test_reversed_collectives_have_the_same_bound(collective):
     twins = {"reduce": "broadcast", "gather": "scatter", "reduce_scatter": "allgather"}
     machine = Topology.load("dgx1v", hosts=2)

@@ -1,5 +1,7 @@
 """What the first word needs at least, against closed forms and all schedules."""
 
+from heapq import heappush, heapreplace
+
 import pytest
 
 from collalgo import Topology
@@ -31,3 +33,12 @@ def test_a_barrier_is_bounded_by_latency_alone():
     assert least.bandwidth == float("inf")
     assert least.seconds(0) == pytest.approx(telling(8, 0.6e-6, 0.3e-6))
     assert "to reach every rank" in least.why(0)
+
+
+@pytest.mark.parametrize(("latency", "gap"), [(10.0, 4.0), (3.0, 1.0), (5.0, 5.0)])
+def test_the_tree_is_the_greedy_one(latency, gap):
+    arrivals, last = [latency], 0.0  # of the next message of each rank that knows
+    for ranks in range(2, 300):
+        last = heapreplace(arrivals, arrivals[0] + gap)
+        heappush(arrivals, last + latency)
+        assert telling(ranks, latency, gap) == last

@@ -1,7 +1,10 @@
 """The choice of algorithms on topologies."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -9,6 +12,7 @@ from collalgo import ALGORITHMS, Topology, algorithm, select, send, simulate
 from collalgo.cli import main
 from collalgo.collective import COLLECTIVES
 from collalgo.selection.on_topology import Prospect
+from collalgo.selection.prices import SIZES, Choices
 from collalgo.topology.orders import ring_order
 
 pytestmark = pytest.mark.parallel
@@ -124,3 +128,82 @@ def test_what_a_user_adds_is_proved_before_it_is_priced():
         assert found.obstacle == "is shy"
     finally:
         ALGORITHMS[:] = [row for row in ALGORITHMS if row.name != "hasty"]
+
+
+MACHINES = {
+    "one host": ("dgx1v", {}),
+    "one NIC": ("dgx1v", {"hosts": 4, "nics": 1}),
+    "all NICs": ("dgx_a100", {"hosts": 3}),
+    "a torus": ("torus", {"dims": (3, 4)}),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_what_has_no_price_could_not_have_won(collective, name):
+    machine, parameters = MACHINES[name]
+    topology = Topology.load(machine, **parameters)
+    prospect = Prospect(topology)
+    rows, _ = prospect.sifted(collective)
+    for one in (one for row in rows for one in prospect.candidates(row)):
+        before = np.zeros(len(SIZES))
+        while not one.known:
+            estimate = one.least.seconds(SIZES)
+            assert (before <= estimate * (1 + 1e-9)).all(), one.row.name
+            before = estimate
+            one.improve()
+    found = Prospect(topology).choices(collective).breaks
+    every = Choices(prospect.priced(rows)).breaks
+    assert [one.nbytes for one in found] == [one.nbytes for one in every]
+    assert [one.candidate for one in found] == [one.candidate for one in every]
+
+
+def test_ranks_that_are_threads_may_ask_at_once():
+    prospect = Prospect(Topology.load("dgx_a100", hosts=2))
+    names = ("allreduce", "allgather")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(
+                pool.map(lambda name: prospect.choices(name).breaks, 4 * names)
+            )
+    finally:
+        sys.setswitchinterval(before)
+    assert found == 4 * found[:2]
+
+
+def test_few_schedules_are_priced_for_a_choice():
+    prospect = Prospect(Topology.load("dgx_h100", hosts=4))
+    rows, _ = prospect.sifted("allreduce")
+    every = sum(len(prospect.candidates(row)) for row in rows)
+    assert len(prospect.contenders(rows, np.array([1e6]))) < every / 3
+    chosen = select("allreduce", 1_000_000, topology=prospect)
+    able = [one.seconds for one in chosen.candidates if one.obstacle is None]
+    assert len(able) == every
+    assert chosen.seconds == min(able)
+
+
+@pytest.mark.parametrize("slow", range(4))
+def test_a_slow_host_is_the_end_of_a_pipeline(slow):
+    topology = Topology("one slow NIC")
+    topology.add("switch", "switch")
+    for i in range(4):
+        host = f"h{i}"
+        cpu = topology.add(f"{host}/cpu", "cpu", host=host)
+        nic = topology.add(f"{host}/nic", "nic", host=host)
+        for core in range(2):
+            one = topology.add(f"{host}/core{core}", "core", host=host)
+            topology.link(one, cpu, "smp", 4.0)
+        topology.link(nic, cpu, "pcie")
+        topology.link(nic, "switch", "network", 0.0125 if i == slow else 0.025)
+    chosen = select("allreduce", 1 << 26, topology=topology)
+    assert chosen.algorithm == "pipeline(segments=64)"
+    assert chosen.choice.order == ("" if slow in (0, 3) else "narrow")
+    assert chosen.ratio < 1.2
+    words = "the narrowest hosts last"
+    assert (words in chosen.choice.words) == (slow in (1, 2))
+    prospect = Prospect(topology)
+    runs = prospect.runnable(prospect.choices("allreduce").at(1 << 26))
+    again = simulate(runs.schedule, topology, 1 << 26, collective="allreduce")
+    assert again.seconds == pytest.approx(chosen.seconds)

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from collalgo import ALGORITHMS
+from collalgo.algorithms import find
 from collalgo.cost.rounds import Line
 from collalgo.machine import Machine
 from collalgo.selection.on_host import Host, choices
-from collalgo.selection.prices import Choices, Priced
+from collalgo.selection.prices import Choices, Priced, Prospective, contenders
 
 pytestmark = pytest.mark.parallel
 
@@ -35,8 +36,25 @@ def test_prices_that_cross_change_places_where_they_do():
 def test_a_communicator_looks_up_what_is_cheapest(collective, size):
     machine = Machine(1e-7, 2e-6, 2e-8, 3e-11, 3e-11, cores=2)
     known = choices(collective, size, machine)
-    able, _ = Host(size, machine).priced(collective)
+    host = Host(size, machine)
+    able = host.priced(host.sifted(collective)[0])
     for nbytes in (0, 8, 1000, 1 << 13, 1 << 17, 3 << 20, 1 << 26):
         best = min(float(one.price.seconds(np.array(nbytes))) for one in able)
         assert known.at(nbytes).price.seconds(np.array(nbytes)) <= best * 1.06
     assert choices(collective, size, machine) is known
+
+
+def test_a_price_that_was_interrupted_is_found_the_next_time():
+    ways = iter([1, 0, 0])
+
+    def estimates():
+        yield Line(1.0, 0.0)
+        if next(ways):
+            raise KeyboardInterrupt
+        yield Line(2.0, 0.0)
+
+    candidate = Prospective(find("allreduce", "ring", 4), "", estimates)
+    with pytest.raises(KeyboardInterrupt):
+        contenders([candidate])
+    assert not candidate.known
+    assert candidate.priced.price == Line(2.0, 0.0)

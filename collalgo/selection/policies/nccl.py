@@ -28,10 +28,8 @@ NET_OVERHEAD = 1.0
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "reduce")
 
 #: The algorithms that do what its rings and trees do; of several the cheapest.
-OURS = {
-    "ring": ("ring", "bidirectional_ring", "multi_ring", "segmented_ring", "pipeline"),
-    "tree": ("double_tree",),
-}
+RINGS = ("ring", "bidirectional_ring", "multi_ring", "segmented_ring")
+OPENED, TREES = ("pipeline",), ("double_tree",)
 
 
 class Caps(NamedTuple):
@@ -82,6 +80,13 @@ class World(NamedTuple):
     def inside(self) -> str:
         """The kind of hop inside a host."""
         return "nvlink" if self.nvlink else "pcie"
+
+
+def ours(collective: str, shape: str) -> tuple[str, ...]:
+    """The algorithms that do what its ring or tree does for a collective."""
+    if shape == "tree":
+        return TREES
+    return OPENED if collective in ("broadcast", "reduce") else RINGS
 
 
 def choose(collective: str, world: World, nbytes: int) -> tuple[str, str]:
