@@ -14,6 +14,7 @@ import click
 import numpy as np
 from collalgo.bench.cells import PLACES, REDUCING, Bench, Cell
 from collalgo.bench.measuring import mpi_calls
+from collalgo.bench.peers.worker import Gloo
 from collalgo.bench.records import environment
 from collalgo.bench.timing import race
 
@@ -70,8 +71,21 @@ def contestants(
             yield candidate
 
 
-def race_cell(comm: Communicator, cell: Cell, most: int, rounds: int) -> list[Entry]:
-    """Race the contestants of a cell, and the same call of MPI beside them."""
+def gloo_of(comm: Communicator, meeting: Path) -> Gloo:
+    """The gloo of torch among the same ranks, on the NIC that UCX would take."""
+    os.environ |= {
+        "RANK": str(comm.rank),
+        "WORLD_SIZE": str(comm.size),
+        "STORE": str(meeting),
+        "GLOO_SOCKET_IFNAME": os.environ.get("UCX_NET_DEVICES", ""),
+    }
+    return Gloo()
+
+
+def race_cell(
+    comm: Communicator, cell: Cell, most: int, rounds: int, gloo: Gloo | None
+) -> list[Entry]:
+    """Race the contestants of a cell, and the same call of the peers beside them."""
     bench = Bench(cell, comm)
     chosen = comm.select(cell.collective, bench.nbytes)
     bound = chosen.bound_seconds or 0.0
@@ -94,6 +108,9 @@ def race_cell(comm: Communicator, cell: Cell, most: int, rounds: int) -> list[En
     for call in mpi_calls(bench):
         calls.append(call)
         entries.append(Entry(cell.collective, bench.nbytes, _mpi(), 0.0, bound))
+    if gloo is not None and (call := gloo.call(cell.spec(comm.size))):
+        calls.append(call)
+        entries.append(Entry(cell.collective, bench.nbytes, gloo.version, 0.0, bound))
     times = race(comm, calls, rounds, warmup=1)
     for entry, seconds in zip(entries, times, strict=True):
         entry.seconds = seconds.tolist()
@@ -116,20 +133,32 @@ def _mpi() -> str:
 )
 @click.option("--most", default=4, help="How many of the cheapest algorithms.")
 @click.option("--rounds", default=4, help="How often each is called.")
+@click.option(
+    "--gloo",
+    "meeting",
+    type=click.Path(path_type=Path),
+    help="Race the gloo of torch too, whose ranks meet in this file.",
+)
 def main(
-    output: Path, collectives: tuple[str, ...], size: int, most: int, rounds: int
+    output: Path,
+    collectives: tuple[str, ...],
+    size: int,
+    most: int,
+    rounds: int,
+    meeting: Path | None,
 ) -> None:
-    """Race the cheapest algorithms, and MPI, and write what they took to OUTPUT.
+    """Race the cheapest algorithms and the peers, and write what they took to OUTPUT.
 
     What OUTPUT has of other collectives stays there.
     """
     comm = collalgo.init(timeout=120)
+    gloo = None if meeting is None else gloo_of(comm, meeting)
     entries = []
     for collective in collectives:
         op = "sum" if collective in REDUCING else None
         place = PLACES[collective][0]
         cell = Cell(collective, size, op=op, place=place)
-        entries += race_cell(comm, cell, most, rounds)
+        entries += race_cell(comm, cell, most, rounds, gloo)
     if comm.rank == 0:
         kept = json.loads(output.read_text())["entries"] if output.exists() else []
         others = [row for row in kept if row["collective"] not in collectives]

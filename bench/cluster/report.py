@@ -13,8 +13,8 @@ from collalgo.pictures import new_figure
 #: What the picture shows of each cluster, besides what is chosen and the peers.
 SHOWN = ("ring", "ring_2d", "torus_2d", "hierarchical")
 
-#: What a file is called that has the same cluster with another MPI.
-OTHER = "_openmpi"
+#: How the names of files end that have the same cluster with other peers.
+OTHERS = ("_openmpi", "_gloo")
 
 
 class Outcome(NamedTuple):
@@ -39,13 +39,13 @@ class Outcome(NamedTuple):
 
 
 def outcomes(files: Sequence[Path]) -> Iterator[Outcome]:
-    """The outcomes of files of races, those of another MPI beside the first."""
+    """The outcomes of files of races, those of other peers beside the first."""
     for path in files:
-        if path.stem.endswith(OTHER):
+        if path.stem.endswith(OTHERS):
             continue
         rows = _entries(path)
-        beside = path.with_name(f"{path.stem}{OTHER}.json")
-        others = _entries(beside) if beside.exists() else []
+        beside = (path.with_name(f"{path.stem}{other}.json") for other in OTHERS)
+        others = [row for file in beside if file.exists() for row in _entries(file)]
         for collective in dict.fromkeys(row["collective"] for row in rows):
             mine = [row for row in rows if row["collective"] == collective]
             also = [row for row in others if row["collective"] == collective]
@@ -64,7 +64,10 @@ def _outcome(
     others: list[dict[str, Any]],
 ) -> Outcome:
     ours = [row for row in rows if row["predicted"]]
-    peers = [row for row in (*rows, *others) if not row["predicted"]]
+    peers: dict[str, float] = {}
+    for row in (*rows, *others):
+        if not row["predicted"]:  # of a peer in several files the first counts
+            peers.setdefault(row["algorithm"], median(row["seconds"]))
 
     def plain(row: dict[str, Any]) -> str:
         name: str = row["algorithm"].partition("(")[0]
@@ -77,7 +80,7 @@ def _outcome(
         next(plain(row) for row in ours if row["chosen"]),
         {plain(row): row["predicted"] for row in ours},
         {plain(row): median(row["seconds"]) for row in ours},
-        {row["algorithm"]: median(row["seconds"]) for row in peers},
+        peers,
     )
 
 
