@@ -168,6 +168,17 @@ def test_no_rank_survives_the_launcher(script, number, code):
                 os.kill(process, signal.SIGKILL)
 
 
+#: A launcher that is slow to send signals, as it may be where others want its core.
+SLOW_LAUNCHER = """
+import time
+from collalgo.cli import main
+from collalgo.launch.child import Child
+send = Child.signal
+Child.signal = lambda child, number: (send(child, number), time.sleep(0.2))
+main()
+"""
+
+
 def test_ctrl_c_is_a_keyboard_interrupt_in_the_middle_of_a_collective(script):
     path = script(
         "comm = collalgo.init()\n"
@@ -180,7 +191,9 @@ def test_ctrl_c_is_a_keyboard_interrupt_in_the_middle_of_a_collective(script):
         "    print('interrupted', comm.closed or comm.rank == 0, flush=True)\n"
     )
     launcher = subprocess.Popen(
-        [*COLLALGO, "run", "-n", "2", path], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", SLOW_LAUNCHER, "run", "-n", "2", path],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert {launcher.stdout.readline() for _ in range(2)} == {
         "[0] ready\n",

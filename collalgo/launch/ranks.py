@@ -152,13 +152,23 @@ def _supervise(ranks: list[Rank], of_many: bool) -> int:
 def _stop(ranks: list[Rank], number: int) -> None:
     """Ask the ranks to end, then make them; their output is passed on meanwhile."""
     for harder in (number, signal.SIGTERM, signal.SIGKILL):
-        for rank in ranks:
-            if not rank.ended:
-                rank.signal(harder)
+        _signal(ranks, harder)
         for _ in ends(ranks, Deadline(PATIENCE)):
             pass
         if all(rank.ended for rank in ranks):
             return
+
+
+def _signal(ranks: list[Rank], number: int) -> None:
+    """Send a signal to all ranks that are left, before any of them runs on.
+
+    Otherwise those that have it first may be gone before the last ones have it, which
+    would then say that a rank has failed.
+    """
+    for each in (signal.SIGSTOP, number, signal.SIGCONT):
+        for rank in ranks:
+            if not rank.ended:
+                rank.signal(each)
 
 
 def _report(rank: Rank, has_others: bool) -> int:
