@@ -112,6 +112,7 @@ def together(*schedules: Steps) -> Iterator[Step]:
         yield tuple(
             Transfer(kind, peer, chunks, own * lanes + lane)
             for lane, step in enumerate(steps)
+            if step
             for kind, peer, chunks, own in as_step(step)
         )
 
@@ -156,6 +157,8 @@ def as_step(step: object) -> Step:
     if isinstance(step, Transfer):
         return (step,)
     if isinstance(step, tuple):
+        if not step:
+            return ()
         transfers = tuple([t for t in step if t is not None])
         if _TRANSFERS.issuperset(map(type, transfers)):
             return transfers

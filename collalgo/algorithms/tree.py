@@ -63,7 +63,7 @@ def broadcast(group: Group, shape: Iterable[Round]) -> Steps:
         if parent is not None:
             yield recv(group.peer(parent), group.whole)
         else:
-            yield tuple(send(group.peer(child), group.whole) for child in children)
+            yield tuple([send(group.peer(child), group.whole) for child in children])
 
 
 def reduce(group: Group, shape: Iterable[Round]) -> Steps:

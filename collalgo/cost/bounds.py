@@ -226,6 +226,32 @@ def _allreduce(collective: str, network: Network, root: str) -> Bound:
     return best
 
 
+def through_ports(collective: str, cluster: Cluster, figures: Figures) -> float:
+    """Seconds for each byte of the buffer that the ports of its hosts take at least.
+
+    It is found at once, and no more than the bound, of whose cuts it is one.
+    """
+    host = cluster.pair.hosts[0]
+    ports = [
+        figures.bytes_per_second(link)
+        for link in cluster.pair.links
+        if [cluster.pair.device(end).host for end in link.ends].count(host) == 1
+    ]
+    hosts, each = cluster.hosts, len(cluster.each)
+    if hosts == 1 or collective == "barrier":
+        return 0.0
+    elsewhere = (hosts - 1) / hosts
+    crossings = {
+        "allreduce": 2 * elsewhere,
+        "allgather": elsewhere,
+        "reduce_scatter": elsewhere,
+        "gather": elsewhere,
+        "scatter": elsewhere,
+        "alltoall": each * elsewhere,
+    }
+    return crossings.get(collective, 1.0) / sum(ports)
+
+
 def _by_cut(
     collective: str,
     network: Network,

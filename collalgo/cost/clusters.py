@@ -5,8 +5,8 @@ target, up to the cables of their NICs. Two hosts are enough to find the roads o
 number.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from math import isclose
@@ -17,6 +17,7 @@ from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.roads import (
     Legs,
     Roads,
+    Route,
     Way,
     ranks_of,
     spread_legs,
@@ -225,43 +226,50 @@ class ClusterRoads:
         return other
 
     def _tabulate(self) -> None:
-        """The routes inside a host, out of it and into it, for all pairs of places."""
+        """The routes inside a host, out of it and into it, for all pairs of places.
+
+        Those into the first host are those out of it into the last, which is alike.
+        """
         topology, roads = self.cluster.pair, self._pair
         first, last = topology.hosts[0], topology.hosts[-1]
-        twin = dict(
-            zip(self.cluster.each, ranks_of(topology)[-len(self.each) :], strict=True)
-        )
-        away = [twin[rank] for rank in self.each]
-        inside = {
-            link
-            for link in topology.links
-            if any(topology.device(end).host == first for end in link.ends)
-        }
-        self._names = [
-            roads.name(way)
-            for way in range(len(roads.speed))
-            if roads.name(way)[0] in inside
-        ]
+        ours = self._ways(first)
+        self._names = [roads.name(way) for way in ours.values()]
         carries = self.figures.bytes_per_second
         self._speed = np.array([carries(link) for link, _ in self._names])
-        number = {name: i for i, name in enumerate(self._names)}
-        journeys = [(self.each, self.each)]
+        number = {sign: i for i, sign in enumerate(ours)}
+        here = {way: number[sign] for sign, way in ours.items()}
+        routes = [roads.route(a, b) for a in self.each for b in self.each]
+        kept = [_among(here, route) for route in routes]
         if last != first:
-            journeys += [(self.each, away), (away, self.each)]
-        routes = [roads.route(a, b) for x, y in journeys for a in x for b in y]
-        kept = [
-            [
-                (number[name], part)
-                for way, part in zip(route.ways, route.parts, strict=True)
-                if (name := roads.name(way)) in number
-            ]
-            for route in routes
-        ]
+            twins = ranks_of(topology)[-len(self.each) :]
+            twin = dict(zip(self.cluster.each, twins, strict=True))
+            out = [roads.route(a, twin[b]) for a in self.each for b in self.each]
+            there = {way: number[sign] for sign, way in self._ways(last).items()}
+            kept += [_among(ways, route) for ways in (here, there) for route in out]
+            routes += out
         self._latency = np.array([route.latency for route in routes])
         self._lengths = np.array([len(legs) for legs in kept])
         self._first = np.cumsum(self._lengths) - self._lengths
         self._way = np.array([way for legs in kept for way, _ in legs], np.int64)
         self._part = np.array([part for legs in kept for _, part in legs])
+
+    def _ways(self, host: str) -> dict[tuple[object, ...], int]:
+        """The ways in a host and at its ports, by what they are on every host."""
+        topology = self.cluster.pair
+        place = {one: i for i, one in enumerate(_contents(topology)[host])}
+        found: dict[tuple[object, ...], int] = {}
+        alike: Counter[object] = Counter()
+        for i, link in enumerate(topology.links):
+            if place.keys().isdisjoint(link.ends):
+                continue
+            start, end = (place.get(end, -1) for end in link.ends)
+            kind = (link.kind, link.bandwidth, link.count)
+            between = frozenset((start, end)), kind
+            alike[between] += 1
+            number = (*kind, alike[between])
+            found[start, end, number] = 2 * i
+            found[end, start, number] = 2 * i + 1
+        return found
 
     def name(self, way: int) -> Way:
         """The link of the first host, and the direction, of a way."""
@@ -295,3 +303,9 @@ class ClusterRoads:
         far = source // n != target // n
         found: Reals = self._latency[source % n * n + target % n + far * n * n]
         return found
+
+
+def _among(numbers: Mapping[int, int], route: Route) -> list[tuple[int, float]]:
+    """The legs of a route on some ways, by their numbers there."""
+    legs = zip(route.ways, route.parts, strict=True)
+    return [(numbers[way], part) for way, part in legs if way in numbers]

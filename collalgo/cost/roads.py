@@ -186,7 +186,7 @@ class Sheaf:
         while ring:
             reached: dict[str, dict[str, Link]] = defaultdict(dict)
             for here in ring:
-                for other, link, _, wide in search.onward(here):
+                for other, link, _, wide in search.onward[here]:
                     if other not in before and wide >= width:
                         known = reached[other].get(here)
                         if known is None or width_of(known) < wide:

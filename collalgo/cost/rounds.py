@@ -6,16 +6,19 @@ busy longest, and what the busiest rank reduces. All but the latencies grow with
 bytes, so the price of a schedule is a straight line, and so is that of every step.
 """
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from collalgo.cost.messages import Messages
+from collalgo.cost.messages import Messages, joined
 from collalgo.cost.roads import Map
 from collalgo.transfers import Ints, Reals
 
-#: Loads are kept for all pairs of a step and a way, if they are no more than this.
-DENSE = 1 << 22
+#: A table has room for all pairs of a step and a way, if there are no more than so many
+#: for each that occurs.
+DENSE = 8
 
 
 class Line(NamedTuple):
@@ -31,6 +34,10 @@ class Line(NamedTuple):
     def over(self, buffers: int) -> "Line":
         """The same price over the bytes of one of so many buffers."""
         return Line(self.latency, self.per_byte * buffers)
+
+    def at_least(self, per_byte: float) -> "Line":
+        """The same price, with no less for each byte."""
+        return Line(self.latency, max(self.per_byte, per_byte))
 
 
 class Rounds(NamedTuple):
@@ -78,27 +85,49 @@ def rounds(messages: Messages, roads: Map, segments: int = 1) -> Rounds:
     per_byte, way, busy = _transfers(sends, roads, pipeline)
     latency = np.zeros(steps)
     np.maximum.at(latency, sends.step, roads.latency(sends.rank, sends.peer))
-    sent = pipeline.most(sends.step, roads.place(sends.rank))
-    received = pipeline.most(sends.step, roads.place(sends.peer))
+    sent, _ = pipeline.largest(sends.step, roads.place(sends.rank))
+    received, _ = pipeline.largest(sends.step, roads.place(sends.peer))
     latency = pipeline.longest(latency)
     latency += roads.figures.message * np.maximum(np.maximum(sent, received) - 1, 0)
     if roads.figures.turning and segments == 1:
         per_byte = per_byte * (1 + roads.figures.turning * _turns(sends, steps))
     if roads.figures.reduction:
-        work = pipeline.most(sums.step, roads.place(sums.rank), sums.share)
+        work, _ = pipeline.largest(sums.step, roads.place(sums.rank), sums.share)
         per_byte = per_byte + roads.figures.reduction / segments * work
     return Rounds(latency, per_byte, way, busy, roads)
 
 
+def lines(schedules: Sequence[Messages], roads: Map, segments: int = 1) -> list[Line]:
+    """The prices of several schedules, found at once: that takes less time.
+
+    They are priced as one in which nobody sends anything between two of them.
+    """
+    lasts = [schedule.steps + segments - 1 for schedule in schedules]
+    starts = [0, *accumulate(last + 1 for last in lasts)]
+    late = [
+        schedule._replace(step=schedule.step + start)
+        for schedule, start in zip(schedules, starts, strict=False)
+    ]
+    found = rounds(joined(late), roads, segments)
+    return [
+        Line(*(float(each[start : start + last].sum()) for each in found[:2]))
+        for start, last in zip(starts, lasts, strict=False)
+    ]
+
+
 def _turns(sends: Messages, steps: int) -> Reals:
-    """For each step whether some rank sends to another than in the step before."""
+    """For each step whether some rank sends to another than in the step before.
+
+    After a step in which nobody sends anything there is nothing to turn from.
+    """
     turns = np.zeros(steps)
     if not len(sends.step):
         return turns
     ranks = int(max(sends.rank.max(), sends.peer.max())) + 1
     pair = sends.rank * ranks + sends.peer
-    known = np.isin((sends.step - 1) * ranks**2 + pair, sends.step * ranks**2 + pair)
-    turns[sends.step[~known & (sends.step > 0)]] = 1
+    before = sends.step - 1
+    known = np.isin(before * ranks**2 + pair, sends.step * ranks**2 + pair)
+    turns[sends.step[~known & np.isin(before, sends.step)]] = 1
     return turns
 
 
@@ -138,28 +167,39 @@ class Pipeline:
         greatest: Reals = windows.max(axis=1)
         return greatest
 
-    def most(self, step: Ints, rank: Ints, weights: Reals | None = None) -> Reals:
-        """For each step the most that a rank has of something."""
-        ranks, place = np.unique(rank, return_inverse=True)
-        if not len(ranks):
-            return np.zeros(self.all)
-        if self.segments == 1 and self.steps * len(ranks) > DENSE:
-            return _most_of_sparse(step, place, self.steps, len(ranks), weights)
-        cells = self.steps * len(ranks)
-        counts = np.bincount(step * len(ranks) + place, weights, cells)
-        table = counts.reshape(self.steps, len(ranks)).astype(np.float64)
-        greatest: Reals = self.total(table).max(axis=1)
-        return greatest
+    def largest(
+        self, step: Ints, column: Ints, weights: Reals | None = None
+    ) -> tuple[Reals, Ints]:
+        """For each step the largest sum of a column, and which column has it.
 
+        That is 0 of column -1 where there is nothing.
+        """
+        if not len(step):
+            return np.zeros(self.all), np.full(self.all, -1)
+        width = int(column.max()) + 1
+        if self.segments == 1 and self.steps * width > DENSE * len(step):
+            return self._largest_of_few(step, column, width, weights)
+        columns = np.arange(width)
+        if self.segments > 1:
+            columns, column = np.unique(column, return_inverse=True)
+            width = len(columns)
+        sums = np.bincount(step * width + column, weights, self.steps * width)
+        table = self.total(sums.reshape(self.steps, width).astype(np.float64))
+        which = table.argmax(axis=1)
+        most = table[np.arange(self.all), which]
+        return most, np.where(most > 0, columns[which], -1)
 
-def _most_of_sparse(
-    step: Ints, place: Ints, steps: int, width: int, weights: Reals | None
-) -> Reals:
-    """For each step the most that a place has, where few pairs occur."""
-    most = np.zeros(steps)
-    keys, index = np.unique(step * width + place, return_inverse=True)
-    np.maximum.at(most, keys // width, np.bincount(index, weights, len(keys)))
-    return most
+    def _largest_of_few(
+        self, step: Ints, column: Ints, width: int, weights: Reals | None
+    ) -> tuple[Reals, Ints]:
+        """The same without a table, where few steps have something in a column."""
+        keys, index = np.unique(step * width + column, return_inverse=True)
+        sums = np.bincount(index, weights, len(keys))
+        order = np.argsort(sums, kind="stable")  # of each step the largest comes last
+        most, which = np.zeros(self.steps), np.full(self.steps, -1)
+        most[keys[order] // width] = sums[order]
+        which[keys[order] // width] = keys[order] % width
+        return most, np.where(most > 0, which, -1)
 
 
 def _transfers(
@@ -169,20 +209,5 @@ def _transfers(
     legs = roads.legs(sends.rank, sends.peer)
     seconds = sends.share[legs.message] * legs.part / roads.speed[legs.way]
     busy = np.bincount(legs.way, seconds, len(roads.speed)).astype(np.float64)
-    if not len(legs.way):
-        return np.zeros(pipeline.all), np.full(pipeline.all, -1), busy
-    used, way = np.unique(legs.way, return_inverse=True)
-    step, steps, ways = sends.step[legs.message], pipeline.steps, len(used)
-    if pipeline.segments > 1 or steps * ways <= DENSE:
-        load = np.bincount(step * ways + way, seconds, steps * ways)
-        loads = load.reshape(steps, ways).astype(np.float64)
-        table = pipeline.total(loads) / pipeline.segments
-        which, most = table.argmax(axis=1), table.max(axis=1)
-    else:
-        keys, index = np.unique(step * ways + way, return_inverse=True)
-        load = np.bincount(index, seconds, len(keys))
-        order = np.argsort(load, kind="stable")
-        most, which = np.zeros(steps), np.zeros(steps, np.int64)
-        which[keys[order] // ways] = keys[order] % ways  # the last one stays
-        most[keys[order] // ways] = load[order]
-    return most, np.where(most > 0, used[which], -1), busy
+    most, way = pipeline.largest(sends.step[legs.message], legs.way, seconds)
+    return most / pipeline.segments, way, busy

@@ -8,7 +8,7 @@ from collalgo.cost.clusters import Cluster, ClusterRoads
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.messages import Messages, all_messages
 from collalgo.cost.roads import Map, Roads, ranks_of
-from collalgo.cost.rounds import Line, Rounds, rounds
+from collalgo.cost.rounds import Line, Rounds, lines, rounds
 from collalgo.cost.symmetry import Folded, fold
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
@@ -131,9 +131,24 @@ class Site:
             roads = roads.folded(ranks)
         return rounds(folded.of(range(ranks)), roads, segments)
 
-    def least(self, some: Messages, segments: int = 1) -> Line:
-        """What a schedule costs in rounds at least, of which some messages are."""
-        return rounds(some, self.roads, segments).line
+    def least(
+        self, glimpses: Sequence[Messages], segments: Sequence[int]
+    ) -> list[Line]:
+        """What schedules cost in rounds at least, of each of which some messages are.
+
+        Parameters
+        ----------
+        glimpses
+            Some messages of each schedule.
+        segments
+            In how many parts each runs, as in :meth:`rounds`.
+        """
+        found: dict[int, Line] = {}
+        for number in set(segments):
+            which = [i for i, parts in enumerate(segments) if parts == number]
+            some = [glimpses[i] for i in which]
+            found |= zip(which, lines(some, self.roads, number), strict=True)
+        return [found[i] for i in range(len(glimpses))]
 
 
 def _like_hosts(

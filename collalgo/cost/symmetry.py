@@ -177,6 +177,11 @@ class Traces:
         self._begun.clear()
         return Folded(self.symmetry, found)
 
+    @cached_property
+    def first(self) -> Messages:
+        """The glimpse of rank 0."""
+        return self.glimpse(range(1))
+
     def glimpse(self, ranks: Sequence[int]) -> Messages:
         """What some ranks send, reduce, and are sent.
 

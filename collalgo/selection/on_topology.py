@@ -1,12 +1,13 @@
 """Candidates for ranks on a topology: all algorithms, in several orders of ranks."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from threading import Lock
 
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.collective import COLLECTIVES
-from collalgo.cost.bounds import Bound, bound_of
+from collalgo.cost.bounds import Bound, bound_of, through_ports
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.roads import ranks_of
@@ -58,7 +59,8 @@ class Prospect:
         self.machine = machine
         self.plain = Site(machine, places, figures)
         self._bounds: dict[str, Bound | None] = {}
-        self._candidates: dict[Algorithm, list[Prospective]] = {}
+        self._candidates: dict[Algorithm, list[Prospective]] = defaultdict(list)
+        self._known_terms: dict[str, tuple[int, float]] = {}
         self._lock = Lock()  # ranks that are threads share the prices
 
     @property
@@ -122,28 +124,31 @@ class Prospect:
     def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
         """All candidates that some algorithms are, with their prices."""
         with self._lock:
-            return [one.priced for row in rows for one in self.candidates(row)]
+            return [one.priced for one in self.candidates(rows)]
 
     def contenders(self, rows: Iterable[Algorithm], sizes: Reals) -> list[Priced]:
         """The candidates that are the cheapest for some sizes, and maybe others."""
         with self._lock:
-            tried = [one for row in rows for one in self.candidates(row)]
-            return contenders(tried, sizes)
+            return contenders(self.candidates(rows), sizes)
 
-    def candidates(self, row: Algorithm) -> list[Prospective]:
-        """An algorithm in all variants and orders that make sense.
+    def candidates(self, rows: Iterable[Algorithm]) -> list[Prospective]:
+        """Some algorithms in all variants and orders that make sense.
 
         Where the number of a rank has a meaning, as for a root, only the order of the
         topology is tried.
         """
-        if row not in self._candidates:
-            orders = self.sites if _numbers_mean_nothing(row) else [""]
-            self._candidates[row] = [
-                self._prospective(variant, order)
-                for variant in variants(row, self.plain.hosts, self._cycles)
-                for order in orders
-            ]
-        return self._candidates[row]
+        rows = list(rows)
+        tried = [
+            (row, variant, order)
+            for row in rows
+            if row not in self._candidates
+            for variant in variants(row, self.plain.hosts, self._cycles)
+            for order in (self.sites if _numbers_mean_nothing(row) else [""])
+        ]
+        glimpsed = self._glimpsed([one[1:] for one in tried])
+        for (row, _, _), one in zip(tried, glimpsed, strict=True):
+            self._candidates[row].append(one)
+        return [one for row in rows for one in self._candidates[row]]
 
     def bound(self, collective: str) -> Bound | None:
         """How fast a collective can be there, computed once; None if not known."""
@@ -168,7 +173,7 @@ class Prospect:
 
     def exactly(self, row: Algorithm) -> list[Priced]:
         """An algorithm as it stands, with its price."""
-        return [self._prospective(row, "").priced]
+        return [one.priced for one in self._glimpsed([(row, "")])]
 
     @cached_property
     def world(self) -> World:
@@ -196,29 +201,71 @@ class Prospect:
             raise nobody(collective, self.size)
         return Choices(self.contenders(able, SIZES))
 
-    def _prospective(self, row: Algorithm, order: str) -> Prospective:
-        """An algorithm in an order of the ranks, priced over the bytes of a buffer."""
-        buffers = COLLECTIVES[row.collective].buffers(self.size)
-        site = self.sites[order] if order else self.plain
+    def _glimpsed(self, tried: Sequence[tuple[Algorithm, str]]) -> list[Prospective]:
+        """Algorithms in orders of the ranks, by what rank 0 does in each."""
+        found: dict[tuple[Algorithm, str], Prospective] = {}
+        for order in {order for _, order in tried}:
+            site = self.sites[order] if order else self.plain
+            rows = [row for row, where in tried if where == order]
+            glimpses = [self._traces(row).first for row in rows]
+            least = site.least(glimpses, [_segments(row) for row in rows])
+            for row, line in zip(rows, least, strict=True):
+                found[row, order] = self._prospective(row, order, site, line)
+        return [found[one] for one in tried]
+
+    def _prospective(
+        self, row: Algorithm, order: str, site: Site, least: Line
+    ) -> Prospective:
+        """A candidate, priced over the bytes of a buffer."""
+        buffers, floor = self._terms(row.collective)
+
+        def over(line: Line) -> Line:
+            return line.over(buffers).at_least(floor)
 
         def estimates() -> Iterator[Line]:
-            return (line.over(buffers) for line in self._lines(row, site))
+            return map(over, self._lines(row, site))
 
-        return Prospective(row, order, estimates)
+        return Prospective(row, order, over(least), estimates)
+
+    def _terms(self, collective: str) -> tuple[int, float]:
+        """The buffers of a whole, and seconds for each byte of one at the least."""
+        if collective not in self._known_terms:
+            cluster, figures = self.plain.cluster, self.plain.figures
+            floor = through_ports(collective, cluster, figures) if cluster else 0.0
+            buffers = COLLECTIVES[collective].buffers(self.size)
+            self._known_terms[collective] = buffers, floor
+        return self._known_terms[collective]
 
     def _lines(self, row: Algorithm, site: Site) -> Iterator[Line]:
-        """By what rank 0 does, by what its host does, and by what all ranks do."""
+        """What an algorithm costs at least, better and better; at last its price.
+
+        If no two ranks do the same, what the first host does is looked at, then what
+        the first ranks of the other hosts do as well, before all ranks are.
+        """
+        traces, segments = self._traces(row), _segments(row)
+        host = self.plain.hosts[0]
+        if host < self.size and not any(traces.symmetry.turns):
+            for ranks in (
+                [*range(host)],
+                [*range(host), *range(host, self.size, host)],
+            ):
+                yield from site.least([traces.glimpse(ranks)], [segments])
+        yield site.rounds(traces.folded, segments).line
+
+    def _traces(self, row: Algorithm) -> Traces:
+        """What the ranks do, whatever the segments."""
         given = dict(row.parameters)
-        segments = given.pop("segments", 1)
+        given.pop("segments", None)
         whole = row._replace(name="", parameters=tuple(given.items()), unproved=True)
         dims = given.get("dims", ())
         grids = (dims, self.plain.grid) if dims else (self.plain.grid,)
-        traces = _traces(whole, self.size, grids)
-        yield site.least(traces.glimpse(range(1)), segments)
-        host = self.plain.hosts[0]
-        if host < self.size and not any(traces.symmetry.turns):
-            yield site.least(traces.glimpse(range(host)), segments)
-        yield site.rounds(traces.folded, segments).line
+        return _traces(whole, self.size, grids)
+
+
+def _segments(row: Algorithm) -> int:
+    """In how many parts an algorithm runs, each a step after the one before."""
+    segments: int = dict(row.parameters).get("segments", 1)
+    return segments
 
 
 @lru_cache(maxsize=512)

@@ -44,8 +44,10 @@ class Prospective:
     ----------
     row, order
         As of the candidate.
+    least
+        What it costs at least, for a beginning.
     estimates
-        Begins to tell what it costs at least, better and better; the last is its price.
+        Begins to tell that better and better; the last is its price.
 
     Attributes
     ----------
@@ -56,11 +58,15 @@ class Prospective:
     """
 
     def __init__(
-        self, row: Algorithm, order: str, estimates: Callable[[], Iterator[Curve]]
+        self,
+        row: Algorithm,
+        order: str,
+        least: Curve,
+        estimates: Callable[[], Iterator[Curve]],
     ):
         self.row, self.order = row, order
+        self.least, self.known = least, False
         self._begin, self._estimates = estimates, estimates()
-        self.least, self.known = next(self._estimates), False
 
     def improve(self) -> None:
         """Find out more."""

@@ -119,6 +119,22 @@ class Net:
         #: The types of paths that there may be more of than of those before: by links
         #: of that type, by going on from a CPU, or from a NIC.
         self.telling = types | {PathType.PHB, PathType.NET}
+        self._onward: dict[tuple[PathType, bool], dict[str, list[Hop]]] = {}
+
+    def onward(self, limit: PathType, through_hosts: bool) -> dict[str, list[Hop]]:
+        """The links by which paths of a type at most can go on from each device."""
+        key = limit, through_hosts
+        if key not in self._onward:
+            self._onward[key] = {
+                id: [
+                    hop
+                    for hop in hops
+                    if hop.type <= limit
+                    and _relays(self.kinds[id], hop.link, limit, through_hosts)
+                ]
+                for id, hops in self.hops.items()
+            }
+        return self._onward[key]
 
     def paths_from(
         self, source: str, worst: PathType = PathType.NET
@@ -154,37 +170,36 @@ class Net:
                 found[id] = _path(limit, *_route(before, source, id))
 
 
-class Search(NamedTuple):
-    """Paths from a device that are of no worse type than a limit."""
+def _relays(kind: Kind, link: Link, limit: PathType, through_hosts: bool) -> bool:
+    """Whether paths of a type may go on from a device of a kind by a link."""
+    if kind is Kind.GPU:
+        return link.kind is LinkKind.ICI  # the chips of a TPU are routers
+    if kind is Kind.CORE:
+        return False
+    if kind is Kind.HOST:
+        return through_hosts and link.kind is LinkKind.NETWORK
+    if kind is Kind.NIC:
+        return limit is PathType.NET
+    if kind in (Kind.CPU, Kind.ROOT):
+        return limit >= PathType.PHB
+    return True
 
-    net: Net
-    source: str
-    limit: PathType
-    through_hosts: bool
 
-    def _relays(self, kind: Kind, link: Link) -> bool:
-        """Whether paths may go on from a device of a kind by a link."""
-        if kind is Kind.GPU:
-            return link.kind is LinkKind.ICI  # the chips of a TPU are routers
-        if kind is Kind.CORE:
-            return False
-        if kind is Kind.HOST:
-            return self.through_hosts and link.kind is LinkKind.NETWORK
-        if kind is Kind.NIC:
-            return self.limit is PathType.NET
-        if kind in (Kind.CPU, Kind.ROOT):
-            return self.limit >= PathType.PHB
-        return True
+class Search:
+    """Paths from a device that are of no worse type than a limit.
 
-    def onward(self, id: str) -> list[Hop]:
-        """The links by which a path can go on from a device."""
-        kind = self.net.kinds[id]
-        return [
-            hop
-            for hop in self.net.hops[id]
-            if hop.type <= self.limit
-            and (id == self.source or self._relays(kind, hop.link))
-        ]
+    Attributes
+    ----------
+    source : str
+        The device.
+    onward : dict
+        The links by which a path can go on from each device.
+    """
+
+    def __init__(self, net: Net, source: str, limit: PathType, through_hosts: bool):
+        self.source = source
+        first = [hop for hop in net.hops[source] if hop.type <= limit]
+        self.onward = {**net.onward(limit, through_hosts), source: first}
 
     def widest(self) -> dict[str, float]:
         """The bottleneck of the widest path to each device, the widest first."""
@@ -195,7 +210,7 @@ class Search(NamedTuple):
             if id in best:
                 continue
             best[id] = -width
-            for hop in self.onward(id):
+            for hop in self.onward[id]:
                 if hop.other not in best:
                     heappush(queue, (max(width, -hop.width), hop.other))
         return best
@@ -213,7 +228,7 @@ class Search(NamedTuple):
             steps = [
                 (id in unknown or hop.link.bandwidth is None, -hop.width, id, hop)
                 for id in level
-                for hop in self.onward(id)
+                for hop in self.onward[id]
                 if hop.width >= width
             ]
             level = []

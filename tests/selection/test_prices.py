@@ -48,12 +48,11 @@ def test_a_price_that_was_interrupted_is_found_the_next_time():
     ways = iter([1, 0, 0])
 
     def estimates():
-        yield Line(1.0, 0.0)
         if next(ways):
             raise KeyboardInterrupt
         yield Line(2.0, 0.0)
 
-    candidate = Prospective(find("allreduce", "ring", 4), "", estimates)
+    candidate = Prospective(find("allreduce", "ring", 4), "", Line(1.0, 0.0), estimates)
     with pytest.raises(KeyboardInterrupt):
         contenders([candidate])
     assert not candidate.known
