@@ -75,7 +75,8 @@ class Group:
 
     def block(self, source: int, target: int) -> Chunk:
         """What position ``source`` has for position ``target`` in an alltoall."""
-        return self._roster.block(self.peer(source) * self.size + self.peer(target))
+        ranks, size = self._roster.ranks, self.size
+        return self._roster.block(ranks[source % size] * size + ranks[target % size])
 
     def seen_from(self, position: int) -> "Group":
         """The same group as another of its members sees it."""

@@ -86,10 +86,11 @@ class Roster:
 
     def block(self, number: int) -> Chunk:
         """Our piece of a block of an alltoall, of which there are size by size."""
-        if number not in self._blocks:
-            block = Chunk(number, number + 1, self.size * self.size)
-            self._blocks[number] = block.piece(*self.block_piece)
-        return self._blocks[number]
+        block = self._blocks.get(number)
+        if block is None:
+            whole = Chunk(number, number + 1, self.size * self.size)
+            block = self._blocks[number] = whole.piece(*self.block_piece)
+        return block
 
     def chunks_of(self, positions: tuple[int, ...]) -> Chunks:
         """The chunks of positions in ascending order."""

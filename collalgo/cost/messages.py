@@ -1,6 +1,6 @@
 """What ranks send each other, as columns of numbers: of all ranks, or of some."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +69,7 @@ def joined(parts: Iterable[Messages]) -> Messages:
     return Messages._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
-def messages_of(schedules: Iterable[tuple[int, Sequence[Step]]]) -> Messages:
+def messages_of(schedules: Iterable[tuple[int, Iterable[Step]]]) -> Messages:
     """The transfers of some ranks, each with its steps.
 
     Examples

@@ -172,7 +172,10 @@ class Traces:
     @cached_property
     def folded(self) -> Folded:
         """The schedule by what as few ranks as possible do."""
-        found = joined(map(self.of, self.symmetry.representatives))
+        ranks = self.symmetry.representatives
+        known = [self._whole[rank] for rank in ranks if rank in self._whole]
+        others = [rank for rank in ranks if rank not in self._whole]
+        found = joined([*known, self._trace(others, None)])
         self._whole.clear()  # which is as much once more
         self._begun.clear()
         return Folded(self.symmetry, found)
@@ -198,12 +201,13 @@ class Traces:
         """All messages of a rank."""
         found = self._whole.get(rank)
         if found is None:
-            found = self._whole[rank] = self._trace(rank, None)
+            found = self._whole[rank] = self._trace([rank], None)
         return found
 
-    def _trace(self, rank: int, steps: int | None) -> Messages:
-        whole = begin(self.schedule, rank, self.size, self.root)
-        return renumbered(messages_of([(rank, list(islice(whole, steps)))]))
+    def _trace(self, ranks: Sequence[int], steps: int | None) -> Messages:
+        """The messages of some ranks, in so many steps if that is said."""
+        begun = ((r, begin(self.schedule, r, self.size, self.root)) for r in ranks)
+        return renumbered(messages_of((r, islice(its, steps)) for r, its in begun))
 
     def _beginning(self, rank: int) -> Messages:
         """The messages of the first steps of a rank."""
@@ -211,7 +215,7 @@ class Traces:
         if whole is not None:
             return whole.where(whole.step < COMPARED)
         if found is None:
-            found = self._begun[rank] = self._trace(rank, COMPARED)
+            found = self._begun[rank] = self._trace([rank], COMPARED)
         return found
 
     def _follow(self, symmetry: Symmetry) -> bool:
@@ -247,16 +251,16 @@ class Traces:
 
 
 def renumbered(messages: Messages) -> Messages:
-    """The messages of one rank, with the lanes to a peer in a step numbered from 0."""
+    """The messages with the lanes of a rank to a peer in a step numbered from 0."""
     if not messages.lane.any():
         return messages
-    kinds = messages.kind == 0
-    order = np.lexsort((messages.lane, messages.peer, kinds, messages.step))
-    step, sends, peer, lane = (
-        column[order] for column in (messages.step, kinds, messages.peer, messages.lane)
+    step, rank, kind, peer, lane, _ = messages
+    order = np.lexsort((lane, peer, kind == 0, rank, step))
+    step, rank, sends, peer, lane = (
+        column[order] for column in (step, rank, kind == 0, peer, lane)
     )
     other = np.ones(len(order), bool)
-    other[1:] = (np.diff(step) != 0) | (np.diff(peer) != 0) | (sends[1:] != sends[:-1])
+    other[1:] = np.any([each[1:] != each[:-1] for each in (step, rank, sends, peer)], 0)
     lanes = np.cumsum(other | (np.diff(lane, prepend=-1) != 0))
     number = np.empty_like(lanes)
     number[order] = lanes - np.maximum.accumulate(np.where(other, lanes, 0))
