@@ -108,8 +108,7 @@ def check_overlap(
     if not np.may_share_memory(buf, out):
         return
     mine, result = twins or (buf, out)
-    place = "data", "strides", "shape"
-    if twins and all(_interface(mine)[key] == _interface(result)[key] for key in place):
+    if twins and _place(mine) == _place(result):
         return
     try:
         overlap = np.shares_memory(buf, out, max_work=WORK)  # type: ignore[arg-type]
@@ -123,8 +122,9 @@ def check_overlap(
         )
 
 
-def _interface(array: Array) -> dict[str, Any]:
-    return {**array.__array_interface__, "strides": array.strides}
+def _place(array: Array) -> tuple[object, ...]:
+    """Where the elements of an array are."""
+    return array.__array_interface__["data"][0], array.strides, array.shape
 
 
 def result_array(

@@ -85,6 +85,33 @@ def test_arrays_that_must_be_packed():
     threads(on_each_rank, 3, timeout=60)
 
 
+def is_soon(happens):
+    """Whether something happens while nobody helps."""
+    until = time.monotonic() + 20
+    while not happens() and time.monotonic() < until:
+        time.sleep(0.001)
+    return happens()
+
+
+@pytest.mark.parametrize("pause", [0, 0.002, 0.3])
+def test_short_calls_that_nobody_waits_for_are_made(pause):
+    def on_each_rank(comm):
+        told = []
+        for turn in range(5):
+            works = [comm.allreduce_async(np.ones(3)) for _ in range(turn)]
+            last = comm.allreduce_async(np.full(3, turn))
+            last.add_done_callback(lambda work: told.append(work.result()[0]))
+            comm.allreduce_async(np.ones(3)).wait()  # what came before is made, too
+            assert all(work.done() for work in [*works, last])
+            time.sleep(pause)
+            lonely = comm.allreduce_async(np.full(3, turn))
+            assert is_soon(lonely.done)
+            assert (lonely.result() == turn * comm.size).all()
+        assert told == [turn * comm.size for turn in range(5)]
+
+    threads(on_each_rank, 3, timeout=60)
+
+
 def test_who_waits_with_a_timeout_can_wait_again():
     def on_each_rank(comm):
         if comm.rank == 0:

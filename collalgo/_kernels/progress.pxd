@@ -35,6 +35,7 @@ cdef class Work:
     cdef int prepare_on_device(
         self, underway, cnp.ndarray scratch, double waiting
     ) except -1
+    cdef bint is_short(self) noexcept
     cdef int pack(self) except -1
     cdef int settle(self, int status) except -100
     cdef bint await_device(self, bint forever, double deadline) except -1
@@ -53,12 +54,17 @@ cdef class Progress:
     cdef void *first
     cdef void *current
     cdef Work last
-    cdef int64_t waiting
+    cdef int64_t waiting  # calls that have not begun
+    cdef int64_t submitted, due  # the last, and when the thread is to run the first
     cdef bint running, closing
+    cdef bint watching  # whether the thread will soon look by itself
     cdef Recorder recorder
     cdef readonly bint used
 
     cdef int submit(self, Work work) except -1
+    cdef bint await_call(self, bint tidy) noexcept nogil
+    cdef void hasten(self) noexcept nogil
+    cdef void rouse(self) noexcept nogil
     cdef int perform_next(self, bint gives_way) noexcept nogil
     cdef bint end(self, void *work, int status, bint with_gil) noexcept nogil
     cdef void end_with_gil(self, Work work, int status)

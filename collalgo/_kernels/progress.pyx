@@ -4,7 +4,8 @@
 
 Whoever waits for a call lends a hand: what the thread has not begun is run by the waiter
 itself, in the same order. So a call that is waited for at once costs hardly more than one
-in the foreground, and the thread runs what would otherwise lie about.
+in the foreground, and the thread runs what would otherwise lie about. Short calls it
+leaves to the waiter for a moment: to wake a thread takes longer than they do.
 """
 
 cimport numpy as cnp
@@ -53,17 +54,20 @@ cdef enum:
 
 cdef double DOZE = 0.05  # seconds after which a waiter looks whether there are signals
 cdef double LOOK = 1e-4  # seconds after which a waiter looks at a stream
-cdef double TIDY = 0.1  # seconds without work after which arrays are let go
+cdef int64_t TIDY = 100_000_000  # ns without work after which arrays are let go
+cdef int64_t SHORT = 1 << 17  # bytes of a call that is left to its waiter for a moment
+cdef int64_t MOMENT = 100_000  # ns, after which the thread may run it
+cdef int64_t LINGER = 10_000_000  # ns after a call in which the thread looks by itself
+cdef int64_t SELDOM = 1_000_000  # ns between two looks, if all that comes is waited for
 
 assert NEEDS_PACKING == RUN_NEEDS_PACKING
 
 
-cdef timespec after(double seconds) noexcept nogil:
-    """That many seconds from now."""
+cdef timespec at(int64_t nanosecond) noexcept nogil:
+    """A time as threads wait for it."""
     cdef timespec time
-    cdef int64_t then = nanoseconds() + <int64_t>(seconds * 1e9)
-    time.tv_sec = then // 1_000_000_000
-    time.tv_nsec = then % 1_000_000_000
+    time.tv_sec = nanosecond // 1_000_000_000
+    time.tv_nsec = nanosecond % 1_000_000_000
     return time
 
 
@@ -193,6 +197,7 @@ cdef class Work:
         if not over:
             self.watched = True
             self.callbacks.append(callback)
+            self.progress.hasten()  # as nobody may wait here
         pthread_mutex_unlock(&self.progress.mutex)
         if over:
             callback(self)
@@ -221,6 +226,15 @@ cdef class Work:
         )
         self.underway, self.watched = underway, True
         return 0
+
+    cdef bint is_short(self) noexcept:
+        """Whether the call hardly takes longer than it takes to wake a thread."""
+        cdef int64_t size = 0
+        if self.source is not None:
+            size = cnp.PyArray_NBYTES(self.source)
+        if self.target is not None:
+            size = max(size, cnp.PyArray_NBYTES(self.target))
+        return size <= SHORT and self.underway is None
 
     cdef int pack(self) except -1:
         """Find where the arrays are, or pack them."""
@@ -335,17 +349,23 @@ cdef class Progress:
 
     cdef int submit(self, Work work) except -1:
         """Put a call at the end of the queue."""
+        cdef bint short = work.is_short()
         self.prune()
         self.kept.append(work)
         work.number = self.recorder.enter(work.program, work.site)
         pthread_mutex_lock(&self.mutex)
+        self.submitted = nanoseconds()
         if self.waiting == 0:
             self.first = <void *>work
+            self.due = self.submitted + MOMENT
         else:
             self.last.next = work
         self.last = work
         self.waiting += 1
-        pthread_cond_signal(&self.arrived)
+        if not short:
+            self.hasten()
+        elif not self.watching:
+            pthread_cond_signal(&self.arrived)
         pthread_mutex_unlock(&self.mutex)
         if self.thread is None:
             self.used = True
@@ -356,31 +376,61 @@ cdef class Progress:
 
     def serve(self):
         """Run what is in the queue until the end: what the thread does."""
-        cdef bint tidy = True, late
-        cdef timespec until
-        while True:
-            late = False
+        cdef bint tidy = True
+        while not self.closing or self.waiting:
             with nogil:
-                while self.perform_next(True) != PENDING:
+                while self.await_call(tidy):
+                    self.perform_next(True)
                     tidy = False
-                pthread_mutex_lock(&self.mutex)
-                if not tidy:
-                    until = after(TIDY)
-                while not late and (self.running or not self.waiting):
-                    if self.closing:
-                        break
-                    if tidy:
-                        pthread_cond_wait(&self.arrived, &self.mutex)
-                    else:
-                        late = pthread_cond_timedwait(
-                            &self.arrived, &self.mutex, &until
-                        ) != 0
-                pthread_mutex_unlock(&self.mutex)
-            if self.closing and not self.waiting:
-                return
-            if late:
-                self.prune()
-                tidy = True
+            self.prune()
+            tidy = True
+
+    cdef bint await_call(self, bint tidy) noexcept nogil:
+        """Let the thread wait until it is to run a call.
+
+        It waits for ever only if all is tidy, and not at the end: otherwise it is told
+        that there is none.
+        """
+        cdef int64_t began = nanoseconds(), pause = MOMENT, now, look
+        cdef bint free = False
+        cdef timespec until
+        pthread_mutex_lock(&self.mutex)
+        while True:
+            now = nanoseconds()
+            free = self.waiting and not self.running
+            if free and (self.due <= now or self.closing):
+                break
+            self.watching = free or now < self.submitted + LINGER
+            if free:
+                look = self.due
+            elif self.watching:
+                look = now + pause
+                pause = min(2 * pause, SELDOM)
+            elif self.closing and not self.waiting or now >= began + TIDY and not tidy:
+                break
+            else:
+                look = 0 if tidy else began + TIDY
+            if look:
+                until = at(look)
+                pthread_cond_timedwait(&self.arrived, &self.mutex, &until)
+            else:
+                pthread_cond_wait(&self.arrived, &self.mutex)
+        self.watching = False
+        pthread_mutex_unlock(&self.mutex)
+        return free
+
+    cdef void hasten(self) noexcept nogil:
+        """Let the thread run what is in the queue at once; the mutex is mine."""
+        self.due = nanoseconds()
+        if self.waiting:
+            pthread_cond_signal(&self.arrived)
+
+    cdef void rouse(self) noexcept nogil:
+        """Wake the thread if there is something to do that it would not see."""
+        pthread_mutex_lock(&self.mutex)
+        if self.waiting and not self.watching:
+            pthread_cond_signal(&self.arrived)
+        pthread_mutex_unlock(&self.mutex)
 
     def stop(self):
         """Let what has not begun fail, and the thread end."""
@@ -436,8 +486,6 @@ cdef class Progress:
             (<Work>work).status = status
             self.running = False
             pthread_cond_broadcast(&self.ended)
-            if self.waiting:
-                pthread_cond_signal(&self.arrived)
         pthread_mutex_unlock(&self.mutex)
         return possible
 
@@ -492,9 +540,8 @@ cdef class Progress:
         pthread_mutex_lock(&self.mutex)
         self.running = False
         pthread_cond_broadcast(&self.ended)
-        if self.waiting:
-            pthread_cond_signal(&self.arrived)
         pthread_mutex_unlock(&self.mutex)
+        self.rouse()
 
     cdef bint await_end(self, Work work, double seconds) except -1:
         """Wait for the end of a call, for ever or so many seconds: whether it came."""
@@ -529,11 +576,12 @@ cdef class Progress:
             if work != NULL and (<Work>work).status != PENDING:
                 break
             status = self.perform_next(False)
+        self.rouse()  # who was at work has left
         return status
 
     cdef void doze(self, void *work, double seconds) noexcept nogil:
         """Wait a little for the end of a call, or of any."""
-        cdef timespec until = after(seconds)
+        cdef timespec until = at(nanoseconds() + <int64_t>(seconds * 1e9))
         pthread_mutex_lock(&self.mutex)
         if work == NULL and self.running or (
             work != NULL and (<Work>work).status == PENDING
@@ -550,6 +598,7 @@ cdef class Progress:
         except BaseException as error:
             self.interrupted(work.name, error)
             self.end_with_gil(work, CLOSED)
+            self.rouse()
             raise
         return 0
 

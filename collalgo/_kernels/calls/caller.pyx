@@ -53,16 +53,10 @@ cdef bint apart(cnp.ndarray a, cnp.ndarray b):
     )
 
 
-cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis):
-    """Whether ``out`` surely has memory apart from ``like`` and a certain shape.
-
-    That is ``(rows, *like.shape[first_axis:])``, and the dtype is the same.
+cdef bint has_shape(cnp.ndarray target, cnp.ndarray like, int64_t rows, int first_axis):
+    """Whether an array has the shape ``(rows, *like.shape[first_axis:])``, and the dtype.
     """
-    cdef cnp.ndarray target
     cdef int axis, further = 1 - first_axis
-    if type(out) is not cnp.ndarray:
-        return False
-    target = out
     if (
         cnp.PyArray_DESCR(target) is not cnp.PyArray_DESCR(like)
         or cnp.PyArray_NDIM(target) != cnp.PyArray_NDIM(like) + further
@@ -72,14 +66,36 @@ cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis):
     for axis in range(first_axis, cnp.PyArray_NDIM(like)):
         if cnp.PyArray_DIM(target, axis + further) != cnp.PyArray_DIM(like, axis):
             return False
-    return apart(target, like)
+    return True
+
+
+cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis):
+    """Whether ``out`` surely has memory apart from ``like`` and a certain shape."""
+    return (
+        type(out) is cnp.ndarray
+        and has_shape(out, like, rows, first_axis)
+        and apart(out, like)
+    )
+
+
+cdef bint is_twin(out, cnp.ndarray source):
+    """Whether ``out`` surely is the same array, or another one on the same memory."""
+    return out is source or (
+        type(out) is cnp.ndarray
+        and cnp.PyArray_BYTES(out) == cnp.PyArray_BYTES(source)
+        and has_shape(out, source, cnp.PyArray_DIM(source, 0), 1)
+        and cnp.PyArray_IS_C_CONTIGUOUS(out)
+        and cnp.PyArray_IS_C_CONTIGUOUS(source)
+    )
 
 
 cdef cnp.ndarray like_it(out, cnp.ndarray source, str caller):
     """The array on ``out``, which takes a result like ``source``, in place or apart."""
     if out is None:
         return source
-    if cnp.PyArray_NDIM(source) and fits(out, source, cnp.PyArray_DIM(source, 0), 1):
+    if cnp.PyArray_NDIM(source) and (
+        fits(out, source, cnp.PyArray_DIM(source, 0), 1) or is_twin(out, source)
+    ):
         return out
     return result_like(out, source, caller)
 

@@ -27,9 +27,10 @@ def operands(array: Array, reduction: Any) -> tuple[Array, str]:
         If there is none.
     """
     op = reduction.op
+    known = OPS.get(op)
+    if known is not None:
+        return array, known
     if op == dist.ReduceOp.PREMUL_SUM:
         return (array * reduction.factor).astype(array.dtype), "sum"
-    if op not in OPS:
-        names = ", ".join(str(known).rsplit(".", 1)[-1] for known in OPS)
-        raise ValueError(f"collalgo has no {op}; choose one of {names}, PREMUL_SUM")
-    return array, OPS[op]
+    names = ", ".join(str(known).rsplit(".", 1)[-1] for known in OPS)
+    raise ValueError(f"collalgo has no {op}; choose one of {names}, PREMUL_SUM")
