@@ -22,7 +22,8 @@ from time import perf_counter
 import numpy as np
 
 from collalgo._kernels.engine import Program
-from collalgo.algorithms import dissemination
+from collalgo.algorithms import direct, dissemination
+from collalgo.call import Call
 from collalgo.layout import Layout, Region
 from collalgo.plan import Averaging, Walk
 from collalgo.reduction import reduction
@@ -31,19 +32,20 @@ from collalgo.transport import thread
 from collalgo.transport.waiting import SHARING, cores
 
 #: What files say that they are, to be raised when the figures change their meaning.
-FORMAT = "machine/3"
+FORMAT = "machine/4"
 
 #: How many measurements ``collalgo calibrate`` makes.
 TRIALS = 100
 
-#: Bytes of the last level of cache where the system does not say.
+#: Bytes of the last level of cache that ranks may count on. Systems tell that of all
+#: cores of a processor, many of which are those of other guests.
 USUAL_CACHE = 32 << 20
-
-#: Bytes of the arrays that are to lie beyond the caches, at most.
-LARGEST = 64 << 20
 
 #: How many tokens at once show what one message more costs.
 TOKENS = 5
+
+#: Bytes that two threads send each other at once, to see which way is the faster.
+SWAPPED = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,10 @@ class Machine:
         than within them unless measured.
     cache : int
         Bytes that the caches hold.
+    exchange, fetch : float
+        Seconds for each byte that two ranks send each other at once: through shared
+        memory, and where the kernel copies it out of the memory of the other process.
+        0 if not measured.
     """
 
     latency: float
@@ -78,6 +84,8 @@ class Machine:
     copy_far: float = 0.0
     reduce_far: float = 0.0
     cache: int = USUAL_CACHE
+    exchange: float = 0.0
+    fetch: float = 0.0
 
     def settings(self) -> list[float]:
         """The figures as numbers, for the other ranks of a world."""
@@ -86,8 +94,8 @@ class Machine:
     @classmethod
     def of_settings(cls, numbers: Sequence[float]) -> "Machine":
         """The inverse of :meth:`settings`; numbers beyond it are ignored."""
-        *work, count, copy_far, reduce_far, cache = numbers[:9]
-        latency, switch, message, copy, reduce = work
+        latency, switch, message, copy, reduce, count, *others = numbers[:11]
+        copy_far, reduce_far, cache, exchange, fetch = others
         return cls(
             latency=latency,
             switch=switch,
@@ -98,6 +106,8 @@ class Machine:
             copy_far=copy_far,
             reduce_far=reduce_far,
             cache=int(cache),
+            exchange=exchange,
+            fetch=fetch,
         )
 
 
@@ -130,8 +140,8 @@ def calibrate(trials: int = TRIALS) -> Machine:
     """
     measured = [asdict(measure()) for _ in range(trials)]
     medians = {name: median(one[name] for one in measured) for name in measured[0]}
-    copy_far, reduce_far = _per_byte(min(last_cache(), LARGEST))
-    beyond = {"copy_far": copy_far, "reduce_far": reduce_far, "cache": last_cache()}
+    copy_far, reduce_far = _per_byte(USUAL_CACHE)
+    beyond = {"copy_far": copy_far, "reduce_far": reduce_far, "cache": USUAL_CACHE}
     machine = Machine(**{**medians, **beyond, "cores": cores()})
     known = {
         "format": FORMAT,
@@ -157,14 +167,6 @@ def figures_file() -> Path:
     return root / "collalgo" / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
 
 
-@cache
-def last_cache() -> int:
-    """Bytes of the last level of cache, or a usual number if nobody says."""
-    with suppress(OSError, ValueError):
-        return os.sysconf("SC_LEVEL3_CACHE_SIZE") or USUAL_CACHE
-    return USUAL_CACHE
-
-
 def _processor() -> str:
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -185,6 +187,8 @@ def measure() -> Machine:
         copy=copy,
         reduce=reduce,
         cores=cores(),
+        exchange=_swap(fetched=False),
+        fetch=_swap(fetched=True),
     )
 
 
@@ -214,18 +218,59 @@ def _round_trips(lanes: int, rounds: int, *, same_core: bool = False) -> float:
 
     nothing = Layout(0, 1, 2)
     transports = thread.world(2, SHARING if same_core else None)
-    times = [[0.0, 0.0] for _ in range(3)]
 
-    def run(rank: int) -> None:
+    def turn(rank: int) -> Callable[[], object]:
         if same_core:
-            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+            _stay(0)
         walk = Walk(nothing, rank, 2, Region([]), Region([]))
         plan = walk.lower(trace(tokens, rank, 2), Averaging.NO)
         program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
+        return lambda: program.repeat(transports[rank], rounds)
+
+    return _of_two(turn, 3) / rounds
+
+
+def _swap(*, fetched: bool) -> float:
+    """Seconds for each byte that two threads send each other at once.
+
+    Parameters
+    ----------
+    fetched
+        Whether the kernel copies it, where it may, instead of both threads.
+    """
+    call = Call("allgather", np.dtype(np.uint8), SWAPPED)
+    layout = call.layout(2)
+    transports = thread.world(2)
+
+    def turn(rank: int) -> Callable[[], object]:
+        _stay(-rank)
+        transports[rank].allow_fetching([os.getpid()] * 2)
+        walk = Walk(layout, rank, 2, *call.ends(layout, rank, 2))
+        plan = walk.lower(trace(direct.allgather, rank, 2), Averaging.NO)
+        program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "swap"), fetched)
+        mine, everyone, nothing = (
+            np.zeros(size, np.uint8) for size in (SWAPPED, 2 * SWAPPED, 0)
+        )
+        return lambda: program.run(transports[rank], mine, everyone, nothing, -1)
+
+    return _of_two(turn, 9) / SWAPPED
+
+
+def _stay(number: int) -> None:
+    """Let this thread stay on the first or the last of the cores that it may use."""
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[number]})
+
+
+def _of_two(turn: Callable[[int], Callable[[], object]], trials: int) -> float:
+    """The least seconds of a turn that two threads take together."""
+    times = [[0.0, 0.0] for _ in range(trials)]
+
+    def run(rank: int) -> None:
+        take = turn(rank)
         for trial in times:
             start = perf_counter()
-            program.repeat(transports[rank], rounds)
-            trial[rank] = (perf_counter() - start) / rounds
+            take()
+            trial[rank] = perf_counter() - start
 
     threads = [Thread(target=run, args=(rank,), daemon=True) for rank in range(2)]
     for one in threads:

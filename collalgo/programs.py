@@ -14,7 +14,7 @@ from collalgo.call import Call
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.layout import Layout
-from collalgo.machine import Machine, last_cache, this_machine
+from collalgo.machine import Machine, this_machine
 from collalgo.plan import ONE_WAVE, Averaging, Walk
 from collalgo.reduction import DTYPES, OPS, dtype_name, reduction
 from collalgo.rows import Plan
@@ -35,11 +35,14 @@ REMEMBERED = 512
 #: Buffers that are not worth cutting, in bytes.
 SHORT = 16384
 
-#: Collectives in which every rank copies as much as any other. One copy of long arrays
-#: by the kernel takes about as long as two through shared memory where cores share a
-#: cache, a half to a fifth as long where they do not, and twice as long where ranks
-#: share one.
+#: Collectives in which every rank copies as much as any other. One copy by the kernel
+#: takes twice as long as two through shared memory where ranks share a core. Where they
+#: do not it takes a fifth as long for the longest arrays, and for others from a half to
+#: as long: the figures of the machine tell.
 EXCHANGES = ("allgather", "alltoall")
+
+#: A message for which it may pay to ask the kernel, in bytes.
+LONG = 1 << 15
 
 
 def make_room(remembered: dict[Call, Any]) -> None:
@@ -128,17 +131,20 @@ class Programs:
         kernel = self._checked(call)
         layout = call.layout(self.size)
         chosen = self._chosen(call, layout)
-        held = 2 * self.size * layout.whole.stop // collective.buffers(self.size)
-        streamed = held >= last_cache()
-        swap = call.collective in EXCHANGES and 4 * held > last_cache()
+        buffer = layout.whole.stop // collective.buffers(self.size)
+        held = 2 * self.size * buffer
         machine = self.machine or this_machine()
-        fetched = swap and self.size <= machine.cores
+        streamed = held >= machine.cache
+        apart = self.size <= machine.cores
+        kernel_wins = apart and machine.fetch < machine.exchange
+        pays = 4 * held > machine.cache or (kernel_wins and buffer >= LONG * self.size)
+        swap = call.collective in EXCHANGES and pays
         # Waves keep in the caches what is read again; of this hardly anything is.
         waves = Waves() if swap else self._waves(call, layout, chosen)
         plan = self._plan(call, layout, chosen, self.rank, waves, self.hosts)
         divisor = self.size if call.op == "avg" else 0
         record = self._record(call, layout, chosen.name)
-        return Program(plan, kernel, divisor, record, fetched, streamed)
+        return Program(plan, kernel, divisor, record, swap and apart, streamed)
 
     def _checked(self, call: Call) -> Reduction | None:
         """The kernel of a call, if it reduces; an error if the call cannot be made."""

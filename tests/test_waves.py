@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,7 @@ from collalgo import (
 from collalgo.chunk import Chunk
 from collalgo.cost import host
 from collalgo.layout import Layout, Span
+from collalgo.machine import this_machine
 from tests.conftest import at_leisure
 from tests.oracle import check, vectors
 
@@ -69,9 +71,15 @@ def test_a_span_of_a_spare_buffer_is_cut_as_one_of_the_first():
     assert len(first) == 3
 
 
+def without_caches(comm):
+    """Let a communicator take its machine for one without caches."""
+    known = comm._programs
+    known.machine = replace(known.machine or this_machine(), cache=0)
+
+
 def past_the_caches(comm):
     """All moves of long arrays, as if the caches held nothing."""
-    programs.last_cache = lambda: 0
+    without_caches(comm)
     inputs = vectors(comm.size, 3000, np.dtype(np.int64))
     for row in ALGORITHMS:
         if row.obstacle(comm.size) is None:
@@ -80,13 +88,12 @@ def past_the_caches(comm):
 
 @pytest.mark.parametrize("start", [spawn, threads])
 def test_every_algorithm_past_the_caches(monkeypatch, start):
-    monkeypatch.setattr(programs, "last_cache", lambda: 0)
     monkeypatch.setattr(programs, "SHORT", 0)
     start(past_the_caches, 3, timeout=60)
 
 
 def fetch_from_the_dead(comm):
-    programs.last_cache = lambda: 0
+    without_caches(comm)
     x = np.ones(comm.size * 100_000)
     comm.alltoall(x)
     if comm.rank == 1:

@@ -162,6 +162,11 @@ def calibrate_command(show: bool) -> None:
         ),
         ("cores", str(known.cores)),
     ]
+    if known.exchange and known.fetch:
+        rows += [
+            ("a swap through shared memory", f"{1e-9 / known.exchange:.1f} GB/s"),
+            ("a swap by the kernel", f"{1e-9 / known.fetch:.1f} GB/s"),
+        ]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         click.echo(f"{name:{width}}  {value}")
