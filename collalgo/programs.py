@@ -23,7 +23,7 @@ from collalgo.selection.deciders import of_user
 from collalgo.selection.on_host import Host, price
 from collalgo.selection.selection import NOT_SERIAL
 from collalgo.verify import prove_once
-from collalgo.waves import RANKS, Waves, cut
+from collalgo.waves import RANKS, Waves, cut, steps
 
 if TYPE_CHECKING:  # for what only some need
     from collalgo.selection.on_topology import Prospect
@@ -41,8 +41,12 @@ SHORT = 16384
 #: as long: the figures of the machine tell.
 EXCHANGES = ("allgather", "alltoall")
 
+#: Collectives in which each of the others copies something of the root's. By the kernel
+#: they all do so at once, as long as what they copy is in a cache.
+HANDING_OUT = ("broadcast", "scatter")
+
 #: A message for which it may pay to ask the kernel, in bytes.
-LONG = 1 << 15
+LONG = 1 << 14
 
 
 def make_room(remembered: dict[Call, Any]) -> None:
@@ -131,20 +135,46 @@ class Programs:
         kernel = self._checked(call)
         layout = call.layout(self.size)
         chosen = self._chosen(call, layout)
-        buffer = layout.whole.stop // collective.buffers(self.size)
-        held = 2 * self.size * buffer
         machine = self.machine or this_machine()
+        held = 2 * self.size * layout.whole.stop // collective.buffers(self.size)
         streamed = held >= machine.cache
-        apart = self.size <= machine.cores
-        kernel_wins = apart and machine.fetch < machine.exchange
-        pays = 4 * held > machine.cache or (kernel_wins and buffer >= LONG * self.size)
-        swap = call.collective in EXCHANGES and pays
         # Waves keep in the caches what is read again; of this hardly anything is.
-        waves = Waves() if swap else self._waves(call, layout, chosen)
+        at_once = self._at_once(call, chosen, held, machine)
+        waves = Waves() if at_once else self._waves(call, layout, chosen)
         plan = self._plan(call, layout, chosen, self.rank, waves, self.hosts)
         divisor = self.size if call.op == "avg" else 0
         record = self._record(call, layout, chosen.name)
-        return Program(plan, kernel, divisor, record, swap and apart, streamed)
+        fetched = at_once and self.size <= machine.cores
+        return Program(plan, kernel, divisor, record, fetched, streamed)
+
+    def _at_once(self, call: Call, chosen: Chosen, held: int, machine: Machine) -> bool:
+        """Whether messages had better go in one piece, and be copied by the kernel.
+
+        ``held`` are the bytes of the arrays of all ranks.
+        """
+        beyond_caches = 4 * held > machine.cache
+        if call.collective in EXCHANGES and beyond_caches:
+            return True
+        message = held // (2 * self.size)
+        if COLLECTIVES[call.collective].blocks:
+            message //= self.size
+        if (
+            self.size > machine.cores
+            or machine.fetch >= machine.exchange
+            or message < LONG
+        ):
+            return False
+        if call.collective in EXCHANGES:
+            return True
+        handing_out = call.collective in HANDING_OUT or (
+            call.collective == "gather"
+            and self.size == 2  # one copies, as in a scatter
+        )
+        return (
+            handing_out
+            and held <= machine.cache
+            and steps(chosen.schedule, self.size, call.root) == 1
+        )
 
     def _checked(self, call: Call) -> Reduction | None:
         """The kernel of a call, if it reduces; an error if the call cannot be made."""

@@ -34,6 +34,12 @@ def grid(schedule: ScheduleFunction, size: int, root: int) -> int:
     ).grid
 
 
+@lru_cache(maxsize=4096)
+def steps(schedule: ScheduleFunction, size: int, root: int) -> int:
+    """How many steps the rank takes that takes the most."""
+    return max(len(trace(schedule, rank, size, root)) for rank in range(size))
+
+
 def cut(
     count: int, schedule: ScheduleFunction, size: int, root: int, blocks: int
 ) -> Waves:

@@ -3,6 +3,8 @@
 """Calls that move data to one rank or from it, unchanged."""
 
 cimport numpy as cnp
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 from collalgo._kernels.calls.caller cimport array_of, fits, length_of
 from collalgo._kernels.calls.sharing cimport Sharing
@@ -70,9 +72,9 @@ cdef class Rooted(Sharing):
             "scatter", source if self.rank == root else None, target, timeout,
             algorithm, source, None, root, count,
         )
-        if self.rank == root:
+        if self.rank == root and not is_copied(source, root, out):
             return kept(source, source[root, ...], out, "scatter")
-        return result
+        return out if self.rank == root else result
 
     def scatterv(
         self, buf, counts=None, root=0, *, out=None, algorithm=None, timeout=None
@@ -114,6 +116,21 @@ cdef class Rooted(Sharing):
         target = as_array(out, caller)
         check_output(target, like, like.shape, caller)
         return out, target
+
+
+cdef bint is_copied(cnp.ndarray source, int64_t number, out):
+    """Copy a row of a table to ``out``, if that is surely possible, and say so."""
+    cdef cnp.ndarray target
+    if cnp.PyArray_NDIM(source) < 2 or not fits(out, source, cnp.PyArray_DIM(source, 1), 2):
+        return False
+    target = out
+    if not (cnp.PyArray_ISCARRAY(target) and cnp.PyArray_ISCARRAY_RO(source)):
+        return False
+    cdef int64_t nbytes = cnp.PyArray_NBYTES(target)
+    cdef char *row = cnp.PyArray_BYTES(source) + number * nbytes
+    with nogil:
+        memcpy(cnp.PyArray_BYTES(target), row, nbytes)
+    return True
 
 
 cdef object kept(source, mine, out, str caller):
