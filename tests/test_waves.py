@@ -71,29 +71,65 @@ def test_a_span_of_a_spare_buffer_is_cut_as_one_of_the_first():
     assert len(first) == 3
 
 
-def without_caches(comm):
-    """Let a communicator take its machine for one without caches."""
+def on_another_machine(comm, **figures):
+    """Let a communicator take its machine for one with a core for each rank."""
     known = comm._programs
-    known.machine = replace(known.machine or this_machine(), cache=0)
+    known.machine = replace(known.machine or this_machine(), cores=64, **figures)
 
 
-def past_the_caches(comm):
-    """All moves of long arrays, as if the caches held nothing."""
-    without_caches(comm)
+def is_right(comm):
     inputs = vectors(comm.size, 3000, np.dtype(np.int64))
     for row in ALGORITHMS:
         if row.obstacle(comm.size) is None:
             check(comm, row, inputs, root=comm.size - 1)
 
 
+def past_the_caches(comm):
+    """All moves of long arrays, as if the caches held nothing."""
+    on_another_machine(comm, cache=0)
+    is_right(comm)
+
+
+def copied_by_the_kernel(comm):
+    """All moves as if the kernel copied everything faster."""
+    programs.LONG = 1
+    on_another_machine(comm, exchange=2.0, fetch=1.0)
+    is_right(comm)
+
+
 @pytest.mark.parametrize("start", [spawn, threads])
-def test_every_algorithm_past_the_caches(monkeypatch, start):
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("way", [past_the_caches, copied_by_the_kernel])
+def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, start):
     monkeypatch.setattr(programs, "SHORT", 0)
-    start(past_the_caches, 3, timeout=60)
+    monkeypatch.setattr(programs, "LONG", programs.LONG)
+    start(way, size, timeout=60)
+
+
+def test_the_kernel_copies_what_its_figures_say():
+    machine = replace(this_machine(), cores=4, cache=1 << 20, exchange=2.0, fetch=1.0)
+
+    def fetched(collective, nbytes, size=2, **figures):
+        """Whether the kernel is to copy the blocks of so many bytes in all."""
+        known = programs.Programs(0, size, replace(machine, **figures))
+        of_a_rank = collective in ("allgather", "gather", "scatter")
+        count = nbytes // size if of_a_rank else nbytes
+        algorithm = "direct" if collective == "allgather" else "linear"
+        found = known.get(collective, np.dtype(np.uint8), count, None, 0, algorithm)
+        return found.fetched
+
+    for collective in ("allgather", "alltoall", "broadcast", "scatter", "gather"):
+        assert fetched(collective, 1 << 16), collective
+        assert not fetched(collective, 1 << 12)
+        assert not fetched(collective, 1 << 16, exchange=0.5)
+        assert not fetched(collective, 1 << 16, size=3, cores=2)
+    assert not fetched("gather", 1 << 16, size=3)  # the root would copy alone
+    assert not fetched("broadcast", 1 << 20)  # beyond the caches
+    assert fetched("alltoall", 1 << 20, exchange=0.5)
 
 
 def fetch_from_the_dead(comm):
-    without_caches(comm)
+    on_another_machine(comm, cache=0)
     x = np.ones(comm.size * 100_000)
     comm.alltoall(x)
     if comm.rank == 1:

@@ -66,7 +66,8 @@ cdef class Program:
     cdef const void **inputs
     cdef const int64_t *lendable
     cdef PyThreadState *thread  # this one, once it has released the GIL
-    cdef bint has_gil, brief, reads, fetched, streamed
+    cdef bint has_gil, brief, reads, streamed
+    cdef readonly bint fetched
     cdef object states
     cdef call_record record
     cdef array_bounds arrays
