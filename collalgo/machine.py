@@ -71,8 +71,8 @@ class Machine:
         Bytes that the caches hold.
     exchange, fetch : float
         Seconds for each byte that two ranks send each other at once: through shared
-        memory, and where the kernel copies it out of the memory of the other process.
-        0 if not measured.
+        memory, and where the kernel copies it out of the memory of the other process
+        (the same as through shared memory if it may not). 0 if not measured.
     """
 
     latency: float
@@ -244,7 +244,6 @@ def _swap(*, fetched: bool) -> float:
 
     def turn(rank: int) -> Callable[[], object]:
         _stay(-rank)
-        transports[rank].allow_fetching([os.getpid()] * 2)
         walk = Walk(layout, rank, 2, *call.ends(layout, rank, 2))
         plan = walk.lower(trace(direct.allgather, rank, 2), Averaging.NO)
         program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "swap"), fetched)

@@ -253,6 +253,20 @@ def test_without_a_launcher_a_process_is_a_world_of_one(script):
     assert done.stdout == "<Communicator rank 0 of 1> [1.]\n"
 
 
+def test_all_ranks_know_that_they_may_not_read_each_others_memory(script):
+    path = script(
+        "from collalgo.bootstrap import rendezvous\n"
+        "rendezvous.may_read = lambda processes: False\n"
+        "comm = collalgo.init()\n"
+        "machine = comm._programs.machine\n"
+        "assert machine.fetch == machine.exchange > 0\n"
+        "x = np.full((comm.size, 1 << 15), comm.rank)\n"
+        "assert (comm.alltoall(x) == np.arange(comm.size)[:, None]).all()\n"
+    )
+    done = command("run", "-n", "2", path)
+    assert done.returncode == 0, done.stderr
+
+
 def command(*arguments):
     return subprocess.run(
         [*COLLALGO, *arguments], capture_output=True, text=True, timeout=60, check=False

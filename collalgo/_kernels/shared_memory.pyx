@@ -190,6 +190,11 @@ def give_back(Segment segment, int64_t rank, int64_t offset, int64_t nbytes):
         madvise(start + rank * segment.heap_bytes + offset, nbytes, MADV_REMOVE)
 
 
+def may_read(processes):
+    """Whether this process may read the memory of all these processes."""
+    return all(process and may_fetch(process) for process in processes)
+
+
 def write_settings(Segment segment, numbers):
     """Set the numbers that all ranks can read."""
     for i, number in enumerate(numbers[:16]):
@@ -267,9 +272,8 @@ cdef class SharedMemory(Transport):
         """Tell the others whether I may read the memory of all these processes."""
         cdef rank_header *me = header(self.open(), self.rank)
         me.process = processes[self.rank]
-        me.fetches = all(
-            process and (rank == self.rank or may_fetch(process))
-            for rank, process in enumerate(processes)
+        me.fetches = may_read(
+            process for rank, process in enumerate(processes) if rank != self.rank
         )
 
     def close(self, str farewell="its communicator was closed", bint failed=False):

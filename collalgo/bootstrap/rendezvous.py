@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from collalgo._kernels.shared_memory import Segment, SharedMemory
+from collalgo._kernels.shared_memory import Segment, SharedMemory, may_read
 from collalgo.connection import JOIN_TIMEOUT, Connection, label_of
 from collalgo.errors import BootstrapError
 from collalgo.heap import mapped
@@ -106,6 +106,8 @@ def _host(address: str, size: int, deadline: float) -> tuple[int, list[int]]:
         with _listen(address, size) as listener:
             _welcome(listener, guests, processes, size, deadline)
         machine = replace(this_machine(), cores=cores(processes))
+        if not may_read(processes[1:]):
+            machine = replace(machine, fetch=machine.exchange)
         shm.set_settings(descriptor, size, machine.settings())
         answer = _ANSWER.pack(_MAGIC, size) + struct.pack(f"={size}I", *processes)
         for rank, guest in guests.items():

@@ -1,5 +1,7 @@
 """Ranks as threads of one process: for tests, teaching and notebooks."""
 
+import os
+
 from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.heap import mapped
 from collalgo.transport.waiting import patience
@@ -17,4 +19,7 @@ def world(size: int, waiting: tuple[int, int] | None = None) -> list[SharedMemor
     """
     segment = mapped(size)
     waiting = waiting or patience(size)
-    return [SharedMemory(segment, rank, size, waiting, waiting) for rank in range(size)]
+    ends = [SharedMemory(segment, rank, size, waiting, waiting) for rank in range(size)]
+    for end in ends:
+        end.allow_fetching([os.getpid()] * size)
+    return ends
