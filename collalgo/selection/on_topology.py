@@ -59,8 +59,8 @@ class Prospect:
         self.machine = machine
         self.plain = Site(machine, places, figures)
         self._bounds: dict[str, Bound | None] = {}
-        self._candidates: dict[Algorithm, list[Prospective]] = defaultdict(list)
-        self._known_terms: dict[str, tuple[int, float]] = {}
+        self._candidates: dict[Algorithm, list[Prospective]] = {}
+        self._floors: dict[str, float] = {}
         self._lock = Lock()  # ranks that are threads share the prices
 
     @property
@@ -145,9 +145,11 @@ class Prospect:
             for variant in variants(row, self.plain.hosts, self._cycles)
             for order in (self.sites if _numbers_mean_nothing(row) else [""])
         ]
+        fresh = defaultdict(list)
         glimpsed = self._glimpsed([one[1:] for one in tried])
         for (row, _, _), one in zip(tried, glimpsed, strict=True):
-            self._candidates[row].append(one)
+            fresh[row].append(one)
+        self._candidates |= fresh
         return [one for row in rows for one in self._candidates[row]]
 
     def bound(self, collective: str) -> Bound | None:
@@ -217,40 +219,37 @@ class Prospect:
         self, row: Algorithm, order: str, site: Site, least: Line
     ) -> Prospective:
         """A candidate, priced over the bytes of a buffer."""
-        buffers, floor = self._terms(row.collective)
-
-        def over(line: Line) -> Line:
-            return line.over(buffers).at_least(floor)
+        buffers = COLLECTIVES[row.collective].buffers(self.size)
+        floor = self._floor(row.collective)
 
         def estimates() -> Iterator[Line]:
-            return map(over, self._lines(row, site))
+            for line in self._least(row, site):
+                yield line.over(buffers).at_least(floor)
+            whole = site.rounds(self._traces(row).folded, _segments(row))
+            yield whole.line.over(buffers)
 
-        return Prospective(row, order, over(least), estimates)
+        return Prospective(row, order, least.over(buffers).at_least(floor), estimates)
 
-    def _terms(self, collective: str) -> tuple[int, float]:
-        """The buffers of a whole, and seconds for each byte of one at the least."""
-        if collective not in self._known_terms:
+    def _floor(self, collective: str) -> float:
+        """Seconds for each byte of a buffer that every schedule takes at least."""
+        if collective not in self._floors:
             cluster, figures = self.plain.cluster, self.plain.figures
-            floor = through_ports(collective, cluster, figures) if cluster else 0.0
-            buffers = COLLECTIVES[collective].buffers(self.size)
-            self._known_terms[collective] = buffers, floor
-        return self._known_terms[collective]
+            self._floors[collective] = (
+                through_ports(collective, cluster, figures) if cluster else 0.0
+            )
+        return self._floors[collective]
 
-    def _lines(self, row: Algorithm, site: Site) -> Iterator[Line]:
-        """What an algorithm costs at least, better and better; at last its price.
+    def _least(self, row: Algorithm, site: Site) -> Iterator[Line]:
+        """What an algorithm costs at least, if no two ranks do the same.
 
-        If no two ranks do the same, what the first host does is looked at, then what
-        the first ranks of the other hosts do as well, before all ranks are.
+        By what the first host does, then by what the first ranks of the others do, too.
         """
-        traces, segments = self._traces(row), _segments(row)
-        host = self.plain.hosts[0]
-        if host < self.size and not any(traces.symmetry.turns):
-            for ranks in (
-                [*range(host)],
-                [*range(host), *range(host, self.size, host)],
-            ):
-                yield from site.least([traces.glimpse(ranks)], [segments])
-        yield site.rounds(traces.folded, segments).line
+        traces, host = self._traces(row), self.plain.hosts[0]
+        if host == self.size or any(traces.symmetry.turns):
+            return
+        leaders = [*range(host, self.size, host)]
+        for ranks in ([*range(host)], [*range(host), *leaders]):
+            yield from site.least([traces.glimpse(ranks)], [_segments(row)])
 
     def _traces(self, row: Algorithm) -> Traces:
         """What the ranks do, whatever the segments."""

@@ -10,9 +10,10 @@ from hypothesis import given, settings, strategies as st
 from collalgo import Topology, TopologyError
 from collalgo.cli import main
 from collalgo.collective import COLLECTIVES
-from collalgo.cost.bounds import BOUNDED, bound
+from collalgo.cost.bounds import BOUNDED, bound, through_ports
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.cuts import Network
+from collalgo.cost.figures import DEFAULTS
 from collalgo.topology.model import FAST, Kind, LinkKind
 from tests.conftest import at_leisure
 from tests.topology.machines import renamed
@@ -217,3 +218,12 @@ def test_the_command_says_how_fast_and_why():
         main, ["bound", "allgather", "dgx1v", "--only", "nvlink"]
     )
     assert "171.4 GB/s" in result.output
+
+
+@pytest.mark.parametrize("nics", [1, 4])
+@pytest.mark.parametrize("collective", BOUNDED)
+def test_the_ports_of_a_host_are_one_of_the_cuts(collective, nics):
+    cluster = Cluster.load("dgx1v", hosts=5, nics=nics)
+    least = through_ports(collective, cluster, DEFAULTS) * 1e9
+    assert least == pytest.approx(float(bound(collective, cluster).per_byte))
+    assert through_ports(collective, Cluster.load("dgx1v"), DEFAULTS) == 0
