@@ -400,13 +400,15 @@ cdef class Progress:
             free = self.waiting and not self.running
             if free and (self.due <= now or self.closing):
                 break
+            if self.closing and not self.waiting:
+                break
             self.watching = free or now < self.submitted + LINGER
             if free:
                 look = self.due
             elif self.watching:
                 look = now + pause
                 pause = min(2 * pause, SELDOM)
-            elif self.closing and not self.waiting or now >= began + TIDY and not tidy:
+            elif now >= began + TIDY and not tidy:
                 break
             else:
                 look = 0 if tidy else began + TIDY
