@@ -23,7 +23,7 @@ from collalgo.selection.deciders import of_user
 from collalgo.selection.on_host import Host, price
 from collalgo.selection.selection import NOT_SERIAL
 from collalgo.verify import prove_once
-from collalgo.waves import RANKS, Waves, cut, steps
+from collalgo.waves import RANKS, Waves, cut, step_count
 
 if TYPE_CHECKING:  # for what only some need
     from collalgo.selection.on_topology import Prospect
@@ -152,8 +152,8 @@ class Programs:
 
         ``held`` are the bytes of the arrays of all ranks.
         """
-        beyond_caches = 4 * held > machine.cache
-        if call.collective in EXCHANGES and beyond_caches:
+        exchange = call.collective in EXCHANGES
+        if exchange and 4 * held > machine.cache:
             return True
         message = held // (2 * self.size)
         if COLLECTIVES[call.collective].blocks:
@@ -164,16 +164,14 @@ class Programs:
             or message < LONG
         ):
             return False
-        if call.collective in EXCHANGES:
+        if exchange:
             return True
-        handing_out = call.collective in HANDING_OUT or (
-            call.collective == "gather"
-            and self.size == 2  # one copies, as in a scatter
-        )
+        # A gather of two ranks is a scatter the other way.
+        alone = call.collective == "gather" and self.size == 2
         return (
-            handing_out
+            (alone or call.collective in HANDING_OUT)
             and held <= machine.cache
-            and steps(chosen.schedule, self.size, call.root) == 1
+            and step_count(chosen.schedule, self.size, call.root) == 1
         )
 
     def _checked(self, call: Call) -> Reduction | None:

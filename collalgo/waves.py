@@ -35,7 +35,7 @@ def grid(schedule: ScheduleFunction, size: int, root: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def steps(schedule: ScheduleFunction, size: int, root: int) -> int:
+def step_count(schedule: ScheduleFunction, size: int, root: int) -> int:
     """How many steps the rank takes that takes the most."""
     return max(len(trace(schedule, rank, size, root)) for rank in range(size))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
 
+from collalgo.collective import COLLECTIVES
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.cuts import GRAIN, SINK, SOURCE, Network, Part
 from collalgo.cost.figures import DEFAULTS, Figures
@@ -237,19 +238,17 @@ def through_ports(collective: str, cluster: Cluster, figures: Figures) -> float:
         for link in cluster.pair.links
         if [cluster.pair.device(end).host for end in link.ends].count(host) == 1
     ]
-    hosts, each = cluster.hosts, len(cluster.each)
-    if hosts == 1 or collective == "barrier":
+    known = COLLECTIVES[collective]
+    if cluster.hosts == 1 or not known.carries_data:
         return 0.0
-    elsewhere = (hosts - 1) / hosts
-    crossings = {
-        "allreduce": 2 * elsewhere,
-        "allgather": elsewhere,
-        "reduce_scatter": elsewhere,
-        "gather": elsewhere,
-        "scatter": elsewhere,
-        "alltoall": each * elsewhere,
-    }
-    return crossings.get(collective, 1.0) / sum(ports)
+    elsewhere = (cluster.hosts - 1) / cluster.hosts
+    if collective == "allreduce":  # every element leaves, and comes back
+        crossings = 2 * elsewhere
+    elif known.blocks:  # of an alltoall those of each rank
+        crossings = elsewhere * len(cluster.each) ** (known.blocks - 1)
+    else:
+        crossings = 1.0
+    return crossings / sum(ports)
 
 
 def _by_cut(

@@ -54,8 +54,7 @@ cdef bint apart(cnp.ndarray a, cnp.ndarray b):
 
 
 cdef bint has_shape(cnp.ndarray target, cnp.ndarray like, int64_t rows, int first_axis):
-    """Whether an array has the shape ``(rows, *like.shape[first_axis:])``, and the dtype.
-    """
+    """Whether an array has the dtype, and shape ``(rows, *like.shape[first_axis:])``."""
     cdef int axis, further = 1 - first_axis
     if (
         cnp.PyArray_DESCR(target) is not cnp.PyArray_DESCR(like)
