@@ -236,15 +236,14 @@ class ClusterRoads:
         self._names = [roads.name(way) for way in ours.values()]
         carries = self.figures.bytes_per_second
         self._speed = np.array([carries(link) for link, _ in self._names])
-        number = {sign: i for i, sign in enumerate(ours)}
-        here = {way: number[sign] for sign, way in ours.items()}
+        here = {way: i for i, way in enumerate(ours.values())}
         routes = [roads.route(a, b) for a in self.each for b in self.each]
         kept = [_among(here, route) for route in routes]
         if last != first:
             twins = ranks_of(topology)[-len(self.each) :]
             twin = dict(zip(self.cluster.each, twins, strict=True))
             out = [roads.route(a, twin[b]) for a in self.each for b in self.each]
-            there = {way: number[sign] for sign, way in self._ways(last).items()}
+            there = {way: here[ours[sign]] for sign, way in self._ways(last).items()}
             kept += [_among(ways, route) for ways in (here, there) for route in out]
             routes += out
         self._latency = np.array([route.latency for route in routes])
