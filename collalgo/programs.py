@@ -36,10 +36,14 @@ REMEMBERED = 512
 SHORT = 16384
 
 #: Collectives in which every rank copies as much as any other. One copy by the kernel
-#: takes twice as long as two through shared memory where ranks share a core. Where they
-#: do not it takes a fifth as long for the longest arrays, and for others from a half to
-#: as long: the figures of the machine tell.
+#: takes a fifth as long as two through shared memory for the longest arrays, and for
+#: others from a half to as long: the figures of the machine tell.
 EXCHANGES = ("allgather", "alltoall")
+
+#: Those whose messages have a single reader, so that the kernel copies half as much as
+#: the ranks would. That pays even where they share cores; what several read is copied
+#: faster from shared memory there, as the first copy leaves it in a cache.
+SINGLE_READERS = ("alltoall",)
 
 #: Collectives in which each of the others copies something of the root's. By the kernel
 #: they all do so at once, as long as what they copy is in a cache.
@@ -138,33 +142,30 @@ class Programs:
         machine = self.machine or this_machine()
         held = 2 * self.size * layout.whole.stop // collective.buffers(self.size)
         streamed = held >= machine.cache
+        fetched = self._fetched(call, chosen, held, machine)
         # Waves keep in the caches what is read again; of this hardly anything is.
-        at_once = self._at_once(call, chosen, held, machine)
+        at_once = fetched or _is_long_exchange(call, held, machine)
         waves = Waves() if at_once else self._waves(call, layout, chosen)
         plan = self._plan(call, layout, chosen, self.rank, waves, self.hosts)
         divisor = self.size if call.op == "avg" else 0
         record = self._record(call, layout, chosen.name)
-        fetched = at_once and self.size <= machine.cores
         return Program(plan, kernel, divisor, record, fetched, streamed)
 
-    def _at_once(self, call: Call, chosen: Chosen, held: int, machine: Machine) -> bool:
-        """Whether messages had better go in one piece, and be copied by the kernel.
+    def _fetched(self, call: Call, chosen: Chosen, held: int, machine: Machine) -> bool:
+        """Whether the kernel had better copy messages from the memory of the senders.
 
         ``held`` are the bytes of the arrays of all ranks.
         """
-        exchange = call.collective in EXCHANGES
-        if exchange and 4 * held > machine.cache:
+        if self.size > machine.cores and call.collective not in SINGLE_READERS:
+            return False
+        if _is_long_exchange(call, held, machine):
             return True
         message = held // (2 * self.size)
         if COLLECTIVES[call.collective].blocks:
             message //= self.size
-        if (
-            self.size > machine.cores
-            or machine.fetch >= machine.exchange
-            or message < LONG
-        ):
+        if machine.fetch >= machine.exchange or message < LONG:
             return False
-        if exchange:
+        if call.collective in EXCHANGES:
             return True
         # A gather of two ranks is a scatter the other way.
         alone = call.collective == "gather" and self.size == 2
@@ -278,6 +279,10 @@ def _name(schedule: ScheduleFunction) -> str:
         parameters += [f"{key}={value!r}" for key, value in schedule.keywords.items()]
         return f"{_name(schedule.func)}({', '.join(parameters)})"
     return getattr(schedule, "__qualname__", type(schedule).__qualname__)
+
+
+def _is_long_exchange(call: Call, held: int, machine: Machine) -> bool:
+    return call.collective in EXCHANGES and 4 * held > machine.cache
 
 
 def _averaging(collective: str, op: str | None) -> Averaging:
