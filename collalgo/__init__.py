@@ -44,7 +44,7 @@ prepare a call that is made many times. What fails in the background is raised b
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from collalgo._kernels.progress import Persistent, Work
+from collalgo._kernels.work import Persistent, Work
 from collalgo._version import __version__
 from collalgo.algorithms import ALGORITHMS, algorithm
 from collalgo.communicator import Communicator

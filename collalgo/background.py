@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from collalgo._kernels.calls.reducing import Calls
-from collalgo._kernels.progress import Persistent, Work
+from collalgo._kernels.work import Persistent, Work
 
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from collalgo._kernels.progress import Work
+from collalgo._kernels.work import Work
 from collalgo.arrays import Array, as_array, check_writeable
 from collalgo.connection import seconds
 from collalgo.devices.arrays import Shadow

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from collalgo._kernels.progress import Work
+from collalgo._kernels.work import Work
 from collalgo.connection import Connection, Origin
 from collalgo.devices.arrays import for_another_thread
 from collalgo.errors import CommunicatorClosed

@@ -1,4 +1,3 @@
-cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine cimport Program, array_bounds
@@ -11,39 +10,26 @@ cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_cond_t:
         pass
 
+cdef enum:
+    PENDING = -50  # the status of a call that has not ended
+    INTERRUPTED = -100  # by a signal, whose exception is set
 
-cdef class Work:
-    cdef object __weakref__
+
+cdef class Task:
     cdef readonly str name
     cdef CallSite site
-    cdef object owner, value, failure, cope, underway
     cdef list callbacks
-    cdef Progress progress
     cdef Program program
     cdef array_bounds arrays
-    cdef cnp.ndarray source, target, packed_source, packed_target, scratch
-    cdef double waiting
+    cdef double waiting  # seconds for the others to come; negative for ever
     cdef int status
     cdef int64_t number
-    cdef bint watched
-    cdef Work next
+    cdef bint settles  # whether its end needs the GIL
+    cdef bint watched  # whether there are callbacks
+    cdef Task next
 
-    cdef int prepare(
-        self, Program program, cnp.ndarray source, cnp.ndarray target,
-        cnp.ndarray scratch, double waiting
-    ) except -1
-    cdef int prepare_on_device(
-        self, underway, cnp.ndarray scratch, double waiting
-    ) except -1
     cdef bint is_short(self) noexcept
-    cdef int pack(self) except -1
     cdef int settle(self, int status) except -100
-    cdef bint await_device(self, bint forever, double deadline) except -1
-    cdef object outcome(self)
-
-
-cdef class Persistent(Work):
-    cdef int check_idle(self) except -1
 
 
 cdef class Progress:
@@ -53,7 +39,7 @@ cdef class Progress:
     cdef pthread_cond_t arrived, ended
     cdef void *first
     cdef void *current
-    cdef Work last
+    cdef Task last
     cdef int64_t waiting  # calls that have not begun
     cdef int64_t submitted, due  # the last, and when the thread is to run the first
     cdef bint running, closing
@@ -61,18 +47,20 @@ cdef class Progress:
     cdef Recorder recorder
     cdef readonly bint used
 
-    cdef int submit(self, Work work) except -1
+    cdef int submit(self, Task task) except -1
     cdef bint await_call(self, bint tidy) noexcept nogil
     cdef void hasten(self) noexcept nogil
     cdef void rouse(self) noexcept nogil
     cdef int perform_next(self, bint gives_way) noexcept nogil
-    cdef bint end(self, void *work, int status, bint with_gil) noexcept nogil
-    cdef void end_with_gil(self, Work work, int status)
+    cdef bint end(self, void *task, int status, bint with_gil) noexcept nogil
+    cdef void end_with_gil(self, Task task, int status)
     cdef int prune(self) except -1
     cdef int reserve(self) except -1
     cdef bint try_reserve(self) noexcept nogil
     cdef void release(self) noexcept nogil
-    cdef bint await_end(self, Work work, double seconds) except -1
-    cdef int help_until(self, void *work) noexcept nogil
-    cdef void doze(self, void *work, double seconds) noexcept nogil
+    cdef bint await_end(self, Task task, double seconds) except -1
+    cdef int help_until(self, void *task) noexcept nogil
+    cdef void doze(self, void *task, double seconds) noexcept nogil
     cdef int raise_interrupted(self) except -1
+    cdef bint is_over(self)
+    cdef bint watch(self, Task task, callback) except -1

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, cast
 
-from collalgo._kernels.progress import Work
+from collalgo._kernels.work import Work
 from collalgo.functions import reducing, rooted, sharing
 from collalgo.world import resolve
 

@@ -2,9 +2,10 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine cimport Program
-from collalgo._kernels.progress cimport Progress, Work
+from collalgo._kernels.progress cimport Progress
 from collalgo._kernels.recorder cimport Recorder
 from collalgo._kernels.transport cimport Transport
+from collalgo._kernels.work cimport Work
 
 
 cdef cnp.ndarray array_of(buf, str caller)

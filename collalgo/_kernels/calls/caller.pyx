@@ -16,9 +16,10 @@ from threading import Lock
 import numpy as np
 
 from collalgo._kernels.engine cimport Program
-from collalgo._kernels.progress cimport Persistent, Progress, Work
+from collalgo._kernels.progress cimport Progress
 from collalgo._kernels.recorder cimport Recorder, StepLog
 from collalgo._kernels.transport cimport CLOSED, GO_ON, Transport
+from collalgo._kernels.work cimport Persistent, Work
 
 from collalgo._kernels.engine import RUN_NEEDS_SCRATCH
 from collalgo.arrays import as_array, length, result_like
@@ -214,7 +215,7 @@ cdef class Caller:
         cdef Work work = (Persistent if persistent else Work)(
             self, method.__name__, self.progress, self.cope
         )
-        self.progress.check_open(work)
+        work.check_open()
         with self.lock:
             self.preparer = <unsigned long>PyThread_get_thread_ident()
             self.prepared = work

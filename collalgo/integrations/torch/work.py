@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from collalgo._kernels.progress import Work
+from collalgo._kernels.work import Work
 from collalgo.pairs import Message
 
 

@@ -1,0 +1,28 @@
+cimport numpy as cnp
+
+from collalgo._kernels.engine cimport Program
+from collalgo._kernels.progress cimport Progress, Task
+
+
+cdef class Work(Task):
+    cdef object __weakref__
+    cdef object owner, value, failure, cope, underway
+    cdef Progress progress
+    cdef cnp.ndarray source, target, packed_source, packed_target, scratch
+
+    cdef int check_open(self) except -1
+    cdef int prepare(
+        self, Program program, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch, double waiting
+    ) except -1
+    cdef int prepare_on_device(
+        self, underway, cnp.ndarray scratch, double waiting
+    ) except -1
+    cdef int pack(self) except -1
+    cdef bint await_end(self, double seconds) except -1
+    cdef bint await_device(self, bint forever, double deadline) except -1
+    cdef object outcome(self)
+
+
+cdef class Persistent(Work):
+    cdef int check_idle(self) except -1
