@@ -10,6 +10,9 @@ SOURCES := pyproject.toml setup.py $(wildcard collalgo/_kernels/*.pyx \
 # The version of torch that its backend is tested with.
 TORCH ?= torch==2.13.0
 
+# A job starts many processes, each of which would compile all sources again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test torch slow cuda cuda-bench cuda-sanitize lint types format docs build clean
 
 demo: .venv/installed

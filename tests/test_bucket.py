@@ -6,6 +6,8 @@ import pytest
 import collalgo
 from collalgo import threads
 
+pytestmark = pytest.mark.parallel
+
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 @pytest.mark.parametrize("limit", [1, 100, 5000, 1 << 20])

@@ -15,6 +15,8 @@ from tests.test_reduction import assert_same_bits, dtype_of, has, twin
 
 SINGLE = [op for op in OPS if op != "avg"]
 
+pytestmark = pytest.mark.parallel
+
 
 @pytest.fixture(scope="module")
 def cupy():

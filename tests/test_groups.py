@@ -58,6 +58,7 @@ def hundreds_at_once(comm):
         parts[0].allreduce(np.ones(5))
 
 
+@pytest.mark.parallel
 def test_hundreds_of_groups_at_once():
     spawn(hundreds_at_once, 2, timeout=60)
 
@@ -139,6 +140,7 @@ def random_calls(comm, seed=0):
         raise failures[0]
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("size", [2, 4])
 def test_random_calls_on_overlapping_groups_from_several_threads(size):
     spawn(partial(random_calls, seed=size), size, timeout=100)
@@ -155,6 +157,7 @@ def planted(comm, folder):
     time.sleep(0.5)
 
 
+@pytest.mark.parallel
 def test_a_planted_mismatch_is_named_by_the_recorder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLLALGO_DUMP", str(tmp_path))
     spawn(partial(planted, folder=tmp_path), 4, timeout=20)

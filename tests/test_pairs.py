@@ -9,6 +9,8 @@ import pytest
 import collalgo
 from collalgo import spawn, threads
 
+pytestmark = pytest.mark.parallel
+
 
 def around(comm):
     """Everybody sends to the right before receiving from the left, in every way."""

@@ -24,8 +24,9 @@ from collalgo.machine import this_machine
 from tests.conftest import at_leisure
 from tests.oracle import check, vectors
 
+pytestmark = pytest.mark.parallel
 
-@pytest.mark.parallel
+
 @pytest.mark.parametrize("size", at_leisure([2, 3, 5, 8], {2, 3, 5}))
 @pytest.mark.parametrize("nbytes", [64, 1500])
 def test_every_algorithm_in_short_waves(monkeypatch, size, nbytes):
