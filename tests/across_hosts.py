@@ -27,6 +27,7 @@ import collalgo  # noqa: E402
 from collalgo import ALGORITHMS  # noqa: E402
 from collalgo.collective import COLLECTIVES  # noqa: E402
 from collalgo.errors import (  # noqa: E402
+    BootstrapError,
     CollalgoError,
     CollectiveTimeout,
     MismatchError,
@@ -166,6 +167,19 @@ def killed(comm):
                 os.kill(os.getpid(), signal.SIGKILL)
             comm.allreduce(x, "max")
     except PeerFailed as error:
+        print(f"told {comm.rank}: {error}.\n", end="", flush=True)
+
+
+def killed_joining(comm):
+    """A rank is killed while the others wait for it to join them; all say which."""
+    comm.barrier()
+    if comm.rank == comm.size - 1:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        comm.group(range(comm.size))
+    except BootstrapError as error:
+        assert error.missing == (comm.size - 1,), error
         print(f"told {comm.rank}: {error}.\n", end="", flush=True)
 
 

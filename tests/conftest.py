@@ -7,8 +7,10 @@ import subprocess
 import time
 
 import pytest
+from collalgo.bench.cluster.kernel import down, is_up, up
 
 from collalgo.launch.ranks import free_port
+from tests.clusters import layout
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -40,6 +42,23 @@ def rsh(tmp_path, monkeypatch):
 def at_leisure(sizes, quick):
     """Parameters of a test of which all but some are left to ``make slow``."""
     return [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in sizes]
+
+
+@pytest.fixture
+def cluster():
+    """Brings up clusters by the names of their files, and takes them down."""
+    made = []
+
+    def bring_up(name):
+        made.append(layout(name))
+        down(made[-1])  # of a run that was killed
+        up(made[-1])
+        return made[-1]
+
+    yield bring_up
+    for each in made:
+        down(each)
+        assert not is_up(each)
 
 
 @pytest.fixture(scope="session")

@@ -135,6 +135,20 @@ def test_ranks_that_do_not_come_are_named(job):
     assert "waited in vain for rank 0" in str(results[1])
 
 
+def test_who_leaves_while_the_others_join_is_named_to_all(job):
+    results, stay = {}, []
+    ranks = [Thread(target=meet, args=(job, rank, 4, results)) for rank in (0, 1)]
+    for rank in ranks:
+        rank.start()
+    visit(job, _HELLO.pack(_MAGIC, 2, 4), stay=stay)
+    time.sleep(0.2)  # all but rank 3 have come
+    stay[0].close()
+    for rank in ranks:
+        rank.join(5)
+    assert all("rank 2 has left" in str(results[rank]) for rank in (0, 1)), results
+    assert results[0].missing == (2,)
+
+
 def test_a_second_rank_0_is_refused(job):
     results = {}
     first = Thread(target=meet, args=(job, 0, 2, results, 1.0))

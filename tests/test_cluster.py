@@ -3,11 +3,9 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,8 +15,6 @@ from collalgo.bench.cluster.kernel import (
     ClusterError,
     down,
     inside,
-    is_up,
-    namespace,
     processes,
     set_link,
     up,
@@ -33,18 +29,9 @@ from collalgo.bench.cluster.report import (
 from collalgo.bench.cluster.running import run
 
 from collalgo import Topology, TopologyError
+from tests.clusters import FILES, layout, needs_root, ranks_in
 
-FILES = Path(__file__).parent.parent / "bench" / "cluster" / "files"
 NAMES = sorted(path.stem for path in FILES.glob("*.yaml"))
-
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc", "unshare"))),
-    reason="namespaces need root, and the ip and tc of iproute2",
-)
-
-
-def layout(name):
-    return layout_of(Topology.read(FILES / f"{name}.yaml"))
 
 
 def test_every_file_is_a_cluster_of_4_hosts():
@@ -98,22 +85,6 @@ def test_what_the_kernel_cannot_have_is_refused(text, message, tmp_path):
     done = CliRunner().invoke(main, ["up", str(path)])
     assert done.exit_code == 1
     assert message in done.output
-
-
-@pytest.fixture
-def cluster():
-    made = []
-
-    def cluster(name):
-        made.append(layout(name))
-        down(made[-1])  # of a run that was killed
-        up(made[-1])
-        return made[-1]
-
-    yield cluster
-    for each in made:
-        down(each)
-        assert not is_up(each)
 
 
 @needs_root
@@ -215,28 +186,13 @@ def test_a_host_that_is_cut_off_is_noticed_on_both_sides(cluster, tmp_path):
         left = set(processes(plan))
         while set(processes(plan)) & left and time.monotonic() - start < 15:
             time.sleep(0.1)
-        here = {int(p) for p in ranks_in(plan, "h0", "h1", "h2")}
-        assert not here, "survivors must end"
+        assert not set(ranks_in(plan, "h0", "h1", "h2")), "survivors must end"
     told = re.findall(r"told \d: (\(.,\)) (.*?)\.", text)
     assert len(set(told)) == 1, told
     assert told[0][0] in ("(6,)", "(7,)")
     down(plan)
     job.wait(5)
     job.stdout.close()
-
-
-def ranks_in(plan, *hosts):
-    """The processes of ranks on some hosts."""
-    for host in hosts:
-        name = namespace(plan, host)
-        listed = subprocess.run(
-            ["ip", "netns", "pids", name], capture_output=True, text=True, check=True
-        )
-        for process in listed.stdout.split():
-            with suppress(OSError):
-                words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
-                if words[0] == sys.executable.encode():
-                    yield process
 
 
 def test_without_root_the_command_says_what_it_needs(monkeypatch):

@@ -10,9 +10,9 @@ from collalgo._kernels.composite import Composite
 from collalgo._kernels.network import Network
 from collalgo._kernels.transport import LANES
 from collalgo._kernels.wire import Wire
-from collalgo.bootstrap.membership import Membership
+from collalgo.bootstrap.membership import Joining, Membership
 from collalgo.bootstrap.rendezvous import HostOrigin, enter
-from collalgo.bootstrap.store.client import Client, StoreError
+from collalgo.bootstrap.store.client import StoreError
 from collalgo.bootstrap.survey import Survey
 from collalgo.connection import JOIN_TIMEOUT, Connection, label_of
 from collalgo.errors import BootstrapError
@@ -88,14 +88,16 @@ class ClusterOrigin:
         path = f"{self._path}/{name}"
         ranks = tuple(self._ranks[member] for member in members)
         hosts = tuple(job.hosts[each] for each in ranks)
+        board = job.membership.joining(ranks, members)
         if len(set(hosts)) == 1:
-            origin = HostOrigin(f"{job.name}@{hosts[0]}")
+            origin = HostOrigin(f"{job.name}@{hosts[0]}", board.check)
             return origin.meet(path, rank, members, timeout)
         deadline = time.monotonic() + timeout
         here = [i for i, host in enumerate(hosts) if host == hosts[rank]]
         place, local = here.index(rank), f"{job.name}@{hosts[rank]}/{path}"
-        room = enter(local, place, len(here), timeout)
-        number, machine = self._assemble(path, rank, len(ranks), deadline)
+        guests = [members[each] for each in here]
+        room = enter(local, place, guests, timeout, board.check)
+        number, machine = self._assemble(board, path, rank, members, deadline)
         shared = shm.attach(
             room.segment, place, len(here), room.cores, here, len(ranks)
         )
@@ -115,37 +117,46 @@ class ClusterOrigin:
         )
 
     def _assemble(
-        self, path: str, rank: int, size: int, deadline: float
+        self,
+        board: Joining,
+        path: str,
+        rank: int,
+        members: Sequence[int],
+        deadline: float,
     ) -> tuple[int, Machine]:
         """Wait until all are there: the number of the world, and rank 0's figures."""
         store = self._job.membership.store
-        store.set(f"here/{path}/{rank}", b"")
+        board.set(f"here/{path}/{rank}", b"")
         if rank:
             try:
-                found = store.get(f"world/{path}", _left(deadline))
+                found = board.get(f"world/{path}", _left(deadline))
             except StoreError as error:
                 raise BootstrapError(
-                    f"rank {rank} waited in vain for rank 0 and all others to join "
-                    f"({error})",
-                    rank=rank,
+                    f"rank {members[rank]} waited in vain for rank {members[0]} and "
+                    f"all others to join ({error})",
+                    rank=members[rank],
                 ) from None
             number, *settings = json.loads(found)
             return number, Machine.of_settings(settings)
-        for other in range(size):
+        for other in range(len(members)):
             try:
-                store.get(f"here/{path}/{other}", _left(deadline))
+                board.get(f"here/{path}/{other}", _left(deadline))
             except StoreError:
                 come = {key.rpartition("/")[2] for key in store.keys(f"here/{path}/")}
-                missing = tuple(r for r in range(size) if str(r) not in come)
+                missing = tuple(
+                    member
+                    for place, member in enumerate(members)
+                    if str(place) not in come
+                )
                 raise BootstrapError(
-                    f"rank 0 waited in vain for ranks {list(missing)} of {size} to "
-                    "join; see whether they were started",
-                    rank=0,
+                    f"rank {members[0]} waited in vain for ranks {list(missing)} of "
+                    f"{len(members)} to join; see whether they were started",
+                    rank=members[0],
                     missing=missing,
                 ) from None
         machine, number = this_machine(), store.add("worlds", 1)
         world = json.dumps([number, *machine.settings()]).encode()
-        store.set(f"world/{path}", world)
+        board.set(f"world/{path}", world)
         return number, machine
 
 
@@ -156,7 +167,6 @@ def _left(deadline: float) -> float:
 def come_up(
     name: str,
     membership: Membership,
-    store: Client,
     hosts: tuple[int, ...],
     engine: Engine,
     wire: Wire,
@@ -169,9 +179,7 @@ def come_up(
     name
         What only these processes share.
     membership
-        What this process knows of the others.
-    store
-        Of the job.
+        What this process knows of the others, which has begun.
     hosts
         The number of the host of each process.
     engine
@@ -182,9 +190,8 @@ def come_up(
         Seconds to wait for all to come.
     """
     rank, everyone = membership.rank, range(len(hosts))
-    membership.begin(store)
     title = engine.title()
-    survey = Survey(store, rank, hosts, title)
+    survey = Survey(membership.store, rank, hosts, title)
     survey.tell()
     job = Job(
         name,

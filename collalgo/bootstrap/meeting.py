@@ -105,6 +105,7 @@ def meet(gathering: Gathering, engine: Engine, timeout: float) -> Connection:
         _at_exit(server.close)
     membership = Membership(rank)
     store = Client(place.hosts, place.port, place.secret, timeout, membership.lost)
+    membership.begin(store)
     return _across(job, membership, store, hosts, engine, timeout)
 
 
@@ -151,10 +152,12 @@ def _meet(
     ours = without_mpi(engine)
     store = Client(place.hosts, place.port, place.secret, timeout, membership.lost)
     try:
-        said = OnBoard(store, me.rank, me.size, timeout).all_say(ours.host())
+        membership.begin(store)
+        everyone = range(me.size)
+        board = membership.joining(everyone, everyone)
+        said = OnBoard(board, me.rank, me.size, timeout).all_say(ours.host())
         hosts = _numbered(said)
         if len(set(hosts)) == 1:
-            everyone = range(me.size)
             connection = HostOrigin(me.job).meet("", me.rank, everyone, timeout)
             store.close()
             return connection
@@ -180,12 +183,14 @@ def _across(
 ) -> Connection:
     """Come up on several hosts, with an engine between them."""
     try:
-        wire = engine.wire(store, membership.rank, len(hosts), timeout)
+        everyone = range(len(hosts))
+        board = membership.joining(everyone, everyone)
+        wire = engine.wire(board, membership.rank, len(hosts), timeout)
     except BaseException:
         store.close()
         raise
     _at_exit(_end, membership, store, engine)
-    return come_up(job, membership, store, hosts, engine, wire, timeout)
+    return come_up(job, membership, hosts, engine, wire, timeout)
 
 
 def _at_exit(function: Callable[..., None], *args: object) -> None:

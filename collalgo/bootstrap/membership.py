@@ -7,6 +7,7 @@ succeed says why. The first to say so is believed by all.
 """
 
 import json
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from functools import cached_property
 from threading import Event, Lock
@@ -14,7 +15,8 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from collalgo._kernels.composite import Composite
-from collalgo.bootstrap.store.client import Client, StoreError
+from collalgo.bootstrap.store.client import Awaited, Client, StoreError
+from collalgo.errors import BootstrapError
 
 #: Seconds that the first to find a failure waits for what the others know of it.
 TESTIMONY_SECONDS = 1.0
@@ -50,6 +52,7 @@ class Membership:
         self.keeper = keeper
         self._seats: WeakValueDictionary[str, Seat] = WeakValueDictionary()
         self._gone: dict[int, str] = {}
+        self._awaited: dict[Awaited, Joining] = {}
         self._lock = Lock()
 
     def begin(self, store: Client) -> None:
@@ -60,6 +63,25 @@ class Membership:
         store.watch("left/", self._left)
         store.watch("failed/", self._failed)
         store.watch("verdict/", self._verdict)
+
+    def joining(self, ranks: Sequence[int], members: Sequence[int]) -> "Joining":
+        """The store for processes of the job that wait for each other to join.
+
+        Errors call them by the numbers of ``members``.
+        """
+        return Joining(self, ranks, members)
+
+    def get(self, key: str, timeout: float, joining: "Joining") -> bytes:
+        """The value of a key, unless one of those who join is gone."""
+        awaited = self.store.ask_for(key)
+        with self._lock:
+            self._awaited[awaited] = joining
+        try:
+            joining.check()
+            return awaited.result(timeout)
+        finally:
+            with self._lock:
+                del self._awaited[awaited]
 
     def sit(self, name: str, transport: Composite, ranks: tuple[int, ...]) -> "Seat":
         """Take the place of this process in a new world of ranks of the job."""
@@ -74,6 +96,11 @@ class Membership:
     def is_gone(self, rank: int) -> bool:
         """Whether a process has ended, or cannot be reached."""
         return rank in self._gone
+
+    def first_gone(self, ranks: Container[int]) -> tuple[int, str] | None:
+        """Which of some processes has gone first, and why, if one has."""
+        with self._lock:
+            return next((each for each in self._gone.items() if each[0] in ranks), None)
 
     def lost(self, why: str) -> None:
         """The store cannot be reached any more, and so the process that keeps it."""
@@ -98,8 +125,12 @@ class Membership:
         with self._lock:
             self._gone.setdefault(rank, why)
             seats = list(self._seats.values())
+            awaited = list(self._awaited.items())
         for seat in seats:
             seat.gone(rank, why)
+        for key, joining in awaited:
+            if error := joining.obstacle():
+                key.fail(error)
 
     def _alive(self, key: str, value: bytes | None) -> None:
         if value is None:
@@ -121,6 +152,53 @@ class Membership:
         seat = self._seats.get(key.partition("/")[2])
         if seat is not None and value is not None:
             seat.judged(json.loads(value))
+
+
+class Joining:
+    """The store of a job for some of its processes that wait for each other to join.
+
+    Nobody waits for who is gone.
+    """
+
+    def __init__(
+        self, membership: Membership, ranks: Sequence[int], members: Sequence[int]
+    ):
+        self._membership = membership
+        self._name = dict(zip(ranks, members, strict=True))
+
+    def set(self, key: str, value: bytes) -> None:
+        """Give a key a value."""
+        self._membership.store.set(key, value)
+
+    def get(self, key: str, timeout: float) -> bytes:
+        """The value of a key that one of the processes is to set.
+
+        Raises
+        ------
+        StoreError
+            If it has none in time.
+        BootstrapError
+            If one of the processes is gone.
+        """
+        return self._membership.get(key, timeout, self)
+
+    def check(self) -> None:
+        """Raise BootstrapError if one of the processes is gone."""
+        if error := self.obstacle():
+            raise error
+
+    def obstacle(self) -> BootstrapError | None:
+        """Why the processes will never be complete, if one of them is gone."""
+        gone = self._membership.first_gone(self._name)
+        if gone is None:
+            return None
+        me, other = self._name[self._membership.rank], self._name[gone[0]]
+        return BootstrapError(
+            f"rank {me} waited for all others to join, but rank {other} is gone: "
+            f"{gone[1]}",
+            rank=me,
+            missing=(other,),
+        )
 
 
 class Seat:

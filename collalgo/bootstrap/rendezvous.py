@@ -13,7 +13,7 @@ import selectors
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -33,13 +33,33 @@ _HELLO = struct.Struct("=8sII")
 _ANSWER = struct.Struct("=8sI")
 _CREDENTIALS = struct.Struct("=iII")
 _RETRY_SECONDS = 0.01
+_PROBLEM_BYTES = 500
+
+#: Seconds between two looks whether a rank is gone that has not come.
+_LOOK_SECONDS = 0.1
+
+#: Raises BootstrapError if one of those who are to come is gone.
+Check = Callable[[], None]
+
+
+def nobody_is_gone() -> None:
+    """What is known of ranks of which nobody is told when they end."""
 
 
 class HostOrigin:
-    """Processes of one host that share the name of a job."""
+    """Processes of one host that share the name of a job.
 
-    def __init__(self, job: str):
+    Parameters
+    ----------
+    job
+        Its name.
+    check
+        Asked while they wait for each other.
+    """
+
+    def __init__(self, job: str, check: Check = nobody_is_gone):
         self.job = job
+        self.check = check
 
     def meet(
         self,
@@ -50,11 +70,11 @@ class HostOrigin:
     ) -> Connection:
         """Meet the others that call with the same name: my end of a new world."""
         job = f"{self.job}/{name}" if name else self.job
-        room = enter(job, rank, len(members), timeout)
+        room = enter(job, rank, members, timeout, self.check)
         transport = shm.attach(room.segment, rank, len(members), room.cores)
         return Connection(
             transport,
-            HostOrigin(job),
+            HostOrigin(job, self.check),
             room.machine,
             room.watch(transport),
             label=label_of(job, name),
@@ -79,48 +99,95 @@ class Room(NamedTuple):
         return shm.watch(transport, self.processes)
 
 
-def enter(job: str, rank: int, size: int, timeout: float = JOIN_TIMEOUT) -> Room:
+class Party(NamedTuple):
+    """Processes of one host that are to meet, as one of them sees it.
+
+    Attributes
+    ----------
+    place
+        Which of them this is; the first makes the memory of all.
+    members
+        The ranks that they have, as errors tell.
+    deadline
+        Until when they wait for each other.
+    check
+        Asked meanwhile.
+    """
+
+    place: int
+    members: Sequence[int]
+    deadline: float
+    check: Check
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+    @property
+    def me(self) -> int:
+        return self.members[self.place]
+
+    @property
+    def leader(self) -> int:
+        return self.members[0]
+
+    def left(self, place: int) -> BootstrapError:
+        """The error if one of them has left."""
+        return BootstrapError(
+            f"rank {self.members[place]} has left while the ranks were joining",
+            rank=self.me,
+            missing=(self.members[place],),
+        )
+
+
+def enter(
+    job: str,
+    place: int,
+    members: Sequence[int],
+    timeout: float = JOIN_TIMEOUT,
+    check: Check = nobody_is_gone,
+) -> Room:
     """Meet the other processes of this host that come to the same job."""
     address = "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
-    deadline = time.monotonic() + timeout
-    if rank == 0:
-        descriptor, processes = _host(address, size, deadline)
+    party = Party(place, members, time.monotonic() + timeout, check)
+    if place == 0:
+        descriptor, processes = _host(address, party)
     else:
-        descriptor, processes = _join(address, rank, size, deadline)
+        descriptor, processes = _join(address, party)
     try:
-        segment = mapped(size, descriptor)
+        segment = mapped(party.size, descriptor)
     finally:
         os.close(descriptor)
-    machine = Machine.of_settings(segment.settings()) if size > 1 else None
+    machine = Machine.of_settings(segment.settings()) if party.size > 1 else None
     return Room(segment, processes, machine)
 
 
-def _host(address: str, size: int, deadline: float) -> tuple[int, list[int]]:
-    """Rank 0: make the memory, wait for everyone, hand it out."""
+def _host(address: str, party: Party) -> tuple[int, list[int]]:
+    """The first: make the memory, wait for everyone, hand it out."""
+    size = party.size
     descriptor = shm.create(size)
     processes = [os.getpid()] + [0] * (size - 1)
     if size == 1:
         return descriptor, processes
     guests: dict[int, socket.socket] = {}
     try:
-        with _listen(address, size) as listener:
-            _welcome(listener, guests, processes, size, deadline)
+        with _listen(address, party) as listener:
+            _welcome(listener, guests, processes, party)
         machine = replace(this_machine(), cores=cores(processes))
         if not may_read(processes[1:]):
             machine = replace(machine, fetch=machine.exchange)
         shm.set_settings(descriptor, size, machine.settings())
         answer = _ANSWER.pack(_MAGIC, size) + struct.pack(f"={size}I", *processes)
-        for rank, guest in guests.items():
+        for place, guest in guests.items():
             try:
                 socket.send_fds(guest, [answer], [descriptor])
-            except OSError as error:
-                raise BootstrapError(
-                    f"rank {rank} has left while the ranks were joining ({error})",
-                    rank=0,
-                    missing=(rank,),
-                ) from None
-    except BaseException:
+            except OSError:
+                raise party.left(place) from None
+    except BaseException as error:
         os.close(descriptor)
+        for guest in guests.values():
+            with suppress(OSError):
+                guest.send(str(error).encode())
         raise
     finally:
         for guest in guests.values():
@@ -128,18 +195,18 @@ def _host(address: str, size: int, deadline: float) -> tuple[int, list[int]]:
     return descriptor, processes
 
 
-def _listen(address: str, size: int) -> socket.socket:
+def _listen(address: str, party: Party) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         listener.bind(address)
     except OSError as error:
         listener.close()
         raise BootstrapError(
-            f"rank 0 cannot open the rendezvous of its job ({error}); is another "
-            "rank 0 of the same job running?",
-            rank=0,
+            f"rank {party.me} cannot open the rendezvous of its job ({error}); is "
+            f"another rank {party.me} of the same job running?",
+            rank=party.me,
         ) from None
-    listener.listen(size)
+    listener.listen(party.size)
     listener.setblocking(False)
     return listener
 
@@ -148,25 +215,19 @@ def _welcome(
     listener: socket.socket,
     guests: dict[int, socket.socket],
     processes: list[int],
-    size: int,
-    deadline: float,
+    party: Party,
 ) -> None:
     """Hear every hello as it comes; a slow or strange visitor holds up nobody."""
     with selectors.DefaultSelector() as selector:
         selector.register(listener, selectors.EVENT_READ)
         visitors: set[socket.socket] = set()
         try:
-            while len(guests) < size - 1:
-                left = deadline - time.monotonic()
+            while len(guests) < party.size - 1:
+                left = party.deadline - time.monotonic()
                 if left <= 0:
-                    missing = [r for r in range(1, size) if r not in guests]
-                    raise BootstrapError(
-                        f"rank 0 waited in vain for ranks {missing} of {size} to join; "
-                        "see whether they were started, and on this host",
-                        rank=0,
-                        missing=tuple(missing),
-                    )
-                for key, _ in selector.select(min(left, 1.0)):
+                    raise _in_vain(guests, party)
+                party.check()
+                for key, _ in selector.select(min(left, _LOOK_SECONDS)):
                     if key.fileobj is listener:
                         visitor, _ = listener.accept()
                         visitor.setblocking(False)
@@ -174,12 +235,26 @@ def _welcome(
                         selector.register(visitor, selectors.EVENT_READ)
                         continue
                     assert isinstance(key.fileobj, socket.socket)
+                    if key.data is not None:  # a guest, who has nothing more to say
+                        raise party.left(key.data)
                     selector.unregister(key.fileobj)
                     visitors.discard(key.fileobj)
-                    _hear(key.fileobj, guests, processes, size)
+                    place = _hear(key.fileobj, guests, processes, party.size)
+                    if place is not None:
+                        selector.register(key.fileobj, selectors.EVENT_READ, place)
         finally:
             for visitor in visitors:
                 visitor.close()
+
+
+def _in_vain(guests: Collection[int], party: Party) -> BootstrapError:
+    missing = [party.members[p] for p in range(1, party.size) if p not in guests]
+    return BootstrapError(
+        f"rank {party.me} waited in vain for ranks {missing} of {party.size} to join; "
+        "see whether they were started, and on this host",
+        rank=party.me,
+        missing=tuple(missing),
+    )
 
 
 def _hear(
@@ -187,7 +262,7 @@ def _hear(
     guests: dict[int, socket.socket],
     processes: list[int],
     size: int,
-) -> None:
+) -> int | None:
     """Let a visitor in if it is a process of this user and one of the missing ranks."""
     process, user, _ = _credentials(visitor)
     hello = b""
@@ -199,6 +274,7 @@ def _hear(
     elif len(hello) != _HELLO.size or not hello.startswith(_MAGIC):
         problem = "it does not speak this version of collalgo's protocol"
     else:
+        rank: int
         _, rank, its_size = _HELLO.unpack(hello)
         if its_size != size:
             problem = f"it believes in {its_size} ranks but rank 0 in {size}"
@@ -207,63 +283,94 @@ def _hear(
     if problem is None:
         guests[rank] = visitor
         processes[rank] = process
-        return
+        return rank
     _LOG.warning("process %d was refused at the rendezvous: %s", process, problem)
     with visitor, suppress(OSError):
         visitor.send(problem.encode())
+    return None
 
 
-def _join(address: str, rank: int, size: int, deadline: float) -> tuple[int, list[int]]:
-    """Any other rank: say hello to rank 0 and take the memory."""
-    with _connect(address, rank, deadline) as connection:
+def _join(address: str, party: Party) -> tuple[int, list[int]]:
+    """Any other: say hello to the first and take the memory."""
+    with _connect(address, party) as connection:
         _, user, _ = _credentials(connection)
         if user != os.geteuid():
             raise BootstrapError(
-                f"rank {rank}: the rendezvous belongs to user {user}, "
+                f"rank {party.me}: the rendezvous belongs to user {user}, "
                 f"not to user {os.geteuid()}; refusing to join",
-                rank=rank,
+                rank=party.me,
             )
         answer = b""
         descriptors: list[int] = []
         with suppress(OSError):
-            connection.send(_HELLO.pack(_MAGIC, rank, size))
-            connection.settimeout(max(0.01, deadline - time.monotonic()))
-            answer, descriptors, _, _ = socket.recv_fds(
-                connection, _ANSWER.size + 4 * size, 1
-            )
-        expected = _ANSWER.pack(_MAGIC, size)
+            connection.send(_HELLO.pack(_MAGIC, party.place, party.size))
+            _await_answer(connection, party)
+            length = max(_ANSWER.size + 4 * party.size, _PROBLEM_BYTES)
+            answer, descriptors, _, _ = socket.recv_fds(connection, length, 1)
+        expected = _ANSWER.pack(_MAGIC, party.size)
         if answer.startswith(expected) and len(descriptors) == 1:
             return descriptors[0], list(
-                struct.unpack(f"={size}I", answer[len(expected) :])
+                struct.unpack(f"={party.size}I", answer[len(expected) :])
             )
         for descriptor in descriptors:
             os.close(descriptor)
-        why = answer.decode(errors="replace") or "it gave no answer in time"
-        raise BootstrapError(f"rank {rank} cannot join rank 0: {why}", rank=rank)
+        late = time.monotonic() >= party.deadline
+        silence = "it gave no answer in time" if late else "it has left"
+        raise BootstrapError(
+            f"rank {party.me} cannot join rank {party.leader}: "
+            f"{answer.decode(errors='replace') or silence}",
+            rank=party.me,
+        )
 
 
-def _connect(address: str, rank: int, deadline: float) -> socket.socket:
-    """Connect to rank 0, which may not have come yet."""
+def _await_answer(connection: socket.socket, party: Party) -> None:
+    """Wait until there is something to be read, in time or not.
+
+    A rank may be gone because it has its answer and has ended: mine is not far then.
+    """
+    gone: BootstrapError | None = None
+    connection.settimeout(2 * _LOOK_SECONDS)
+    while time.monotonic() < party.deadline:
+        with suppress(TimeoutError):
+            connection.recv(1, socket.MSG_PEEK)
+            return
+        if gone is not None:
+            raise gone
+        try:
+            party.check()
+        except BootstrapError as error:
+            gone = error
+
+
+def _connect(address: str, party: Party) -> socket.socket:
+    """Connect to the first, which may not have come yet."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.settimeout(_RETRY_SECONDS)  # not to wait for a full queue
-    while True:
-        try:
-            connection.connect(address)
-        except (ConnectionRefusedError, BlockingIOError, TimeoutError):
-            if time.monotonic() > deadline:
-                connection.close()
-                raise BootstrapError(
-                    f"rank {rank} waited in vain for rank 0 to open the rendezvous; "
-                    "see whether it was started, and on this host",
-                    rank=rank,
-                    missing=(0,),
-                ) from None
+    try:
+        while time.monotonic() < party.deadline:
+            if _is_open(connection, address):
+                return connection
+            party.check()
             time.sleep(_RETRY_SECONDS)
-        except BaseException:
-            connection.close()
-            raise
-        else:
-            return connection
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    raise BootstrapError(
+        f"rank {party.me} waited in vain for rank {party.leader} to open the "
+        "rendezvous; see whether it was started, and on this host",
+        rank=party.me,
+        missing=(party.leader,),
+    )
+
+
+def _is_open(connection: socket.socket, address: str) -> bool:
+    """Connect, if somebody listens there."""
+    try:
+        connection.connect(address)
+    except (ConnectionRefusedError, BlockingIOError, TimeoutError):
+        return False
+    return True
 
 
 def _credentials(connection: socket.socket) -> tuple[int, int, int]:

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, TimeoutError as TooLate
 from contextlib import suppress
+from functools import partial
 from threading import Lock, Thread
 
 from collalgo.bootstrap.store.server import keep_alive
@@ -101,12 +102,13 @@ class Client:
         StoreError
             If it has none in time.
         """
+        return self.ask_for(key).result(timeout)
+
+    def ask_for(self, key: str) -> "Awaited":
+        """Begin to wait for the value of a key."""
         number, answer = self._send(b"get", key.encode(), b"1")
-        try:
-            return answer.result(timeout)[0]
-        except TooLate:
-            self._send(b"forget", key.encode(), number)
-            raise StoreError(f"nobody has set {key} in {timeout:g} s") from None
+        forget = partial(self._send, b"forget", key.encode(), number)
+        return Awaited(key, answer, forget)
 
     def add(self, key: str, amount: int) -> int:
         """Add to the number that a key has, at first 0: the new one."""
@@ -182,7 +184,8 @@ class Client:
             closed, self._ended = bool(self._ended), self._ended or why
             answers, self._answers = list(self._answers.values()), {}
         for answer in answers:
-            answer.set_exception(StoreError(LOST + self._ended))
+            if not answer.done():
+                answer.set_exception(StoreError(LOST + self._ended))
         if not closed:
             self._lost(why)
 
@@ -196,13 +199,35 @@ class Client:
         if number:
             with self._lock:
                 answer = self._answers.pop(number, None)
-            if answer is not None:
+            if answer is not None and not answer.done():
                 answer.set_result([*fields])
             return
         key, *value = fields
         for prefix, watcher in list(self._watchers):
             if key.startswith(prefix.encode()):
                 watcher(key.decode(), value[0] if value else None)
+
+
+class Awaited:
+    """The value of a key that somebody is to set."""
+
+    def __init__(
+        self, key: str, answer: "Future[list[bytes]]", forget: Callable[[], object]
+    ):
+        self._key, self._answer, self._forget = key, answer, forget
+
+    def result(self, timeout: float) -> bytes:
+        """Wait for it, so many seconds at most; see :meth:`Client.get`."""
+        try:
+            return self._answer.result(timeout)[0]
+        except TooLate:
+            self._forget()
+            raise StoreError(f"nobody has set {self._key} in {timeout:g} s") from None
+
+    def fail(self, error: BaseException) -> None:
+        """Let who waits raise an error; only for watchers, who run one by one."""
+        if not self._answer.done():
+            self._answer.set_exception(error)
 
 
 def close_if_there(connection: socket.socket | None) -> None:

@@ -1,0 +1,160 @@
+"""What dies, and when: every phase of a job on the hosts of a cluster, over UCX.
+
+Deadlines bound how long a fault may take to be noticed; they do not measure speed.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from collalgo.bench.cluster.kernel import inside, processes, set_link
+from collalgo.bench.cluster.running import agent_of
+
+from tests.clusters import needs_root, ranks_in
+from tests.conftest import at_leisure
+
+#: In the phase that is asked for all ranks but one are in a call that it does not make;
+#: in that between calls all compute, and in the last all are in a call.
+SCRIPT = """
+import os, sys, time
+import numpy as np, collalgo
+
+phase, rank = sys.argv[1], int(os.environ["RANK"])
+x = np.ones(2_000_000, np.float32)
+
+def begin(late):
+    print("ready", flush=True)
+    time.sleep(30 if late else 0)
+
+try:
+    if phase == "joining":
+        begin(late=rank == 0)
+    comm = collalgo.init(timeout=60)
+    comm.allreduce(x)
+    if phase == "splitting":
+        begin(late=rank == 0)
+        comm.split(rank % 2)
+    if phase == "receiving":
+        begin(late=rank == 7)
+        comm.recv(x, 7)
+    if phase == "between calls":
+        print("ready", flush=True)
+        time.sleep(2)
+        comm.allreduce(x, "max")
+    if phase == "calling":
+        print("ready", flush=True)
+        while True:
+            comm.allreduce(x, "max")
+except collalgo.CollalgoError as error:
+    print(f"told {rank}: {type(error).__name__}: {error}", flush=True)
+    sys.exit(1)
+"""
+
+PHASES = ["joining", "splitting", "receiving", "between calls", "calling"]
+
+pytestmark = needs_root
+
+
+@contextmanager
+def job(plan, folder, phase):
+    """A job on all hosts, once every rank is in the phase."""
+    script = folder / "script.py"
+    script.write_text(SCRIPT)
+    with agent_of(plan) as agent:
+        hosts = ",".join(f"{host}:2" for host in plan.hosts)
+        words = [
+            "-m",
+            "collalgo",
+            "run",
+            "-H",
+            hosts,
+            sys.executable,
+            str(script),
+            phase,
+        ]
+        launcher = subprocess.Popen(
+            inside(plan, plan.hosts[0], sys.executable, *words),
+            env={**os.environ, "COLLALGO_RSH": str(agent), "UCX_TLS": "tcp,self"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        seen = ""
+        while seen.count("ready") < plan.size:
+            seen += (line := launcher.stdout.readline())
+            assert line, seen
+        time.sleep(1.5 if phase == "joining" else 0.5)
+        yield launcher
+        launcher.kill()
+        launcher.stdout.close()
+        launcher.wait()
+
+
+def what_is_told(launcher, ranks):
+    """What these ranks say once they have noticed, and how long the last one took."""
+    start, told, text = time.monotonic(), {}, ""
+    while not ranks <= told.keys():
+        text += (line := launcher.stdout.readline())
+        assert line, text
+        if match := re.search(r"told (\d): (.*)", line):
+            told[int(match[1])] = match[2]
+    return {told[rank] for rank in ranks}, time.monotonic() - start
+
+
+def others(phase, lost):
+    """The ranks that are in a call and live."""
+    late = phase in ("joining", "splitting")
+    return set(range(late, 8)) - lost
+
+
+def process_of(plan, host, rank):
+    for process in ranks_in(plan, host):
+        variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        if f"RANK={rank}".encode() in variables:
+            return process
+    raise AssertionError(f"rank {rank} has no process on {host}")
+
+
+def nothing_is_left(plan, seconds):
+    end = time.monotonic() + seconds
+    while list(processes(plan)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not list(processes(plan))
+
+
+@pytest.mark.parametrize("phase", at_leisure(PHASES, {"joining", "splitting"}))
+def test_a_killed_rank_is_named_by_all_others(cluster, tmp_path, phase):
+    plan = cluster("star")
+    with job(plan, tmp_path, phase) as launcher:
+        os.kill(process_of(plan, "h3", 7), signal.SIGKILL)
+        if phase != "between calls":  # who computes is stopped without a word
+            told, seconds = what_is_told(launcher, others(phase, {7}))
+            assert all("rank 7" in each for each in told), told
+            assert seconds < 2
+        assert "rank 7 was killed by SIGKILL" in launcher.stdout.read()
+        assert nothing_is_left(plan, 10)
+
+
+@pytest.mark.parametrize("phase", at_leisure(PHASES, {"joining"}))
+def test_a_host_that_is_cut_off_is_named_by_all_others(cluster, tmp_path, phase):
+    plan = cluster("star")
+    with job(plan, tmp_path, phase) as launcher:
+        set_link(plan, "h3/nic0", working=False)
+        told, seconds = what_is_told(launcher, others(phase, {6, 7}))
+        assert all(re.search("rank [67]|ranks 6", each) for each in told), told
+        assert seconds < 7
+        assert nothing_is_left(plan, 15)
+
+
+@pytest.mark.parametrize("phase", at_leisure(PHASES, {"splitting"}))
+def test_nothing_outlives_the_launcher(cluster, tmp_path, phase):
+    plan = cluster("star")
+    with job(plan, tmp_path, phase) as launcher:
+        launcher.kill()
+        assert nothing_is_left(plan, 5)
