@@ -8,6 +8,7 @@ import click
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import BOUNDED, bound
 from collalgo.cost.clusters import Cluster
+from collalgo.cost.exact import exact
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.simulation import MODELS, simulate
 from collalgo.cost.timeline import timeline
@@ -64,6 +65,7 @@ def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | Cluster:
 @root_option
 @click.option("--order", type=click.Choice(list(ORDERS)), help="Of ranks on devices.")
 @click.option("--model", type=click.Choice(MODELS), default="rounds", help="Which.")
+@click.option("--exact", "exactly", is_flag=True, help="Prove the ratio to the bound.")
 @click.option(
     "--timeline",
     "picture",
@@ -80,6 +82,7 @@ def simulate_command(
     root: int,
     order: str | None,
     model: str,
+    exactly: bool,
     picture: Path | None,
     figures: Figures,
 ) -> None:
@@ -95,15 +98,18 @@ def simulate_command(
             how["order"] = ORDERS[order](machine) if order else None
             if picture:
                 timeline(algorithm, machine, nbytes, **how).write(picture)
-        elif order or picture or model == "fluid":
+        elif order or picture or exactly or model == "fluid":
             raise click.UsageError(
                 f"{machine.hosts} hosts are priced by one of them: in rounds, without "
-                "an order or a timeline"
+                "an order, a timeline or exact figures"
             )
-        found = simulate(algorithm, machine, nbytes, **how)
+        found = [str(simulate(algorithm, machine, nbytes, **how))]
+        if exactly and isinstance(machine, Topology):
+            where = {name: how[name] for name in ("collective", "root", "order")}
+            found.append(str(exact(algorithm, machine, **where)))
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(str(found))
+    click.echo("\n".join(found))
 
 
 @click.command("bound")

@@ -157,7 +157,7 @@ def simulate(
         messages = site.messages(job.schedule, root)
         play = Play(messages, job.whole, site.roads)
         outcome = (play.run(), (), (), _named(site.roads, play.busy))
-    limit = _bound(collective, site, root)
+    limit = bound_at(collective, site, root)
     return Simulation(collective, job.name, model, site.size, nbytes, *outcome, limit)
 
 
@@ -204,7 +204,7 @@ def _named(roads: Map, busy: Reals) -> dict[Way, float]:
     return {roads.name(way): float(busy[way]) for way in np.flatnonzero(busy).tolist()}
 
 
-def _bound(collective: str, site: Site, root: int) -> Bound | None:
+def bound_at(collective: str, site: Site, root: int) -> Bound | None:
     """The bound of a collective for a site whose ranks are all of a topology."""
     if isinstance(site.machine, Cluster):
         return None
