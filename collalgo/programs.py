@@ -12,6 +12,7 @@ from collalgo._kernels.reduce import Reduction
 from collalgo.algorithms import Algorithm, find
 from collalgo.call import Call
 from collalgo.collective import COLLECTIVES
+from collalgo.copying import Copying
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.layout import Layout
 from collalgo.machine import Machine, this_machine
@@ -34,23 +35,6 @@ REMEMBERED = 512
 
 #: Buffers that are not worth cutting, in bytes.
 SHORT = 16384
-
-#: Collectives in which every rank copies as much as any other. One copy by the kernel
-#: takes a fifth as long as two through shared memory for the longest arrays, and for
-#: others from a half to as long: the figures of the machine tell.
-EXCHANGES = ("allgather", "alltoall")
-
-#: Those whose messages have a single reader, so that the kernel copies half as much as
-#: the ranks would. That pays even where they share cores; what several read is copied
-#: faster from shared memory there, as the first copy leaves it in a cache.
-SINGLE_READERS = ("alltoall",)
-
-#: Collectives in which each of the others copies something of the root's. By the kernel
-#: they all do so at once, as long as what they copy is in a cache.
-HANDING_OUT = ("broadcast", "scatter")
-
-#: A message for which it may pay to ask the kernel, in bytes.
-LONG = 1 << 14
 
 
 def make_room(remembered: dict[Call, Any]) -> None:
@@ -140,40 +124,18 @@ class Programs:
         layout = call.layout(self.size)
         chosen = self._chosen(call, layout)
         machine = self.machine or this_machine()
-        held = 2 * self.size * layout.whole.stop // collective.buffers(self.size)
-        streamed = held >= machine.cache
-        fetched = self._fetched(call, chosen, held, machine)
-        # Waves keep in the caches what is read again; of this hardly anything is.
-        at_once = fetched or _is_long_exchange(call, held, machine)
+        copying = Copying(call.collective, self.size, machine)
+        nbytes = layout.whole.stop // collective.buffers(self.size)
+        streamed = copying.held(nbytes) >= machine.cache
+        steps = step_count(chosen.schedule, self.size, call.root)
+        handed_out = steps == 1 and copying.is_handed_out_by_kernel(nbytes)
+        fetched = handed_out or copying.is_exchanged_by_kernel(nbytes)
+        at_once = handed_out or copying.is_at_once(nbytes)
         waves = Waves() if at_once else self._waves(call, layout, chosen)
         plan = self._plan(call, layout, chosen, self.rank, waves, self.hosts)
         divisor = self.size if call.op == "avg" else 0
         record = self._record(call, layout, chosen.name)
         return Program(plan, kernel, divisor, record, fetched, streamed)
-
-    def _fetched(self, call: Call, chosen: Chosen, held: int, machine: Machine) -> bool:
-        """Whether the kernel had better copy messages from the memory of the senders.
-
-        ``held`` are the bytes of the arrays of all ranks.
-        """
-        if self.size > machine.cores and call.collective not in SINGLE_READERS:
-            return False
-        if _is_long_exchange(call, held, machine):
-            return True
-        message = held // (2 * self.size)
-        if COLLECTIVES[call.collective].blocks:
-            message //= self.size
-        if machine.fetch >= machine.exchange or message < LONG:
-            return False
-        if call.collective in EXCHANGES:
-            return True
-        # A gather of two ranks is a scatter the other way.
-        alone = call.collective == "gather" and self.size == 2
-        return (
-            (alone or call.collective in HANDING_OUT)
-            and held <= machine.cache
-            and step_count(chosen.schedule, self.size, call.root) == 1
-        )
 
     def _checked(self, call: Call) -> Reduction | None:
         """The kernel of a call, if it reduces; an error if the call cannot be made."""
@@ -279,10 +241,6 @@ def _name(schedule: ScheduleFunction) -> str:
         parameters += [f"{key}={value!r}" for key, value in schedule.keywords.items()]
         return f"{_name(schedule.func)}({', '.join(parameters)})"
     return getattr(schedule, "__qualname__", type(schedule).__qualname__)
-
-
-def _is_long_exchange(call: Call, held: int, machine: Machine) -> bool:
-    return call.collective in EXCHANGES and 4 * held > machine.cache
 
 
 def _averaging(collective: str, op: str | None) -> Averaging:

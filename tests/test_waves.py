@@ -13,6 +13,7 @@ from collalgo import (
     ALGORITHMS,
     CollalgoError,
     PeerFailed,
+    copying,
     programs,
     spawn,
     threads,
@@ -93,7 +94,7 @@ def past_the_caches(comm):
 
 def copied_by_the_kernel(comm):
     """All moves as if the kernel copied everything faster."""
-    programs.LONG = 1
+    copying.LONG = 1
     on_another_machine(comm, exchange=2.0, fetch=1.0)
     is_right(comm)
 
@@ -103,7 +104,7 @@ def copied_by_the_kernel(comm):
 @pytest.mark.parametrize("way", [past_the_caches, copied_by_the_kernel])
 def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, start):
     monkeypatch.setattr(programs, "SHORT", 0)
-    monkeypatch.setattr(programs, "LONG", programs.LONG)
+    monkeypatch.setattr(copying, "LONG", copying.LONG)
     start(way, size, timeout=60)
 
 

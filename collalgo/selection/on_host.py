@@ -4,8 +4,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.collective import COLLECTIVES
+from collalgo.copying import Copying
 from collalgo.cost.host import Price
 from collalgo.machine import Machine
 from collalgo.schedule import ScheduleFunction, trace
@@ -18,11 +21,16 @@ class OfOneRank(NamedTuple):
     """A price over the bytes of one rank's buffer, of which there are several."""
 
     price: Price
-    buffers: int
+    copying: Copying
 
     def seconds(self, nbytes: Reals) -> Reals:
         """The prices of an array of numbers of bytes."""
-        return self.price.seconds(nbytes * self.buffers)
+        nbytes = np.asarray(nbytes, np.float64)
+        whole = nbytes * COLLECTIVES[self.copying.collective].buffers(self.price.size)
+        at_once = self.copying.is_at_once(nbytes)
+        return np.where(
+            at_once, self.price.seconds(whole, 1), self.price.seconds(whole)
+        )
 
 
 class Host(NamedTuple):
@@ -80,9 +88,9 @@ class Host(NamedTuple):
 
     def exactly(self, row: Algorithm) -> list[Priced]:
         """An algorithm as it stands, with its price."""
-        buffers = COLLECTIVES[row.collective].buffers(self.size)
+        copying = Copying(row.collective, self.size, self.machine)
         cost = price(row.schedule, self.size, self.machine)
-        return [Priced(row, OfOneRank(cost, buffers))]
+        return [Priced(row, OfOneRank(cost, copying))]
 
 
 def choices(
@@ -109,8 +117,9 @@ def _choices(
 
 def predicted(row: Algorithm, size: int, nbytes: int, machine: Machine) -> float:
     """The price of an algorithm in seconds."""
-    buffers = COLLECTIVES[row.collective].buffers(size)
-    return float(price(row.schedule, size, machine).seconds(nbytes * buffers))
+    cost = price(row.schedule, size, machine)
+    whole = OfOneRank(cost, Copying(row.collective, size, machine))
+    return float(whole.seconds(np.asarray(nbytes)))
 
 
 @lru_cache(maxsize=4096)
