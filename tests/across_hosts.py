@@ -183,6 +183,19 @@ def killed_joining(comm):
         print(f"told {comm.rank}: {error}.\n", end="", flush=True)
 
 
+def shrinking(comm):
+    """Who stays makes a group after another has ended, all on one host."""
+    if comm.rank == comm.size - 1:  # on another
+        return
+    part = comm.group(range(comm.size - 1))
+    part.barrier()
+    if part.rank == part.size - 1:
+        return
+    time.sleep(1)  # until its end is known
+    less = part.group(range(part.size - 1))
+    assert less.allreduce(np.ones(1))[0] == less.size
+
+
 world = collalgo.init(timeout=60)
 for duty in sys.argv[1].split(","):
     globals()[duty](world)

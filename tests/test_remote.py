@@ -118,6 +118,11 @@ def test_groups_and_failures_are_as_by_mpi(duty):
 
 
 @pytest.mark.usefixtures("rsh")
+def test_who_stays_can_make_groups_without_who_has_ended():
+    all_do("shrinking", "3+1")
+
+
+@pytest.mark.usefixtures("rsh")
 def test_one_host_needs_no_engine(tmp_path):
     script = tmp_path / "one.py"
     script.write_text(

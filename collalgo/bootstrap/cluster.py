@@ -88,15 +88,16 @@ class ClusterOrigin:
         path = f"{self._path}/{name}"
         ranks = tuple(self._ranks[member] for member in members)
         hosts = tuple(job.hosts[each] for each in ranks)
-        board = job.membership.joining(ranks, members)
+        roll = job.membership.joining(self._ranks)
         if len(set(hosts)) == 1:
-            origin = HostOrigin(f"{job.name}@{hosts[0]}", board.check)
+            origin = HostOrigin(f"{job.name}@{hosts[0]}", roll)
             return origin.meet(path, rank, members, timeout)
         deadline = time.monotonic() + timeout
         here = [i for i, host in enumerate(hosts) if host == hosts[rank]]
         place, local = here.index(rank), f"{job.name}@{hosts[rank]}/{path}"
         guests = [members[each] for each in here]
-        room = enter(local, place, guests, timeout, board.check)
+        board = roll.of(members)
+        room = enter(local, place, guests, timeout, board)
         number, machine = self._assemble(board, path, rank, members, deadline)
         shared = shm.attach(
             room.segment, place, len(here), room.cores, here, len(ranks)

@@ -154,7 +154,7 @@ def _meet(
     try:
         membership.begin(store)
         everyone = range(me.size)
-        board = membership.joining(everyone, everyone)
+        board = membership.joining(everyone)
         said = OnBoard(board, me.rank, me.size, timeout).all_say(ours.host())
         hosts = _numbered(said)
         if len(set(hosts)) == 1:
@@ -183,8 +183,7 @@ def _across(
 ) -> Connection:
     """Come up on several hosts, with an engine between them."""
     try:
-        everyone = range(len(hosts))
-        board = membership.joining(everyone, everyone)
+        board = membership.joining(range(len(hosts)))
         wire = engine.wire(board, membership.rank, len(hosts), timeout)
     except BaseException:
         store.close()

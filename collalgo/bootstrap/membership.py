@@ -64,12 +64,9 @@ class Membership:
         store.watch("failed/", self._failed)
         store.watch("verdict/", self._verdict)
 
-    def joining(self, ranks: Sequence[int], members: Sequence[int]) -> "Joining":
-        """The store for processes of the job that wait for each other to join.
-
-        Errors call them by the numbers of ``members``.
-        """
-        return Joining(self, ranks, members)
+    def joining(self, ranks: Sequence[int]) -> "Joining":
+        """The store for processes of the job that wait for each other to join."""
+        return Joining(self, ranks, range(len(ranks)))
 
     def get(self, key: str, timeout: float, joining: "Joining") -> bytes:
         """The value of a key, unless one of those who join is gone."""
@@ -79,6 +76,13 @@ class Membership:
         try:
             joining.check()
             return awaited.result(timeout)
+        except StoreError:
+            raise
+        except BootstrapError:
+            value = self.store.look(key)  # who is gone may have set it before
+            if value is None:
+                raise
+            return value
         finally:
             with self._lock:
                 del self._awaited[awaited]
@@ -158,13 +162,28 @@ class Joining:
     """The store of a job for some of its processes that wait for each other to join.
 
     Nobody waits for who is gone.
+
+    Parameters
+    ----------
+    membership
+        What this process knows of the others.
+    ranks
+        Of the processes in the job.
+    names
+        What errors call them.
     """
 
     def __init__(
-        self, membership: Membership, ranks: Sequence[int], members: Sequence[int]
+        self, membership: Membership, ranks: Sequence[int], names: Sequence[int]
     ):
         self._membership = membership
-        self._name = dict(zip(ranks, members, strict=True))
+        self._ranks = tuple(ranks)
+        self._name = dict(zip(ranks, names, strict=True))
+
+    def of(self, members: Sequence[int]) -> "Joining":
+        """The same for some of them, which errors call as they are called here."""
+        ranks = [self._ranks[member] for member in members]
+        return Joining(self._membership, ranks, members)
 
     def set(self, key: str, value: bytes) -> None:
         """Give a key a value."""

@@ -13,10 +13,10 @@ import selectors
 import socket
 import struct
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from collalgo._kernels.shared_memory import Segment, SharedMemory, may_read
 from collalgo.connection import JOIN_TIMEOUT, Connection, label_of
@@ -38,12 +38,25 @@ _PROBLEM_BYTES = 500
 #: Seconds between two looks whether a rank is gone that has not come.
 _LOOK_SECONDS = 0.1
 
-#: Raises BootstrapError if one of those who are to come is gone.
-Check = Callable[[], None]
+
+class Roll(Protocol):
+    """What is known of some processes that wait for each other to join."""
+
+    def of(self, members: Sequence[int]) -> "Roll":
+        """The same of some of them, by their numbers."""
+
+    def check(self) -> None:
+        """Raise BootstrapError if one of them is gone."""
 
 
-def nobody_is_gone() -> None:
-    """What is known of ranks of which nobody is told when they end."""
+class NoRoll:
+    """Nobody is told when a process ends."""
+
+    def of(self, _members: Sequence[int]) -> "NoRoll":
+        return self
+
+    def check(self) -> None:
+        pass
 
 
 class HostOrigin:
@@ -53,13 +66,13 @@ class HostOrigin:
     ----------
     job
         Its name.
-    check
-        Asked while they wait for each other.
+    roll
+        What is known of them.
     """
 
-    def __init__(self, job: str, check: Check = nobody_is_gone):
+    def __init__(self, job: str, roll: Roll | None = None):
         self.job = job
-        self.check = check
+        self.roll = roll or NoRoll()
 
     def meet(
         self,
@@ -70,11 +83,12 @@ class HostOrigin:
     ) -> Connection:
         """Meet the others that call with the same name: my end of a new world."""
         job = f"{self.job}/{name}" if name else self.job
-        room = enter(job, rank, members, timeout, self.check)
+        roll = self.roll.of(members)
+        room = enter(job, rank, members, timeout, roll)
         transport = shm.attach(room.segment, rank, len(members), room.cores)
         return Connection(
             transport,
-            HostOrigin(job, self.check),
+            HostOrigin(job, roll),
             room.machine,
             room.watch(transport),
             label=label_of(job, name),
@@ -110,14 +124,14 @@ class Party(NamedTuple):
         The ranks that they have, as errors tell.
     deadline
         Until when they wait for each other.
-    check
-        Asked meanwhile.
+    roll
+        What is known of them.
     """
 
     place: int
     members: Sequence[int]
     deadline: float
-    check: Check
+    roll: Roll
 
     @property
     def size(self) -> int:
@@ -144,12 +158,12 @@ def enter(
     job: str,
     place: int,
     members: Sequence[int],
-    timeout: float = JOIN_TIMEOUT,
-    check: Check = nobody_is_gone,
+    timeout: float,
+    roll: Roll,
 ) -> Room:
     """Meet the other processes of this host that come to the same job."""
     address = "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
-    party = Party(place, members, time.monotonic() + timeout, check)
+    party = Party(place, members, time.monotonic() + timeout, roll)
     if place == 0:
         descriptor, processes = _host(address, party)
     else:
@@ -226,7 +240,7 @@ def _welcome(
                 left = party.deadline - time.monotonic()
                 if left <= 0:
                     raise _in_vain(guests, party)
-                party.check()
+                party.roll.check()
                 for key, _ in selector.select(min(left, _LOOK_SECONDS)):
                     if key.fileobj is listener:
                         visitor, _ = listener.accept()
@@ -337,7 +351,7 @@ def _await_answer(connection: socket.socket, party: Party) -> None:
         if gone is not None:
             raise gone
         try:
-            party.check()
+            party.roll.check()
         except BootstrapError as error:
             gone = error
 
@@ -350,7 +364,7 @@ def _connect(address: str, party: Party) -> socket.socket:
         while time.monotonic() < party.deadline:
             if _is_open(connection, address):
                 return connection
-            party.check()
+            party.roll.check()
             time.sleep(_RETRY_SECONDS)
     except BaseException:
         connection.close()

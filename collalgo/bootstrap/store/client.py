@@ -104,6 +104,11 @@ class Client:
         """
         return self.ask_for(key).result(timeout)
 
+    def look(self, key: str) -> bytes | None:
+        """The value that a key has now, if any."""
+        found = self._ask(b"get", key.encode(), b"")
+        return found[0] if found else None
+
     def ask_for(self, key: str) -> "Awaited":
         """Begin to wait for the value of a key."""
         number, answer = self._send(b"get", key.encode(), b"1")
