@@ -146,6 +146,26 @@ def test_what_each_call_refuses_before_it_sends():
     threads(on_each_rank, RANKS)
 
 
+def test_with_out_only_the_root_of_a_scatter_needs_an_array():
+    def on_each_rank(comm):
+        rows, out = np.arange(12.0).reshape(RANKS, 4), np.empty(4)
+        for root in range(RANKS):
+            for buf in (rows, rows if comm.rank == root else None):
+                out[...] = -1
+                assert comm.scatter(buf, root, out=out) is out
+                assert (out == rows[comm.rank]).all()
+            part = np.empty((1, 4))
+            assert comm.scatterv(buf, [1] * RANKS, root, out=part) is part
+            assert (part == rows[comm.rank]).all()
+        work = comm.scatter_async(rows if comm.rank == 0 else None, out=out)
+        assert (work.wait() == rows[comm.rank]).all()
+        out.flags.writeable = False
+        with pytest.raises(ValueError, match="out is read-only"):
+            comm.scatter(rows, root=comm.rank, out=out)
+
+    threads(on_each_rank, RANKS)
+
+
 def test_counts_of_a_scatterv_that_do_not_fit_are_told_to_every_rank():
     def on_each_rank(comm):
         rows = 2 if comm.rank == 0 else 5

@@ -96,7 +96,7 @@ def scatter(
     ----------
     buf
         At the root an array of shape ``(size, *shape)``; elsewhere one of ``shape`` and
-        the same dtype, into which the part goes.
+        the same dtype, into which the part goes, or with ``out`` anything.
     comm
         The communicator.
     root
@@ -133,7 +133,7 @@ def scatterv(
     ----------
     buf
         At the root all rows; elsewhere an array of as many rows as this rank is to
-        get, into which they go.
+        get, into which they go, or with ``out`` anything.
     comm
         The communicator.
     counts

@@ -2,4 +2,4 @@ from collalgo._kernels.calls.sharing cimport Sharing
 
 
 cdef class Rooted(Sharing):
-    cdef tuple taken(self, like, buf, out, root, str caller)
+    pass

@@ -14,6 +14,7 @@ from collalgo.arrays import (
     check_counts,
     check_output,
     check_overlap,
+    check_writeable,
     result_array,
     row_size,
 )
@@ -58,6 +59,8 @@ cdef class Rooted(Sharing):
 
     def scatter(self, buf, root=0, *, out=None, algorithm=None, timeout=None):
         """Give every rank its part of the array of the root; see the function."""
+        if self.rank != root and out is not None:
+            buf = out
         cdef cnp.ndarray source = array_of(buf, "scatter")
         count = source.size
         if self.rank == root:
@@ -67,19 +70,23 @@ cdef class Rooted(Sharing):
                     f"there are {self.size} ranks; they must be equal"
                 )
             count //= self.size
-        result, target = self.taken(source, buf, out, root, "scatter")
         self.call(
-            "scatter", source if self.rank == root else None, target, timeout,
-            algorithm, source, None, root, count,
+            "scatter", source if self.rank == root else None,
+            None if self.rank == root else source, timeout, algorithm, source, None,
+            root, count,
         )
-        if self.rank == root and not is_copied(source, root, out):
-            return kept(source, source[root, ...], out, "scatter")
-        return out if self.rank == root else result
+        if self.rank != root:
+            return buf
+        if is_copied(source, root, out):
+            return out
+        return kept(source, source[root, ...], out, "scatter")
 
     def scatterv(
         self, buf, counts=None, root=0, *, out=None, algorithm=None, timeout=None
     ):
         """Give every rank some rows of the array of the root; see the function."""
+        if self.rank != root and out is not None:
+            buf = out
         cdef cnp.ndarray source = array_of(buf, "scatterv")
         rows = length_of(source, "scatterv")
         at_root = self.rank == root
@@ -96,26 +103,16 @@ cdef class Rooted(Sharing):
                 f"{counts} give it {wanted}; pass the same counts on every rank"
             )
         elements = tuple([count * row_size(source) for count in counts])
-        result, target = self.taken(source, buf, out, root, "scatterv")
         self.call(
-            "scatter", source if at_root else None, target, timeout, algorithm, source,
-            None, root, sum(elements), elements, False, "scatterv",
+            "scatter", source if at_root else None, None if at_root else source,
+            timeout, algorithm, source, None, root, sum(elements), elements, False,
+            "scatterv",
         )
         if at_root:
             start = sum(counts[:root])
             mine = source[start : start + counts[root]]
             return kept(source, mine, out, "scatterv")
-        return result
-
-    cdef tuple taken(self, like, buf, out, root, str caller):
-        """What a rank other than the root returns, and the array that it writes."""
-        if self.rank == root:
-            return None, None
-        if out is None:
-            return buf, like
-        target = as_array(out, caller)
-        check_output(target, like, like.shape, caller)
-        return out, target
+        return buf
 
 
 cdef bint is_copied(cnp.ndarray source, int64_t number, out):
@@ -139,6 +136,7 @@ cdef object kept(source, mine, out, str caller):
         return mine if type(mine) is cnp.ndarray else mine.on_device()
     target = as_array(out, caller)
     check_output(target, source, mine.shape, caller)
+    check_writeable(target, "out", caller)
     check_overlap(source, target, (mine, target), caller)
     target[...] = mine
     return out
