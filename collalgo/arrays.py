@@ -47,7 +47,7 @@ def as_array(buf: Any, caller: str) -> Array:
             ) from None
     raise TypeError(
         f"{caller}: needs an array (NumPy, buffer protocol or DLPack) but got "
-        f"a {type(buf).__name__}; wrap it with numpy.array(...)"
+        f"{type(buf).__name__}; wrap it with numpy.array(...)"
     )
 
 

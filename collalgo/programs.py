@@ -146,8 +146,11 @@ class Programs:
             )
         if call.op == "avg" and call.collective in ("scan", "exscan"):
             raise ValueError(f"{call.collective} has no op 'avg'; use 'sum'")
-        dtype_name(call.dtype)
-        return reduction(call.dtype, call.op) if call.op else None
+        try:
+            dtype_name(call.dtype)
+            return reduction(call.dtype, call.op) if call.op else None
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{call.collective}: {error}") from None
 
     def _chosen(self, call: Call, layout: Layout) -> Chosen:
         buffers = COLLECTIVES[call.collective].buffers(self.size)

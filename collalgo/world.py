@@ -175,6 +175,6 @@ def resolve(comm: Any) -> Communicator:
 
         return communicator(comm)
     raise TypeError(
-        f"comm is a {type(comm).__name__}; pass a Communicator of collalgo or of "
+        f"comm is of type {type(comm).__name__}; pass a Communicator of collalgo or of "
         "mpi4py, or nothing for the world of collalgo.init()"
     )

@@ -161,3 +161,10 @@ def test_an_order_that_breaks_equal_bits_is_refused_in_an_allreduce():
             comm.allreduce(np.ones(3), algorithm=name)
 
     threads(on_each_rank, 9)
+
+
+def test_a_name_that_is_misspelt_is_told_what_it_may_mean():
+    with pytest.raises(AlgorithmNotApplicable, match=r"'rnig'; did you mean 'ring'\?"):
+        collalgo.algorithms.find("allreduce", "rnig", 4)
+    with pytest.raises(AlgorithmNotApplicable, match="'xyzzy'; choose one of one_shot"):
+        collalgo.algorithms.find("allreduce", "xyzzy", 4)

@@ -248,9 +248,12 @@ def named(collective: str, name: str) -> Algorithm:
     plain, parameters = parse(name)
     rows = {row.name: row for row in candidates(collective)}
     if plain not in rows:
+        from difflib import get_close_matches  # which takes a while to import
+
+        meant = get_close_matches(plain, rows, 1)
+        hint = f"did you mean {meant[0]!r}? There are " if meant else "choose one of "
         raise AlgorithmNotApplicable(
-            f"{collective}: there is no algorithm {name!r}; choose one of "
-            + ", ".join(rows),
+            f"{collective}: there is no algorithm {name!r}; {hint}{', '.join(rows)}",
             collective=collective,
         )
     return rows[plain].having(parameters) if parameters else rows[plain]

@@ -88,7 +88,7 @@ def _board(store: Any) -> Board:
         return TorchBoard(store)
     if not callable(getattr(store, "set", None)) or not hasattr(store, "get"):
         raise TypeError(
-            f"init: a {type(store).__name__} is no store; pass one with "
+            f"init: {type(store).__name__} is no store; pass one with "
             "set(key, value) and get(key, timeout)"
         )
     board: Board = store
