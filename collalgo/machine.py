@@ -3,33 +3,25 @@
 The figures are measured once per machine, in a tenth of a second, and kept in a file of
 the user's cache directory; ``collalgo calibrate`` measures them with more patience. The
 file is JSON: ``format``, ``node``, ``processor``, ``trials`` (how many measurements
-each figure is the median of) and ``machine``, the attributes of :class:`Machine`.
+each figure is the median of) and ``machine``, the attributes of :class:`Machine`. Where
+other processes keep the machine too busy to be measured, usual figures are taken.
 """
 
 import hashlib
 import json
+import logging
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from statistics import median
-from threading import Lock, Thread
-from time import perf_counter
+from threading import Lock
 
-import numpy as np
-
-from collalgo._kernels.engine import Program
-from collalgo.algorithms import direct, dissemination
-from collalgo.call import Call
-from collalgo.layout import Layout, Region
-from collalgo.plan import Averaging, Walk
-from collalgo.reduction import reduction
-from collalgo.schedule import Group, Steps, together, trace
-from collalgo.transport import thread
-from collalgo.transport.waiting import SHARING, cores
+from collalgo.stopwatch import per_byte, round_trips, swap
+from collalgo.transport.waiting import cores
 
 #: What files say that they are, to be raised when the figures change their meaning.
 FORMAT = "machine/4"
@@ -44,8 +36,20 @@ USUAL_CACHE = 32 << 20
 #: How many tokens at once show what one message more costs.
 TOKENS = 5
 
-#: Bytes that two threads send each other at once, to see which way is the faster.
-SWAPPED = 1 << 18
+#: What the figures are on a machine of today, and what they are nowhere: then the
+#: machine was too busy with something else to be measured.
+USUAL = {
+    "latency": (0.1e-6, 20e-6),
+    "switch": (1.5e-6, 100e-6),
+    "message": (0.05e-6, 10e-6),
+    "copy": (0.1e-9, 10e-9),
+    "reduce": (0.1e-9, 10e-9),
+}
+
+#: How often a busy machine is measured before that is given up.
+ATTEMPTS = 3
+
+_LOG = logging.getLogger("collalgo")
 
 
 @dataclass(frozen=True)
@@ -126,23 +130,45 @@ _one_at_a_time = Lock()
 @cache
 def known_figures() -> Machine:
     """Look the figures up, or measure and keep them; once in a process."""
+    return kept_figures() or calibrate(1)
+
+
+def kept_figures() -> Machine | None:
+    """The figures of the file, if there is one of this machine."""
     with suppress(OSError, ValueError, TypeError, KeyError):
         known = json.loads(figures_file().read_text())
         if known["format"] == FORMAT:
             return Machine(**known["machine"])
-    return calibrate(1)
+    return None
 
 
 def calibrate(trials: int = TRIALS) -> Machine:
     """Measure the figures so many times, and keep the medians for this machine.
 
-    Processes that run go on with the figures that they have.
+    Processes that run go on with the figures that they have. Of a machine that is too
+    busy the usual figures are taken, and not kept.
     """
-    measured = [asdict(measure()) for _ in range(trials)]
-    medians = {name: median(one[name] for one in measured) for name in measured[0]}
-    copy_far, reduce_far = _per_byte(USUAL_CACHE)
+    for _ in range(ATTEMPTS):
+        measured = [asdict(measure()) for _ in range(trials)]
+        medians = {name: median(one[name] for one in measured) for name in measured[0]}
+        is_busy = any(medians[name] > most for name, (_, most) in USUAL.items())
+        if not is_busy:
+            break
+    if is_busy:
+        medians |= {name: usual for name, (usual, _) in USUAL.items()}
+        medians |= {"exchange": 0.0, "fetch": 0.0}
+    copy_far, reduce_far = per_byte(USUAL_CACHE)
     beyond = {"copy_far": copy_far, "reduce_far": reduce_far, "cache": USUAL_CACHE}
     machine = Machine(**{**medians, **beyond, "cores": cores()})
+    if is_busy:
+        _LOG.info("this machine is too busy to be measured: usual figures are taken")
+    else:
+        _keep(machine, trials)
+    known_figures.cache_clear()
+    return machine
+
+
+def _keep(machine: Machine, trials: int) -> None:
     known = {
         "format": FORMAT,
         "node": platform.node(),
@@ -156,8 +182,6 @@ def calibrate(trials: int = TRIALS) -> Machine:
         temporary = path.with_suffix(f".{os.getpid()}")
         temporary.write_text(json.dumps(known, indent=1))
         temporary.replace(path)
-    known_figures.cache_clear()
-    return machine
 
 
 def figures_file() -> Path:
@@ -177,103 +201,16 @@ def _processor() -> str:
 
 def measure() -> Machine:
     """Measure the figures of this machine within its caches."""
-    latency = _round_trips(1, 2000)
-    crowded = _round_trips(TOKENS, 500)
-    copy, reduce = _per_byte(1 << 20)
+    latency = round_trips(1, 2000)
+    crowded = round_trips(TOKENS, 500)
+    copy, reduce = per_byte(1 << 20)
     return Machine(
         latency=latency,
-        switch=_round_trips(1, 200, same_core=True),
+        switch=round_trips(1, 200, same_core=True),
         message=max(crowded - latency, 0.0) / (2 * (TOKENS - 1)),
         copy=copy,
         reduce=reduce,
         cores=cores(),
-        exchange=_swap(fetched=False),
-        fetch=_swap(fetched=True),
+        exchange=swap(fetched=False),
+        fetch=swap(fetched=True),
     )
-
-
-def _per_byte(nbytes: int) -> tuple[float, float]:
-    """Seconds to copy and to combine a byte of arrays of so many."""
-    source = np.ones(nbytes // 4, np.float32)
-    target = np.ones_like(source)
-    add = reduction(source.dtype, "sum")
-    copy = _fastest(lambda: np.copyto(target, source))
-    return copy / nbytes, _fastest(lambda: add(target, [source, target])) / nbytes
-
-
-def _fastest(work: Callable[[], object]) -> float:
-    times = []
-    for _ in range(7):
-        start = perf_counter()
-        work()
-        times.append(perf_counter() - start)
-    return min(times)
-
-
-def _round_trips(lanes: int, rounds: int, *, same_core: bool = False) -> float:
-    """Seconds per step in which two threads exchange a token on each lane."""
-
-    def tokens(group: Group) -> Steps:
-        return together(*(dissemination.barrier(group) for _ in range(lanes)))
-
-    nothing = Layout(0, 1, 2)
-    transports = thread.world(2, SHARING if same_core else None)
-
-    def turn(rank: int) -> Callable[[], object]:
-        if same_core:
-            _stay(0)
-        walk = Walk(nothing, rank, 2, Region([]), Region([]))
-        plan = walk.lower(trace(tokens, rank, 2), Averaging.NO)
-        program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
-        return lambda: program.repeat(transports[rank], rounds)
-
-    return _of_two(turn, 3) / rounds
-
-
-def _swap(*, fetched: bool) -> float:
-    """Seconds for each byte that two threads send each other at once.
-
-    Parameters
-    ----------
-    fetched
-        Whether the kernel copies it, where it may, instead of both threads.
-    """
-    call = Call("allgather", np.dtype(np.uint8), SWAPPED)
-    layout = call.layout(2)
-    transports = thread.world(2)
-
-    def turn(rank: int) -> Callable[[], object]:
-        _stay(-rank)
-        walk = Walk(layout, rank, 2, *call.ends(layout, rank, 2))
-        plan = walk.lower(trace(direct.allgather, rank, 2), Averaging.NO)
-        program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "swap"), fetched)
-        mine, everyone, nothing = (
-            np.zeros(size, np.uint8) for size in (SWAPPED, 2 * SWAPPED, 0)
-        )
-        return lambda: program.run(transports[rank], mine, everyone, nothing, -1)
-
-    return _of_two(turn, 9) / SWAPPED
-
-
-def _stay(number: int) -> None:
-    """Let this thread stay on the first or the last of the cores that it may use."""
-    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[number]})
-
-
-def _of_two(turn: Callable[[int], Callable[[], object]], trials: int) -> float:
-    """The least seconds of a turn that two threads take together."""
-    times = [[0.0, 0.0] for _ in range(trials)]
-
-    def run(rank: int) -> None:
-        take = turn(rank)
-        for trial in times:
-            start = perf_counter()
-            take()
-            trial[rank] = perf_counter() - start
-
-    threads = [Thread(target=run, args=(rank,), daemon=True) for rank in range(2)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    return min(max(trial) for trial in times)

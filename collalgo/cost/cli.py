@@ -13,7 +13,7 @@ from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.simulation import MODELS, simulate
 from collalgo.cost.timeline import timeline
 from collalgo.errors import CollalgoError
-from collalgo.machine import calibrate, figures_file, this_machine
+from collalgo.machine import calibrate, figures_file, kept_figures, this_machine
 from collalgo.sizes import human, human_time, parse_size
 from collalgo.topology import orders, presets
 from collalgo.topology.cli import load, named, parameters_argument
@@ -176,4 +176,10 @@ def calibrate_command(show: bool) -> None:
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         click.echo(f"{name:{width}}  {value}")
-    click.echo(f"kept in {figures_file()}")
+    if kept_figures() == known:
+        click.echo(f"kept in {figures_file()}")
+    else:
+        click.echo(
+            f"not kept in {figures_file()}: it cannot be written, or this machine is "
+            "too busy to be measured, and these are the usual figures"
+        )

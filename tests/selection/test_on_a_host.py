@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from collalgo import ALGORITHMS, select, threads
+from collalgo import ALGORITHMS, machine as machine_module, select, threads
 from collalgo.algorithms import find
 from collalgo.cli import main
 from collalgo.cost.host import Price
 from collalgo.machine import (
+    USUAL,
     Machine,
     calibrate,
     figures_file,
@@ -168,6 +169,26 @@ def test_calibration_is_kept_and_told(monkeypatch, tmp_path):
     assert result.exit_code == 0, result.output
     assert "a hand-over between two cores" in result.output
     assert str(figures_file()) in "".join(result.output.split())
+    known_figures.cache_clear()
+
+
+def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    known_figures.cache_clear()
+    busy = replace(measure(), latency=1e-7, switch=0.7e-3, exchange=2.0, fetch=1.0)
+    monkeypatch.setattr(machine_module, "measure", lambda: busy)
+    machine = this_machine()
+    assert machine.switch == USUAL["switch"][0]
+    assert (machine.exchange, machine.fetch) == (0.0, 0.0)
+    assert not figures_file().exists()
+    result = CliRunner().invoke(main, ["calibrate"])
+    assert "too busy to be measured" in " ".join(result.output.split())
+    found = iter([busy, replace(busy, switch=1e-6)])
+    monkeypatch.setattr(machine_module, "measure", lambda: next(found))
+    assert calibrate(trials=1).switch == 1e-6
+    assert figures_file().exists()
     known_figures.cache_clear()
 
 

@@ -1,0 +1,108 @@
+"""How long a few things take here: what the figures of a machine are measured by."""
+
+import os
+from collections.abc import Callable
+from threading import Thread
+from time import perf_counter
+
+import numpy as np
+
+from collalgo._kernels.engine import Program
+from collalgo.algorithms import direct, dissemination
+from collalgo.call import Call
+from collalgo.layout import Layout, Region
+from collalgo.plan import Averaging, Walk
+from collalgo.reduction import reduction
+from collalgo.schedule import Group, Steps, together, trace
+from collalgo.transport import thread
+from collalgo.transport.waiting import SHARING
+
+#: Bytes that two threads send each other at once, to see which way is the faster.
+SWAPPED = 1 << 18
+
+
+def per_byte(nbytes: int) -> tuple[float, float]:
+    """Seconds to copy and to combine a byte of arrays of so many."""
+    source = np.ones(nbytes // 4, np.float32)
+    target = np.ones_like(source)
+    add = reduction(source.dtype, "sum")
+    copy = _fastest(lambda: np.copyto(target, source))
+    return copy / nbytes, _fastest(lambda: add(target, [source, target])) / nbytes
+
+
+def _fastest(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(7):
+        start = perf_counter()
+        work()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def round_trips(lanes: int, rounds: int, *, same_core: bool = False) -> float:
+    """Seconds per step in which two threads exchange a token on each lane."""
+
+    def tokens(group: Group) -> Steps:
+        return together(*(dissemination.barrier(group) for _ in range(lanes)))
+
+    nothing = Layout(0, 1, 2)
+    transports = thread.world(2, SHARING if same_core else None)
+
+    def turn(rank: int) -> Callable[[], object]:
+        if same_core:
+            _stay(0)
+        walk = Walk(nothing, rank, 2, Region([]), Region([]))
+        plan = walk.lower(trace(tokens, rank, 2), Averaging.NO)
+        program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
+        return lambda: program.repeat(transports[rank], rounds)
+
+    return _of_two(turn, 3) / rounds
+
+
+def swap(*, fetched: bool) -> float:
+    """Seconds for each byte that two threads send each other at once.
+
+    Parameters
+    ----------
+    fetched
+        Whether the kernel copies it, where it may, instead of both threads.
+    """
+    call = Call("allgather", np.dtype(np.uint8), SWAPPED)
+    layout = call.layout(2)
+    transports = thread.world(2)
+
+    def turn(rank: int) -> Callable[[], object]:
+        _stay(-rank)
+        walk = Walk(layout, rank, 2, *call.ends(layout, rank, 2))
+        plan = walk.lower(trace(direct.allgather, rank, 2), Averaging.NO)
+        program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "swap"), fetched)
+        mine, everyone, nothing = (
+            np.zeros(size, np.uint8) for size in (SWAPPED, 2 * SWAPPED, 0)
+        )
+        return lambda: program.run(transports[rank], mine, everyone, nothing, -1)
+
+    return _of_two(turn, 9) / SWAPPED
+
+
+def _stay(number: int) -> None:
+    """Let this thread stay on the first or the last of the cores that it may use."""
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[number]})
+
+
+def _of_two(turn: Callable[[int], Callable[[], object]], trials: int) -> float:
+    """The least seconds of a turn that two threads take together."""
+    times = [[0.0, 0.0] for _ in range(trials)]
+
+    def run(rank: int) -> None:
+        take = turn(rank)
+        for trial in times:
+            start = perf_counter()
+            take()
+            trial[rank] = perf_counter() - start
+
+    threads = [Thread(target=run, args=(rank,), daemon=True) for rank in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    return min(max(trial) for trial in times)
