@@ -68,32 +68,25 @@ def job(plan, folder, phase):
     script.write_text(SCRIPT)
     with agent_of(plan) as agent:
         hosts = ",".join(f"{host}:2" for host in plan.hosts)
-        words = [
-            "-m",
-            "collalgo",
-            "run",
-            "-H",
-            hosts,
-            sys.executable,
-            str(script),
-            phase,
-        ]
+        words = ["-m", "collalgo", "run", "-H", hosts, sys.executable, str(script)]
         launcher = subprocess.Popen(
-            inside(plan, plan.hosts[0], sys.executable, *words),
+            inside(plan, plan.hosts[0], sys.executable, *words, phase),
             env={**os.environ, "COLLALGO_RSH": str(agent), "UCX_TLS": "tcp,self"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        seen = ""
-        while seen.count("ready") < plan.size:
-            seen += (line := launcher.stdout.readline())
-            assert line, seen
-        time.sleep(1.5 if phase == "joining" else 0.5)
-        yield launcher
-        launcher.kill()
-        launcher.stdout.close()
-        launcher.wait()
+        try:
+            seen = ""
+            while seen.count("ready") < plan.size:
+                seen += (line := launcher.stdout.readline())
+                assert line, seen
+            time.sleep(1.5 if phase == "joining" else 0.5)
+            yield launcher
+        finally:
+            launcher.kill()
+            launcher.stdout.close()
+            launcher.wait()
 
 
 def what_is_told(launcher, ranks):
