@@ -196,6 +196,16 @@ def shrinking(comm):
     assert less.allreduce(np.ones(1))[0] == less.size
 
 
+def long_blocks(comm):
+    """Inside a host the kernel may copy blocks of an alltoall, between hosts not."""
+    count = 1 << 16
+    for _ in range(3):
+        blocks = np.arange(comm.size * count) + comm.rank * 0.5
+        got = comm.alltoall(blocks.reshape(comm.size, count))
+        mine = np.arange(comm.rank * count, (comm.rank + 1) * count)
+        assert (got == mine + 0.5 * np.arange(comm.size)[:, None]).all()
+
+
 world = collalgo.init(timeout=60)
 for duty in sys.argv[1].split(","):
     globals()[duty](world)
