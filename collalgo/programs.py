@@ -127,8 +127,10 @@ class Programs:
         copying = Copying(call.collective, self.size, machine)
         nbytes = layout.whole.stop // collective.buffers(self.size)
         streamed = copying.held(nbytes) >= machine.cache
-        steps = step_count(chosen.schedule, self.size, call.root)
-        handed_out = steps == 1 and copying.is_handed_out_by_kernel(nbytes)
+        handed_out = (
+            copying.is_handed_out_by_kernel(nbytes)
+            and step_count(chosen.schedule, self.size, call.root) == 1
+        )
         fetched = handed_out or copying.is_exchanged_by_kernel(nbytes)
         at_once = handed_out or copying.is_at_once(nbytes)
         waves = Waves() if at_once else self._waves(call, layout, chosen)

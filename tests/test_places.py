@@ -209,7 +209,7 @@ def test_places_that_will_not_do(monkeypatch, tmp_path):
             collalgo.init(wrong, rank=0, size=1)
     with pytest.raises(ValueError, match="pass rank and size too"):
         collalgo.init("file:///tmp/x")
-    with pytest.raises(TypeError, match="dict is no store"):
+    with pytest.raises(TypeError, match="init: dict is no store"):
         collalgo.init({}, rank=0, size=1)
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)

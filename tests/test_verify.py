@@ -188,7 +188,8 @@ def test_lanes_match_on_their_own():
 
 def test_an_unknown_name_lists_the_choices():
     with pytest.raises(
-        AlgorithmNotApplicable, match=r"did you mean .ring.\? There are one_shot"
+        AlgorithmNotApplicable,
+        match=r"did you mean 'ring'\? There are one_shot, two_shot, ring",
     ):
         verify("rings", size=2, collective="allreduce")
 
