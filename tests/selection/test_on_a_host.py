@@ -145,11 +145,16 @@ def test_the_machine_is_measured_once():
     assert Machine.of_settings([*first.settings(), 0.0]) == first
 
 
+def undisturbed():
+    """Figures as of a machine that does nothing else."""
+    usual = {name: figure for name, (figure, _) in USUAL.items()}
+    return replace(measure(), **usual)
+
+
 @pytest.fixture
 def _not_busy(monkeypatch):
     """Whatever else runs, this machine can be measured."""
-    usual = {name: figure for name, (figure, _) in USUAL.items()}
-    monkeypatch.setattr(machine_module, "measure", lambda: replace(measure(), **usual))
+    monkeypatch.setattr(machine_module, "measure", undisturbed)
 
 
 @pytest.mark.usefixtures("_not_busy")
@@ -186,7 +191,7 @@ def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     known_figures.cache_clear()
-    busy = replace(measure(), latency=1e-7, switch=0.7e-3, exchange=2.0, fetch=1.0)
+    busy = replace(undisturbed(), switch=0.7e-3, exchange=2.0, fetch=1.0)
     monkeypatch.setattr(machine_module, "measure", lambda: busy)
     machine = this_machine()
     assert machine.switch == USUAL["switch"][0]
