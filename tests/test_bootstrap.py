@@ -13,7 +13,8 @@ import pytest
 
 from collalgo import BootstrapError
 from collalgo.bootstrap.identity import Identity, Means, identity
-from collalgo.bootstrap.rendezvous import _HELLO, _MAGIC, HostOrigin
+from collalgo.bootstrap.party import HELLO, MAGIC
+from collalgo.bootstrap.rendezvous import HostOrigin
 from collalgo.communicator import Communicator
 
 RUN = {"COLLALGO_JOB": "j", "RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4"}
@@ -113,9 +114,9 @@ def test_strangers_do_not_disturb_the_ranks(job, caplog):
     ranks[0].start()
     visit(job, None, stay=stay)  # says nothing
     assert b"protocol" in visit(job, secrets.token_bytes(10_000))
-    assert b"protocol" in visit(job, b"x" * _HELLO.size)
-    assert b"believes in 5 ranks" in visit(job, _HELLO.pack(_MAGIC, 1, 5))
-    assert b"rank 7 of 3 is out of range" in visit(job, _HELLO.pack(_MAGIC, 7, 3))
+    assert b"protocol" in visit(job, b"x" * HELLO.size)
+    assert b"believes in 5 ranks" in visit(job, HELLO.pack(MAGIC, 1, 5))
+    assert b"rank 7 of 3 is out of range" in visit(job, HELLO.pack(MAGIC, 7, 3))
     ranks += [Thread(target=meet, args=(job, rank, 3, results)) for rank in (1, 2)]
     for rank in ranks[1:]:
         rank.start()
@@ -140,7 +141,7 @@ def test_who_leaves_while_the_others_join_is_named_to_all(job):
     ranks = [Thread(target=meet, args=(job, rank, 4, results)) for rank in (0, 1)]
     for rank in ranks:
         rank.start()
-    visit(job, _HELLO.pack(_MAGIC, 2, 4), stay=stay)
+    visit(job, HELLO.pack(MAGIC, 2, 4), stay=stay)
     time.sleep(0.2)  # all but rank 3 have come
     stay[0].close()
     for rank in ranks:

@@ -1,0 +1,103 @@
+"""Any other process of a host at a rendezvous: it takes the memory of all."""
+
+import os
+import socket
+import struct
+import time
+from contextlib import suppress
+
+from collalgo.bootstrap.party import (
+    ANSWER,
+    HELLO,
+    LOOK_SECONDS,
+    MAGIC,
+    Party,
+    credentials,
+)
+from collalgo.errors import BootstrapError
+
+_RETRY_SECONDS = 0.01
+_PROBLEM_BYTES = 500
+
+
+def take(address: str, party: Party) -> tuple[int, list[int]]:
+    """Any other: say hello to the first and take the memory."""
+    with _connect(address, party) as connection:
+        _, user, _ = credentials(connection)
+        if user != os.geteuid():
+            raise BootstrapError(
+                f"rank {party.me}: the rendezvous belongs to user {user}, "
+                f"not to user {os.geteuid()}; refusing to join",
+                rank=party.me,
+            )
+        answer = b""
+        descriptors: list[int] = []
+        with suppress(OSError):
+            connection.send(HELLO.pack(MAGIC, party.place, party.size))
+            _await_answer(connection, party)
+            length = max(ANSWER.size + 4 * party.size, _PROBLEM_BYTES)
+            answer, descriptors, _, _ = socket.recv_fds(connection, length, 1)
+        expected = ANSWER.pack(MAGIC, party.size)
+        if answer.startswith(expected) and len(descriptors) == 1:
+            return descriptors[0], list(
+                struct.unpack(f"={party.size}I", answer[len(expected) :])
+            )
+        for descriptor in descriptors:
+            os.close(descriptor)
+        late = time.monotonic() >= party.deadline
+        silence = "it gave no answer in time" if late else "it has left"
+        raise BootstrapError(
+            f"rank {party.me} cannot join rank {party.leader}: "
+            f"{answer.decode(errors='replace') or silence}",
+            rank=party.me,
+        )
+
+
+def _await_answer(connection: socket.socket, party: Party) -> None:
+    """Wait until there is something to be read, in time or not.
+
+    A rank may be gone because it has its answer and has ended: mine is not far then.
+    """
+    gone: BootstrapError | None = None
+    connection.settimeout(2 * LOOK_SECONDS)
+    while time.monotonic() < party.deadline:
+        with suppress(TimeoutError):
+            connection.recv(1, socket.MSG_PEEK)
+            return
+        if gone is not None:
+            raise gone
+        try:
+            party.roll.check()
+        except BootstrapError as error:
+            gone = error
+
+
+def _connect(address: str, party: Party) -> socket.socket:
+    """Connect to the first, which may not have come yet."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.settimeout(_RETRY_SECONDS)  # not to wait for a full queue
+    try:
+        while time.monotonic() < party.deadline:
+            if _is_open(connection, address):
+                return connection
+            party.roll.check()
+            time.sleep(_RETRY_SECONDS)
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    raise BootstrapError(
+        f"rank {party.me} waited in vain for rank {party.leader} to open the "
+        "rendezvous; see whether it was started, and on this host",
+        rank=party.me,
+        missing=(party.leader,),
+    )
+
+
+def _is_open(connection: socket.socket, address: str) -> bool:
+    """Connect, if somebody listens there."""
+    try:
+        connection.connect(address)
+    except (ConnectionRefusedError, BlockingIOError, TimeoutError):
+        return False
+    return True

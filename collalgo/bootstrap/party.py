@@ -1,0 +1,95 @@
+"""Processes of one host that are to meet, and what they say to each other when they do.
+
+What travels is a fixed binary format, which is checked and never unpickled.
+"""
+
+import socket
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from collalgo.errors import BootstrapError
+
+#: Before all else that is said.
+MAGIC = b"collalg1"
+
+#: What who joins says: its place, and how many it believes in.
+HELLO = struct.Struct("=8sII")
+
+#: What it hears, before the processes of all.
+ANSWER = struct.Struct("=8sI")
+
+#: Seconds between two looks whether a rank is gone that has not come.
+LOOK_SECONDS = 0.1
+
+_CREDENTIALS = struct.Struct("=iII")
+
+
+class Roll(Protocol):
+    """What is known of some processes that wait for each other to join."""
+
+    def of(self, members: Sequence[int]) -> "Roll":
+        """The same of some of them, by their numbers."""
+
+    def check(self) -> None:
+        """Raise BootstrapError if one of them is gone."""
+
+
+class NoRoll:
+    """Nobody is told when a process ends."""
+
+    def of(self, _members: Sequence[int]) -> "NoRoll":
+        return self
+
+    def check(self) -> None:
+        pass
+
+
+class Party(NamedTuple):
+    """Processes of one host that are to meet, as one of them sees it.
+
+    Attributes
+    ----------
+    place
+        Which of them this is; the first makes the memory of all.
+    members
+        The ranks that they have, as errors tell.
+    deadline
+        Until when they wait for each other.
+    roll
+        What is known of them.
+    """
+
+    place: int
+    members: Sequence[int]
+    deadline: float
+    roll: Roll
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+    @property
+    def me(self) -> int:
+        return self.members[self.place]
+
+    @property
+    def leader(self) -> int:
+        return self.members[0]
+
+    def left(self, place: int) -> BootstrapError:
+        """The error if one of them has left."""
+        return BootstrapError(
+            f"rank {self.members[place]} has left while the ranks were joining",
+            rank=self.me,
+            missing=(self.members[place],),
+        )
+
+
+def credentials(connection: socket.socket) -> tuple[int, int, int]:
+    """Process, user and group of the other side, as the kernel knows them."""
+    data = connection.getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size
+    )
+    process, user, group = _CREDENTIALS.unpack(data)
+    return process, user, group
