@@ -114,6 +114,10 @@ SIZES = [
     click.option("-w", "warmup", type=click.IntRange(0), default=2, help="Warm-up."),
     click.option("-N", "cycles", type=click.IntRange(1), default=1, help="Cycles."),
     click.option("-c", "check", type=click.IntRange(0, 1), default=1, help="Check."),
+    click.option(
+        "--fresh", type=click.IntRange(0, 1), default=1,
+        help="Whether ranks write what they send before each call, as programs do.",
+    ),
     click.option("-R", "--ranks", type=click.IntRange(1), help="Start so many ranks."),
     click.option(
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),
@@ -200,6 +204,7 @@ def measured(
         warmup=options["warmup"],
         cycles=options["cycles"],
         check=bool(options["check"]),
+        fresh=bool(options["fresh"]),
         against_mpi=against == "mpi",
         files=options["files"],
     )

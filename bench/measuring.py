@@ -18,7 +18,7 @@ from collalgo.bench.peers.contest import (
     race_cell,
 )
 from collalgo.bench.peers.environments import Peer
-from collalgo.bench.peers.worker import mpi_call
+from collalgo.bench.peers.worker import mpi_call, writer
 from collalgo.bench.records import AS_ASKED, Record, record
 from collalgo.bench.timing import race
 
@@ -40,7 +40,8 @@ class Sweep:
 
     ``algorithms`` are names, ``("all",)`` for all of the table that can run, or
     nothing for the one that would be chosen. ``places`` may be ``out``, ``in`` or both.
-    A ``root`` of None stands for every rank.
+    A ``root`` of None stands for every rank. ``fresh`` says whether the ranks write
+    what they send before each call, outside of what is timed.
     """
 
     collectives: tuple[str, ...] = ("allreduce",)
@@ -54,6 +55,7 @@ class Sweep:
     warmup: int = 2
     cycles: int = 1
     check: bool = True
+    fresh: bool = True
     against_mpi: bool = False
     files: tuple[str, ...] = ()
 
@@ -108,8 +110,11 @@ def measure_cell(
         calls = [bench.call()]  # as a user calls it
     if sweep.against_mpi:
         calls += mpi_calls(bench)
+    spec = {**cell._asdict(), "fresh": sweep.fresh}
+    write = writer(spec, comm.rank, bench.source)
     times = [
-        race(comm, calls, sweep.iterations, sweep.warmup) for _ in range(sweep.cycles)
+        race(comm, calls, sweep.iterations, sweep.warmup, write)
+        for _ in range(sweep.cycles)
     ]
     records = []
     for number, row in enumerate(rows):
@@ -142,8 +147,14 @@ def measure_against(
         for cycle, cell in product(range(sweep.cycles), sweep.cells(ranks)):
             if progress is not None:
                 progress(cell)
-            check = sweep.check and cycle == 0
-            found = race_cell(field, cell, name, warmup=sweep.warmup, check=check)
+            found = race_cell(
+                field,
+                cell,
+                name,
+                warmup=sweep.warmup,
+                check=sweep.check and cycle == 0,
+                fresh=sweep.fresh,
+            )
             for contestant, bursts in found.items():
                 times[cell, contestant] += bursts
         versions = {one.name: one.version for one in field}

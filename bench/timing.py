@@ -21,6 +21,7 @@ def race(
     contestants: Sequence[Call],
     iterations: int | None = None,
     warmup: int = 2,
+    before: Call = lambda: None,
 ) -> NDArray[np.float64]:
     """Time calls in turn, so that what disturbs one disturbs the others too.
 
@@ -37,6 +38,8 @@ def race(
         How often; by default as often as fits into :data:`BUDGET`.
     warmup
         How often each is called before, for plans, pages and caches.
+    before
+        What is done before each call and its barrier.
 
     Returns
     -------
@@ -53,6 +56,7 @@ def race(
     for iteration in range(iterations):
         for number in order.permutation(len(contestants)).tolist():
             call = contestants[number]
+            before()
             comm.barrier()
             start = perf_counter()
             call()

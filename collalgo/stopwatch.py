@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from threading import Thread
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,16 @@ from collalgo.transport.waiting import SHARING
 
 #: Bytes that two threads send each other at once, to see which way is the faster.
 SWAPPED = 1 << 18
+
+#: How often they do: the first times they find neither pages nor caches warm.
+SWAPS = 60
+
+
+class Turn(NamedTuple):
+    """What one of two threads does, and what it does before that is not timed."""
+
+    prepare: Callable[[], object]
+    take: Callable[[], object]
 
 
 def per_byte(nbytes: int) -> tuple[float, float]:
@@ -41,26 +52,33 @@ def _fastest(work: Callable[[], object]) -> float:
 
 def round_trips(lanes: int, rounds: int, *, same_core: bool = False) -> float:
     """Seconds per step in which two threads exchange a token on each lane."""
-
-    def tokens(group: Group) -> Steps:
-        return together(*(dissemination.barrier(group) for _ in range(lanes)))
-
-    nothing = Layout(0, 1, 2)
     transports = thread.world(2, SHARING if same_core else None)
 
-    def turn(rank: int) -> Callable[[], object]:
+    def turn(rank: int) -> Turn:
         if same_core:
             _stay(0)
-        walk = Walk(nothing, rank, 2, Region([]), Region([]))
-        plan = walk.lower(trace(tokens, rank, 2), Averaging.NO)
-        program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
-        return lambda: program.repeat(transports[rank], rounds)
+        program = _tokens(rank, lanes)
+        return Turn(lambda: None, lambda: program.repeat(transports[rank], rounds))
 
     return _of_two(turn, 3) / rounds
 
 
+def _tokens(rank: int, lanes: int) -> Program:
+    """The end of one of two ranks that exchange a token on each lane."""
+
+    def tokens(group: Group) -> Steps:
+        return together(*(dissemination.barrier(group) for _ in range(lanes)))
+
+    walk = Walk(Layout(0, 1, 2), rank, 2, Region([]), Region([]))
+    plan = walk.lower(trace(tokens, rank, 2), Averaging.NO)
+    return Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
+
+
 def swap(*, fetched: bool) -> float:
     """Seconds for each byte that two threads send each other at once.
+
+    They have just written what they send, as programs do: of what a sender has not
+    written since the last time the receiver would find a copy in its own cache.
 
     Parameters
     ----------
@@ -71,17 +89,26 @@ def swap(*, fetched: bool) -> float:
     layout = call.layout(2)
     transports = thread.world(2)
 
-    def turn(rank: int) -> Callable[[], object]:
+    def turn(rank: int) -> Turn:
         _stay(-rank)
         walk = Walk(layout, rank, 2, *call.ends(layout, rank, 2))
         plan = walk.lower(trace(direct.allgather, rank, 2), Averaging.NO)
         program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "swap"), fetched)
+        gate = _tokens(rank, 1)
         mine, everyone, nothing = (
             np.zeros(size, np.uint8) for size in (SWAPPED, 2 * SWAPPED, 0)
         )
-        return lambda: program.run(transports[rank], mine, everyone, nothing, -1)
 
-    return _of_two(turn, 9) / SWAPPED
+        def write() -> None:
+            mine.fill(rank)
+            gate.repeat(transports[rank], 1)
+
+        def exchange() -> None:
+            program.run(transports[rank], mine, everyone, nothing, -1)
+
+        return Turn(write, exchange)
+
+    return _of_two(turn, SWAPS) / SWAPPED
 
 
 def _stay(number: int) -> None:
@@ -89,15 +116,16 @@ def _stay(number: int) -> None:
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[number]})
 
 
-def _of_two(turn: Callable[[int], Callable[[], object]], trials: int) -> float:
+def _of_two(turn_of: Callable[[int], Turn], trials: int) -> float:
     """The least seconds of a turn that two threads take together."""
     times = [[0.0, 0.0] for _ in range(trials)]
 
     def run(rank: int) -> None:
-        take = turn(rank)
+        turn = turn_of(rank)
         for trial in times:
+            turn.prepare()
             start = perf_counter()
-            take()
+            turn.take()
             trial[rank] = perf_counter() - start
 
     threads = [Thread(target=run, args=(rank,), daemon=True) for rank in range(2)]

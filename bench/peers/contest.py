@@ -191,8 +191,11 @@ def race_cell(
     warmup: int = 2,
     rounds: int = ROUNDS,
     check: bool = True,
+    fresh: bool = True,
 ) -> dict[str, list[Times]]:
     """The times of each contestant that has the call: an array for each burst.
+
+    ``fresh`` is as of :class:`collalgo.bench.measuring.Sweep`.
 
     Raises
     ------
@@ -200,7 +203,7 @@ def race_cell(
         If a contestant fails, or our own result is wrong.
     """
     ranks = field[0].ranks
-    more = {"warmup": warmup, "algorithm": algorithm, "check": check}
+    more = {"warmup": warmup, "algorithm": algorithm, "check": check, "fresh": fresh}
     spec = cell.spec(ranks) | more
     able = []
     for one in field:

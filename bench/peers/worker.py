@@ -10,15 +10,25 @@ import socket
 import sys
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 Call = Callable[[], object]
 Spec = dict[str, Any]
 
+#: Collectives in which only the root sends what it has.
+OF_THE_ROOT = ("broadcast", "scatter")
+
 #: Where a collective of MPI has its result, if not apart from the arguments.
 PLACES = {"broadcast": "in", "barrier": "in"}
+
+
+class Job(NamedTuple):
+    """A call, and the array that it sends."""
+
+    call: Call
+    source: Any
 
 
 class Mpi:
@@ -35,12 +45,15 @@ class Mpi:
         self.version = MPI.Get_library_version().splitlines()[0].strip("\0")
         self.barrier = self.world.Barrier
 
-    def call(self, spec: Spec) -> Call | None:
+    def job(self, spec: Spec) -> Job | None:
         """The call on arrays of its own."""
         from mpi4py import MPI
 
         arrays = arrays_for(spec)
-        return None if arrays is None else mpi_call(MPI, self.world, spec, *arrays)
+        if arrays is None:
+            return None
+        call = mpi_call(MPI, self.world, spec, *arrays)
+        return Job(call, arrays[0]) if call else None
 
 
 def mpi_call(mpi: Any, world: Any, spec: Spec, source: Any, out: Any) -> Call | None:
@@ -89,15 +102,19 @@ class Gloo:
         self.version = f"gloo of torch {torch.__version__}"
         self.barrier = distributed.barrier
 
-    def call(self, spec: Spec) -> Call | None:
+    def job(self, spec: Spec) -> Job | None:
         """The call on arrays of its own; an allreduce of gloo is in place only."""
         arrays = arrays_for(spec)
         names = {"sum": "SUM", "prod": "PRODUCT", "min": "MIN", "max": "MAX"}
         if arrays is None or (spec["op"] or "sum") not in names:
             return None
-        d, root = self.distributed, spec["root"]
-        op = getattr(d.ReduceOp, names[spec["op"] or "sum"])
+        op = getattr(self.distributed.ReduceOp, names[spec["op"] or "sum"])
         source, out = (self.torch.from_numpy(np.ravel(a)) for a in arrays)
+        call = self._call(spec, op, source, out)
+        return Job(call, arrays[0]) if call else None
+
+    def _call(self, spec: Spec, op: Any, source: Any, out: Any) -> Call | None:
+        d, root = self.distributed, spec["root"]
         match spec["collective"]:
             case "barrier":
                 return d.barrier  # type: ignore[no-any-return]
@@ -128,7 +145,7 @@ class Collalgo:
         self.version = f"collalgo {collalgo.__version__}"
         self.barrier = self.comm.barrier
 
-    def call(self, spec: Spec) -> Call | None:
+    def job(self, spec: Spec) -> Job:
         """The call on arrays of its own, after a check of its result."""
         from collalgo.bench.cells import Bench, Cell
 
@@ -136,7 +153,7 @@ class Collalgo:
         bench = Bench(Cell(*(spec[name] for name in names)), self.comm)
         if spec["check"]:
             spec["wrong"] = bench.wrong(spec["algorithm"])
-        return bench.call(spec["algorithm"])
+        return Job(bench.call(spec["algorithm"]), bench.source)
 
 
 LIBRARIES: dict[str, Any] = {"mpi": Mpi, "gloo": Gloo, "collalgo": Collalgo}
@@ -158,10 +175,23 @@ def arrays_for(spec: Spec) -> tuple[Any, Any] | None:
     return np.ones(source, dtype), np.ones(out, dtype)
 
 
-def time_calls(barrier: Call, call: Call, iterations: int) -> list[float]:
+def writer(spec: Spec, rank: int, source: Any) -> Call:
+    """What a rank does before each call: write what it sends, as programs do.
+
+    Of what nobody has written since the last call a receiver that reads the memory of
+    the sender finds a copy in its own cache, and nothing would have to be sent.
+    """
+    sends = spec["collective"] not in OF_THE_ROOT or rank == spec["root"]
+    if spec["fresh"] and sends and source.size:
+        return lambda: source.fill(1)
+    return lambda: None
+
+
+def time_calls(write: Call, barrier: Call, call: Call, iterations: int) -> list[float]:
     """The seconds of each of some calls, each begun at a barrier."""
     seconds = [0.0] * iterations
     for i in range(iterations):
+        write()
         barrier()
         start = perf_counter()
         call()
@@ -171,20 +201,22 @@ def time_calls(barrier: Call, call: Call, iterations: int) -> list[float]:
 
 def serve(library: Any, commands: Any, replies: Any) -> None:
     """Do what is asked until nobody asks any more."""
-    call: Call | None = None
+    job: Job | None = None
     for line in commands:
         asked = json.loads(line)
         answer: dict[str, Any] = {}
         if "prepare" in asked:
-            spec, call = asked["prepare"], None
-            call = library.call(spec)
-            answer = {"able": call is not None, "wrong": spec.get("wrong")}
-            for _ in range(spec["warmup"] if call else 0):
-                call()
-        elif "times" in asked and call is not None:
-            answer = {"seconds": time_calls(library.barrier, call, asked["times"])}
+            spec, job = asked["prepare"], None
+            job = library.job(spec)
+            answer = {"able": job is not None, "wrong": spec.get("wrong")}
+            for _ in range(spec["warmup"] if job else 0):
+                job.call()
+        elif "times" in asked and job is not None:
+            write = writer(spec, library.rank, job.source)
+            times = time_calls(write, library.barrier, job.call, asked["times"])
+            answer = {"seconds": times}
         else:  # the arrays may be large, and the others need the memory
-            call = None
+            job = None
         replies.write(json.dumps(answer) + "\n")
         replies.flush()
 
