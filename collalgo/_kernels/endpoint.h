@@ -24,9 +24,12 @@
 #define NAP_NANOSECONDS 10000000 /* nobody rings for a death or a timeout */
 #define LONGER 16                /* how much longer than the first a sleep becomes */
 
-/* One channel as its owner sees it. */
+/* One channel as its owner sees it, and where in the segment its two ends write. */
 typedef struct {
     uint64_t sent, acked, consumed;
+    mail_line *out, *in;       /* LINES of each */
+    ack_line *given, *gotten;  /* for what came in, and for what went out */
+    rank_header *peer;
 } channel_state;
 
 /* Some of a rank's memory, which its owner may use again once a reader has sent an ack
@@ -60,8 +63,9 @@ typedef struct {
 } post_state;
 
 struct endpoint {
-    char *base;
-    int64_t rank, size; /* among the ranks of this host */
+    char *base, *regions;
+    int64_t region_bytes; /* of each rank */
+    int64_t rank, size;   /* among the ranks of this host */
     int64_t *names;     /* the number of each of them in the world */
     rank_header *me;
     channel_state *channels; /* [lane][peer] */
@@ -116,7 +120,7 @@ static int64_t segment_bytes(int64_t size) {
 }
 
 static char *region(const endpoint *e, int64_t rank) {
-    return e->base + regions_offset() + rank * region_bytes(e->size);
+    return e->regions + rank * e->region_bytes;
 }
 static world_header *world(const endpoint *e) { return (world_header *)e->base; }
 static rank_header *header(const endpoint *e, int64_t rank) {
@@ -125,10 +129,10 @@ static rank_header *header(const endpoint *e, int64_t rank) {
 static ack_line *ack(const endpoint *e, int64_t reader, int64_t lane, int64_t sender) {
     return (ack_line *)(region(e, reader) + acks_offset()) + lane * e->size + sender;
 }
-static mail_line *line(const endpoint *e, int64_t sender, int64_t lane, int64_t reader,
-                       uint64_t number) {
+static mail_line *mailbox(const endpoint *e, int64_t sender, int64_t lane,
+                          int64_t reader) {
     mail_line *lines = (mail_line *)(region(e, sender) + mail_offset(e->size));
-    return lines + (lane * e->size + reader) * LINES + number % LINES;
+    return lines + (lane * e->size + reader) * LINES;
 }
 
 /* ---- life of an endpoint */
@@ -145,6 +149,17 @@ static int ring_init(ring *r, int64_t offset, int64_t bytes, int64_t capacity) {
     return (r->holds = calloc(capacity, sizeof(hold))) != NULL;
 }
 
+static void open_channels(endpoint *e) {
+    for (int64_t channel = 0; channel < LANES * e->size; channel++) {
+        int64_t lane = channel / e->size, peer = channel % e->size;
+        e->channels[channel] = (channel_state){
+            .out = mailbox(e, e->rank, lane, peer), .in = mailbox(e, peer, lane, e->rank),
+            .given = ack(e, e->rank, lane, peer), .gotten = ack(e, peer, lane, e->rank),
+            .peer = header(e, peer),
+        };
+    }
+}
+
 /* A step may have so many `posts`, of which some go to other hosts. */
 static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int64_t size,
                               int64_t posts) {
@@ -152,6 +167,7 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
     size_t channels = LANES * size;
     if (!e) return NULL;
     e->base = base, e->rank = rank, e->size = size, e->nap = NAP_NANOSECONDS;
+    e->regions = base + regions_offset(), e->region_bytes = region_bytes(size);
     e->heap_bytes = heap_bytes;
     e->heap = base + segment_bytes(size) + rank * heap_bytes;
     e->channels = calloc(channels, sizeof(channel_state));
@@ -168,6 +184,7 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
         endpoint_free(e);
         return NULL;
     }
+    open_channels(e);
     e->fenced = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
     for (int64_t r = 0; r < size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
     e->generation = fork_generation;

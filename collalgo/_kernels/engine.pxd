@@ -65,6 +65,7 @@ cdef class Program:
     cdef segment_state *segments
     cdef const void **inputs
     cdef const int64_t *lendable
+    cdef const int64_t *lengths  # of the messages, in bytes
     cdef PyThreadState *thread  # this one, once it has released the GIL
     cdef bint has_gil, brief, reads, streamed
     cdef readonly bint fetched
@@ -89,6 +90,7 @@ cdef class Program:
     cdef int run_step(self, Transport transport, const step_row *step) noexcept nogil
     cdef int run_logged(self, Transport transport, step_log *log) noexcept nogil
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
+    cdef int64_t length_in_wave(self, int64_t m) noexcept nogil
     cdef int64_t bytes_until(self, const piece_row *piece, int64_t wave) noexcept nogil
     cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef bint push(self, Transport transport, int64_t m, int64_t post) noexcept nogil

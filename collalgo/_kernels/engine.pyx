@@ -99,11 +99,16 @@ cdef class Program:
             np.zeros((len(plan.channels), 3), np.int64),
             np.zeros(len(plan.channels) + 1, np.int64),
             plan.lendable.astype(np.int64),
+            np.array([
+                plan.pieces[first:end, BYTES].sum()
+                for first, end in plan.messages[:, :2].tolist()
+            ], np.int64),
         )
         self.progress = <message_state *>address(self.states[0])
         self.segments = <segment_state *>address(self.states[1])
         self.inputs = <const void **>address(self.states[2])
         self.lendable = <const int64_t *>address(self.states[3])
+        self.lengths = <const int64_t *>address(self.states[4])
         (
             self.record.fingerprint, self.record.collective, self.record.dtype,
             self.record.op, self.record.root, self.record.count, name
@@ -302,23 +307,28 @@ cdef class Program:
 
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil:
         """Begin a step of this wave: the number of messages that it has."""
-        cdef int64_t m, c, p, begun = 0
-        cdef message_state *state
+        cdef int64_t m, c, begun = 0
         transport.begin_step(step.first_receive - step.first_post, self.waves == 1)
         for m in range(step.first_post, step.end):
-            state = &self.progress[m]
-            state.left = 0
-            for p in range(self.messages[m].first_piece, self.messages[m].end_piece):
-                state.left += self.bytes_until(&self.pieces[p], self.wave + 1)
-                state.left -= self.bytes_until(&self.pieces[p], self.wave)
             self.skip_to(m, self.messages[m].first_piece)
-            if state.piece < self.messages[m].end_piece:
+            self.progress[m].left = self.length_in_wave(m)
+            if self.progress[m].piece < self.messages[m].end_piece:
                 begun += 1
             for c in range(
                 self.messages[m].first_channel, self.messages[m].end_channel
             ):
                 self.segments[c].data = NULL
         return begun
+
+    cdef int64_t length_in_wave(self, int64_t m) noexcept nogil:
+        """How many bytes of a message belong to this wave."""
+        cdef int64_t p, nbytes = 0
+        if self.waves == 1:
+            return self.lengths[m]
+        for p in range(self.messages[m].first_piece, self.messages[m].end_piece):
+            nbytes += self.bytes_until(&self.pieces[p], self.wave + 1)
+            nbytes -= self.bytes_until(&self.pieces[p], self.wave)
+        return nbytes
 
     cdef int64_t bytes_until(self, const piece_row *piece, int64_t wave) noexcept nogil:
         """How many bytes of a piece belong to the waves before this one."""
@@ -332,6 +342,9 @@ cdef class Program:
     cdef void skip_to(self, int64_t m, int64_t piece) noexcept nogil:
         """Let a message go on at a piece, or at the first after it with any bytes."""
         cdef message_state *state = &self.progress[m]
+        if self.waves == 1:
+            state.piece, state.done = piece, 0
+            return
         while piece < self.messages[m].end_piece:
             state.done = self.bytes_until(&self.pieces[piece], self.wave)
             if state.done < self.bytes_until(&self.pieces[piece], self.wave + 1):

@@ -24,7 +24,7 @@
 static int acked(endpoint *e, int64_t channel, uint64_t number) {
     channel_state *c = e->channels + channel;
     if (c->acked >= number) return 1;
-    c->acked = LOAD(&ack(e, channel % e->size, channel / e->size, e->rank)->count);
+    c->acked = LOAD(&c->gotten->count);
     return c->acked >= number;
 }
 
@@ -145,7 +145,7 @@ static void wake(endpoint *e, const int64_t *channels, int64_t readers) {
     if (e->fenced) __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else __atomic_signal_fence(__ATOMIC_SEQ_CST);
     for (int64_t i = 0; i < readers; i++) {
-        rank_header *reader = header(e, channels[i] % e->size);
+        rank_header *reader = e->channels[channels[i]].peer;
         if (LOAD(&reader->asleep)) ring_bell(reader);
     }
 }
@@ -167,8 +167,7 @@ static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
     post->messages++;
     for (int64_t i = 0; i < readers; i++) {
         channel_state *c = e->channels + channels[i];
-        mail_line *l = line(e, e->rank, channels[i] / e->size, channels[i] % e->size,
-                            c->sent);
+        mail_line *l = c->out + c->sent % LINES;
         l->ack = c->consumed;
         l->fingerprint = e->fingerprint;
         l->offset = post->place;
@@ -176,7 +175,7 @@ static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
         l->sequence = (uint32_t)e->sequence;
         if (post->place == INLINE_DATA) memcpy(l->data, e->inline_data, nbytes);
         STORE(&l->number, ++c->sent);
-        own(line(e, e->rank, channels[i] / e->size, channels[i] % e->size, c->sent));
+        own(c->out + c->sent % LINES);
         if (post->slots && nbytes == post->left)
             hold_at(post->ring, post->first_hold + i)->number = c->sent;
     }
@@ -196,7 +195,7 @@ static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
     if (!mapped && !fetch) return 0;
     if (post->slots || nbytes > UINT32_MAX || readers > LENDS) return 0;
     for (int64_t i = 0; i < readers; i++) {
-        rank_header *reader = header(e, channels[i] % e->size);
+        rank_header *reader = e->channels[channels[i]].peer;
         if (mapped ? reader->reach != e->heap_bytes : !LOAD(&reader->fetches)) return 0;
     }
     if (e->lends_out + readers > LENDS && endpoint_is_lent(e)) return 0;
@@ -216,22 +215,22 @@ static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
  * address of the sender's. */
 static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes,
                                  int64_t *remote) {
-    int64_t lane = channel / e->size, sender = channel % e->size;
     channel_state *c = e->channels + channel;
-    mail_line *l = line(e, sender, lane, e->rank, c->consumed);
+    mail_line *l = c->in + c->consumed % LINES;
     if (LOAD(&l->number) != c->consumed + 1) return NULL;
     if (l->ack > c->acked) c->acked = l->ack; /* as if it had been read from the ack */
     if (l->fingerprint != e->fingerprint) {
         /* The calls part where the line comes from, or where I am if that is earlier. */
         int32_t ahead = (int32_t)(l->sequence - (uint32_t)e->sequence);
-        fail(e, FAILURE_MISMATCH, sender, e->sequence + (ahead < 0 ? ahead : 0));
+        fail(e, FAILURE_MISMATCH, channel % e->size,
+             e->sequence + (ahead < 0 ? ahead : 0));
         return NULL;
     }
     *nbytes = l->nbytes;
     *remote = l->offset < INLINE_DATA;
     if (*remote) return (const char *)(uintptr_t)-l->offset;
     if (l->offset == INLINE_DATA) return l->data;
-    int64_t in_ring = l->offset - e->large.offset;
+    int64_t sender = channel % e->size, in_ring = l->offset - e->large.offset;
     if (0 <= in_ring && in_ring < e->large.bytes) populate(e, sender);
     return region(e, sender) + l->offset;
 }
@@ -257,8 +256,8 @@ static int may_fetch(pid_t process) {
 }
 
 static void endpoint_release(endpoint *e, int64_t channel) {
-    int64_t lane = channel / e->size, sender = channel % e->size;
-    STORE(&ack(e, e->rank, lane, sender)->count, ++e->channels[channel].consumed);
+    channel_state *c = e->channels + channel;
+    STORE(&c->given->count, ++c->consumed);
     wake(e, &channel, 1);
 }
 
