@@ -48,7 +48,8 @@ typedef struct {
 
 /* A part of the window, used and freed in turn. */
 typedef struct {
-    int64_t offset, bytes, head, tail; /* head and tail are counted through all rounds */
+    int64_t offset, bytes, enough; /* after which an empty ring begins again */
+    int64_t head, tail;            /* counted through all rounds */
     hold *holds;
     int64_t first, last, capacity;
 } ring;
@@ -145,7 +146,7 @@ static void endpoint_free(endpoint *e) {
 }
 
 static int ring_init(ring *r, int64_t offset, int64_t bytes, int64_t capacity) {
-    *r = (ring){.offset = offset, .bytes = bytes, .capacity = capacity};
+    *r = (ring){.offset = offset, .bytes = bytes, .enough = bytes, .capacity = capacity};
     return (r->holds = calloc(capacity, sizeof(hold))) != NULL;
 }
 
@@ -193,6 +194,9 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
     STORE(&e->me->status, RANK_ACTIVE);
     return e;
 }
+
+/* The ranks share cores. */
+static void endpoint_crowd(endpoint *e) { e->large.enough = SHARED_CORES_BYTES; }
 
 static void futex_wake(uint32_t *word) {
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);

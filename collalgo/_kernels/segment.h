@@ -20,10 +20,13 @@
 #define INLINE_DATA (-1)
 /* To write a line that the reader still has in its cache takes three times as long as
  * to write one that it has forgotten. So what is short goes round in a small ring, which
- * stays in the caches of both, and what is long in one larger than these caches. */
+ * stays in the caches of both, and what is long in one larger than these caches. Ranks
+ * that share cores read what is still in the cache, as long as the rings of all fit: they
+ * begin again early, if nobody still reads. */
 #define SMALL_RING_BYTES 8192
 #define SMALL_BYTES 2048   /* the longest message that goes into the small ring */
 #define LARGE_RING_BYTES 2097152
+#define SHARED_CORES_BYTES 524288
 #define LENDS 256          /* messages that are being read where they are */
 #define SLOTS 4            /* of a message that is longer than its share of a ring */
 #define CALLS 16          /* how many calls of each rank are remembered */

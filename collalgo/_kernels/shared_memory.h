@@ -41,6 +41,8 @@ static int64_t ring_take(endpoint *e, ring *r, int64_t nbytes, const int64_t *ch
         if (!acked(e, oldest->channel, oldest->number)) break;
         r->tail = oldest->end;
     }
+    if (r->first == r->last && r->head % r->bytes >= r->enough)
+        r->tail = r->head = round_up(r->head, r->bytes);
     int64_t start = r->head;
     if (start % r->bytes + nbytes > r->bytes) start = round_up(start, r->bytes);
     if (start + nbytes - r->tail > r->bytes) return -1;

@@ -69,6 +69,7 @@ cdef extern from "shared_memory.h" nogil:
         char *base, int64_t heap_bytes, int64_t rank, int64_t size, int64_t posts
     )
     void endpoint_free(endpoint *e)
+    void endpoint_crowd(endpoint *e)
     void endpoint_leave(endpoint *e, uint32_t status, const char *farewell)
     int endpoint_enter(endpoint *e, const call_record *call, double timeout)
     void endpoint_exit(endpoint *e)
@@ -240,6 +241,8 @@ cdef class SharedMemory(Transport):
         if self.end == NULL:
             raise MemoryError
         self.give_way(False)
+        if self.spins == 0:
+            endpoint_crowd(self.end)
         if world_size > size:
             self.end.nap = NAP
         for place, member in enumerate(self.members):
