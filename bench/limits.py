@@ -22,8 +22,13 @@ class Limit(NamedTuple):
 SIZES = (32 << 10, 512 << 10, 4 << 20, 64 << 20)
 INPUTS = (2, 4, 8)
 
-#: How long a kernel is measured, in seconds.
+#: The sizes between which a floor is interpolated: the caches end somewhere in between.
+STEPS = tuple(1 << exponent for exponent in range(15, 27))
+
+#: How long a kernel is measured, in seconds, and at once at least as long as so many
+#: barriers take.
 BUDGET = 0.1
+HAND_OVERS = 20
 
 
 def limits(comm: Communicator) -> list[Limit]:
@@ -59,7 +64,7 @@ class Floor:
     def __init__(self, comm: Communicator):
         self.ranks = comm.size
         self.hand_over = hand_over(comm)
-        found = [_copy(comm, nbytes) for nbytes in SIZES]
+        found = [_copy(comm, nbytes) for nbytes in STEPS]
         self._sizes = [np.log(limit.nbytes) for limit in found]
         self._bandwidths = [limit.bandwidth for limit in found]
 
@@ -105,17 +110,25 @@ def _sum(comm: Communicator, nbytes: int, inputs: int) -> Limit:
 
 
 def _fastest(comm: Communicator, work: Callable[[], object]) -> float:
-    """The least time that the slowest rank takes while all are at work."""
+    """The least time in which all ranks have worked once, if they begin together.
+
+    It ends with the last of them: where ranks share cores each may be as fast as if it
+    were alone, but not all of them at once.
+    """
     work()
     start = perf_counter()
     work()
-    once = np.array([perf_counter() - start])
-    comm.allreduce(once, "max")
-    times = np.empty(int(np.clip(BUDGET / once[0], 3, 1000)))
+    once = perf_counter() - start
+    plan = np.array([once, HAND_OVERS * hand_over(comm, 100)])
+    comm.allreduce(plan, "max")
+    turns = int(np.ceil(plan[1] / plan[0]))
+    times = np.empty(int(np.clip(BUDGET / (turns * plan[0]), 3, 1000)))
     for i in range(len(times)):
         comm.barrier()
         start = perf_counter()
-        work()
+        for _ in range(turns):
+            work()
+        comm.barrier()
         times[i] = perf_counter() - start
     comm.allreduce(times, "max")
-    return float(times.min())
+    return float(times.min()) / turns

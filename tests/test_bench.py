@@ -334,7 +334,7 @@ def test_limits_are_those_of_all_ranks_at_once(monkeypatch):
 def test_the_floor_of_a_cell_is_a_copy_of_what_it_moves(monkeypatch):
     from collalgo.bench import limits
 
-    monkeypatch.setattr(limits, "SIZES", (1 << 12, 1 << 16))
+    monkeypatch.setattr(limits, "STEPS", (1 << 12, 1 << 16))
     monkeypatch.setattr(limits, "BUDGET", 0.01)
     floor = threads(limits.Floor, 2)[0]
     meeting = floor.seconds(Cell("barrier", 0))
