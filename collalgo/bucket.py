@@ -27,7 +27,7 @@ class Load:
         self._kind = _kind(first)
         self.nbytes = 0
         self._arrays: list[Array] = []
-        self._flat: Array | None = None
+        self._parts: list[Array] = []  # of what travels, as many as arrays
         self._work: Work | None = None
         self._lock = Lock()
 
@@ -43,24 +43,18 @@ class Load:
         """Begin the call."""
         total = sum(array.size for array in self._arrays)
         first = self._arrays[0]
-        self._flat = (
+        flat = (
             first.fresh((total,))
             if isinstance(first, Shadow)
-            else comm.empty(total, first.dtype)
+            else np.empty(total, first.dtype)
         )
-        for part, array in self._parts():
-            part[...] = array
-        self._work = comm.allreduce_async(self._flat, op)
-
-    def _parts(self) -> "list[tuple[Array, Array]]":
-        """Each array with its part of what travels."""
-        assert self._flat is not None
-        found, start = [], 0
+        start = 0
         for array in self._arrays:
-            part = self._flat[start : start + array.size].reshape(array.shape)
-            found.append((part, array))
+            part = flat[start : start + array.size].reshape(array.shape)
+            part[...] = array
+            self._parts.append(part)
             start += array.size
-        return found
+        self._work = comm.allreduce_async(flat, op)
 
     @property
     def departed(self) -> bool:
@@ -78,9 +72,9 @@ class Load:
         else:
             self._work.wait(timeout)
         with self._lock:
-            for part, array in self._parts():
+            for array, part in zip(self._arrays, self._parts, strict=True):
                 array[...] = part
-            self._arrays = []
+            self._arrays, self._parts = [], []
 
 
 def _kind(array: Array) -> tuple[np.dtype[Any], object]:
@@ -146,7 +140,7 @@ class Bucket:
             raise ValueError(f"bucket: a limit of {limit} bytes; it must be at least 1")
         self._comm, self._op, self._limit = comm, op, limit
         self._load: Load | None = None
-        self._given: list[Fused] = []
+        self._departed: list[Load] = []
         self._open = True
 
     def allreduce(self, buf: Any) -> Fused:
@@ -161,7 +155,6 @@ class Bucket:
             self._load = Load(array)
         self._load.add(array)
         fused = Fused(self, self._load, buf)
-        self._given.append(fused)
         if self._load.nbytes >= self._limit:
             self.flush()
         return fused
@@ -171,12 +164,13 @@ class Bucket:
         if self._load is not None:
             load, self._load = self._load, None
             load.depart(self._comm, self._op)
+            self._departed.append(load)
 
     def wait(self) -> None:
         """Flush, and wait until all that was given is reduced."""
         self.flush()
-        while self._given:
-            self._given.pop(0).wait()
+        while self._departed:
+            self._departed.pop(0).unload(None)
 
     def __enter__(self) -> "Bucket":
         return self

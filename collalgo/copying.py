@@ -12,7 +12,7 @@ from collalgo.machine import Machine
 
 #: Collectives in which every rank copies as much as any other. One copy by the kernel
 #: takes a fifth as long as two through shared memory for the longest arrays, and for
-#: others from a half to as long: the figures of the machine tell.
+#: others from half to twice as long: the figures of the machine tell.
 EXCHANGES = ("allgather", "alltoall")
 
 #: Those whose messages have a single reader, so that the kernel copies half as much as
