@@ -12,6 +12,7 @@ from collalgo.bench.cli import main, sizes, split_names
 from collalgo.bench.compare import compare
 from collalgo.bench.limits import Limit, hand_over
 from collalgo.bench.measuring import Sweep, contestants, measure, sent
+from collalgo.bench.peers.worker import writer
 from collalgo.bench.records import (
     AS_ASKED,
     INDEPENDENT,
@@ -22,6 +23,7 @@ from collalgo.bench.records import (
     record,
 )
 from collalgo.bench.report import regrets, summary, tables, winners
+from collalgo.bench.timing import race
 from collalgo.bench.tuning import rules_of, text_of
 from rich.console import Console
 
@@ -312,6 +314,48 @@ def test_tuning_writes_rules_that_are_followed(tmp_path, monkeypatch):
     assert chosen.decider == f"the file {path}"
     assert Rules.read(path).choose("allreduce", 2, 8) == chosen.algorithm
     assert select("allreduce", 8, size=3).decider == "price"
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_ranks_write_what_they_send_before_each_call(fresh):
+    def written(comm):
+        source = np.zeros(3)
+        found = []
+
+        def call():
+            found.append(source.copy())
+            source[:] = 0
+
+        spec = {"collective": "allreduce", "root": 0, "fresh": fresh}
+        race(comm, [call, call], 4, 1, writer(spec, comm.rank, source))
+        return found
+
+    for found in threads(written, 2):
+        warm, timed = found[:2], found[2:]
+        assert len(timed) == 8
+        assert not np.any(warm)
+        assert np.all(np.array(timed) == fresh)
+
+
+def test_what_is_not_sent_is_not_written():
+    source = np.zeros(3)
+    spec = {"collective": "broadcast", "root": 1, "fresh": True}
+    writer(spec, 0, source)()
+    assert not source.any()
+    writer(spec, 1, source)()
+    assert source.all()
+    writer({**spec, "collective": "barrier"}, 0, np.empty(0))()
+
+
+def test_a_sweep_says_whether_its_ranks_write(monkeypatch):
+    ran = []
+    monkeypatch.setattr(
+        "collalgo.bench.measuring.writer",
+        lambda spec, rank, source: lambda: ran.append((spec["fresh"], source.nbytes)),
+    )
+    sweep = Sweep(sizes=(64,), iterations=3, fresh=False)
+    threads(lambda comm: measure(comm, sweep), 1)
+    assert ran == [(False, 64)] * 3
 
 
 def test_limits_are_those_of_all_ranks_at_once(monkeypatch):

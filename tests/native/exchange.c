@@ -82,6 +82,7 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
 static void *run(void *argument) {
     int64_t rank = (int64_t)(intptr_t)argument;
     endpoint *e = endpoint_new(base, HEAP, rank, RANKS, LANES * RANKS);
+    if (rank % 2) endpoint_crowd(e); /* these begin their rings again early */
     e->spins = e->yields = 10;
     char *mine = base + segment_bytes(RANKS) + rank * HEAP;
     call_record call = {.fingerprint = 1};
