@@ -2,17 +2,17 @@
 
 import os
 import socket
-import struct
 import time
 from contextlib import suppress
 
 from collalgo.bootstrap.party import (
-    ANSWER,
     HELLO,
     LOOK_SECONDS,
     MAGIC,
     Party,
+    answer_bytes,
     credentials,
+    processes_in,
 )
 from collalgo.errors import BootstrapError
 
@@ -30,25 +30,23 @@ def take(address: str, party: Party) -> tuple[int, list[int]]:
                 f"not to user {os.geteuid()}; refusing to join",
                 rank=party.me,
             )
-        answer = b""
+        said = b""
         descriptors: list[int] = []
         with suppress(OSError):
             connection.send(HELLO.pack(MAGIC, party.place, party.size))
             _await_answer(connection, party)
-            length = max(ANSWER.size + 4 * party.size, _PROBLEM_BYTES)
-            answer, descriptors, _, _ = socket.recv_fds(connection, length, 1)
-        expected = ANSWER.pack(MAGIC, party.size)
-        if answer.startswith(expected) and len(descriptors) == 1:
-            return descriptors[0], list(
-                struct.unpack(f"={party.size}I", answer[len(expected) :])
-            )
+            length = max(answer_bytes(party.size), _PROBLEM_BYTES)
+            said, descriptors, _, _ = socket.recv_fds(connection, length, 1)
+        processes = processes_in(said, party.size)
+        if processes is not None and len(descriptors) == 1:
+            return descriptors[0], processes
         for descriptor in descriptors:
             os.close(descriptor)
         late = time.monotonic() >= party.deadline
         silence = "it gave no answer in time" if late else "it has left"
         raise BootstrapError(
             f"rank {party.me} cannot join rank {party.leader}: "
-            f"{answer.decode(errors='replace') or silence}",
+            f"{said.decode(errors='replace') or silence}",
             rank=party.me,
         )
 

@@ -4,7 +4,6 @@ import logging
 import os
 import selectors
 import socket
-import struct
 import time
 from collections.abc import Collection
 from contextlib import suppress
@@ -12,11 +11,11 @@ from dataclasses import replace
 
 from collalgo._kernels.shared_memory import may_read
 from collalgo.bootstrap.party import (
-    ANSWER,
     HELLO,
     LOOK_SECONDS,
     MAGIC,
     Party,
+    answer,
     credentials,
 )
 from collalgo.errors import BootstrapError
@@ -42,10 +41,10 @@ def hand_out(address: str, party: Party) -> tuple[int, list[int]]:
         if not may_read(processes[1:]):
             machine = replace(machine, fetch=machine.exchange)
         shm.set_settings(descriptor, size, machine.settings())
-        answer = ANSWER.pack(MAGIC, size) + struct.pack(f"={size}I", *processes)
+        said = answer(processes)
         for place, guest in guests.items():
             try:
-                socket.send_fds(guest, [answer], [descriptor])
+                socket.send_fds(guest, [said], [descriptor])
             except OSError:
                 raise party.left(place) from None
     except BaseException as error:

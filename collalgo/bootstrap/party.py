@@ -16,8 +16,8 @@ MAGIC = b"collalg1"
 #: What who joins says: its place, and how many it believes in.
 HELLO = struct.Struct("=8sII")
 
-#: What it hears, before the processes of all.
-ANSWER = struct.Struct("=8sI")
+#: What it hears, before the processes of all; see :func:`answer`.
+_ANSWER = struct.Struct("=8sI")
 
 #: Seconds between two looks whether a rank is gone that has not come.
 LOOK_SECONDS = 0.1
@@ -84,6 +84,25 @@ class Party(NamedTuple):
             rank=self.me,
             missing=(self.members[place],),
         )
+
+
+def answer(processes: Sequence[int]) -> bytes:
+    """What the first says with the memory: the processes of all."""
+    size = len(processes)
+    return _ANSWER.pack(MAGIC, size) + struct.pack(f"={size}I", *processes)
+
+
+def answer_bytes(size: int) -> int:
+    """How long the answer to so many is."""
+    return _ANSWER.size + 4 * size
+
+
+def processes_in(said: bytes, size: int) -> list[int] | None:
+    """The processes of so many in an answer, or None if it is none."""
+    expected = _ANSWER.pack(MAGIC, size)
+    if not said.startswith(expected):
+        return None
+    return list(struct.unpack(f"={size}I", said[len(expected) :]))
 
 
 def credentials(connection: socket.socket) -> tuple[int, int, int]:
