@@ -33,10 +33,11 @@ HAND_OVERS = 20
 
 def limits(comm: Communicator) -> list[Limit]:
     """Copy, and add two and more inputs, on all ranks at once."""
+    meeting = hand_over(comm)
     found = []
     for nbytes in SIZES:
-        found.append(_copy(comm, nbytes))
-        found += [_sum(comm, nbytes, n) for n in INPUTS]
+        found.append(_copy(comm, nbytes, meeting))
+        found += [_sum(comm, nbytes, n, meeting) for n in INPUTS]
     return found
 
 
@@ -64,7 +65,7 @@ class Floor:
     def __init__(self, comm: Communicator):
         self.ranks = comm.size
         self.hand_over = hand_over(comm)
-        found = [_copy(comm, nbytes) for nbytes in STEPS]
+        found = [_copy(comm, nbytes, self.hand_over) for nbytes in STEPS]
         self._sizes = [np.log(limit.nbytes) for limit in found]
         self._bandwidths = [limit.bandwidth for limit in found]
 
@@ -92,34 +93,34 @@ def traffic(collective: str, ranks: int) -> float:
     }.get(collective, 2 * ranks)
 
 
-def _copy(comm: Communicator, nbytes: int) -> Limit:
+def _copy(comm: Communicator, nbytes: int, meeting: float) -> Limit:
     source = np.ones(nbytes, np.uint8)
     target = np.ones_like(source)
-    seconds = _fastest(comm, lambda: np.copyto(target, source))
+    seconds = _fastest(comm, lambda: np.copyto(target, source), meeting)
     return Limit("copy", nbytes, comm.size * 2 * nbytes / seconds)
 
 
-def _sum(comm: Communicator, nbytes: int, inputs: int) -> Limit:
+def _sum(comm: Communicator, nbytes: int, inputs: int, meeting: float) -> Limit:
     arrays = [np.ones(nbytes // 4, np.float32) for _ in range(inputs)]
     target = np.empty_like(arrays[0])
     add = reduction(target.dtype, "sum")
-    seconds = _fastest(comm, lambda: add(target, arrays))
+    seconds = _fastest(comm, lambda: add(target, arrays), meeting)
     return Limit(
         f"sum of {inputs}", nbytes, comm.size * (inputs + 1) * nbytes / seconds
     )
 
 
-def _fastest(comm: Communicator, work: Callable[[], object]) -> float:
+def _fastest(comm: Communicator, work: Callable[[], object], meeting: float) -> float:
     """The least time in which all ranks have worked once, if they begin together.
 
     It ends with the last of them: where ranks share cores each may be as fast as if it
-    were alone, but not all of them at once.
+    were alone, but not all of them at once. A barrier takes as long as ``meeting``.
     """
     work()
     start = perf_counter()
     work()
     once = perf_counter() - start
-    plan = np.array([once, HAND_OVERS * hand_over(comm, 100)])
+    plan = np.array([once, HAND_OVERS * meeting])
     comm.allreduce(plan, "max")
     turns = int(np.ceil(plan[1] / plan[0]))
     times = np.empty(int(np.clip(BUDGET / (turns * plan[0]), 3, 1000)))

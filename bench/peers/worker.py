@@ -182,7 +182,7 @@ def writer(spec: Spec, rank: int, source: Any) -> Call:
     the sender finds a copy in its own cache, and nothing would have to be sent.
     """
     sends = spec["collective"] not in OF_THE_ROOT or rank == spec["root"]
-    if spec["fresh"] and sends and source.size:
+    if spec["fresh"] and sends:
         return lambda: source.fill(1)
     return lambda: None
 
