@@ -1,6 +1,6 @@
 """The calls that scatter, gather, swap and scan: shapes, memory, what is refused."""
 
-from time import sleep
+import threading
 
 import numpy as np
 import pytest
@@ -198,13 +198,16 @@ def test_different_calls_are_caught():
 
 
 def test_a_missing_rank_is_named():
+    seen = threading.Event()
+
     def on_each_rank(comm):
         if comm.rank == 1:
-            sleep(1)
+            seen.wait(60)
             return
         with pytest.raises(CollectiveTimeout, match="gather #1") as found:
             comm.gather(np.ones(1), timeout=0.3)
         assert found.value.missing == (1,)
+        seen.set()
 
     threads(on_each_rank, 2)
 
