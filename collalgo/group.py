@@ -1,12 +1,15 @@
 """Groups: ranks in an order of their own, with the chunks that belong to each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from math import prod
+from typing import TypeVar
 
 from collalgo.chunk import Chunk, Chunks, divide
 from collalgo.errors import ScheduleError
 from collalgo.roster import Roster, flat
+
+T = TypeVar("T")
 
 
 class Group:
@@ -21,14 +24,17 @@ class Group:
         My position, from 0.
     size : int
         The number of positions.
+    right, left : int
+        The ranks in the whole world after me and before me.
     """
 
-    __slots__ = ("_roster", "rank", "size")
+    __slots__ = ("_roster", "left", "rank", "right", "size")
 
     def __init__(self, rank: int, roster: Roster):
         self.rank = rank
         self.size = roster.size
         self._roster = roster
+        self.right, self.left = self.peer(rank + 1), self.peer(rank - 1)
 
     @classmethod
     def flat(cls, rank: int, size: int) -> "Group":
@@ -42,14 +48,6 @@ class Group:
     def position(self, rank: int) -> int:
         """The position of a rank of the whole world."""
         return self._roster.positions[rank]
-
-    @property
-    def right(self) -> int:
-        return self.peer(self.rank + 1)
-
-    @property
-    def left(self) -> int:
-        return self.peer(self.rank - 1)
 
     @property
     def me(self) -> int:
@@ -78,6 +76,10 @@ class Group:
         ranks, size = self._roster.ranks, self.size
         return self._roster.block(ranks[source % size] * size + ranks[target % size])
 
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is the same for all members, made by one of them for every key."""
+        return self._roster.once(key, make)
+
     def seen_from(self, position: int) -> "Group":
         """The same group as another of its members sees it."""
         return Group(position, self._roster)
@@ -94,7 +96,7 @@ class Group:
                 roster.block_piece,
             )
 
-        view = roster.view(order, make)
+        view = roster.once(order, make)
         return Group(view.positions[self.me], view)
 
     def rotated(self, root: int) -> "Group":
@@ -116,7 +118,7 @@ class Group:
         """The same group with nothing to share: all that it sends is tokens."""
         roster = self._roster
         empty: list[Chunks] = [()] * self.size
-        view = roster.view("tokens", lambda: Roster(roster.ranks, empty))
+        view = roster.once("tokens", lambda: Roster(roster.ranks, empty))
         return Group(self.rank, view)
 
     def subset(self, positions: Sequence[int]) -> "Group | None":
@@ -125,7 +127,7 @@ class Group:
         if self.rank not in members:
             return None
         roster = self._roster
-        view = roster.view(
+        view = roster.once(
             ("subset", members), lambda: roster.anew(members, roster.whole)
         )
         return Group(members.index(self.rank), view)
@@ -142,17 +144,24 @@ class Group:
                 [self.peer(i) for i in leaders], [self.chunks_of(t) for t in teams]
             )
 
-        return Group(leaders.index(self.rank), self._roster.view(teams, make))
+        return Group(leaders.index(self.rank), self._roster.once(teams, make))
 
     def sharing(self, chunks: Chunks) -> "Group":
         """The same group sharing ``chunks`` anew."""
         roster = self._roster
-        view = roster.view(chunks, lambda: roster.anew(range(self.size), chunks))
+        view = roster.once(chunks, lambda: roster.anew(range(self.size), chunks))
         return Group(self.rank, view)
 
     def shares(self, count: int) -> "list[Group]":
         """The same group ``count`` times, each sharing one part of everything anew."""
-        return [self.sharing(part) for part in divide(self.whole, count)]
+        roster = self._roster
+
+        def make() -> list[Roster]:
+            parts = divide(self.whole, count)
+            return [roster.anew(range(self.size), part) for part in parts]
+
+        shares = roster.once(("shares", count), make)
+        return [Group(self.rank, share) for share in shares]
 
     def segments(self, count: int) -> "list[Group]":
         """The same group ``count`` times, each with a segment of every chunk."""
@@ -164,7 +173,7 @@ class Group:
             return Roster(roster.ranks, parts, (first * count + index, pieces * count))
 
         return [
-            Group(self.rank, roster.view(("segment", i, count), partial(make, i)))
+            Group(self.rank, roster.once(("segment", i, count), partial(make, i)))
             for i in range(count)
         ]
 

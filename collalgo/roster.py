@@ -3,9 +3,11 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from collalgo.chunk import Chunk, Chunks, divide, merge
+
+T = TypeVar("T")
 
 
 class Roster:
@@ -31,16 +33,17 @@ class Roster:
         self.parts = parts
         self.block_piece = block_piece
         self.size = len(ranks)
-        self._views: dict[Hashable, Roster] = {}
+        self._made: dict[Hashable, Any] = {}
         self._runs: dict[tuple[int, int], Chunks] = {}
         self._sets: dict[tuple[int, ...], Chunks] = {}
         self._blocks: dict[int, Chunk] = {}
 
-    def view(self, key: Hashable, make: Callable[[], "Roster"]) -> "Roster":
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What ``make`` gives, made once for every ``key``."""
-        if key not in self._views:
-            self._views[key] = make()
-        return self._views[key]
+        if key not in self._made:
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
 
     @cached_property
     def positions(self) -> Mapping[int, int] | Sequence[int]:

@@ -21,6 +21,7 @@ recv from 1: chunk 1/2
 
 import enum
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain, repeat, zip_longest
 from typing import NamedTuple, TypeAlias
 
@@ -62,6 +63,8 @@ class Kind(enum.Enum):
     RECV = "recv"
     RECV_REDUCE = "recv_reduce"
 
+    __hash__ = object.__hash__  # that of enumerations is written in Python
+
 
 class Transfer(NamedTuple):
     """One verb of one rank: chunks to or from a peer (a rank of the whole world)."""
@@ -82,6 +85,9 @@ class Transfer(NamedTuple):
 #: What a step is made of.
 _TRANSFERS = frozenset([Transfer])
 
+#: Makes a transfer of its four fields, in half of the time of its constructor.
+_make = partial(tuple.__new__, Transfer)
+
 Step: TypeAlias = tuple[Transfer, ...]
 Steps: TypeAlias = Iterator[Transfer | tuple[Transfer | None, ...]]
 ScheduleFunction: TypeAlias = Callable[..., Steps]
@@ -89,17 +95,17 @@ ScheduleFunction: TypeAlias = Callable[..., Steps]
 
 def send(peer: int, chunks: Chunks = ()) -> Transfer:
     """Send ``chunks`` as they were before this step; without chunks, a token."""
-    return Transfer(Kind.SEND, peer, chunks)
+    return _make((Kind.SEND, peer, chunks, 0))
 
 
 def recv(peer: int, chunks: Chunks = ()) -> Transfer:
     """Receive ``chunks`` in place of what is there; without chunks, a token."""
-    return Transfer(Kind.RECV, peer, chunks)
+    return _make((Kind.RECV, peer, chunks, 0))
 
 
 def recv_reduce(peer: int, chunks: Chunks) -> Transfer:
     """Receive ``chunks`` and combine them with what is there."""
-    return Transfer(Kind.RECV_REDUCE, peer, chunks)
+    return _make((Kind.RECV_REDUCE, peer, chunks, 0))
 
 
 def together(*schedules: Steps) -> Iterator[Step]:
@@ -110,10 +116,12 @@ def together(*schedules: Steps) -> Iterator[Step]:
     lanes = len(schedules)
     for steps in zip_longest(*schedules, fillvalue=()):
         yield tuple(
-            Transfer(kind, peer, chunks, own * lanes + lane)
-            for lane, step in enumerate(steps)
-            if step
-            for kind, peer, chunks, own in as_step(step)
+            [
+                _make((kind, peer, chunks, own * lanes + lane))
+                for lane, step in enumerate(steps)
+                if step
+                for kind, peer, chunks, own in as_step(step)
+            ]
         )
 
 
@@ -125,9 +133,12 @@ def staggered(*schedules: Steps) -> Iterator[Step]:
     delayed = (chain(repeat((), i), steps) for i, steps in enumerate(schedules))
     for steps in zip_longest(*delayed, fillvalue=()):
         yield tuple(
-            Transfer(kind, peer, chunks, own * 2 + turn % 2)
-            for turn, step in enumerate(steps)
-            for kind, peer, chunks, own in as_step(step)
+            [
+                _make((kind, peer, chunks, own * 2 + turn % 2))
+                for turn, step in enumerate(steps)
+                if step
+                for kind, peer, chunks, own in as_step(step)
+            ]
         )
 
 
@@ -147,18 +158,20 @@ def backwards(steps: Steps, *, combine: bool = True) -> Iterator[Step]:
     taken = Kind.RECV_REDUCE if combine else Kind.RECV
     for step in reversed(list(steps)):
         yield tuple(
-            Transfer(taken if kind is Kind.SEND else Kind.SEND, peer, chunks, lane)
-            for kind, peer, chunks, lane in as_step(step)
+            [
+                _make((taken if kind is Kind.SEND else Kind.SEND, peer, chunks, lane))
+                for kind, peer, chunks, lane in as_step(step)
+            ]
         )
 
 
 def as_step(step: object) -> Step:
     """Give the one form of a step: a tuple of transfers, without those left out."""
+    if type(step) is tuple and _TRANSFERS.issuperset(map(type, step)):
+        return step
     if isinstance(step, Transfer):
         return (step,)
     if isinstance(step, tuple):
-        if not step:
-            return ()
         transfers = tuple([t for t in step if t is not None])
         if _TRANSFERS.issuperset(map(type, transfers)):
             return transfers

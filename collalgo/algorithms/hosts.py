@@ -3,12 +3,21 @@
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from math import isqrt
+from typing import TypeAlias
 
 from collalgo.schedule import Group, ScheduleError
 
+#: The positions of the ranks of a host.
+Team: TypeAlias = tuple[int, ...]
 
-def teams_of(group: Group, hosts: Sequence[int] = ()) -> list[list[int]]:
+
+def teams_of(group: Group, hosts: Sequence[int] = ()) -> tuple[Team, ...]:
     """The positions of each host; that of position 0 comes first, and it leads it."""
+    counts = tuple(hosts)
+    return group.once(("teams", counts), lambda: _teams(group, counts))
+
+
+def _teams(group: Group, hosts: Sequence[int]) -> tuple[Team, ...]:
     side = isqrt(group.size)
     if not hosts:
         hosts = [min(side, group.size - i) for i in range(0, group.size, side)]
@@ -19,10 +28,10 @@ def teams_of(group: Group, hosts: Sequence[int] = ()) -> list[list[int]]:
         )
     natural = sorted(range(group.size), key=group.peer)
     bounds = pairwise([0, *accumulate(hosts)])
-    return sorted(sorted(natural[start:stop]) for start, stop in bounds)
+    return tuple(sorted(tuple(sorted(natural[i:j])) for i, j in bounds))
 
 
-def my_team(group: Group, teams: list[list[int]]) -> list[int]:
+def my_team(group: Group, teams: Sequence[Team]) -> Team:
     """The positions of my host."""
     return next(team for team in teams if group.rank in team)
 

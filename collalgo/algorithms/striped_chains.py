@@ -10,15 +10,13 @@ broadcast of 6 ranks: 7 steps, 15/8 n bytes, 9 links, same bits on every rank
 """
 
 from collections.abc import Sequence
-from functools import cache
 
 from collalgo.algorithms import tree
-from collalgo.algorithms.hosts import teams_of
+from collalgo.algorithms.hosts import Team, teams_of
 from collalgo.schedule import Group, Steps, together
 
 
-@cache
-def parents(teams: tuple[tuple[int, ...], ...], stripe: int) -> tuple[int | None, ...]:
+def parents(teams: Sequence[Team], stripe: int) -> tuple[int | None, ...]:
     """Whom each position hears from: a leader from that of the host before.
 
     The others hear from the leader of their host.
@@ -37,11 +35,15 @@ def parents(teams: tuple[tuple[int, ...], ...], stripe: int) -> tuple[int | None
 
 def stripes(group: Group, hosts: Sequence[int]) -> list[tuple[Group, list[tree.Round]]]:
     """The stripes of the data, each with the shape of the tree that it goes along."""
-    teams = tuple(map(tuple, teams_of(group, hosts)))
-    shares = group.shares(max(2, min(map(len, teams))))
+    teams = teams_of(group, hosts)
+    count = max(2, min(map(len, teams)))
+    shapes = group.once(
+        ("stripes", teams),
+        lambda: [tree.of_parents(parents(teams, i)) for i in range(count)],
+    )
+    shares = group.shares(count)
     return [
-        (share, tree.of_parents(parents(teams, i))[group.rank])
-        for i, share in enumerate(shares)
+        (share, shape[group.rank]) for share, shape in zip(shares, shapes, strict=True)
     ]
 
 

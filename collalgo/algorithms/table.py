@@ -3,6 +3,7 @@
 import ast
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from collalgo.collective import COLLECTIVES
@@ -11,6 +12,12 @@ from collalgo.schedule import Group, ScheduleFunction, Steps, staggered, togethe
 
 #: Parameters that every algorithm has, whatever its own.
 COMMON = ("segments", "lanes", "order")
+
+
+@cache
+def own_parameters(function: ScheduleFunction) -> tuple[str, ...]:
+    """The names of the parameters that a schedule has beside the group."""
+    return tuple(inspect.signature(function).parameters)[1:]
 
 
 def _none(_: int) -> None:
@@ -108,7 +115,7 @@ class Algorithm(NamedTuple):
 
     def having(self, parameters: dict[str, Any]) -> "Algorithm":
         """The row with other parameters, and a name that says so."""
-        known = [*inspect.signature(self.function).parameters][1:]
+        known = own_parameters(self.function)
         for name in parameters:
             if name not in (*known, *COMMON):
                 raise AlgorithmNotApplicable(

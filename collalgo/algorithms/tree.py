@@ -62,8 +62,10 @@ def broadcast(group: Group, shape: Iterable[Round]) -> Steps:
     for parent, children in shape:
         if parent is not None:
             yield recv(group.peer(parent), group.whole)
-        else:
+        elif children:
             yield tuple([send(group.peer(child), group.whole) for child in children])
+        else:
+            yield ()
 
 
 def reduce(group: Group, shape: Iterable[Round]) -> Steps:
