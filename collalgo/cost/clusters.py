@@ -195,33 +195,33 @@ class ClusterRoads:
         The devices of the first host in the order of their ranks.
     figures
         What messages cost.
-    pair
-        The roads of the first two hosts, if they are known.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        each: Sequence[str] = (),
-        figures: Figures = DEFAULTS,
-        pair: Roads | None = None,
+        self, cluster: Cluster, each: Sequence[str] = (), figures: Figures = DEFAULTS
     ):
         self.cluster = cluster
         self.figures = figures
-        self.each = list(each) or cluster.each
-        self._pair = pair or Roads(cluster.pair, ranks_of(cluster.pair), figures)
+        self._places = cluster.each
         self._tabulate()
+        self._stand(each or self._places)
         self._hosts = cluster.hosts
         self.speed = np.tile(self._speed, self._hosts)
 
+    def _stand(self, each: Sequence[str]) -> None:
+        """Let the ranks of a host stand on its places in some order."""
+        self._place = np.array([*map(self._places.index, each)])
+
     def reordered(self, each: Sequence[str]) -> "ClusterRoads":
         """The same roads for ranks in another order on each host."""
-        return ClusterRoads(self.cluster, each, self.figures, self._pair)
+        other = copy(self)
+        other._stand(each)
+        return other
 
     def folded(self, period: int) -> "ClusterRoads":
         """The roads of the first ranks, if all begins anew after so many of them."""
         other = copy(self)
-        other._hosts = period // len(self.each)
+        other._hosts = period // len(self._places)
         other.speed = np.tile(self._speed, other._hosts)
         return other
 
@@ -230,19 +230,19 @@ class ClusterRoads:
 
         Those into the first host are those out of it into the last, which is alike.
         """
-        topology, roads = self.cluster.pair, self._pair
+        topology = self.cluster.pair
+        roads = Roads(topology, ranks_of(topology), self.figures)
         first, last = topology.hosts[0], topology.hosts[-1]
         ours = self._ways(first)
         self._names = [roads.name(way) for way in ours.values()]
         carries = self.figures.bytes_per_second
         self._speed = np.array([carries(link) for link, _ in self._names])
         here = {way: i for i, way in enumerate(ours.values())}
-        routes = [roads.route(a, b) for a in self.each for b in self.each]
+        routes = [roads.route(a, b) for a in self._places for b in self._places]
         kept = [_among(here, route) for route in routes]
         if last != first:
-            twins = ranks_of(topology)[-len(self.each) :]
-            twin = dict(zip(self.cluster.each, twins, strict=True))
-            out = [roads.route(a, twin[b]) for a in self.each for b in self.each]
+            twins = ranks_of(topology)[-len(self._places) :]
+            out = [roads.route(a, b) for a in self._places for b in twins]
             there = {way: here[ours[sign]] for sign, way in self._ways(last).items()}
             kept += [_among(ways, route) for ways in (here, there) for route in out]
             routes += out
@@ -276,12 +276,18 @@ class ClusterRoads:
 
     def place(self, ranks: Ints) -> Ints:
         """Who counts as the same rank."""
-        return ranks % (self._hosts * len(self.each))
+        return ranks % (self._hosts * len(self._places))
+
+    def _pair(self, source: Ints, target: Ints) -> Ints:
+        """Between which places of a host, or of two, messages go, as a number."""
+        n = len(self._places)
+        pair: Ints = self._place[source % n] * n + self._place[target % n]
+        return pair
 
     def legs(self, source: Ints, target: Ints) -> Legs:
         """The ways of messages between ranks."""
-        n = len(self.each)
-        pair = source % n * n + target % n
+        n = len(self._places)
+        pair = self._pair(source, target)
         far = np.flatnonzero(source // n != target // n)
         out = pair.copy()
         out[far] += n * n
@@ -298,9 +304,9 @@ class ClusterRoads:
 
     def latency(self, source: Ints, target: Ints) -> Reals:
         """Seconds of the first byte of each message."""
-        n = len(self.each)
+        n = len(self._places)
         far = source // n != target // n
-        found: Reals = self._latency[source % n * n + target % n + far * n * n]
+        found: Reals = self._latency[self._pair(source, target) + far * n * n]
         return found
 
 

@@ -176,17 +176,15 @@ class Pipeline:
         """
         if not len(step):
             return np.zeros(self.all), np.full(self.all, -1)
-        width = int(column.max()) + 1
+        columns, column = _dense(column)
+        width = len(columns)
         if self.segments == 1 and self.steps * width > DENSE * len(step):
-            return self._largest_of_few(step, column, width, weights)
-        columns = np.arange(width)
-        if self.segments > 1:
-            columns, column = np.unique(column, return_inverse=True)
-            width = len(columns)
-        sums = np.bincount(step * width + column, weights, self.steps * width)
-        table = self.total(sums.reshape(self.steps, width).astype(np.float64))
-        which = table.argmax(axis=1)
-        most = table[np.arange(self.all), which]
+            most, which = self._largest_of_few(step, column, width, weights)
+        else:
+            sums = np.bincount(step * width + column, weights, self.steps * width)
+            table = self.total(sums.reshape(self.steps, width).astype(np.float64))
+            which = table.argmax(axis=1)
+            most = table[np.arange(self.all), which]
         return most, np.where(most > 0, columns[which], -1)
 
     def _largest_of_few(
@@ -196,10 +194,17 @@ class Pipeline:
         keys, index = np.unique(step * width + column, return_inverse=True)
         sums = np.bincount(index, weights, len(keys))
         order = np.argsort(sums, kind="stable")  # of each step the largest comes last
-        most, which = np.zeros(self.steps), np.full(self.steps, -1)
+        most, which = np.zeros(self.steps), np.zeros(self.steps, np.int64)
         most[keys[order] // width] = sums[order]
         which[keys[order] // width] = keys[order] % width
-        return most, np.where(most > 0, which, -1)
+        return most, which
+
+
+def _dense(numbers: Ints) -> tuple[Ints, Ints]:
+    """The numbers that occur, and for each which of those it is."""
+    occurs = np.zeros(int(numbers.max()) + 1, bool)
+    occurs[numbers] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]
 
 
 def _transfers(

@@ -6,15 +6,15 @@ digits of their peers are turned as far. Of a ring one rank tells what all do, a
 halving-doubling with digits of two values, and of a torus with those of its grid.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from collalgo.cost.messages import Messages, joined, messages_of
+from collalgo.cost.messages import NOTHING, Messages, joined, messages_of, rows_of
 from collalgo.schedule import ScheduleFunction, begin
 from collalgo.transfers import Ints
 
@@ -111,8 +111,8 @@ class Folded(NamedTuple):
         return self.symmetry.spread(self.messages, ranks)
 
 
-#: Of all witnesses but the last only so many steps are compared.
-COMPARED = 64
+#: So many steps of a rank are looked at where a few are enough.
+FEW = 64
 
 
 def fold(
@@ -158,8 +158,7 @@ class Traces:
         root: int = 0,
     ):
         self.schedule, self.size, self.grids, self.root = schedule, size, grids, root
-        self._whole: dict[int, Messages] = {}
-        self._begun: dict[int, Messages] = {}
+        self._forget()
 
     @cached_property
     def symmetry(self) -> Symmetry:
@@ -172,54 +171,52 @@ class Traces:
     @cached_property
     def folded(self) -> Folded:
         """The schedule by what as few ranks as possible do."""
-        ranks = self.symmetry.representatives
-        known = [self._whole[rank] for rank in ranks if rank in self._whole]
-        others = [rank for rank in ranks if rank not in self._whole]
-        found = joined([*known, self._trace(others, None)])
-        self._whole.clear()  # which is as much once more
-        self._begun.clear()
-        return Folded(self.symmetry, found)
+        found = Folded(self.symmetry, self.of(self.symmetry.representatives))
+        self._forget()  # what is as much once more
+        return found
+
+    def _forget(self) -> None:
+        self._whole, self._begun = Known(self.size), Known(self.size)
 
     @cached_property
-    def first(self) -> Messages:
-        """The glimpse of rank 0."""
-        return self.glimpse(range(1))
+    def beginning(self) -> Messages:
+        """The glimpse of the first steps of rank 0."""
+        return self.glimpse(range(1), few=True)
 
-    def glimpse(self, ranks: Sequence[int]) -> Messages:
-        """What some ranks send, reduce, and are sent.
+    def glimpse(self, ranks: Sequence[int], few: bool = False) -> Messages:
+        """What some ranks send, reduce, and are sent, in all steps or the first few.
 
         To price no more than this tells what the schedule costs at least.
         """
-        theirs = joined(map(self.of, ranks))
-        taken = theirs.where((theirs.kind != 0) & ~np.isin(theirs.peer, ranks))
+        theirs = self.of(ranks, few)
+        seen = np.zeros(self.size, bool)
+        seen[ranks] = True
+        taken = theirs.where((theirs.kind != 0) & ~seen[theirs.peer])
         sent = taken._replace(
             rank=taken.peer, peer=taken.rank, kind=np.zeros_like(taken.kind)
         )
         return joined([theirs, sent])
 
-    def of(self, rank: int) -> Messages:
-        """All messages of a rank."""
-        found = self._whole.get(rank)
-        if found is None:
-            found = self._whole[rank] = self._trace([rank], None)
-        return found
+    def of(self, ranks: Sequence[int], few: bool = False) -> Messages:
+        """The messages of some ranks, in all steps or the first few."""
+        if few and self._whole.ranks.issuperset(ranks):
+            found = self._whole.of(ranks)
+            return found.where(found.step < FEW)
+        known = self._begun if few else self._whole
+        if missing := [rank for rank in ranks if rank not in known.ranks]:
+            known.add(missing, self._traced(missing, FEW if few else None))
+        return known.of(ranks)
 
-    def _trace(self, ranks: Sequence[int], steps: int | None) -> Messages:
-        """The messages of some ranks, in so many steps if that is said."""
+    def _traced(self, ranks: Sequence[int], steps: int | None) -> Messages:
         begun = ((r, begin(self.schedule, r, self.size, self.root)) for r in ranks)
-        return renumbered(messages_of((r, islice(its, steps)) for r, its in begun))
-
-    def _beginning(self, rank: int) -> Messages:
-        """The messages of the first steps of a rank."""
-        whole, found = self._whole.get(rank), self._begun.get(rank)
-        if whole is not None:
-            return whole.where(whole.step < COMPARED)
-        if found is None:
-            found = self._begun[rank] = self._trace([rank], COMPARED)
-        return found
+        rows = (rows_of(rank, islice(its, steps)) for rank, its in begun)
+        return renumbered(messages_of(chain.from_iterable(rows)))
 
     def _follow(self, symmetry: Symmetry) -> bool:
-        """Whether a handful of ranks do what their representatives say."""
+        """Whether a handful of ranks do what their representatives say.
+
+        All but the last of them are followed for a few steps only.
+        """
         last = self.size - 1
         some = {
             2,
@@ -228,26 +225,47 @@ class Traces:
         }
         witnesses = sorted(some & {*range(2, last)})
         return (
-            self._agree(symmetry, [1][: last > 1], self._beginning)
-            and self._agree(symmetry, witnesses, self._beginning)
-            and self._agree(symmetry, [last], self.of)
+            self._agree(symmetry, [1][: last > 1], few=True)
+            and self._agree(symmetry, witnesses, few=True)
+            and self._agree(symmetry, [last])
         )
 
-    @staticmethod
     def _agree(
-        symmetry: Symmetry, ranks: Sequence[int], messages: Callable[[int], Messages]
+        self, symmetry: Symmetry, ranks: Sequence[int], few: bool = False
     ) -> bool:
         """Whether some ranks do what their representatives say."""
         first = symmetry.standing_for(np.array(ranks, np.int64)).tolist()
         doubtful = [rank for rank, one in zip(ranks, first, strict=True) if rank != one]
         if not doubtful:
             return True
-        found = joined(map(messages, doubtful))
-        expected = symmetry.spread(joined(map(messages, sorted({*first}))), doubtful)
+        found = self.of(doubtful, few)
+        expected = symmetry.spread(self.of(sorted({*first}), few), doubtful)
         if len(found.step) != len(expected.step):
             return False
         *whole, shares = zip(_sorted(found), _sorted(expected), strict=True)
         return all(np.array_equal(*pair) for pair in whole) and np.allclose(*shares)
+
+
+class Known:
+    """The messages of the ranks that have been traced."""
+
+    def __init__(self, size: int) -> None:
+        self.ranks: set[int] = set()
+        self._messages = NOTHING
+        self._size = size
+
+    def add(self, ranks: Iterable[int], messages: Messages) -> None:
+        """Remember what some more ranks do."""
+        self.ranks.update(ranks)
+        self._messages = joined([self._messages, messages])
+
+    def of(self, ranks: Sequence[int]) -> Messages:
+        """What some of them do."""
+        if len(ranks) == len(self.ranks):
+            return self._messages
+        wanted = np.zeros(self._size, bool)
+        wanted[ranks] = True
+        return self._messages.where(wanted[self._messages.rank])
 
 
 def renumbered(messages: Messages) -> Messages:

@@ -13,7 +13,7 @@ from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.roads import ranks_of
 from collalgo.cost.rounds import Line
 from collalgo.cost.site import Site
-from collalgo.cost.symmetry import Traces
+from collalgo.cost.symmetry import FEW, Traces
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.prices import (
     SIZES,
@@ -204,12 +204,12 @@ class Prospect:
         return Choices(self.contenders(able, SIZES))
 
     def _glimpsed(self, tried: Sequence[tuple[Algorithm, str]]) -> list[Prospective]:
-        """Algorithms in orders of the ranks, by what rank 0 does in each."""
+        """Algorithms in orders of the ranks, by what rank 0 does at first in each."""
         found: dict[tuple[Algorithm, str], Prospective] = {}
         for order in {order for _, order in tried}:
             site = self.sites[order] if order else self.plain
             rows = [row for row, where in tried if where == order]
-            glimpses = [self._traces(row).first for row in rows]
+            glimpses = [self._traces(row).beginning for row in rows]
             least = site.least(glimpses, [_segments(row) for row in rows])
             for row, line in zip(rows, least, strict=True):
                 found[row, order] = self._prospective(row, order, site, line)
@@ -240,16 +240,21 @@ class Prospect:
         return self._floors[collective]
 
     def _least(self, row: Algorithm, site: Site) -> Iterator[Line]:
-        """What an algorithm costs at least, if no two ranks do the same.
+        """What an algorithm costs at least, by what ever more ranks do.
 
-        By what the first host does, then by what the first ranks of the others do, too.
+        That is rank 0, of which a few steps are known, and, if no two ranks do the
+        same, the first host and then the first ranks of the others, too.
         """
         traces, host = self._traces(row), self.plain.hosts[0]
-        if host == self.size or any(traces.symmetry.turns):
-            return
-        leaders = [*range(host, self.size, host)]
-        for ranks in ([*range(host)], [*range(host), *leaders]):
-            yield from site.least([traces.glimpse(ranks)], [_segments(row)])
+
+        def line(ranks: Sequence[int]) -> Line:
+            return site.least([traces.glimpse(ranks)], [_segments(row)])[0]
+
+        if traces.beginning.steps == FEW:
+            yield line(range(1))
+        if host < self.size and not any(traces.symmetry.turns):
+            yield line(range(host))
+            yield line([*range(host), *range(host, self.size, host)])
 
     def _traces(self, row: Algorithm) -> Traces:
         """What the ranks do, whatever the segments."""

@@ -1,9 +1,9 @@
 """The variants of algorithms that make sense on a machine: grids, segments, radices."""
 
-import inspect
 from collections.abc import Iterator, Sequence
 
 from collalgo.algorithms import Algorithm
+from collalgo.algorithms.table import own_parameters
 from collalgo.topology.rings import Ring
 
 #: Into how many parts what goes down a tree or a chain is cut.
@@ -31,7 +31,7 @@ def variants(
         Rings through the ranks of a host that share no link, for algorithms of several
         rings.
     """
-    known = inspect.signature(row.function).parameters
+    known = own_parameters(row.function)
     given, size = dict(row.parameters), sum(hosts)
     several = row.levels and len(hosts) > 1 and max(hosts) > 1
     where = {"hosts": tuple(hosts)} if len(hosts) > 1 and "hosts" in known else {}

@@ -10,7 +10,7 @@ from collalgo.algorithms import find
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.clusters import Cluster, ClusterRoads
 from collalgo.cost.figures import Figures
-from collalgo.cost.messages import Messages, all_messages, joined
+from collalgo.cost.messages import Messages, all_messages
 from collalgo.cost.roads import Roads, ranks_of
 from collalgo.cost.rounds import rounds
 from collalgo.cost.site import Site
@@ -32,8 +32,7 @@ def in_order(messages):
 
 
 def all_renumbered(schedule, size):
-    traces = Traces(schedule, size)
-    return joined(map(traces.of, range(size)))
+    return Traces(schedule, size).of(range(size))
 
 
 SIZES = [1, 2, 3, 4, 6, 8, 12, 15, 16, 17, 24, 32]
