@@ -33,6 +33,9 @@ BLOCKS = ("allgather", "reduce_scatter", "alltoall", "gather", "scatter")
 REDUCING = ("allreduce", "reduce", "reduce_scatter", "scan", "exscan")
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
+#: Those in which every rank waits for every other, so that none can run ahead.
+MUTUAL = ("allreduce", "allgather", "reduce_scatter", "alltoall", "barrier")
+
 UFUNCS: dict[str, np.ufunc] = {
     "sum": np.add,
     "avg": np.add,

@@ -118,6 +118,11 @@ SIZES = [
         "--fresh", type=click.IntRange(0, 1), default=1,
         help="Whether ranks write what they send before each call, as programs do.",
     ),
+    click.option(
+        "-m", "in_a_row", type=click.IntRange(1),
+        help="Calls that are timed together; by default one, but in a sweep as many as "
+        "take 100 us where nobody can run ahead.",
+    ),
     click.option("-R", "--ranks", type=click.IntRange(1), help="Start so many ranks."),
     click.option(
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),
@@ -158,6 +163,7 @@ def run(place: str, algorithms: str | None, against: str | None, **options) -> N
     """
     places = ("out", "in") if place == "both" else (place,)
     names = split_names(algorithms)
+    options["in_a_row"] = options["in_a_row"] or 1
     records = measured(options, places, names, against)
     if records:
         console = Console(width=None if Console().is_terminal else WIDTH)
@@ -205,6 +211,7 @@ def measured(
         cycles=options["cycles"],
         check=bool(options["check"]),
         fresh=bool(options["fresh"]),
+        in_a_row=options["in_a_row"],
         against_mpi=against == "mpi",
         files=options["files"],
     )
@@ -299,6 +306,7 @@ def tune(
         sizes=sizes(first, last, factor),
         algorithms=("all",),
         iterations=iterations,
+        in_a_row=None,
         check=False,
     )
     records: list[Record] = []

@@ -9,7 +9,16 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from collalgo.bench.cells import PLACES, ROOTED, Bench, Cell, able, dtype_of, ops_of
+from collalgo.bench.cells import (
+    MUTUAL,
+    PLACES,
+    ROOTED,
+    Bench,
+    Cell,
+    able,
+    dtype_of,
+    ops_of,
+)
 from collalgo.bench.limits import Floor
 from collalgo.bench.peers.contest import (
     OURS,
@@ -20,7 +29,7 @@ from collalgo.bench.peers.contest import (
 from collalgo.bench.peers.environments import Peer
 from collalgo.bench.peers.worker import mpi_call, writer
 from collalgo.bench.records import AS_ASKED, Record, record
-from collalgo.bench.timing import race
+from collalgo.bench.timing import race, row_of
 
 from collalgo import Communicator, spawn, verify
 from collalgo.algorithms import Algorithm, find
@@ -41,7 +50,9 @@ class Sweep:
     ``algorithms`` are names, ``("all",)`` for all of the table that can run, or
     nothing for the one that would be chosen. ``places`` may be ``out``, ``in`` or both.
     A ``root`` of None stands for every rank. ``fresh`` says whether the ranks write
-    what they send before each call, outside of what is timed.
+    what they send before they are timed. So many calls ``in_a_row`` are timed together;
+    None stands for as many as last long enough where nobody can run ahead of others,
+    else one.
     """
 
     collectives: tuple[str, ...] = ("allreduce",)
@@ -56,6 +67,7 @@ class Sweep:
     cycles: int = 1
     check: bool = True
     fresh: bool = True
+    in_a_row: int | None = 1
     against_mpi: bool = False
     files: tuple[str, ...] = ()
 
@@ -112,21 +124,26 @@ def measure_cell(
         calls += mpi_calls(bench)
     spec = {**cell._asdict(), "fresh": sweep.fresh}
     write = writer(spec, comm.rank, bench.source)
+    in_a_row = sweep.in_a_row
+    if in_a_row is None:
+        in_a_row = row_of(comm, calls) if cell.collective in MUTUAL else 1
     times = [
-        race(comm, calls, sweep.iterations, sweep.warmup, write)
+        race(comm, calls, sweep.iterations, sweep.warmup, write, in_a_row)
         for _ in range(sweep.cycles)
     ]
     records = []
     for number, row in enumerate(rows):
         reason = chosen.reason if row.name == chosen.algorithm else AS_ASKED
         seconds = [cycle[number] for cycle in times]
-        more = particulars(cell, comm.size, row, floor)
+        more = particulars(cell, comm.size, row, floor) | {"in_a_row": in_a_row}
         records.append(
             record(cell, comm.size, seconds, wrong=wrong[number], reason=reason, **more)
         )
     for number in range(len(rows), len(calls)):
         seconds = [cycle[number] for cycle in times]
-        records.append(record(cell, comm.size, seconds, contestant="mpi"))
+        records.append(
+            record(cell, comm.size, seconds, contestant="mpi", in_a_row=in_a_row)
+        )
     return records
 
 
@@ -140,6 +157,8 @@ def measure_against(
     """
     if len(sweep.algorithms) > 1 or sweep.algorithms == ("all",):
         raise ValueError("one algorithm can race against others; name one, or none")
+    if sweep.in_a_row != 1:
+        raise ValueError("calls in a row are not timed together beside others")
     name = sweep.algorithms[0] if sweep.algorithms else None
     floor = spawn(Floor, ranks)[0]
     times: dict[tuple[Cell, str], list[Times]] = defaultdict(list)

@@ -29,7 +29,8 @@ class Record(NamedTuple):
 
     What was chosen comes first, then what was found. ``runs`` holds the median of each
     cycle: what :mod:`collalgo.bench.compare` compares. The floor is what the machine
-    could do; see :class:`collalgo.bench.limits.Floor`.
+    could do; see :class:`collalgo.bench.limits.Floor`. Times are of one call, of so
+    many ``in_a_row`` that were timed together.
     """
 
     contestant: str
@@ -56,6 +57,7 @@ class Record(NamedTuple):
     reason: str
     runs: tuple[float, ...]
     floor: float | None = None
+    in_a_row: int = 1
 
 
 #: The columns by which two measurements are of the same cell.
@@ -74,6 +76,7 @@ def record(
     wrong: int | None = None,
     reason: str = "",
     floor: float | None = None,
+    in_a_row: int = 1,
 ) -> Record:
     """The row of a cell whose iterations took ``seconds``, an array for each cycle."""
     _, count = cell.counts(ranks)
@@ -105,6 +108,7 @@ def record(
         reason,
         tuple(float(np.median(one)) for one in seconds),
         floor,
+        in_a_row,
     )
 
 

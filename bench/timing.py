@@ -15,6 +15,9 @@ Call = Callable[[], object]
 BUDGET = 0.4
 FEWEST, MOST = 5, 2000
 
+#: How long calls in a row last at least, and how many they are at most.
+LONG, ROW = 1e-4, 64
+
 
 def race(
     comm: Communicator,
@@ -22,11 +25,13 @@ def race(
     iterations: int | None = None,
     warmup: int = 2,
     before: Call = lambda: None,
+    in_a_row: int = 1,
 ) -> NDArray[np.float64]:
     """Time calls in turn, so that what disturbs one disturbs the others too.
 
     Each call begins at a barrier; its time is that of the slowest rank. Every time they
     come in another order, the same on all ranks, so that none always follows another.
+    Of several calls in a row the first begins at a barrier, and each counts alike.
 
     Parameters
     ----------
@@ -39,7 +44,9 @@ def race(
     warmup
         How often each is called before, for plans, pages and caches.
     before
-        What is done before each call and its barrier.
+        What is done before each barrier.
+    in_a_row
+        So many calls of a contestant are timed together; see :func:`row_of`.
 
     Returns
     -------
@@ -50,7 +57,7 @@ def race(
         for _ in range(warmup):
             call()
     if iterations is None:
-        iterations = _affordable(comm, contestants)
+        iterations = _affordable(comm, contestants, in_a_row)
     seconds = np.empty((iterations, len(contestants)))
     order = np.random.default_rng(len(contestants))
     for iteration in range(iterations):
@@ -59,10 +66,30 @@ def race(
             before()
             comm.barrier()
             start = perf_counter()
-            call()
+            for _ in range(in_a_row):
+                call()
             seconds[iteration, number] = perf_counter() - start
     comm.allreduce(seconds, "max")
-    return seconds.T.copy()
+    return seconds.T / in_a_row
+
+
+def row_of(comm: Communicator, contestants: Sequence[Call]) -> int:
+    """How many calls of the quickest contestant last as long as :data:`LONG`.
+
+    A single short call is timed from a barrier that the ranks leave one after the
+    other, and where they share cores it lasts until all have had their turn: what that
+    takes depends on who waited where at the barrier, and on the algorithm hardly.
+    """
+    best = np.full(1, np.inf)
+    for call in contestants:
+        for _ in range(FEWEST):
+            comm.barrier()
+            start = perf_counter()
+            for _ in range(FEWEST):
+                call()
+            best[0] = min(best[0], (perf_counter() - start) / FEWEST)
+    comm.allreduce(best, "max")
+    return int(np.clip(np.ceil(LONG / best[0]), 1, ROW))
 
 
 def medians(
@@ -73,11 +100,14 @@ def medians(
     return dict(zip(contestants, taken.tolist(), strict=True))
 
 
-def _affordable(comm: Communicator, contestants: Sequence[Call]) -> int:
+def _affordable(
+    comm: Communicator, contestants: Sequence[Call], in_a_row: int = 1
+) -> int:
     comm.barrier()
     start = perf_counter()
     for call in contestants:
-        call()
+        for _ in range(in_a_row):
+            call()
     longest = np.array([perf_counter() - start])
     comm.allreduce(longest, "max")
     return int(np.clip(BUDGET * len(contestants) / longest[0], FEWEST, MOST))

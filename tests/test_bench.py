@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from time import sleep
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from collalgo.bench.records import (
     record,
 )
 from collalgo.bench.report import regrets, summary, tables, winners
-from collalgo.bench.timing import race
+from collalgo.bench.timing import ROW, race, row_of
 from collalgo.bench.tuning import rules_of, text_of
 from rich.console import Console
 
@@ -239,6 +240,7 @@ def test_the_command_measures_writes_and_compares(tmp_path):
         (["-e", "8", "--load", __file__, "-a", "mine"], "there is no algorithm 'mine'"),
         (["--against", "lam"], "unknown peer 'lam'; choose from openmpi"),
         (["-a", "ring,bine", "--against", "gloo"], "one algorithm can race"),
+        (["-m", "2", "--against", "gloo"], "not timed together beside others"),
         (["--help"], "compare"),
     ],
 )
@@ -335,6 +337,32 @@ def test_ranks_write_what_they_send_before_each_call(fresh):
         assert len(timed) == 8
         assert not np.any(warm)
         assert np.all(np.array(timed) == fresh)
+
+
+def test_calls_in_a_row_are_timed_together():
+    def on_each_rank(comm):
+        calls = []
+        times = race(comm, [lambda: calls.append(0)], 4, 1, in_a_row=3)
+        return len(calls), times.shape
+
+    assert threads(on_each_rank, 2) == [(1 + 4 * 3, (1, 4))] * 2
+
+
+def test_quick_calls_are_timed_in_rows_and_slow_ones_alone():
+    def slow():
+        sleep(0.001)
+
+    def on_each_rank(comm):
+        return row_of(comm, [slow, lambda: None]), row_of(comm, [slow])
+
+    assert threads(on_each_rank, 2) == [(ROW, 1)] * 2
+
+
+def test_nothing_is_timed_in_rows_where_the_root_could_run_ahead(monkeypatch):
+    monkeypatch.setattr("collalgo.bench.measuring.row_of", lambda comm, calls: 7)
+    both = Sweep(("allreduce", "broadcast"), (8,), iterations=2, in_a_row=None)
+    for records in threads(lambda comm: measure(comm, both), 2):
+        assert [record.in_a_row for record in records] == [7, 1]
 
 
 def test_what_is_not_sent_is_not_written():
