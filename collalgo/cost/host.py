@@ -23,12 +23,11 @@ class Price:
 
     A step first sends (one message for each peer, one copy for each chunk) and then
     receives what has come; a message takes the latency of the machine. Where there
-    are more ranks than cores, a wait costs switches between ranks (in the first wave as
-    many as the cube root of the messages waited for: some of them wake it in vain),
-    and all the work is spread over the cores: what a core does not do of the longest
-    chain of messages is done meanwhile (Graham's bound for greedy scheduling). Of a
-    call in waves the first takes the longest chain, each further one what the busiest
-    rank has to do; who only receives does not wait for those any more.
+    are more ranks than cores, a wait costs a switch between ranks, and all the work is
+    spread over the cores: what a core does not do of the longest chain of messages is
+    done meanwhile (Graham's bound for greedy scheduling). Of a call in waves the first
+    takes the longest chain, each further one what the busiest rank has to do; who only
+    receives does not wait for those any more.
 
     Parameters
     ----------
@@ -61,11 +60,10 @@ class Price:
         self.further = _busiest(replay, sending + receiving + waiting[:, None])
         if crowded:
             total = (sending + receiving).sum(axis=0)
+            total += machine.switch * np.count_nonzero(taken)
             others = machine.cores - 1
-            first = total + machine.switch * np.cbrt(taken).sum()
-            further = total + machine.switch * np.count_nonzero(taken)
-            self.first = (first + others * self.first) / machine.cores
-            self.further = (further + others * self.further) / machine.cores
+            self.first = (total + others * self.first) / machine.cores
+            self.further = (total + others * self.further) / machine.cores
 
     def seconds(self, nbytes: Reals | float, waves: int | None = None) -> Reals:
         """The predicted times of buffers, in the best number of waves unless told."""

@@ -73,11 +73,14 @@ def test_short_messages_want_few_steps_and_long_ones_few_bytes():
     assert long["two_shot"] <= long["ring"]
 
 
-def test_shared_cores_make_every_message_a_switch():
+def test_shared_cores_make_every_wait_a_switch():
     shared = Machine(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=2)
     crowded = prices("barrier", 0, 8, shared)["dissemination"]
     assert crowded == pytest.approx((8 + 1) * 3 * (3e-6 + 2e-8) / 2, rel=1e-6)
     assert crowded > prices("barrier", 0, 8)["dissemination"]
+    # Who waits for seven messages at once waits once.
+    at_once = prices("allgather", 0, 8, shared)["direct"]
+    assert at_once == pytest.approx((8 + 1) * (3e-6 + 14e-8) / 2, rel=1e-6)
 
 
 def test_between_two_sizes_of_the_grid_a_price_is_a_straight_line():
