@@ -1,12 +1,14 @@
 """Time calls on all ranks at once, several contestants side by side in one run."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collalgo import Communicator
+from collalgo.machine import cores
 
 Call = Callable[[], object]
 
@@ -17,6 +19,17 @@ FEWEST, MOST = 5, 2000
 
 #: How long calls in a row last at least, and how many they are at most.
 LONG, ROW = 1e-4, 64
+
+
+def meeting(comm: Communicator) -> Call:
+    """The barrier that calls which are timed begin at.
+
+    Where ranks share cores, the first to leave must not be just any: a broadcast lasts
+    until its root has had its turn. As in the barriers of MPI it is rank 0.
+    """
+    if comm.size > cores():
+        return partial(comm.barrier, algorithm="linear")
+    return comm.barrier
 
 
 def race(
@@ -58,13 +71,14 @@ def race(
             call()
     if iterations is None:
         iterations = _affordable(comm, contestants, in_a_row)
+    meet = meeting(comm)
     seconds = np.empty((iterations, len(contestants)))
     order = np.random.default_rng(len(contestants))
     for iteration in range(iterations):
         for number in order.permutation(len(contestants)).tolist():
             call = contestants[number]
             before()
-            comm.barrier()
+            meet()
             start = perf_counter()
             for _ in range(in_a_row):
                 call()

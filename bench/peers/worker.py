@@ -138,12 +138,14 @@ class Collalgo:
     """Our own calls."""
 
     def __init__(self) -> None:
+        from collalgo.bench.timing import meeting
+
         import collalgo
 
         self.comm = collalgo.init()
         self.rank, self.size = self.comm.rank, self.comm.size
         self.version = f"collalgo {collalgo.__version__}"
-        self.barrier = self.comm.barrier
+        self.barrier = meeting(self.comm)
 
     def job(self, spec: Spec) -> Job:
         """The call on arrays of its own, after a check of its result."""
