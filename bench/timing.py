@@ -25,7 +25,8 @@ def meeting(comm: Communicator) -> Call:
     """The barrier that calls which are timed begin at.
 
     Where ranks share cores, the first to leave must not be just any: a broadcast lasts
-    until its root has had its turn. As in the barriers of MPI it is rank 0.
+    until its root has had its turn. After the barriers of MPI broadcasts take less than
+    a turn, so rank 0 seems to be the first there; here it is.
     """
     if comm.size > cores():
         return partial(comm.barrier, algorithm="linear")
