@@ -2,28 +2,16 @@
 
 What is in the way of a message is then in the host of its source and in that of its
 target, up to the cables of their NICs. Two hosts are enough to find the roads of any
-number.
+number; see :mod:`collalgo.cost.cluster_roads`.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isclose
 
-import numpy as np
-
-from collalgo.cost.figures import DEFAULTS, Figures
-from collalgo.cost.roads import (
-    Legs,
-    Roads,
-    Route,
-    Way,
-    ranks_of,
-    spread_legs,
-)
+from collalgo.cost.roads import ranks_of
 from collalgo.topology.model import Kind, Topology
-from collalgo.transfers import Ints, Reals
 
 #: What the host is called that stands for all but two.
 OTHERS = "others"
@@ -68,7 +56,7 @@ class Cluster:
         outside = [device for device in topology.devices() if not device.host]
         if any(device.kind is not Kind.SWITCH for device in outside):
             return None
-        inside = _contents(topology)
+        inside = contents(topology)
         pictures = [_picture(topology, inside[host]) for host in hosts]
         if any(picture != pictures[0] for picture in pictures[1:]):
             return None
@@ -101,7 +89,7 @@ class Cluster:
 
         All switches are one, as none is in the way.
         """
-        first = _contents(self.pair)[self.pair.hosts[0]]
+        first = contents(self.pair)[self.pair.hosts[0]]
         topology = Topology(self.name, self.pair.source)
         switch = topology.add("switches", Kind.SWITCH)
         counts = {switch: 1}
@@ -121,7 +109,7 @@ class Cluster:
         return topology, counts
 
 
-def _contents(topology: Topology) -> dict[str, list[str]]:
+def contents(topology: Topology) -> dict[str, list[str]]:
     """The devices of each host, in the order of adding."""
     inside: dict[str, list[str]] = defaultdict(list)
     for device in topology.devices():
@@ -182,135 +170,3 @@ def _never_blocks(topology: Topology) -> bool:
         )
         for leaf in down
     )
-
-
-class ClusterRoads:
-    """The roads of a cluster, for ranks that fill host after host.
-
-    Parameters
-    ----------
-    cluster
-        The machine.
-    each
-        The devices of the first host in the order of their ranks.
-    figures
-        What messages cost.
-    """
-
-    def __init__(
-        self, cluster: Cluster, each: Sequence[str] = (), figures: Figures = DEFAULTS
-    ):
-        self.cluster = cluster
-        self.figures = figures
-        self._places = cluster.each
-        self._tabulate()
-        self._stand(each or self._places)
-        self._hosts = cluster.hosts
-        self.speed = np.tile(self._speed, self._hosts)
-
-    def _stand(self, each: Sequence[str]) -> None:
-        """Let the ranks of a host stand on its places in some order."""
-        self._place = np.array([*map(self._places.index, each)])
-
-    def reordered(self, each: Sequence[str]) -> "ClusterRoads":
-        """The same roads for ranks in another order on each host."""
-        other = copy(self)
-        other._stand(each)
-        return other
-
-    def folded(self, period: int) -> "ClusterRoads":
-        """The roads of the first ranks, if all begins anew after so many of them."""
-        other = copy(self)
-        other._hosts = period // len(self._places)
-        other.speed = np.tile(self._speed, other._hosts)
-        return other
-
-    def _tabulate(self) -> None:
-        """The routes inside a host, out of it and into it, for all pairs of places.
-
-        Those into the first host are those out of it into the last, which is alike.
-        """
-        topology = self.cluster.pair
-        roads = Roads(topology, ranks_of(topology), self.figures)
-        first, last = topology.hosts[0], topology.hosts[-1]
-        ours = self._ways(first)
-        self._names = [roads.name(way) for way in ours.values()]
-        carries = self.figures.bytes_per_second
-        self._speed = np.array([carries(link) for link, _ in self._names])
-        here = {way: i for i, way in enumerate(ours.values())}
-        routes = [roads.route(a, b) for a in self._places for b in self._places]
-        kept = [_among(here, route) for route in routes]
-        if last != first:
-            twins = ranks_of(topology)[-len(self._places) :]
-            out = [roads.route(a, b) for a in self._places for b in twins]
-            there = {way: here[ours[sign]] for sign, way in self._ways(last).items()}
-            kept += [_among(ways, route) for ways in (here, there) for route in out]
-            routes += out
-        self._latency = np.array([route.latency for route in routes])
-        self._lengths = np.array([len(legs) for legs in kept])
-        self._first = np.cumsum(self._lengths) - self._lengths
-        self._way = np.array([way for legs in kept for way, _ in legs], np.int64)
-        self._part = np.array([part for legs in kept for _, part in legs])
-
-    def _ways(self, host: str) -> dict[tuple[object, ...], int]:
-        """The ways in a host and at its ports, by what they are on every host."""
-        topology = self.cluster.pair
-        place = {one: i for i, one in enumerate(_contents(topology)[host])}
-        found: dict[tuple[object, ...], int] = {}
-        alike: Counter[object] = Counter()
-        for i, link in enumerate(topology.links):
-            if place.keys().isdisjoint(link.ends):
-                continue
-            start, end = (place.get(end, -1) for end in link.ends)
-            kind = (link.kind, link.bandwidth, link.count)
-            between = frozenset((start, end)), kind
-            alike[between] += 1
-            number = (*kind, alike[between])
-            found[start, end, number] = 2 * i
-            found[end, start, number] = 2 * i + 1
-        return found
-
-    def name(self, way: int) -> Way:
-        """The link of the first host, and the direction, of a way."""
-        return self._names[way % len(self._names)]
-
-    def place(self, ranks: Ints) -> Ints:
-        """Who counts as the same rank."""
-        return ranks % (self._hosts * len(self._places))
-
-    def _pair(self, source: Ints, target: Ints) -> Ints:
-        """Between which places of a host, or of two, messages go, as a number."""
-        n = len(self._places)
-        pair: Ints = self._place[source % n] * n + self._place[target % n]
-        return pair
-
-    def legs(self, source: Ints, target: Ints) -> Legs:
-        """The ways of messages between ranks."""
-        n = len(self._places)
-        pair = self._pair(source, target)
-        far = np.flatnonzero(source // n != target // n)
-        out = pair.copy()
-        out[far] += n * n
-        legs = self._legs(out, source // n)
-        into = self._legs(pair[far] + 2 * n * n, target[far] // n)
-        columns = zip(legs, into._replace(message=far[into.message]), strict=True)
-        return Legs._make(map(np.concatenate, columns))
-
-    def _legs(self, which: Ints, host: Ints) -> Legs:
-        """The legs of routes of the table, in some hosts."""
-        legs = spread_legs(which, self._lengths, self._first, self._way, self._part)
-        legs.way[:] += host[legs.message] % self._hosts * len(self._names)
-        return legs
-
-    def latency(self, source: Ints, target: Ints) -> Reals:
-        """Seconds of the first byte of each message."""
-        n = len(self._places)
-        far = source // n != target // n
-        found: Reals = self._latency[self._pair(source, target) + far * n * n]
-        return found
-
-
-def _among(numbers: Mapping[int, int], route: Route) -> list[tuple[int, float]]:
-    """The legs of a route on some ways, by their numbers there."""
-    legs = zip(route.ways, route.parts, strict=True)
-    return [(numbers[way], part) for way, part in legs if way in numbers]

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
-from collalgo.cost.clusters import Cluster, ClusterRoads
+from collalgo.cost.cluster_roads import ClusterRoads
+from collalgo.cost.clusters import Cluster
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.messages import Messages, all_messages
 from collalgo.cost.roads import Map, Roads, ranks_of

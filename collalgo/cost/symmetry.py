@@ -112,7 +112,7 @@ class Folded(NamedTuple):
 
 
 #: So many steps of a rank are looked at where a few are enough.
-FEW = 64
+FEW = 32
 
 
 def fold(

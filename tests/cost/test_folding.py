@@ -8,7 +8,8 @@ import pytest
 from collalgo import ALGORITHMS, Topology
 from collalgo.algorithms import find
 from collalgo.collective import COLLECTIVES
-from collalgo.cost.clusters import Cluster, ClusterRoads
+from collalgo.cost.cluster_roads import ClusterRoads
+from collalgo.cost.clusters import Cluster
 from collalgo.cost.figures import Figures
 from collalgo.cost.messages import Messages, all_messages
 from collalgo.cost.roads import Roads, ranks_of
