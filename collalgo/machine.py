@@ -1,6 +1,6 @@
 """What this machine can do: how many cores we have, and what a step costs on them.
 
-The figures are measured once per machine, in a tenth of a second, and kept in a file of
+The figures are measured once per machine, in 0.2 seconds, and kept in a file of
 the user's cache directory; ``collalgo calibrate`` measures them with more patience. The
 file is JSON: ``format``, ``node``, ``processor``, ``trials`` (how many measurements
 each figure is the median of) and ``machine``, the attributes of :class:`Machine`. Where
@@ -117,7 +117,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """The figures of this machine, from the cache or measured now (in about 50 ms).
+    """The figures of this machine, from the cache or measured now (in 0.2 s).
 
     All threads get the same: ranks with different figures would choose differently.
     """
