@@ -21,7 +21,7 @@ FEWEST, MOST = 5, 2000
 LONG, ROW = 1e-4, 64
 
 
-def meeting(comm: Communicator) -> Call:
+def starting_barrier(comm: Communicator) -> Call:
     """The barrier that calls which are timed begin at.
 
     Where ranks share cores, the first to leave must not be just any: a broadcast lasts
@@ -72,7 +72,7 @@ def race(
             call()
     if iterations is None:
         iterations = _affordable(comm, contestants, in_a_row)
-    meet = meeting(comm)
+    meet = starting_barrier(comm)
     seconds = np.empty((iterations, len(contestants)))
     order = np.random.default_rng(len(contestants))
     for iteration in range(iterations):

@@ -24,7 +24,7 @@ from collalgo.bench.records import (
     record,
 )
 from collalgo.bench.report import regrets, summary, tables, winners
-from collalgo.bench.timing import ROW, meeting, race, row_of
+from collalgo.bench.timing import ROW, race, row_of, starting_barrier
 from collalgo.bench.tuning import rules_of, text_of
 from rich.console import Console
 
@@ -350,8 +350,9 @@ def test_calls_in_a_row_are_timed_together():
 
 def test_where_ranks_share_cores_rank_0_leaves_the_barrier_first(monkeypatch):
     def on_each_rank(comm):
-        meeting(comm)()
-        return comm.recorder.records()[-1]["algorithm"], meeting(comm) == comm.barrier
+        starting_barrier(comm)()
+        algorithm = comm.recorder.records()[-1]["algorithm"]
+        return algorithm, starting_barrier(comm) == comm.barrier
 
     monkeypatch.setattr("collalgo.bench.timing.cores", lambda: 2)
     assert threads(on_each_rank, 3) == [("linear", False)] * 3

@@ -138,14 +138,14 @@ class Collalgo:
     """Our own calls."""
 
     def __init__(self) -> None:
-        from collalgo.bench.timing import meeting
+        from collalgo.bench.timing import starting_barrier
 
         import collalgo
 
         self.comm = collalgo.init()
         self.rank, self.size = self.comm.rank, self.comm.size
         self.version = f"collalgo {collalgo.__version__}"
-        self.barrier = meeting(self.comm)
+        self.barrier = starting_barrier(self.comm)
 
     def job(self, spec: Spec) -> Job:
         """The call on arrays of its own, after a check of its result."""
