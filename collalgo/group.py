@@ -154,14 +154,8 @@ class Group:
 
     def shares(self, count: int) -> "list[Group]":
         """The same group ``count`` times, each sharing one part of everything anew."""
-        roster = self._roster
-
-        def make() -> list[Roster]:
-            parts = divide(self.whole, count)
-            return [roster.anew(range(self.size), part) for part in parts]
-
-        shares = roster.once(("shares", count), make)
-        return [Group(self.rank, share) for share in shares]
+        parts = self.once(("shares", count), lambda: divide(self.whole, count))
+        return [self.sharing(part) for part in parts]
 
     def segments(self, count: int) -> "list[Group]":
         """The same group ``count`` times, each with a segment of every chunk."""
