@@ -7,10 +7,11 @@ from functools import cached_property
 from collalgo.cost.cluster_roads import ClusterRoads
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.figures import DEFAULTS, Figures
+from collalgo.cost.folding import fold
 from collalgo.cost.messages import Messages, all_messages
 from collalgo.cost.roads import Map, Roads, ranks_of
 from collalgo.cost.rounds import Line, Rounds, lines, rounds
-from collalgo.cost.symmetry import Folded, fold
+from collalgo.cost.symmetry import Folded
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
 from collalgo.topology.model import Topology

@@ -10,10 +10,10 @@ from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import Bound, bound_of, through_ports
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.figures import DEFAULTS, Figures
+from collalgo.cost.folding import FEW, Traces
 from collalgo.cost.roads import ranks_of
 from collalgo.cost.rounds import Line
 from collalgo.cost.site import Site
-from collalgo.cost.symmetry import FEW, Traces
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.prices import (
     SIZES,

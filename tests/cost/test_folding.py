@@ -11,11 +11,12 @@ from collalgo.collective import COLLECTIVES
 from collalgo.cost.cluster_roads import ClusterRoads
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.figures import Figures
+from collalgo.cost.folding import Traces, fold
 from collalgo.cost.messages import Messages, all_messages
 from collalgo.cost.roads import Roads, ranks_of
 from collalgo.cost.rounds import rounds
 from collalgo.cost.site import Site
-from collalgo.cost.symmetry import Symmetry, Traces, fold
+from collalgo.cost.symmetry import Symmetry
 from collalgo.selection.variants import variants
 from tests.conftest import at_leisure
 

@@ -1,0 +1,231 @@
+"""Find what symmetry a schedule has, by what a handful of its ranks do."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain, islice
+from math import prod
+
+import numpy as np
+
+from collalgo.cost.messages import (
+    NOTHING,
+    Flags,
+    Messages,
+    joined,
+    messages_of,
+    rows_of,
+)
+from collalgo.cost.symmetry import Folded, Symmetry
+from collalgo.schedule import ScheduleFunction, begin
+
+#: So many steps of a rank are looked at where a few are enough.
+FEW = 32
+
+
+def fold(
+    schedule: ScheduleFunction,
+    size: int,
+    grids: Sequence[tuple[int, ...]] = (),
+    root: int = 0,
+) -> Folded:
+    """Find the largest symmetry of a schedule among some that are likely.
+
+    A symmetry counts if a handful of ranks do what their representatives say. The
+    tests compare all ranks, of all algorithms, for many sizes.
+
+    Parameters
+    ----------
+    schedule
+        A function of a group.
+    size
+        The number of ranks.
+    grids
+        Numbers whose product is the size, as the dimensions of a grid, or the ranks of
+        a host and the hosts.
+    root
+        The root, where there is one.
+    """
+    return Traces(schedule, size, grids, root).folded
+
+
+class Traces:
+    """The messages of single ranks of a schedule, each traced once.
+
+    Lanes are numbered anew between any two ranks in a step, in their order. Both ends
+    number them alike, and ranks that use other lanes in the same way do the same.
+
+    The parameters are those of :func:`fold`.
+    """
+
+    def __init__(
+        self,
+        schedule: ScheduleFunction,
+        size: int,
+        grids: Sequence[tuple[int, ...]] = (),
+        root: int = 0,
+    ):
+        self.schedule, self.size, self.grids, self.root = schedule, size, grids, root
+        self._forget()
+
+    @cached_property
+    def symmetry(self) -> Symmetry:
+        """The largest symmetry of those that are likely, or none."""
+        for symmetry in _likely(self.size, self.grids):
+            if self._follow(symmetry):
+                return symmetry
+        return Symmetry((self.size,), (False,))
+
+    @cached_property
+    def folded(self) -> Folded:
+        """The schedule by what as few ranks as possible do."""
+        found = Folded(self.symmetry, self.of(self.symmetry.representatives))
+        self._forget()  # what is as much once more
+        return found
+
+    def _forget(self) -> None:
+        self._whole, self._begun = Known(self.size), Known(self.size)
+
+    @cached_property
+    def beginning(self) -> Messages:
+        """The glimpse of the first steps of rank 0."""
+        return self.glimpse(range(1), few=True)
+
+    def glimpse(self, ranks: Sequence[int], few: bool = False) -> Messages:
+        """What some ranks send, reduce, and are sent, in all steps or the first few.
+
+        To price no more than this tells what the schedule costs at least.
+        """
+        theirs = self.of(ranks, few)
+        within = _members(ranks, self.size)[theirs.peer]
+        taken = theirs.where((theirs.kind != 0) & ~within)
+        sent = taken._replace(
+            rank=taken.peer, peer=taken.rank, kind=np.zeros_like(taken.kind)
+        )
+        return joined([theirs, sent])
+
+    def of(self, ranks: Sequence[int], few: bool = False) -> Messages:
+        """The messages of some ranks, in all steps or the first few."""
+        if few and self._whole.ranks.issuperset(ranks):
+            found = self._whole.of(ranks)
+            return found.where(found.step < FEW)
+        known = self._begun if few else self._whole
+        if missing := [rank for rank in ranks if rank not in known.ranks]:
+            known.add(missing, self._traced(missing, FEW if few else None))
+        return known.of(ranks)
+
+    def _traced(self, ranks: Sequence[int], steps: int | None) -> Messages:
+        begun = ((r, begin(self.schedule, r, self.size, self.root)) for r in ranks)
+        rows = (rows_of(rank, islice(its, steps)) for rank, its in begun)
+        return renumbered(messages_of(chain.from_iterable(rows)))
+
+    def _follow(self, symmetry: Symmetry) -> bool:
+        """Whether a handful of ranks do what their representatives say.
+
+        All but the last of them are followed for a few steps only.
+        """
+        last = self.size - 1
+        some = {
+            2,
+            self.size // 2,
+            *(k * each for each, *_ in self.grids for k in (1, 2)),
+        }
+        witnesses = sorted(some & {*range(2, last)})
+        return (
+            self._agree(symmetry, [1][: last > 1], few=True)
+            and self._agree(symmetry, witnesses, few=True)
+            and self._agree(symmetry, [last])
+        )
+
+    def _agree(
+        self, symmetry: Symmetry, ranks: Sequence[int], few: bool = False
+    ) -> bool:
+        """Whether some ranks do what their representatives say."""
+        first = symmetry.standing_for(np.array(ranks, np.int64)).tolist()
+        doubtful = [rank for rank, one in zip(ranks, first, strict=True) if rank != one]
+        if not doubtful:
+            return True
+        found = self.of(doubtful, few)
+        expected = symmetry.spread(self.of(sorted({*first}), few), doubtful)
+        if len(found.step) != len(expected.step):
+            return False
+        *whole, shares = zip(_sorted(found), _sorted(expected), strict=True)
+        return all(np.array_equal(*pair) for pair in whole) and np.allclose(*shares)
+
+
+class Known:
+    """The messages of the ranks that have been traced."""
+
+    def __init__(self, size: int) -> None:
+        self.ranks: set[int] = set()
+        self._messages = NOTHING
+        self._size = size
+
+    def add(self, ranks: Iterable[int], messages: Messages) -> None:
+        """Remember what some more ranks do."""
+        self.ranks.update(ranks)
+        self._messages = joined([self._messages, messages])
+
+    def of(self, ranks: Sequence[int]) -> Messages:
+        """What some of them do."""
+        if len(ranks) == len(self.ranks):
+            return self._messages
+        wanted = _members(ranks, self._size)
+        return self._messages.where(wanted[self._messages.rank])
+
+
+def _members(ranks: Sequence[int], size: int) -> Flags:
+    """For each of all ranks whether it is one of these."""
+    flags = np.zeros(size, bool)
+    flags[ranks] = True
+    return flags
+
+
+def renumbered(messages: Messages) -> Messages:
+    """The messages with the lanes of a rank to a peer in a step numbered from 0."""
+    if not messages.lane.any():
+        return messages
+    step, rank, kind, peer, lane, _ = messages
+    order = np.lexsort((lane, peer, kind == 0, rank, step))
+    step, rank, sends, peer, lane = (
+        column[order] for column in (step, rank, kind == 0, peer, lane)
+    )
+    other = np.ones(len(order), bool)
+    other[1:] = np.any([each[1:] != each[:-1] for each in (step, rank, sends, peer)], 0)
+    lanes = np.cumsum(other | (np.diff(lane, prepend=-1) != 0))
+    number = np.empty_like(lanes)
+    number[order] = lanes - np.maximum.accumulate(np.where(other, lanes, 0))
+    return messages._replace(lane=number)
+
+
+def _likely(size: int, grids: Sequence[Sequence[int]]) -> Iterator[Symmetry]:
+    """Symmetries, those with the fewest representatives first."""
+    yield Symmetry.all(size)
+    if _is_power_of_two(size):
+        yield Symmetry.all(*_twos(size))
+    for grid in grids:
+        yield Symmetry.all(*grid)
+    if size % 2 == 0 and size > 2:
+        yield Symmetry((2, size // 2), (False, True))
+    for each, *others in grids:
+        count = prod(others)
+        yield Symmetry((each, *others), (False, *[True] * len(others)))
+        if _is_power_of_two(count):
+            yield Symmetry((each, *_twos(count)), (False, *[True] * len(_twos(count))))
+        if len(others) > 1:
+            still = (False,) * len(others)
+            yield Symmetry((each, *others), (*still, True))
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number > 2 and number & (number - 1) == 0
+
+
+def _twos(number: int) -> list[int]:
+    """The digits of two values that make up a power of two."""
+    return [2] * (number.bit_length() - 1)
+
+
+def _sorted(messages: Messages) -> Messages:
+    """In an order of their own, whatever the order within a step was."""
+    step, rank, kind, peer, lane, share = messages
+    return messages.where(np.lexsort((share, lane, peer, kind, step, rank)))
