@@ -121,6 +121,26 @@ class Region:
                 number += 1
 
 
+class Reused:
+    """Spans of the whole buffer in memory that each of several waves uses anew.
+
+    Waves cut a span into as many parts, of which one needs room for the longest.
+    """
+
+    def __init__(self, spans: Iterable[Span], waves: int):
+        self.nbytes = 0
+        self._place: dict[Span, int] = {}
+        for span in sorted(set(spans)):
+            lines = -(-(span.stop - span.start) // CACHE_LINE)
+            self._place[span] = self.nbytes
+            self.nbytes += -(-lines // waves) * CACHE_LINE
+
+    def cut(self, span: Span) -> Iterator[tuple[Span, int | None]]:
+        """The span with its place, which is that of its part in each wave."""
+        if span.start < span.stop:
+            yield span, self._place.get(span)
+
+
 class Marks:
     """Labels on parts of the buffer; what has none is labelled with the blank."""
 

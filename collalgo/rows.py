@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.errors import ScheduleError
-from collalgo.layout import Region, Span
+from collalgo.layout import Region, Reused, Span
 
 INPUT, OUTPUT, SCRATCH = range(3)
 
@@ -41,7 +41,7 @@ class Plan:
     Attributes
     ----------
     scratch_bytes : int
-        How much scratch the rank needs.
+        How much scratch the rank needs, which is the same for every wave.
     lendable : ndarray
         For each message whether its readers may read it where it is: 1 if this rank
         does not change it in the call, 2 if so when the result has other memory.
@@ -93,7 +93,7 @@ class RowWriter:
 
     def __init__(self, rank: int, source: Region, target: Region):
         self.rank = rank
-        self.regions = [source, target, Region([])]
+        self.regions: list[Region | Reused] = [source, target]
         self.pieces: list[tuple[int, ...]] = []
         self.channels: list[int] = []
         self.hazards: list[int] = []
@@ -107,11 +107,12 @@ class RowWriter:
     ) -> Plan:
         """Write the steps, then what is copied and divided when they are done."""
         messages = [m for step in lowered for side in step for m in side]
-        self.regions[SCRATCH] = Region(
+        scratch = [
             piece.span
             for piece in (*copies, *(p for m in messages for p in m.pieces))
             if SCRATCH in (piece.source, piece.target)
-        )
+        ]
+        self.regions.append(Reused(scratch, waves) if waves > 1 else Region(scratch))
         steps: list[tuple[int, ...]] = []
         rows: list[tuple[int, ...]] = []
         for posts, receives in lowered:

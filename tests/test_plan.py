@@ -20,6 +20,7 @@ from collalgo.schedule import (
     together,
     trace,
 )
+from collalgo.waves import Waves
 
 pytestmark = pytest.mark.parallel
 
@@ -161,6 +162,15 @@ def test_partial_sums_that_belong_to_others_go_to_scratch():
     assert received[:, 4].tolist() == [SCRATCH, OUTPUT]
     assert received[:, 5].tolist() == [0, 0]
     assert plan.scratch_bytes == 400
+
+
+def test_waves_share_their_scratch():
+    layout = Layout(3000, 4, 3, (1000, 1000, 1000))
+    ends = Region([layout.whole]), Region([layout.block(1)])
+    walk = Walk(layout, 1, 3, *ends, waves=Waves(4, 3))
+    plan = walk.lower(trace(ring.reduce_scatter, 1, 3), Averaging.NO)
+    lines = -(-4000 // CACHE_LINE)
+    assert plan.scratch_bytes == -(-lines // 4) * CACHE_LINE
 
 
 def test_one_chunk_for_many_peers_is_posted_once():

@@ -95,6 +95,11 @@ cdef class Program:
     cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef bint push(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef int pull(self, Transport transport, int64_t m) noexcept nogil
+    cdef char *source_of(self, const piece_row *piece, int64_t done) noexcept nogil
+    cdef char *target_of(self, const piece_row *piece, int64_t done) noexcept nogil
+    cdef char *place(
+        self, const piece_row *piece, int64_t array, int64_t offset
+    ) noexcept nogil
     cdef void skip_to(self, int64_t m, int64_t piece) noexcept nogil
     cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil
     cdef bint may_overwrite(

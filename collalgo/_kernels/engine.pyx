@@ -8,8 +8,8 @@ overwrites. Every message goes through the buffer in ascending order, so that a 
 of ranks waiting for each other's segments descends in the buffer: it cannot close.
 
 A plan runs in waves: all its steps on the first part of every piece, then on the next.
-So what a step leaves is still in the caches when the next step reads it, and the memory
-that the ranks share need not hold more than a wave.
+So what a step leaves is still in the caches when the next step reads it, and neither the
+memory that the ranks share nor the scratch of a rank need hold more than a wave.
 """
 
 cimport cython
@@ -45,6 +45,7 @@ cdef enum:
     BYTES = 1     # the columns of a piece: its bytes and its source
     SOURCE = 2
     INPUT = 0
+    SCRATCH = 2  # which all waves share
 
 cdef void *address(cnp.ndarray array) except? NULL:
     if array.dtype != np.int64 or not cnp.PyArray_IS_C_CONTIGUOUS(array):
@@ -339,6 +340,22 @@ cdef class Program:
         cdef int64_t lines = (piece.nbytes + CACHE_LINE - 1) // CACHE_LINE
         return lines * wave // self.waves * CACHE_LINE
 
+    cdef char *source_of(self, const piece_row *piece, int64_t done) noexcept nogil:
+        """Where a piece is to be read, when so many of its bytes are done."""
+        return self.place(piece, piece.source, piece.source_offset) + done
+
+    cdef char *target_of(self, const piece_row *piece, int64_t done) noexcept nogil:
+        """Where a piece is to be written, when so many of its bytes are done."""
+        return self.place(piece, piece.target, piece.target_offset) + done
+
+    cdef char *place(
+        self, const piece_row *piece, int64_t array, int64_t offset
+    ) noexcept nogil:
+        """Where a piece would begin, were the part of this wave where it is."""
+        if array == SCRATCH:
+            offset -= self.bytes_until(piece, self.wave)
+        return self.arrays.base[array] + offset
+
     cdef void skip_to(self, int64_t m, int64_t piece) noexcept nogil:
         """Let a message go on at a piece, or at the first after it with any bytes."""
         cdef message_state *state = &self.progress[m]
@@ -363,8 +380,7 @@ cdef class Program:
         if nbytes < LEND_BYTES or not transport.lend(
             post, &self.channels[message.first_channel],
             message.end_channel - message.first_channel,
-            self.arrays.base[piece.source] + piece.source_offset + state.done, nbytes,
-            self.fetched,
+            self.source_of(piece, state.done), nbytes, self.fetched,
         ):
             return False
         self.advance(m, nbytes)
@@ -389,10 +405,7 @@ cdef class Program:
         while True:
             piece = &self.pieces[state.piece]
             nbytes = min(room - filled, self.bytes_until(piece, self.wave + 1) - state.done)
-            copy_bytes(
-                slot + filled,
-                self.arrays.base[piece.source] + piece.source_offset + state.done, nbytes,
-            )
+            copy_bytes(slot + filled, self.source_of(piece, state.done), nbytes)
             filled += nbytes
             self.advance(m, nbytes)
             if filled == room:
@@ -418,7 +431,7 @@ cdef class Program:
             nbytes = min(nbytes, segment.left)
         if not self.may_overwrite(message, piece.offset + state.done + nbytes):
             return NOTHING
-        cdef char *target = self.arrays.base[piece.target] + piece.target_offset + state.done
+        cdef char *target = self.target_of(piece, state.done)
         segment = &self.segments[message.first_channel]
         if piece.action != COPY and piece.action != STORE:
             self.combine(message, piece, state.done, nbytes)
@@ -464,7 +477,7 @@ cdef class Program:
         int64_t nbytes
     ) noexcept nogil:
         """Reduce all inputs in the order of the ranks, my own value in its place."""
-        cdef char *own = self.arrays.base[piece.source] + piece.source_offset + done
+        cdef char *own = self.source_of(piece, done)
         cdef int64_t n = 0, c
         for c in range(message.first_channel, message.end_channel):
             if n == message.own_place:
@@ -475,9 +488,7 @@ cdef class Program:
         if n == message.own_place:
             self.inputs[n] = own
             n += 1
-        self.reduce(
-            self.arrays.base[piece.target] + piece.target_offset + done, n, nbytes, piece.action
-        )
+        self.reduce(self.target_of(piece, done), n, nbytes, piece.action)
 
     cdef void reduce(
         self, void *target, int64_t n, int64_t nbytes, int64_t action
@@ -506,14 +517,14 @@ cdef class Program:
             piece = &self.copies[i]
             first = self.bytes_until(piece, self.wave)
             nbytes = self.bytes_until(piece, self.wave + 1) - first
-            source = self.arrays.base[piece.source] + piece.source_offset + first
-            target = self.arrays.base[piece.target] + piece.target_offset + first
+            source = self.source_of(piece, first)
+            target = self.target_of(piece, first)
             if source != target:
                 self.store(target, source, nbytes, piece.action)
         for i in range(self.divisions_end):
             piece = &self.divisions[i]
             first = self.bytes_until(piece, self.wave)
             nbytes = self.bytes_until(piece, self.wave + 1) - first
-            target = self.arrays.base[piece.target] + piece.target_offset + first
+            target = self.target_of(piece, first)
             self.inputs[0] = target
             self.reduce(target, 1, nbytes, REDUCE_AND_DIVIDE)
