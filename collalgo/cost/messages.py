@@ -1,7 +1,7 @@
 """What ranks send each other, as columns of numbers: of all ranks, or of some."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -53,6 +53,33 @@ class Messages(NamedTuple):
     def reductions(self) -> "Messages":
         """The receives that reduce, alone."""
         return self.where(self.kind == 2)
+
+    def distinct_steps(self) -> tuple["Messages", Ints]:
+        """The steps that differ, whatever the lanes, and which of them each step is.
+
+        Examples
+        --------
+        >>> from collalgo.algorithms.ring import allreduce
+        >>> distinct, which = all_messages(allreduce, 4).distinct_steps()
+        >>> distinct.steps, which.tolist()
+        (2, [0, 0, 0, 1, 1, 1])
+        """
+        order = np.argsort(self.step, kind="stable")
+        share = self.share.view(np.int64)
+        table = np.stack([self.rank, self.kind, self.peer, share], axis=1)[order]
+        bounds = np.searchsorted(self.step[order], np.arange(self.steps + 1))
+        known: dict[bytes, int] = {}
+        which = np.array(
+            [
+                known.setdefault(table[start:stop].tobytes(), len(known))
+                for start, stop in pairwise(bounds.tolist())
+            ],
+            np.int64,
+        )
+        is_first = np.zeros(self.steps, bool)
+        is_first[np.unique(which, return_index=True)[1]] = True
+        kept = self.where(is_first[self.step])
+        return kept._replace(step=which[kept.step]), which
 
     def reduced(self) -> Flags:
         """For each send, whether its receiver reduces what comes."""

@@ -79,10 +79,23 @@ def rounds(messages: Messages, roads: Map, segments: int = 1) -> Rounds:
     segments
         In so many parts the schedule runs, each a step after the one before.
     """
+    if segments > 1 or roads.figures.turning:  # then a step is not priced by itself
+        return _priced(messages, np.ones(messages.steps), roads, segments)
+    distinct, which = messages.distinct_steps()
+    found = _priced(distinct, np.bincount(which).astype(np.float64), roads)
+    return found._replace(
+        latency=found.latency[which],
+        per_byte=found.per_byte[which],
+        way=found.way[which],
+    )
+
+
+def _priced(messages: Messages, times: Reals, roads: Map, segments: int = 1) -> Rounds:
+    """Price steps, each of which occurs so many times."""
     sends, sums = messages.sends, messages.reductions
     steps = messages.steps
     pipeline = Pipeline(steps, segments)
-    per_byte, way, busy = _transfers(sends, roads, pipeline)
+    per_byte, way, busy = _transfers(sends, times, roads, pipeline)
     latency = np.zeros(steps)
     np.maximum.at(latency, sends.step, roads.latency(sends.rank, sends.peer))
     sent, _ = pipeline.largest(sends.step, roads.place(sends.rank))
@@ -208,11 +221,12 @@ def _dense(numbers: Ints) -> tuple[Ints, Ints]:
 
 
 def _transfers(
-    sends: Messages, roads: Map, pipeline: Pipeline
+    sends: Messages, times: Reals, roads: Map, pipeline: Pipeline
 ) -> tuple[Reals, Ints, Reals]:
     """For each step the time of a byte and whose it is; for each way its whole time."""
     legs = roads.legs(sends.rank, sends.peer)
     seconds = sends.share[legs.message] * legs.part / roads.speed[legs.way]
-    busy = np.bincount(legs.way, seconds, len(roads.speed)).astype(np.float64)
-    most, way = pipeline.largest(sends.step[legs.message], legs.way, seconds)
-    return most / pipeline.segments, way, busy
+    step = sends.step[legs.message]
+    busy = np.bincount(legs.way, seconds * times[step], len(roads.speed))
+    most, way = pipeline.largest(step, legs.way, seconds)
+    return most / pipeline.segments, way, busy.astype(np.float64)

@@ -1,5 +1,6 @@
 """Prices on topologies, and LogGOPS, against closed forms, bounds and changes."""
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
@@ -12,6 +13,7 @@ from collalgo.cost.bounds import BOUNDED, bound
 from collalgo.cost.figures import Figures
 from collalgo.cost.fluid import Play
 from collalgo.cost.loggops import LogGOPS, finish_times
+from collalgo.cost.rounds import Line, rounds
 from collalgo.cost.simulation import MODELS, ranks_of, simulate
 from collalgo.cost.site import Site
 from collalgo.schedule import recv, send, trace
@@ -32,6 +34,23 @@ MACHINES = {
     "ring": lambda: Topology.load("torus", dims=(7,), latency=1e-6),
     "no latency": lambda: Topology.load("torus", dims=(2, 3), latency=0.0),
 }
+
+
+def test_a_step_costs_what_it_would_cost_alone():
+    topology = Topology.load("dgx1v", hosts=2, nics=2)
+    site = Site(topology, figures=Figures(reduction=1e-12))
+    for row in ALGORITHMS:
+        if row.obstacle(site.size) is None:
+            every = site.messages(row.schedule)
+            priced = rounds(every, site.roads)
+            busy = 0.0
+            for step in range(every.steps):
+                alone = every.where(every.step == step)
+                alone = rounds(alone._replace(step=alone.step * 0), site.roads)
+                busy = busy + alone.busy
+                cost = alone.line if len(alone.latency) else Line(0.0, 0.0)
+                assert cost == (priced.latency[step], priced.per_byte[step]), row.name
+            assert np.allclose(priced.busy, busy), row.name
 
 
 @pytest.mark.parametrize("model", MODELS)
