@@ -4,8 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from threading import Lock
+from typing import Any
 
 from collalgo.algorithms import Algorithm, candidates
+from collalgo.algorithms.ring import along
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import Bound, bound_of, through_ports
 from collalgo.cost.clusters import Cluster
@@ -104,6 +106,14 @@ class Prospect:
         return self.machine, self.plain.places[: self.plain.hosts[0]]
 
     @cached_property
+    def _along(self) -> str:
+        """The order in which cycles are given: of hosts that are alike that of a ring.
+
+        There they differ in where they begin only, which makes a schedule symmetric.
+        """
+        return "ring" if self.plain.cluster and "ring" in self.sites else ""
+
+    @cached_property
     def _cycles(self) -> list[list[int]]:
         """The cycles for algorithms of several rings, where hosts are alike."""
         topology, each = self._first_host
@@ -111,7 +121,8 @@ class Prospect:
         if len(set(hosts)) > 1 or not each or len(each) == 1:
             return []
         nics = len(topology.devices(Kind.NIC, host=topology.hosts[0])) or 1
-        found = cycles_of(self._rings, each, len(hosts), min(nics, len(each)))
+        order = self.sites[self._along].places[: len(each)]
+        found = cycles_of(self._rings, order, len(hosts), min(nics, len(each)))
         return found[:MOST_RINGS]
 
     def sifted(
@@ -132,18 +143,14 @@ class Prospect:
             return contenders(self.candidates(rows), sizes)
 
     def candidates(self, rows: Iterable[Algorithm]) -> list[Prospective]:
-        """Some algorithms in all variants and orders that make sense.
-
-        Where the number of a rank has a meaning, as for a root, only the order of the
-        topology is tried.
-        """
+        """Some algorithms in all variants and orders that make sense."""
         rows = list(rows)
         tried = [
             (row, variant, order)
             for row in rows
             if row not in self._candidates
             for variant in variants(row, self.plain.hosts, self._cycles)
-            for order in (self.sites if _numbers_mean_nothing(row) else [""])
+            for order in self._orders(variant)
         ]
         fresh = defaultdict(list)
         glimpsed = self._glimpsed([one[1:] for one in tried])
@@ -151,6 +158,17 @@ class Prospect:
             fresh[row].append(one)
         self._candidates |= fresh
         return [one for row in rows for one in self._candidates[row]]
+
+    def _orders(self, row: Algorithm) -> Iterable[str]:
+        """The orders that make sense for a variant.
+
+        Where the number of a rank has a meaning, as for a root, that is the order of
+        the topology; cycles have an order of their own.
+        """
+        rooted = COLLECTIVES[row.collective].rooted
+        if rooted or row.collective in ("scan", "exscan"):
+            return [""]
+        return [self._along] if "cycles" in dict(row.parameters) else self.sites
 
     def bound(self, collective: str) -> Bound | None:
         """How fast a collective can be there, computed once; None if not known."""
@@ -170,7 +188,8 @@ class Prospect:
         if not candidate.order:
             return candidate.row
         number = {place: rank for rank, place in enumerate(self.plain.places)}
-        order = [number[place] for place in self.sites[candidate.order].places]
+        places = self.sites[candidate.order].places
+        order = along([number[place] for place in places], self.size)
         return candidate.row.having({"order": tuple(order)})
 
     def exactly(self, row: Algorithm) -> list[Priced]:
@@ -261,9 +280,18 @@ class Prospect:
         given = dict(row.parameters)
         given.pop("segments", None)
         whole = row._replace(name="", parameters=tuple(given.items()), unproved=True)
-        dims = given.get("dims", ())
-        grids = (dims, self.plain.grid) if dims else (self.plain.grid,)
-        return _traces(whole, self.size, grids)
+        return _traces(whole, self.size, tuple(self._grids(given)))
+
+    def _grids(self, parameters: dict[str, Any]) -> Iterator[tuple[int, ...]]:
+        """What an algorithm may look the same along, as numbers of ranks."""
+        each, hosts = self.plain.grid
+        if cycles := parameters.get("cycles"):
+            between = each // len(cycles)  # the beginnings of two of them
+            if between * len(cycles) == each:
+                yield between, len(cycles), hosts
+        if dims := parameters.get("dims"):
+            yield dims
+        yield each, hosts
 
 
 def _segments(row: Algorithm) -> int:
@@ -275,8 +303,3 @@ def _segments(row: Algorithm) -> int:
 @lru_cache(maxsize=512)
 def _traces(row: Algorithm, size: int, grids: tuple[tuple[int, ...], ...]) -> Traces:
     return Traces(row.schedule, size, grids)
-
-
-def _numbers_mean_nothing(row: Algorithm) -> bool:
-    rooted = COLLECTIVES[row.collective].rooted
-    return not rooted and row.collective not in ("scan", "exscan")

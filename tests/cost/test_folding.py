@@ -66,6 +66,10 @@ def test_a_ring_is_told_by_one_rank_and_a_tree_by_none():
     cycles = tuple((*range(i, 8), *range(i)) for i in range(8))
     rings = find("allreduce", f"multi_ring(cycles={cycles})", 32)
     assert fold(rings.schedule, 32, ((8, 4),)).symmetry == Symmetry.all(8, 4)
+    cycles = tuple((*range(i, 8), *range(i)) for i in range(0, 8, 2))
+    rings = find("allreduce", f"multi_ring(cycles={cycles})", 32)
+    symmetry = Symmetry((2, 4, 4), (False, True, True))
+    assert fold(rings.schedule, 32, ((2, 4, 4), (8, 4))).symmetry == symmetry
     tree = fold(find("broadcast", "binomial", 12).schedule, 12)
     assert tree.symmetry.representatives == list(range(12))
 

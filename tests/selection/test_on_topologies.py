@@ -158,6 +158,21 @@ def test_what_has_no_price_could_not_have_won(collective, name):
     assert [one.candidate for one in found] == [one.candidate for one in every]
 
 
+@pytest.mark.parametrize("nics", [2, 4])
+def test_an_order_of_the_ranks_of_a_host_is_run_on_all_hosts(nics):
+    topology = Topology.load("dgx1v", hosts=3, nics=nics)
+    prospect = Prospect(topology)
+    rows, _ = prospect.sifted("allreduce")
+    ordered = [one for one in prospect.priced(rows) if one.order]
+    assert any(one.row.name.startswith("multi_ring(cycles=") for one in ordered)
+    for one in ordered:
+        if dict(one.row.parameters).get("segments", 1) <= 4:
+            runs = prospect.runnable(one).schedule
+            again = simulate(runs, topology, 1 << 20, collective="allreduce")
+            expected = one.price.seconds(1 << 20)
+            assert again.seconds == pytest.approx(expected), one.row.name
+
+
 def test_ranks_that_are_threads_may_ask_at_once():
     prospect = Prospect(Topology.load("dgx_a100", hosts=2))
     names = ("allreduce", "allgather")
