@@ -2,11 +2,9 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +14,6 @@ from collalgo.bench.cluster.kernel import (
     down,
     inside,
     processes,
-    set_link,
     up,
 )
 from collalgo.bench.cluster.layout import layout_of
@@ -29,7 +26,7 @@ from collalgo.bench.cluster.report import (
 from collalgo.bench.cluster.running import run
 
 from collalgo import Topology, TopologyError
-from tests.clusters import FILES, layout, needs_root, ranks_in
+from tests.clusters import FILES, layout, needs_root
 
 NAMES = sorted(path.stem for path in FILES.glob("*.yaml"))
 
@@ -140,59 +137,6 @@ def test_a_job_runs_on_the_cluster_and_knows_its_links(cluster, name, tmp_path):
     assert len({line.partition(": ")[2] for line in lines}) == 1
     assert f"the links of {name}" in lines[0]
     assert not list(processes(plan))
-
-
-FAULT = """
-import sys, time
-import numpy as np, collalgo
-comm = collalgo.init(timeout=60)
-x = np.ones(2_000_000, np.float32)
-comm.allreduce(x)
-print("ready", flush=True)
-start = time.monotonic()
-try:
-    while True:
-        comm.allreduce(x, "max")
-except collalgo.PeerFailed as error:
-    print(f"told {comm.rank}: {error.missing} {error}.", flush=True)
-"""
-
-
-@needs_root
-@pytest.mark.mpi
-def test_a_host_that_is_cut_off_is_noticed_on_both_sides(cluster, tmp_path):
-    plan, script = cluster("star"), tmp_path / "script.py"
-    script.write_text(FAULT)
-    from collalgo.bench.cluster.running import UCX, agent_of, command_line
-
-    with agent_of(plan) as agent:
-        command = [sys.executable, str(script)]
-        line = command_line(plan, command, agent, Path(sys.prefix) / "bin", 8)
-        job = subprocess.Popen(
-            line, env={**os.environ, **UCX}, stdout=subprocess.PIPE, text=True
-        )
-        seen = ""
-        while seen.count("ready") < 8:
-            seen += job.stdout.readline()
-        time.sleep(0.5)
-        set_link(plan, "h3/nic0", working=False)
-        start = time.monotonic()
-        text = ""
-        while text.count("told") < 6:
-            line = job.stdout.readline()
-            assert line, text
-            text += line
-        assert time.monotonic() - start < 6
-        left = set(processes(plan))
-        while set(processes(plan)) & left and time.monotonic() - start < 15:
-            time.sleep(0.1)
-        assert not set(ranks_in(plan, "h0", "h1", "h2")), "survivors must end"
-    told = re.findall(r"told \d: (\(.,\)) (.*?)\.", text)
-    assert len(set(told)) == 1, told
-    assert told[0][0] in ("(6,)", "(7,)")
-    down(plan)
-    job.wait(5)
-    job.stdout.close()
 
 
 def test_without_root_the_command_says_what_it_needs(monkeypatch):

@@ -70,6 +70,7 @@ class Membership:
         except BootstrapError:
             value = self.store.look(key)  # who is gone may have set it before
             if value is None:
+                self.bereaved = True
                 raise
             return value
         finally:

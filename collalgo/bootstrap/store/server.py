@@ -30,6 +30,10 @@ BACKLOG = 256 << 20
 #: leased are deleted then. The kernel asks, so it does not matter what a process does.
 SILENCE = 3
 
+#: Where ``tcp_info`` of the kernel says how often data was sent again, and how many
+#: probes were sent, since the other host has answered last.
+RETRANSMITS, PROBES, TCP_STATE_BYTES = 2, 3, 8
+
 
 def keep_alive(connection: socket.socket) -> None:
     """Let the kernel find out when the other host is gone."""
@@ -45,6 +49,12 @@ def keep_alive(connection: socket.socket) -> None:
         connection.setsockopt(level, option, value)
 
 
+def is_silent(connection: socket.socket) -> bool:
+    """Whether the kernel has asked the other host something, and has no answer yet."""
+    state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_STATE_BYTES)
+    return any(state[RETRANSMITS : PROBES + 1])
+
+
 class _Guest:
     """A client that has proved that it belongs to the job."""
 
@@ -53,6 +63,11 @@ class _Guest:
         self.writer = writer
         self.prefixes: list[bytes] = []
         self.leases: set[bytes] = set()
+
+    @property
+    def address(self) -> object:
+        """Of its host."""
+        return self.writer.get_extra_info("peername")[0]
 
     def send(self, *fields: bytes) -> None:
         if self.writer.is_closing():
@@ -174,12 +189,25 @@ class Server:
                 head = await reader.readexactly(HEAD.size)
                 content = await reader.readexactly(guest.session.length(head))
                 self._obey(guest, guest.session.fields(head, content))
+        except TimeoutError:
+            self._give_up_like(guest)
+            raise
         finally:
             self._guests.discard(guest)
             # A guest that is sent away at the end has not left.
             for key in () if self._ending else sorted(guest.leases):
                 if self._holder.get(key) is guest:
                     self._put(key, None)
+
+    def _give_up_like(self, lost: _Guest) -> None:
+        """Give up the other clients of a lost host: it is the kernel that is silent.
+
+        To tell them of each other would only begin the wait for an answer anew.
+        """
+        for guest in self._guests - {lost}:
+            connection = guest.writer.get_extra_info("socket")
+            if guest.address == lost.address and is_silent(connection):
+                guest.writer.transport.abort()
 
     # ---- what clients ask for
 
