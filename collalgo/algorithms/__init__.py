@@ -30,9 +30,9 @@ from collalgo.algorithms import (
     swing,
     van_de_geijn,
 )
+from collalgo.algorithms.row import Algorithm
 from collalgo.algorithms.table import (
     ALGORITHMS,
-    Algorithm,
     add,
     algorithm,
     candidates,

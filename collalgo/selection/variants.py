@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from collalgo.algorithms import Algorithm
-from collalgo.algorithms.table import own_parameters
+from collalgo.algorithms.row import own_parameters
 from collalgo.topology.rings import Ring
 
 #: Into how many parts what goes down a tree or a chain is cut.
