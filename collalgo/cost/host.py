@@ -17,6 +17,10 @@ GRID = np.concatenate([[0.0], 2.0 ** np.arange(0, 47)])
 #: How many times as many waves as are needed are tried, to find the best number.
 FINER = (1, 2, 4, 8, 16, 32)
 
+#: What each further input of a reduction takes, of what the first takes: it is read,
+#: where with the first the result is read and written, too.
+FURTHER = 1 / 2
+
 
 class Price:
     """What a schedule costs on a machine.
@@ -47,7 +51,8 @@ class Price:
         takes, reduces = replay.kind == 1, replay.kind == 2
         taken = replay.total(takes | reduces)
         work = machine.copy * replay.total(takes, share)
-        work += machine.reduce * replay.total(reduces, share)
+        weight = np.where(_further_inputs(replay), FURTHER, 1.0)
+        work += machine.reduce * replay.total(reduces, share * weight)
         sending = np.outer(machine.copy * posted, GRID)
         sending += machine.message * replay.total(replay.kind == 0)[:, None]
         receiving = np.outer(work, GRID) + machine.message * taken[:, None]
@@ -114,6 +119,16 @@ def _beyond_caches(
     longest = max(ranks.max(initial=0.0), ranks.sum() / machine.cores)
     traffic = float((posted + takes + reduces).sum())
     return traffic, float(longest), float(machine.cache)
+
+
+def _further_inputs(replay: Replay) -> NDArray[np.bool_]:
+    """Whether a transfer is reduced at once with another of its step."""
+    reduced = np.flatnonzero(replay.kind == 2)
+    pairs = np.stack([replay.step, replay.place])[:, reduced]
+    _, first = np.unique(pairs, axis=1, return_index=True)
+    further: NDArray[np.bool_] = replay.kind == 2
+    further[reduced[first]] = False
+    return further
 
 
 def _sends(replay: Replay) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from collalgo import ALGORITHMS, machine as machine_module, select, threads
 from collalgo.algorithms import find
 from collalgo.cli import main
-from collalgo.cost.host import Price
+from collalgo.cost.host import FURTHER, Price
 from collalgo.machine import (
     USUAL,
     Machine,
@@ -57,6 +57,13 @@ def test_the_price_of_the_textbook_is_found(nbytes):
     assert found["recursive_doubling"] == pytest.approx(
         by_hand(3, 6, 3 * nbytes, 3 * nbytes), rel=1e-6
     )
+
+
+def test_what_is_reduced_at_once_is_written_once():
+    nbytes = 1 << 16
+    found = in_one_wave("linear", "reduce", nbytes, 4)
+    combined = (1 + 2 * FURTHER) * nbytes
+    assert found == pytest.approx(by_hand(1, 1 + 3, nbytes, combined), rel=1e-6)
 
 
 def test_a_tree_costs_its_longest_path():
