@@ -178,6 +178,32 @@ def test_what_is_leased_goes_with_its_holder(connect):
     assert other.keys("") == ["kept", "taken over"]
 
 
+def test_processes_of_a_host_that_is_silent_are_lost_together(
+    server, connect, monkeypatch
+):
+    """A connection of the first times out; of the second the kernel has no answer."""
+    first, second, lively, other = (connect() for _ in range(4))
+    for i, client in enumerate((first, second, lively)):
+        client.set(f"alive/{i}", b"", leased=True)
+    holder = {key: guest for guest in server._guests for key in guest.leases}
+    silent = property(lambda guest: guest is holder[b"alive/1"])
+    monkeypatch.setattr(server_module._Guest, "is_silent", silent)
+    told, both = [], Event()
+
+    def alive(key, value):
+        if value is None:
+            told.append(key)
+            if len(told) == 2:
+                both.set()
+
+    other.watch("alive/", alive)
+    reader = holder[b"alive/0"].writer.transport.get_protocol()._stream_reader
+    server._loop.call_soon_threadsafe(reader.set_exception, TimeoutError())
+    assert both.wait(5)
+    assert set(told) == {"alive/0", "alive/1"}
+    assert other.keys("alive/") == ["alive/2"]
+
+
 def test_clients_are_told_when_the_store_is_gone(server, connect):
     told = Event()
     client = connect(lost=lambda _: told.set())

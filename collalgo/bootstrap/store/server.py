@@ -49,12 +49,6 @@ def keep_alive(connection: socket.socket) -> None:
         connection.setsockopt(level, option, value)
 
 
-def is_silent(connection: socket.socket) -> bool:
-    """Whether the kernel has asked the other host something, and has no answer yet."""
-    state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_STATE_BYTES)
-    return any(state[RETRANSMITS : PROBES + 1])
-
-
 class _Guest:
     """A client that has proved that it belongs to the job."""
 
@@ -68,6 +62,17 @@ class _Guest:
     def address(self) -> object:
         """Of its host."""
         return self.writer.get_extra_info("peername")[0]
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the kernel has asked its host something, and has no answer yet."""
+        if self.writer.is_closing():
+            return False
+        connection = self.writer.get_extra_info("socket")
+        state = connection.getsockopt(
+            socket.IPPROTO_TCP, socket.TCP_INFO, TCP_STATE_BYTES
+        )
+        return any(state[RETRANSMITS : PROBES + 1])
 
     def send(self, *fields: bytes) -> None:
         if self.writer.is_closing():
@@ -205,8 +210,7 @@ class Server:
         To tell them of each other would only begin the wait for an answer anew.
         """
         for guest in self._guests - {lost}:
-            connection = guest.writer.get_extra_info("socket")
-            if guest.address == lost.address and is_silent(connection):
+            if guest.address == lost.address and guest.is_silent:
                 guest.writer.transport.abort()
 
     # ---- what clients ask for
