@@ -53,6 +53,11 @@ def op_name(op: Any) -> str:
         name = _SYNONYMS.get(word, word)
         if name in OPS:
             return name
+    if hasattr(op, "shape"):
+        raise ValueError(
+            f"op is of type {type(op).__name__}; choose one of {', '.join(OPS)}, and "
+            "say where the result is to go by out="
+        )
     raise ValueError(f"unknown op {op!r}; choose one of {', '.join(OPS)}")
 
 

@@ -198,6 +198,11 @@ def test_an_output_that_overlaps_is_refused_unless_it_is_the_same(alone):
     alone.reduce_scatter(x, out=x)
 
 
+def test_who_passes_the_output_as_op_is_told_how_to_pass_it(alone):
+    with pytest.raises(ValueError, match=r"op is of type ndarray; .* to go by out="):
+        alone.reduce_scatter(np.ones(2), np.ones(2))
+
+
 def test_unknown_names_list_the_choices(alone):
     with pytest.raises(ValueError, match="unknown op 'plus'; choose one of sum"):
         alone.allreduce(np.ones(1), "plus")
