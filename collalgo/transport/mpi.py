@@ -19,6 +19,9 @@ from collalgo.transport.libraries import addresses_of
 #: Seconds that the other ranks have to say what has happened.
 LAST_WORDS = 1.5
 
+#: Where MPICH has the memory that the ranks of a host share.
+MPICH_MEMORY = "/dev/shm/mpich_shm_"
+
 #: What the files of MPI libraries are called.
 LIBRARY = re.compile(r"/lib(mpi|mpich|mpi_abi|mpi_ibm|mpicxx)\.so[.\d]*$")
 
@@ -87,6 +90,9 @@ class Mpi:
         if bereaved:
             sys.stdout.flush()
             sys.stderr.flush()
+            for path in _mapped():
+                if path.startswith(MPICH_MEMORY):  # which else MPI_Finalize removes
+                    Path(path).unlink(missing_ok=True)
             time.sleep(LAST_WORDS)  # the launcher kills the others once this one ends
             from mpi4py import MPI
 
@@ -94,14 +100,18 @@ class Mpi:
             os._exit(1)
 
 
-def _functions() -> dict[str, int]:
-    """The addresses of the functions of the MPI that is loaded."""
-    mapped = {
+def _mapped() -> set[str]:
+    """The files that this process has mapped."""
+    return {
         line.split(maxsplit=5)[5].strip()
         for line in Path("/proc/self/maps").read_text().splitlines()
         if line.count(" ") >= 5 and "/" in line
     }
-    for path in sorted(path for path in mapped if LIBRARY.search(path)):
+
+
+def _functions() -> dict[str, int]:
+    """The addresses of the functions of the MPI that is loaded."""
+    for path in sorted(path for path in _mapped() if LIBRARY.search(path)):
         library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         if all(hasattr(library, name) for name in FUNCTIONS):
             return addresses_of(library, FUNCTIONS)
