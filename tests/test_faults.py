@@ -52,7 +52,8 @@ try:
         while True:
             comm.allreduce(x, "max")
 except collalgo.CollalgoError as error:
-    print(f"told {rank}: {type(error).__name__}: {error} <end>", flush=True)
+    name, missing = type(error).__name__, getattr(error, "missing", None)
+    print(f"told {rank}: {name} {missing}: {error} <end>", flush=True)
     sys.exit(1)
 """
 
@@ -164,7 +165,7 @@ def test_a_host_that_is_cut_off_is_named_by_all_others(cluster, tmp_path, phase)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("phase", at_leisure(PHASES[1:], {"receiving"}))
+@pytest.mark.parametrize("phase", at_leisure(PHASES[1:], {"receiving", "calling"}))
 def test_so_it_is_under_mpi_once_that_has_started(cluster, tmp_path, phase):
     plan = cluster("star")
     before = {path.name for path in Path("/dev/shm").glob("mpich_shm_*")}
@@ -172,6 +173,9 @@ def test_so_it_is_under_mpi_once_that_has_started(cluster, tmp_path, phase):
         set_link(plan, "h3/nic0", working=False)
         told, seconds = what_is_told(launcher, others(phase, {6, 7}))
         assert all(re.search("rank [67]|ranks 6", each) for each in told), told
+        assert all(re.match(r"\w+ \([67],\): ", each) for each in told), told
+        if phase != "receiving":  # there each says that it was who waited
+            assert len(told) == 1, told
         assert seconds < 5
         hosts = plan.hosts[:3]  # mpiexec does not reach the last one to end its ranks
         assert all_are_gone(lambda: ranks_in(plan, *hosts), 15)
