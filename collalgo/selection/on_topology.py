@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from threading import Lock
-from typing import Any
 
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.algorithms.ring import along
@@ -26,7 +25,7 @@ from collalgo.selection.prices import (
     sifted,
 )
 from collalgo.selection.selection import nobody, obstacle_to
-from collalgo.selection.variants import cycles_of, variants
+from collalgo.selection.variants import cycles_of, grids_of, variants
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.orders import narrow_last, ring_order
 from collalgo.topology.rings import Ring, bandwidth, rings
@@ -280,18 +279,7 @@ class Prospect:
         given = dict(row.parameters)
         given.pop("segments", None)
         whole = row._replace(name="", parameters=tuple(given.items()), unproved=True)
-        return _traces(whole, self.size, tuple(self._grids(given)))
-
-    def _grids(self, parameters: dict[str, Any]) -> Iterator[tuple[int, ...]]:
-        """What an algorithm may look the same along, as numbers of ranks."""
-        each, hosts = self.plain.grid
-        if cycles := parameters.get("cycles"):
-            between = each // len(cycles)  # the beginnings of two of them
-            if between * len(cycles) == each:
-                yield between, len(cycles), hosts
-        if dims := parameters.get("dims"):
-            yield dims
-        yield each, hosts
+        return _traces(whole, self.size, tuple(grids_of(whole, *self.plain.grid)))
 
 
 def _segments(row: Algorithm) -> int:

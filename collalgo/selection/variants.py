@@ -60,6 +60,26 @@ def _grid(hosts: Sequence[int], dimensions: int) -> tuple[int, ...]:
     return each, inner, count // inner
 
 
+def grids_of(row: Algorithm, each: int, hosts: int) -> Iterator[tuple[int, ...]]:
+    """The grids of ranks that an algorithm may look the same along.
+
+    Parameters
+    ----------
+    row
+        The algorithm, with its parameters.
+    each, hosts
+        The ranks of a host, and the hosts.
+    """
+    given = dict(row.parameters)
+    if cycles := given.get("cycles"):
+        between = each // len(cycles)  # the beginnings of two of them
+        if between * len(cycles) == each:
+            yield between, len(cycles), hosts
+    if dims := given.get("dims"):
+        yield dims
+    yield each, hosts
+
+
 def cycles_of(
     found: Sequence[Ring], each: Sequence[str], hosts: int, nics: int
 ) -> list[list[int]]:
