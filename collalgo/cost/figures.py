@@ -17,7 +17,7 @@ from typing import Any
 from collalgo.errors import TopologyError
 from collalgo.machine import Machine
 from collalgo.topology.model import Link, LinkKind
-from collalgo.topology.paths import PathType
+from collalgo.topology.path_types import PathType
 
 #: The first line of every file.
 FORMAT = "figures/1"

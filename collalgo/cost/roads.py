@@ -14,7 +14,9 @@ import numpy as np
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, Link, Topology
-from collalgo.topology.paths import Net, Path, PathType, Search, width_of
+from collalgo.topology.net import Net, Search
+from collalgo.topology.path_types import PathType, width_of
+from collalgo.topology.paths import Path, paths_in
 from collalgo.transfers import Ints, Reals
 
 #: A direction of a link: from its first end to its second, or back.
@@ -87,6 +89,7 @@ class Roads:
         self._number = {id(link): i for i, link in enumerate(self._links)}
         self.speed = np.repeat([*map(figures.bytes_per_second, self._links)], 2)
         self._net = Net(topology)
+        self._targets = frozenset(places)
         self._paths: dict[str, dict[str, Path]] = {}
         self._sheaves: dict[tuple[object, ...], Sheaf] = {}
         self._routes: dict[tuple[str, str], Route] = {}
@@ -140,16 +143,16 @@ class Roads:
             ends = zip(path.devices, path.links, strict=False)
             ways = tuple(self._way(link, device) for device, link in ends)
             return Route(ways, (1.0,) * len(ways), latency)
-        parts = self._sheaf(path).parts(b)
-        ways = tuple(self._way(link, device) for device, link in parts)
-        return Route(ways, tuple(parts.values()), latency)
+        legs = self._sheaf(path).parts(b)
+        ways = tuple([self._way(link, device) for device, link, _ in legs])
+        return Route(ways, tuple([part for _, _, part in legs]), latency)
 
     def _way(self, link: Link, start: str) -> int:
         return 2 * self._number[id(link)] + (link.ends[0] != start)
 
     def _path(self, a: str, b: str) -> Path:
         if a not in self._paths:
-            self._paths[a] = self._net.paths_from(a)
+            self._paths[a] = paths_in(self._net, a, self._targets)
         if b not in self._paths[a]:
             raise TopologyError(f"{self.topology.name}: {a} cannot reach {b}")
         return self._paths[a][b]
@@ -195,16 +198,16 @@ class Sheaf:
             ring = list(reached)
         self.before = before
 
-    def parts(self, target: str) -> dict[tuple[str, Link], float]:
-        """The part of a message on each link, by the device it starts from."""
-        parts: dict[tuple[str, Link], float] = defaultdict(float)
+    def parts(self, target: str) -> list[tuple[str, Link, float]]:
+        """The links on the way, where each starts, and the part of a message on it."""
+        parts = []
         ring = {target: 1.0}
         while ring:
             nearer: dict[str, float] = defaultdict(float)
             for here, part in ring.items():
+                share = part / max(len(self.before[here]), 1)
                 for previous, link in self.before[here].items():
-                    share = part / len(self.before[here])
-                    parts[previous, link] += share
+                    parts.append((previous, link, share))
                     nearer[previous] += share
             ring = nearer
         return parts

@@ -12,7 +12,7 @@ from collalgo.selection.on_topology import Prospect
 from collalgo.topology import ranks
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.nvml import short_busid
-from collalgo.topology.paths import PathType
+from collalgo.topology.path_types import PathType
 
 #: Seconds of a message between two devices: two flags, and what waits for them.
 #: Reckoned, not measured.

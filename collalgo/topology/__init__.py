@@ -5,7 +5,8 @@ What nobody knows is None, and what was assumed says so.
 """
 
 from collalgo.topology.model import Device, Kind, Link, LinkKind, Topology
-from collalgo.topology.paths import Path, PathType, best_path
+from collalgo.topology.path_types import PathType
+from collalgo.topology.paths import Path, best_path
 
 __all__ = [
     "Device",

@@ -4,7 +4,8 @@ import math
 from collections import defaultdict
 
 from collalgo.topology.model import Device, Kind, LinkKind, Topology
-from collalgo.topology.paths import PathType, paths_from
+from collalgo.topology.path_types import PathType
+from collalgo.topology.paths import paths_from
 
 
 def nearest_nics(topology: Topology, gpu: str) -> list[str]:

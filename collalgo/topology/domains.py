@@ -4,7 +4,8 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from collalgo.topology.model import FAST, Kind, LinkKind, Topology
-from collalgo.topology.paths import PathType, paths_from
+from collalgo.topology.path_types import PathType
+from collalgo.topology.paths import paths_from
 
 
 class Level(NamedTuple):

@@ -1,32 +1,15 @@
-"""How two devices reach each other: the kind of the path, and its bottleneck.
+"""How two devices reach each other: the type of the path, and its bottleneck.
 
-The kinds and their order are those of ``nvidia-smi topo -m`` and of NCCL: a better kind
-beats more bandwidth, more bandwidth beats fewer links.
+A better type beats more bandwidth, more bandwidth beats fewer links.
 """
 
 import math
-from enum import IntEnum
-from heapq import heappop, heappush
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from collalgo.errors import TopologyError
-from collalgo.topology.model import FAST, Kind, Link, LinkKind, Topology
-
-
-class PathType(IntEnum):
-    """What a path passes, from the best to the worst."""
-
-    LOC = 0  #: nothing: the same device
-    NVL = 1  #: NVLink or xGMI, directly or through NVSwitches
-    NVB = 2  #: two such links, through another GPU
-    C2C = 3  #: the link of a GPU to its own CPU
-    PIX = 4  #: one PCIe switch at most
-    PXB = 5  #: several PCIe switches, no CPU
-    PHB = 6  #: the host bridge of a CPU
-    NODE = 7  #: several host bridges of one NUMA node
-    SYS = 8  #: several NUMA nodes
-    NET = 9  #: the network
-    DIS = 10  #: there is no path
+from collalgo.topology.model import FAST, Kind, Link, Topology
+from collalgo.topology.net import Net, Search
+from collalgo.topology.path_types import PathType
 
 
 class Path(NamedTuple):
@@ -40,6 +23,10 @@ class Path(NamedTuple):
     bandwidth: float | None
     devices: tuple[str, ...]
     links: tuple[Link, ...]
+
+
+#: There is none.
+NOWHERE = Path(PathType.DIS, 0.0, (), ())
 
 
 def best_path(topology: Topology, a: str, b: str) -> Path:
@@ -58,188 +45,57 @@ def best_path(topology: Topology, a: str, b: str) -> Path:
         If there is no such device.
     """
     topology.device(b)
-    return paths_from(topology, a).get(b, Path(PathType.DIS, 0.0, (), ()))
+    return paths_in(Net(topology), a, [b]).get(b, NOWHERE)
 
 
 def paths_from(
     topology: Topology, source: str, worst: PathType = PathType.NET
 ) -> dict[str, Path]:
     """The best path to every device, if it is none worse than ``worst``."""
-    return Net(topology).paths_from(source, worst)
+    net = Net(topology)
+    return paths_in(net, source, net.kinds, worst)
 
 
-def link_type(topology: Topology, link: Link) -> PathType:
-    """The best type that a path over a link can have."""
-    if link.kind in FAST:
-        return PathType.NVL
-    if link.kind is LinkKind.PCIE:
-        return _pcie_type({topology.device(end).kind for end in link.ends})
-    return {
-        LinkKind.C2C: PathType.C2C,
-        LinkKind.SMP: PathType.SYS,
-        LinkKind.NETWORK: PathType.NET,
-    }[link.kind]
+def paths_in(
+    net: Net,
+    source: str,
+    targets: Collection[str],
+    worst: PathType = PathType.NET,
+) -> dict[str, Path]:
+    """The best path to some devices, if it is none worse than ``worst``."""
+    net.topology.device(source)
+    found = {source: Path(PathType.LOC, math.inf, (source,), ())}
+
+    def missing() -> set[str]:
+        return {target for target in targets if target not in found}
+
+    def extend(limit: PathType, through_hosts: bool = False) -> None:
+        together = net.parts(limit)
+        if near := {id for id in missing() if together[id] == together[source]}:
+            search = Search(net, source, limit, through_hosts)
+            found.update(_best(search, limit, near))
+
+    for limit in PathType:
+        if limit > worst or not missing():
+            break
+        if limit is PathType.NVB:
+            found |= _through_a_gpu(net.topology, source, found)
+        if limit in net.telling:
+            extend(limit)
+    if worst >= PathType.NET:
+        extend(PathType.NET, through_hosts=True)  # as in a torus: they are routers, too
+    return {id: path for id, path in found.items() if id in targets}
 
 
-def _pcie_type(kinds: set[Kind]) -> PathType:
-    if kinds == {Kind.ROOT, Kind.CPU}:
-        return PathType.NODE
-    if kinds & {Kind.ROOT, Kind.CPU}:
-        return PathType.PHB
-    return PathType.PXB if kinds == {Kind.PCI} else PathType.PIX
-
-
-def width_of(link: Link) -> float:
-    """GB/s of a link, any where that is not known."""
-    return math.inf if link.bandwidth is None else link.bandwidth
-
-
-class Hop(NamedTuple):
-    """A link as it is seen from one of its ends."""
-
-    other: str
-    link: Link
-    type: PathType
-    width: float
-
-
-class Net:
-    """The links of each device of a topology, with what paths ask of them."""
-
-    def __init__(self, topology: Topology):
-        self.topology = topology
-        self.kinds = {device.id: device.kind for device in topology.devices()}
-        self.hops: dict[str, list[Hop]] = {id: [] for id in self.kinds}
-        for link in topology.links:
-            a, b = link.ends
-            hop = Hop(b, link, link_type(topology, link), width_of(link))
-            self.hops[a].append(hop)
-            self.hops[b].append(hop._replace(other=a))
-        types = {hop.type for hops in self.hops.values() for hop in hops}
-        #: The types of paths that there may be more of than of those before: by links
-        #: of that type, by going on from a CPU, or from a NIC.
-        self.telling = types | {PathType.PHB, PathType.NET}
-        self._onward: dict[tuple[PathType, bool], dict[str, list[Hop]]] = {}
-
-    def onward(self, limit: PathType, through_hosts: bool) -> dict[str, list[Hop]]:
-        """The links by which paths of a type at most can go on from each device."""
-        key = limit, through_hosts
-        if key not in self._onward:
-            self._onward[key] = {
-                id: [
-                    hop
-                    for hop in hops
-                    if hop.type <= limit
-                    and _relays(self.kinds[id], hop.link, limit, through_hosts)
-                ]
-                for id, hops in self.hops.items()
-            }
-        return self._onward[key]
-
-    def paths_from(
-        self, source: str, worst: PathType = PathType.NET
-    ) -> dict[str, Path]:
-        """The best path to every device, if it is none worse than ``worst``."""
-        self.topology.device(source)
-        found = {source: Path(PathType.LOC, math.inf, (source,), ())}
-        for limit in PathType:
-            if limit > worst or len(found) == len(self.kinds):
-                break
-            if limit is PathType.NVB:
-                found.update(_through_a_gpu(self.topology, source, found))
-            if limit in self.telling:
-                self._extend(source, limit, found)
-        if worst >= PathType.NET and len(found) < len(self.kinds):
-            # As in a torus, where hosts are routers too.
-            self._extend(source, PathType.NET, found, through_hosts=True)
-        return found
-
-    def _extend(
-        self,
-        source: str,
-        limit: PathType,
-        found: dict[str, Path],
-        through_hosts: bool = False,
-    ) -> None:
-        """Add the paths of a type to what has none yet."""
-        search = Search(self, source, limit, through_hosts)
-        new = {id: width for id, width in search.widest().items() if id not in found}
-        for width in set(new.values()):
-            before = search.fewest_links(width)
-            for id in (id for id in new if new[id] == width):
-                found[id] = _path(limit, *_route(before, source, id))
-
-
-def _relays(kind: Kind, link: Link, limit: PathType, through_hosts: bool) -> bool:
-    """Whether paths of a type may go on from a device of a kind by a link."""
-    if kind is Kind.GPU:
-        return link.kind is LinkKind.ICI  # the chips of a TPU are routers
-    if kind is Kind.CORE:
-        return False
-    if kind is Kind.HOST:
-        return through_hosts and link.kind is LinkKind.NETWORK
-    if kind is Kind.NIC:
-        return limit is PathType.NET
-    if kind in (Kind.CPU, Kind.ROOT):
-        return limit >= PathType.PHB
-    return True
-
-
-class Search:
-    """Paths from a device that are of no worse type than a limit.
-
-    Attributes
-    ----------
-    source : str
-        The device.
-    onward : dict
-        The links by which a path can go on from each device.
-    """
-
-    def __init__(self, net: Net, source: str, limit: PathType, through_hosts: bool):
-        self.source = source
-        first = [hop for hop in net.hops[source] if hop.type <= limit]
-        self.onward = {**net.onward(limit, through_hosts), source: first}
-
-    def widest(self) -> dict[str, float]:
-        """The bottleneck of the widest path to each device, the widest first."""
-        best: dict[str, float] = {}
-        queue = [(-math.inf, self.source)]
-        while queue:
-            width, id = heappop(queue)
-            if id in best:
-                continue
-            best[id] = -width
-            for hop in self.onward[id]:
-                if hop.other not in best:
-                    heappush(queue, (max(width, -hop.width), hop.other))
-        return best
-
-    def fewest_links(self, width: float) -> dict[str, tuple[str, Link]]:
-        """Where a shortest path of at least some width comes from, for each device.
-
-        That is the device before it and the link between them. Of paths that are
-        equally short, one whose bandwidth is known comes first.
-        """
-        before: dict[str, tuple[str, Link]] = {}
-        unknown: set[str] = set()
-        level = [self.source]
-        while level:
-            steps = [
-                (id in unknown or hop.link.bandwidth is None, -hop.width, id, hop)
-                for id in level
-                for hop in self.onward[id]
-                if hop.width >= width
-            ]
-            level = []
-            for vague, _, id, hop in sorted(steps, key=lambda step: step[:2]):
-                if hop.other in before or hop.other == self.source:
-                    continue
-                before[hop.other] = id, hop.link
-                level.append(hop.other)
-                if vague:
-                    unknown.add(hop.other)
-        return before
+def _best(search: Search, type: PathType, targets: set[str]) -> dict[str, Path]:
+    """The widest paths to devices, and of those the shortest."""
+    found = {}
+    widest = search.widest()
+    for width in {widest[id] for id in targets if id in widest}:
+        before = search.fewest_links(width)
+        for id in (id for id in targets if widest.get(id) == width):
+            found[id] = _path(type, *_route(before, search.source, id))
+    return found
 
 
 def _route(
@@ -292,15 +148,12 @@ def _joined(source: str, first: Link, second: Link) -> Path:
     return _path(PathType.NVB, route, (first, second))
 
 
-def matrix(topology: Topology, ids: list[str]) -> list[list[Path]]:
+def matrix(topology: Topology, ids: Sequence[str]) -> list[list[Path]]:
     """The best paths between all pairs of some devices."""
-    rows = []
-    net = Net(topology)
+    for id in ids:
+        topology.device(id)
+    net, rows = Net(topology), []
     for a in ids:
-        paths = net.paths_from(a)
-        missing = [b for b in ids if b not in topology.graph]
-        if missing:
-            raise TopologyError(f"{topology.name}: there is no device {missing[0]!r}")
-        nowhere = Path(PathType.DIS, 0.0, (), ())
-        rows.append([paths.get(b, nowhere) for b in ids])
+        paths = paths_in(net, a, ids)
+        rows.append([paths.get(b, NOWHERE) for b in ids])
     return rows

@@ -7,7 +7,8 @@ from rich.tree import Tree
 
 from collalgo.topology.hostlist import fold
 from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
-from collalgo.topology.paths import PathType, best_path, paths_from
+from collalgo.topology.path_types import PathType
+from collalgo.topology.paths import best_path, paths_from
 
 #: What stands before the number of links in a cell of the matrix; the tool has "NV".
 LETTERS = {LinkKind.NVLINK: "NV", LinkKind.XGMI: "XG", LinkKind.ICI: "IC"}

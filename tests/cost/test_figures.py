@@ -9,7 +9,7 @@ from collalgo.cost.bounds import bound
 from collalgo.cost.figures import DEFAULTS, LATENCY, Figures
 from collalgo.selection.on_topology import Prospect
 from collalgo.topology.model import LinkKind
-from collalgo.topology.paths import PathType
+from collalgo.topology.path_types import PathType
 
 pytestmark = pytest.mark.parallel
 

@@ -20,8 +20,10 @@ from collalgo.topology.domains import fast_domains, levels
 from collalgo.topology.exchange import build, document, text
 from collalgo.topology.hostlist import expand, fold
 from collalgo.topology.model import Kind, LinkKind
+from collalgo.topology.net import Net
 from collalgo.topology.orders import rail_order, ring_order, torus_order
-from collalgo.topology.paths import PathType, matrix
+from collalgo.topology.path_types import PathType
+from collalgo.topology.paths import matrix, paths_from, paths_in
 from collalgo.topology.readers import parse
 from collalgo.topology.rings import bandwidth, most_cycles, rings
 from tests.topology.machines import machines, renamed
@@ -51,6 +53,21 @@ def test_the_type_of_a_path_is_what_it_passes():
     assert [path.type.name for path in found.values()] == ["LOC", "PIX", "PXB", "SYS"]
     assert [found[b].bandwidth for b in ("g1", "g2", "g3")] == [16.0, 12.0, 10.0]
     assert found["g3"].devices == ("g0", "s", "c0", "c1", "g3")
+
+
+@quickly
+@given(machines(), st.data())
+def test_paths_to_some_are_those_to_all(machine, data):
+    ids = [device.id for device in machine.devices()]
+    source, target = data.draw(st.sampled_from(ids)), data.draw(st.sampled_from(ids))
+    some = {*data.draw(st.lists(st.sampled_from(ids))), target}
+    to_all = paths_from(machine, source)
+    expected = {id: path for id, path in to_all.items() if id in some}
+    found = paths_in(Net(machine), source, some)
+    assert found.keys() == expected.keys()
+    for id, path in found.items():
+        assert path[:2] == expected[id][:2]
+        assert len(path.links) == len(expected[id].links)
 
 
 def test_a_better_type_beats_bandwidth_and_bandwidth_beats_fewer_links():
