@@ -21,7 +21,6 @@ recv from 1: chunk 1/2
 
 import enum
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import chain, repeat, zip_longest
 from typing import NamedTuple, TypeAlias
 
@@ -85,8 +84,9 @@ class Transfer(NamedTuple):
 #: What a step is made of.
 _TRANSFERS = frozenset([Transfer])
 
-#: Makes a transfer of its four fields, in half of the time of its constructor.
-_make = partial(tuple.__new__, Transfer)
+#: Makes a transfer of its four fields in less time than its constructor.
+_new = tuple.__new__
+_SEND, _RECV, _RECV_REDUCE = Kind
 
 Step: TypeAlias = tuple[Transfer, ...]
 Steps: TypeAlias = Iterator[Transfer | tuple[Transfer | None, ...]]
@@ -95,17 +95,17 @@ ScheduleFunction: TypeAlias = Callable[..., Steps]
 
 def send(peer: int, chunks: Chunks = ()) -> Transfer:
     """Send ``chunks`` as they were before this step; without chunks, a token."""
-    return _make((Kind.SEND, peer, chunks, 0))
+    return _new(Transfer, (_SEND, peer, chunks, 0))
 
 
 def recv(peer: int, chunks: Chunks = ()) -> Transfer:
     """Receive ``chunks`` in place of what is there; without chunks, a token."""
-    return _make((Kind.RECV, peer, chunks, 0))
+    return _new(Transfer, (_RECV, peer, chunks, 0))
 
 
 def recv_reduce(peer: int, chunks: Chunks) -> Transfer:
     """Receive ``chunks`` and combine them with what is there."""
-    return _make((Kind.RECV_REDUCE, peer, chunks, 0))
+    return _new(Transfer, (_RECV_REDUCE, peer, chunks, 0))
 
 
 def together(*schedules: Steps) -> Iterator[Step]:
@@ -117,7 +117,7 @@ def together(*schedules: Steps) -> Iterator[Step]:
     for steps in zip_longest(*schedules, fillvalue=()):
         yield tuple(
             [
-                _make((kind, peer, chunks, own * lanes + lane))
+                _new(Transfer, (kind, peer, chunks, own * lanes + lane))
                 for lane, step in enumerate(steps)
                 if step
                 for kind, peer, chunks, own in as_step(step)
@@ -134,7 +134,7 @@ def staggered(*schedules: Steps) -> Iterator[Step]:
     for steps in zip_longest(*delayed, fillvalue=()):
         yield tuple(
             [
-                _make((kind, peer, chunks, own * 2 + turn % 2))
+                _new(Transfer, (kind, peer, chunks, own * 2 + turn % 2))
                 for turn, step in enumerate(steps)
                 if step
                 for kind, peer, chunks, own in as_step(step)
@@ -155,11 +155,11 @@ def backwards(steps: Steps, *, combine: bool = True) -> Iterator[Step]:
     What spread by it is collected: a broadcast becomes a reduce and an allgather a
     reduce-scatter, or, if not to ``combine``, a scatter becomes a gather.
     """
-    taken = Kind.RECV_REDUCE if combine else Kind.RECV
+    taken = _RECV_REDUCE if combine else _RECV
     for step in reversed(list(steps)):
         yield tuple(
             [
-                _make((taken if kind is Kind.SEND else Kind.SEND, peer, chunks, lane))
+                _new(Transfer, (taken if kind is _SEND else _SEND, peer, chunks, lane))
                 for kind, peer, chunks, lane in as_step(step)
             ]
         )

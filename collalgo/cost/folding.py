@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from math import prod
 
 import numpy as np
@@ -13,7 +13,6 @@ from collalgo.cost.messages import (
     Messages,
     joined,
     messages_of,
-    rows_of,
 )
 from collalgo.cost.symmetry import Folded, Symmetry
 from collalgo.schedule import ScheduleFunction, begin
@@ -115,8 +114,7 @@ class Traces:
 
     def _traced(self, ranks: Sequence[int], steps: int | None) -> Messages:
         begun = ((r, begin(self.schedule, r, self.size, self.root)) for r in ranks)
-        rows = (rows_of(rank, islice(its, steps)) for rank, its in begun)
-        return renumbered(messages_of(chain.from_iterable(rows)))
+        return renumbered(messages_of((r, islice(its, steps)) for r, its in begun))
 
     def _follow(self, symmetry: Symmetry) -> bool:
         """Whether a handful of ranks do what their representatives say.
@@ -148,8 +146,7 @@ class Traces:
         expected = symmetry.spread(self.of(sorted({*first}), few), doubtful)
         if len(found.step) != len(expected.step):
             return False
-        *whole, shares = zip(_sorted(found), _sorted(expected), strict=True)
-        return all(np.array_equal(*pair) for pair in whole) and np.allclose(*shares)
+        return _alike(found, expected) or _alike(_sorted(found), _sorted(expected))
 
 
 class Known:
@@ -223,6 +220,12 @@ def _is_power_of_two(number: int) -> bool:
 def _twos(number: int) -> list[int]:
     """The digits of two values that make up a power of two."""
     return [2] * (number.bit_length() - 1)
+
+
+def _alike(some: Messages, others: Messages) -> bool:
+    """Whether messages are the same in the same order, the shares as good as so."""
+    *whole, shares = zip(some, others, strict=True)
+    return all(np.array_equal(*pair) for pair in whole) and np.allclose(*shares)
 
 
 def _sorted(messages: Messages) -> Messages:

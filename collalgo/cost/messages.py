@@ -1,19 +1,17 @@
 """What ranks send each other, as columns of numbers: of all ranks, or of some."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, pairwise
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.schedule import Chunks, Kind, ScheduleFunction, Step, begin
+from collalgo._kernels.columns import columns
+from collalgo.schedule import Kind, ScheduleFunction, Step, begin
 from collalgo.transfers import Ints, Reals
 
 Flags = NDArray[np.bool_]
-
-#: The numbers of the kinds of transfers.
-NUMBER = {Kind.SEND: 0, Kind.RECV: 1, Kind.RECV_REDUCE: 2}
 
 
 class Messages(NamedTuple):
@@ -42,7 +40,9 @@ class Messages(NamedTuple):
 
     def where(self, chosen: Flags | Ints) -> "Messages":
         """Some of them."""
-        return Messages._make(column[chosen] for column in self)
+        if chosen.dtype == bool:
+            chosen = np.flatnonzero(chosen)
+        return Messages._make([column[chosen] for column in self])
 
     @property
     def sends(self) -> "Messages":
@@ -97,65 +97,26 @@ def joined(parts: Iterable[Messages]) -> Messages:
     return Messages._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
+#: No messages at all.
 NOTHING = Messages._make([*np.zeros((5, 0), np.int64), np.zeros(0)])
 
-#: So many steps are turned into numbers at once: as fit into the cache.
-BATCH = 256
 
-#: What a rank does in a step: the rank, the number of the step, its transfers.
-Row: TypeAlias = tuple[int, int, Step]
-
-
-def rows_of(rank: int, steps: Iterable[Step]) -> Iterator[Row]:
-    """The steps in which a rank does something."""
-    return ((rank, index, step) for index, step in enumerate(steps) if step)
-
-
-def messages_of(rows: Iterable[Row]) -> Messages:
-    """The transfers of some steps of some ranks.
+def messages_of(traces: Iterable[tuple[int, Iterable[Step]]]) -> Messages:
+    """The transfers of some ranks, of which each has its steps.
 
     Examples
     --------
     >>> from collalgo.algorithms.ring import allgather
     >>> from collalgo.schedule import trace
-    >>> ranks = [rows_of(rank, trace(allgather, rank, 3)) for rank in range(3)]
-    >>> found = messages_of(chain.from_iterable(ranks))
+    >>> found = messages_of((rank, trace(allgather, rank, 3)) for rank in range(3))
     >>> found.sends.peer.tolist(), found.sends.share[0].item() * 3
     ([1, 1, 2, 2, 0, 0], 1.0)
     """
-    rows = iter(rows)
-    batches = iter(lambda: [*islice(rows, BATCH)], [])
-    return joined([NOTHING, *map(_converted, batches)])
-
-
-def _converted(rows: Sequence[Row]) -> Messages:
-    ranks, steps, transfers = zip(*rows, strict=True)
-    flat = [*chain.from_iterable(transfers)]
-    kinds, peers, chunks, lanes = zip(*flat, strict=True)
-    counts = [*map(len, transfers)]
-    found = Messages(
-        np.repeat(np.array(steps, np.int64), counts),
-        np.repeat(np.array(ranks, np.int64), counts),
-        np.array([*map(NUMBER.__getitem__, kinds)], np.int64),
-        np.array(peers, np.int64),
-        np.array(lanes, np.int64),
-        _shares(chunks),
-    )
-    within = found.peer == found.rank
-    return found.where(~within) if within.any() else found
-
-
-def _shares(pieces: Sequence[Chunks]) -> Reals:
-    """How much of the buffer each of some chunks are, most of which are the same."""
-    names = [*map(id, pieces)]  # since large tuples are slow to hash
-    known = {
-        name: sum([(c.stop - c.start) / c.parts for c in chunks], 0.0)
-        for name, chunks in dict(zip(names, pieces, strict=True)).items()
-    }
-    return np.array([*map(known.__getitem__, names)], np.float64)
+    return Messages._make(columns(traces, Kind.SEND, Kind.RECV))
 
 
 def all_messages(schedule: ScheduleFunction, size: int, root: int = 0) -> Messages:
     """The transfers of all ranks."""
-    ranks = (rows_of(rank, begin(schedule, rank, size, root)) for rank in range(size))
-    return messages_of(chain.from_iterable(ranks))
+    return messages_of(
+        (rank, begin(schedule, rank, size, root)) for rank in range(size)
+    )

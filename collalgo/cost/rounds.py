@@ -6,19 +6,16 @@ busy longest, and what the busiest rank reduces. All but the latencies grow with
 bytes, so the price of a schedule is a straight line, and so is that of every step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from collalgo._kernels.columns import largest_sums
 from collalgo.cost.messages import Messages, joined
 from collalgo.cost.roads import Map
 from collalgo.transfers import Ints, Reals
-
-#: A table has room for all pairs of a step and a way, if there are no more than so many
-#: for each that occurs.
-DENSE = 8
 
 
 class Line(NamedTuple):
@@ -67,22 +64,30 @@ class Rounds(NamedTuple):
         return Line(float(self.latency.sum()), float(self.per_byte.sum()))
 
 
-def rounds(messages: Messages, roads: Map, segments: int = 1) -> Rounds:
+def rounds(
+    messages: Messages,
+    roads: Map,
+    segments: int = 1,
+    everyone: Callable[[Messages], Messages] = lambda theirs: theirs,
+) -> Rounds:
     """Price all steps, one after the other.
 
     Parameters
     ----------
     messages
-        Of all ranks, or of those for which the roads are folded.
+        Of all ranks, of those for which the roads are folded, or of some.
     roads
         The ways of the machine, and what else messages cost.
     segments
         In so many parts the schedule runs, each a step after the one before.
+    everyone
+        Tells the messages of all from those of some.
     """
     if segments > 1 or roads.figures.turning:  # then a step is not priced by itself
-        return _priced(messages, np.ones(messages.steps), roads, segments)
+        return _priced(everyone(messages), np.ones(messages.steps), roads, segments)
     distinct, which = messages.distinct_steps()
-    found = _priced(distinct, np.bincount(which).astype(np.float64), roads)
+    times = np.bincount(which).astype(np.float64)
+    found = _priced(everyone(distinct), times, roads)
     return found._replace(
         latency=found.latency[which],
         per_byte=found.per_byte[which],
@@ -187,30 +192,19 @@ class Pipeline:
 
         That is 0 of column -1 where there is nothing.
         """
+        if weights is None:
+            weights = np.ones(len(step))
+        if self.segments == 1:
+            return largest_sums(step, column, weights, self.steps)
         if not len(step):
             return np.zeros(self.all), np.full(self.all, -1)
         columns, column = _dense(column)
         width = len(columns)
-        if self.segments == 1 and self.steps * width > DENSE * len(step):
-            most, which = self._largest_of_few(step, column, width, weights)
-        else:
-            sums = np.bincount(step * width + column, weights, self.steps * width)
-            table = self.total(sums.reshape(self.steps, width).astype(np.float64))
-            which = table.argmax(axis=1)
-            most = table[np.arange(self.all), which]
+        sums = np.bincount(step * width + column, weights, self.steps * width)
+        table = self.total(sums.reshape(self.steps, width).astype(np.float64))
+        which = table.argmax(axis=1)
+        most = table[np.arange(self.all), which]
         return most, np.where(most > 0, columns[which], -1)
-
-    def _largest_of_few(
-        self, step: Ints, column: Ints, width: int, weights: Reals | None
-    ) -> tuple[Reals, Ints]:
-        """The same without a table, where few steps have something in a column."""
-        keys, index = np.unique(step * width + column, return_inverse=True)
-        sums = np.bincount(index, weights, len(keys))
-        order = np.argsort(sums, kind="stable")  # of each step the largest comes last
-        most, which = np.zeros(self.steps), np.zeros(self.steps, np.int64)
-        most[keys[order] // width] = sums[order]
-        which[keys[order] // width] = keys[order] % width
-        return most, which
 
 
 def _dense(numbers: Ints) -> tuple[Ints, Ints]:

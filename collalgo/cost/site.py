@@ -131,7 +131,11 @@ class Site:
         if isinstance(roads, ClusterRoads):
             ranks = folded.symmetry.period(len(self._each))
             roads = roads.folded(ranks)
-        return rounds(folded.of(range(ranks)), roads, segments)
+
+        def everyone(messages: Messages) -> Messages:
+            return folded._replace(messages=messages).of(range(ranks))
+
+        return rounds(folded.messages, roads, segments, everyone)
 
     def least(
         self, glimpses: Sequence[Messages], segments: Sequence[int]

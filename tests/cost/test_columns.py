@@ -1,0 +1,59 @@
+"""Transfers as columns of numbers, and the sums that a price asks of them."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from collalgo._kernels.columns import largest_sums
+from collalgo.cost.messages import messages_of
+from collalgo.schedule import Chunk, recv, recv_reduce, send
+
+pytestmark = pytest.mark.parallel
+
+
+def test_columns_tell_each_transfer_with_another_rank():
+    half, quarters = (Chunk(0, 1, 2),), (Chunk(0, 1, 4), Chunk(2, 3, 4))
+    steps = [
+        (send(1, half), recv(2, quarters)._replace(lane=3)),
+        (send(0, half), recv(0, half)),
+        (),
+        (recv_reduce(2, half), send(1)),
+    ]
+    found = messages_of([(0, steps), (7, [(recv(6, half),)])])
+    assert found.step.tolist() == [0, 0, 3, 3, 0]
+    assert found.rank.tolist() == [0, 0, 0, 0, 7]
+    assert found.kind.tolist() == [0, 1, 2, 0, 1]
+    assert found.peer.tolist() == [1, 2, 2, 1, 6]
+    assert found.lane.tolist() == [0, 3, 0, 0, 0]
+    assert found.share.tolist() == [0.5, 0.5, 0.5, 0.0, 0.5]
+
+
+@pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 1000])
+def test_columns_are_as_long_as_what_is_traced(count):
+    found = messages_of([(0, [(send(1 + i),) for i in range(count)])])
+    assert found.step.tolist() == [*range(count)]
+    assert found.peer.tolist() == [*range(1, count + 1)]
+
+
+@pytest.mark.parametrize("broken", [send(1, (0,)), send(1, 5), send(None)])
+def test_columns_of_what_is_no_transfer_are_an_error(broken):
+    with pytest.raises(TypeError):
+        messages_of([(0, [(broken,)])])
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 4))))
+def test_the_largest_sum_of_each_step_is_that_of_the_first_such_column(rows):
+    sums = Counter()
+    for step, column, weight in rows:
+        sums[step, column] += weight
+    expected = []
+    for step in range(6):
+        here = {column: total for (at, column), total in sums.items() if at == step}
+        most = max(here.values(), default=0)
+        first = min((c for c, total in here.items() if total == most), default=-1)
+        expected.append((most, first if most else -1))
+    columns = np.array(rows, np.int64).reshape(-1, 3).T.copy()
+    found = largest_sums(*columns[:2], columns[2].astype(float), 6)
+    assert [*zip(*(each.tolist() for each in found), strict=True)] == expected
