@@ -7,6 +7,7 @@ halving-doubling with digits of two values, and of a torus with those of its gri
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from math import prod
 from typing import NamedTuple
@@ -50,18 +51,16 @@ class Symmetry(NamedTuple):
 
     def turned(self, ranks: Ints, by: Ints) -> Ints:
         """The ranks with their digits turned as far as those of others."""
-        result = np.zeros(np.broadcast(ranks, by).shape, np.int64)
-        for radix, stride, turns in self._digits:
-            digit, further = ranks // stride % radix, by // stride % radix
-            result += (digit + turns * further) % radix * stride
-        return result
+        radix, stride, turns = _columns(self)
+        digits = ranks[..., None] // stride + by[..., None] // stride * turns
+        turned: Ints = digits % radix @ stride
+        return turned
 
     def standing_for(self, ranks: Ints) -> Ints:
         """The representatives of ranks."""
-        result = np.zeros_like(ranks)
-        for radix, stride, turns in self._digits:
-            result += (not turns) * (ranks // stride % radix) * stride
-        return result
+        radix, stride, turns = _columns(self)
+        first: Ints = ranks[..., None] // stride % radix @ (stride * (1 - turns))
+        return first
 
     def period(self, each: int) -> int:
         """The ranks, a multiple of ``each``, after which all begins anew.
@@ -94,6 +93,13 @@ class Symmetry(NamedTuple):
             rank = np.repeat(likes, len(mine.rank))
             parts.append((step, rank, kind, peers.ravel(), lane, share))
         return Messages._make(map(np.concatenate, zip(*parts, strict=True)))
+
+
+@lru_cache(maxsize=64)
+def _columns(symmetry: Symmetry) -> Ints:
+    """Of each digit how many values it has, what one counts, and whether it turns."""
+    rows: Ints = np.array(symmetry._digits, np.int64).T.copy()
+    return rows
 
 
 class Folded(NamedTuple):
