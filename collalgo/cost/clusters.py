@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import isclose
 
 from collalgo.cost.roads import ranks_of
+from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, Topology
 
 #: What the host is called that stands for all but two.
@@ -39,12 +40,28 @@ class Cluster:
     def load(cls, name: str, hosts: int = 1, **parameters: object) -> "Cluster":
         """So many hosts of a machine of the collection, on a CLOS that does not block.
 
+        Raises
+        ------
+        TopologyError
+            If the machine is not one host, or has nothing that ranks could be on.
+
         Examples
         --------
         >>> Cluster.load("dgx1v", hosts=131072, nics=4).size
         1048576
         """
         pair = Topology.load(name, hosts=min(hosts, 2), **parameters)
+        if len(pair.hosts) != min(hosts, 2):
+            raise TopologyError(
+                f"{name} is {len(pair.hosts) // min(hosts, 2)} hosts, but {hosts} can "
+                "stand for each other only if each is one host; choose fewer, or a "
+                "machine of one host"
+            )
+        if not pair.devices(Kind.GPU, Kind.CORE):
+            raise TopologyError(
+                f"{name} has no GPUs or cores that ranks could be on; choose a machine "
+                "that has"
+            )
         return cls(f"{hosts} x {name}", pair, hosts)
 
     @classmethod

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from collalgo import ALGORITHMS, Topology
+from collalgo import ALGORITHMS, Topology, TopologyError
 from collalgo.algorithms import find
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.cluster_roads import ClusterRoads
@@ -129,6 +129,15 @@ def test_what_is_not_alike_is_no_cluster():
     mixed = Topology.load("dgx1v", hosts=2)
     mixed.link("host1/gpu0", "host1/gpu5", "nvlink", 25.0)
     assert Cluster.of(mixed) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("gb200_nvl72", "is 18 hosts, but 300"), ("cpu2s", "has no GPUs or cores")],
+)
+def test_what_is_no_host_with_ranks_is_no_host_of_a_cluster(name, why):
+    with pytest.raises(TopologyError, match=f"{name} {why}"):
+        Cluster.load(name, hosts=300)
 
 
 def test_ranks_in_the_same_order_on_every_host_still_fold():
