@@ -260,18 +260,22 @@ class Prospect:
     def _least(self, row: Algorithm, site: Site) -> Iterator[Line]:
         """What an algorithm costs at least, by what ever more ranks do.
 
-        That is rank 0, of which a few steps are known, and, if no two ranks do the
-        same, the first host and then the first ranks of the others, too.
+        That is rank 0, of which a few steps are known, then the first host if that is
+        soon done or no two ranks do the same, then the first ranks of the others, too.
         """
         traces, host = self._traces(row), self.plain.hosts[0]
 
         def line(ranks: Sequence[int]) -> Line:
             return site.least([traces.glimpse(ranks)], [_segments(row)])[0]
 
-        if traces.beginning.steps == FEW:
+        goes_on, several = traces.beginning.steps == FEW, host < self.size
+        if goes_on:
             yield line(range(1))
-        if host < self.size and not any(traces.symmetry.turns):
+        elif several:
             yield line(range(host))
+        if several and not any(traces.symmetry.turns):
+            if goes_on:
+                yield line(range(host))
             yield line([*range(host), *range(host, self.size, host)])
 
     def _traces(self, row: Algorithm) -> Traces:
