@@ -6,9 +6,9 @@ number; see :mod:`collalgo.cost.cluster_roads`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isclose
+from typing import NamedTuple
 
 from collalgo.cost.roads import ranks_of
 from collalgo.errors import TopologyError
@@ -73,19 +73,25 @@ class Cluster:
         outside = [device for device in topology.devices() if not device.host]
         if any(device.kind is not Kind.SWITCH for device in outside):
             return None
-        inside = contents(topology)
-        pictures = [_picture(topology, inside[host]) for host in hosts]
-        if any(picture != pictures[0] for picture in pictures[1:]):
+        views = _views(topology)
+        first, second, *_ = (views[host] for host in hosts)
+        if any(view.alike != first.alike for view in views.values()):
             return None
-        above = [_leaves(topology, inside[host]) for host in hosts]
-        if any(len(leaves) > 1 and leaves != above[0] for leaves in above):
+        if any(
+            len(view.leaves) > 1 and view.leaves != first.leaves
+            for view in views.values()
+        ):
             return None  # near rails and far ones differ
         if not _never_blocks(topology):
             return None
-        kept = {member for host in hosts[:2] for member in inside[host]}
-        leaves = above[0] | above[1]
-        spines = _leaves(topology, leaves)
-        pair = topology.part(kept | leaves | spines)
+        leaves = first.leaves | second.leaves
+        spines = {
+            link.other(leaf)
+            for leaf in leaves
+            for link in topology.links_of(leaf)
+            if not topology.device(link.other(leaf)).host
+        }
+        pair = topology.part({*first.members, *second.members} | leaves | spines)
         return cls(topology.name, pair, len(hosts))
 
     @property
@@ -135,40 +141,43 @@ def contents(topology: Topology) -> dict[str, list[str]]:
     return inside
 
 
-def _leaves(topology: Topology, below: Iterable[str]) -> set[str]:
-    """The switches that some devices are linked to."""
-    return {
-        link.other(member)
-        for member in below
-        for link in topology.links_of(member)
-        if topology.device(link.other(member)).kind is Kind.SWITCH
-    }
+class _View(NamedTuple):
+    """A host: its devices, the switches above it, and what it has, without names."""
+
+    members: list[str]
+    leaves: set[str]
+    alike: tuple[list[Kind], set[tuple[object, ...]]]
 
 
-def _picture(topology: Topology, ids: list[str]) -> object:
-    """What is in a host and at its ports, without the names."""
-    place = {member: i for i, member in enumerate(ids)}
-    links = {
-        (
-            *sorted(place.get(end, -1) for end in link.ends),
-            link.kind,
-            link.bandwidth,
-            link.count,
-            link.latency,
-        )
-        for member in ids
-        for link in topology.links_of(member)
-    }
-    return [topology.device(member).kind for member in ids], links
+def _views(topology: Topology) -> dict[str, _View]:
+    """What each host looks like."""
+    devices = {device.id: device for device in topology.devices()}
+    views: dict[str, _View] = {}
+    place: dict[str, int] = {}
+    for host, members in contents(topology).items():
+        views[host] = _View(members, set(), ([devices[m].kind for m in members], set()))
+        place |= {member: i for i, member in enumerate(members)}
+    for link in topology.links:
+        for end, other in (link.ends, link.ends[::-1]):
+            host = devices[end].host
+            if not host:
+                continue
+            view = views[host]
+            if devices[other].kind is Kind.SWITCH:
+                view.leaves.add(other)
+            there = place[other] if devices[other].host == host else -1
+            what = link.kind, link.bandwidth, link.count, link.latency
+            view.alike[1].add((*sorted((place[end], there)), *what))
+    return views
 
 
 def _never_blocks(topology: Topology) -> bool:
     """Whether switches are one, or leaves that each have as much up as down."""
     down: dict[str, float] = defaultdict(float)
     up: dict[str, dict[str, float]] = defaultdict(dict)
+    every = {device.id for device in topology.devices(Kind.SWITCH)}
     for link in topology.links:
-        ends = [topology.device(end) for end in link.ends]
-        switches = [end.id for end in ends if end.kind is Kind.SWITCH]
+        switches = [end for end in link.ends if end in every]
         if switches and (link.bandwidth is None or link.latency is not None):
             return False
         if len(switches) == 1:

@@ -202,12 +202,13 @@ class Topology:
     @property
     def links(self) -> list[Link]:
         """All links."""
-        return [data["link"] for data in self.graph.edges.values()]
+        edges: Iterable[tuple[str, str, Link]] = self.graph.edges(data="link")
+        return [link for _, _, link in edges]
 
     def links_of(self, id: str) -> Iterator[Link]:
         """The links of a device."""
-        for _, _, data in self.graph.edges(id, data=True):
-            yield data["link"]
+        edges: Iterable[tuple[str, str, Link]] = self.graph.edges(id, data="link")
+        return (link for _, _, link in edges)
 
     @property
     def hosts(self) -> list[str]:
