@@ -13,9 +13,12 @@ BIN = ROOT / ".venv-torch" / "bin"
 SCRIPT = ROOT / "tests" / "under_torch.py"
 COLLECTIVES = (
     "every_collective", "swaps", "every_op", "objects_and_messages", "groups",
-    "functional",
+    "functional", "sparse_tensors",
 )  # fmt: skip
-FRAMEWORK = ("data_parallel", "zero_redundancy", "fully_sharded", "tensors_in_parts")
+FRAMEWORK = (
+    "data_parallel", "sparse_gradients", "zero_redundancy", "fully_sharded",
+    "tensors_in_parts",
+)  # fmt: skip
 
 pytestmark = [
     pytest.mark.skipif(

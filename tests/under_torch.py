@@ -3,6 +3,7 @@
 ``under_torch.py DUTY...``, each a function of this file.
 """
 
+import math
 import os
 import signal
 import sys
@@ -152,6 +153,61 @@ def every_op():
     found = torch.tensor([1 << rank])
     dist.all_reduce(found, dist.ReduceOp.BOR)
     assert found.item() == (1 << size) - 1
+
+
+def sparse_tensors():
+    """Some that overlap, some that are empty, some with dense rows."""
+    from collalgo import MismatchError
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+
+    def dense(i, dtype, *shape):
+        count = 3 * 5 * math.prod(shape)
+        mask = (torch.arange(15) % (i + 2) == 0).view(3, 5, *[1] * len(shape))
+        return values(i, dtype, count).view(3, 5, *shape) * mask * (i != 1)
+
+    for dtype in DTYPES[:-1]:  # torch itself makes others of complex ones
+        for shape in ((), (2,), (2, 3)):
+            found = dense(rank, dtype, *shape).to_sparse(2)
+            expected = sum(dense(i, dtype, *shape) for i in range(size))
+            work = dist.all_reduce(found, async_op=rank % 2 == 0)
+            if work is not None:
+                finished(work)
+            assert found.is_coalesced()
+            equal(found.to_dense(), expected)
+    found = torch.sparse_coo_tensor([[1, 1]], [1.0, 2.0], (4,))  # not coalesced
+    dist.all_reduce(found, dist.ReduceOp.AVG)
+    equal(found.to_dense(), torch.tensor([0.0, 3.0, 0.0, 0.0]))
+    try:
+        dist.all_reduce(torch.zeros(2 + rank, 3).to_sparse())
+    except MismatchError as error:
+        assert "(2, 3)" in str(error), error
+        assert "(3, 3)" in str(error), error
+    else:
+        raise AssertionError("shapes that differ")
+
+
+def sparse_gradients():
+    """An embedding with sparse gradients trains as one with dense ones."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+
+    def trained(wrap, sparse, rows):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Embedding(20, 4, sparse=sparse), nn.Linear(4, 2))
+        wrapped = wrap(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            words = (torch.arange(6 * size) * (step + 3)) % 11
+            wrapped(words[rows]).square().mean().backward()
+            optimizer.step()
+        return model
+
+    wrap = nn.parallel.DistributedDataParallel
+    found = trained(wrap, True, slice(6 * rank, 6 * rank + 6))
+    expected = trained(lambda model: model, False, slice(None))
+    for mine, theirs in zip(found.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs)
 
 
 def objects_and_messages():
@@ -330,7 +386,12 @@ def tensors_in_parts():
 def what_cannot_be():
     rank = dist.get_rank()
     for wrong, kind, words in (
-        (lambda: dist.all_reduce(torch.eye(3).to_sparse()), TypeError, "dense"),
+        (lambda: dist.all_reduce(torch.eye(3).to_sparse_csr()), TypeError, "dense"),
+        (
+            lambda: dist.all_reduce(torch.eye(3).to_sparse(), dist.ReduceOp.MAX),
+            ValueError,
+            "to_dense",
+        ),
         (lambda: dist.all_reduce(torch.ones(3), dist.ReduceOp.BAND), TypeError, "band"),
         (lambda: dist.recv(torch.ones(3)), NotImplementedError, "named"),
     ):

@@ -11,6 +11,7 @@ from collalgo.bootstrap.boards import TorchBoard
 from collalgo.bootstrap.meeting import meet_on
 from collalgo.communicator import Communicator
 from collalgo.integrations.torch.ops import operands
+from collalgo.integrations.torch.sparse import reduce_sparse
 from collalgo.integrations.torch.tensors import (
     Array,
     Target,
@@ -107,6 +108,10 @@ class CollalgoGroup(dist.ProcessGroup):
     allreduce_coalesced = allreduce
 
     def _allreduce(self, tensor: Tensor, opts: Any) -> GroupWork:
+        if tensor.is_sparse:
+            timeout = seconds_of(opts.timeout)
+            reduce_sparse(tensor, opts.reduceOp, self.comm, timeout)
+            return self._noted(GroupWork([], [tensor]))
         target = array_of(tensor)
         source, op = operands(target, opts.reduceOp)
         out = None if source is target else target

@@ -1,0 +1,69 @@
+"""The reduction of sparse tensors: all is gathered, and added where it meets."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from collalgo.communicator import Communicator
+from collalgo.errors import MismatchError
+from collalgo.integrations.torch.tensors import flat
+
+OPS = (dist.ReduceOp.SUM, dist.ReduceOp.AVG)
+
+
+def reduce_sparse(
+    tensor: Tensor, reduction: Any, comm: Communicator, timeout: float | None
+) -> None:
+    """Replace a sparse tensor by the reduction of those of all ranks.
+
+    The result is coalesced, and the same to the last bit on all ranks. Dimensions may
+    be dense behind those that are sparse.
+
+    Raises
+    ------
+    ValueError
+        For another op than SUM or AVG, or AVG of integers.
+    MismatchError
+        If the tensors of the ranks are of different shapes.
+    """
+    op = reduction.op
+    if op not in OPS or (op == OPS[1] and not tensor.dtype.is_floating_point):
+        raise ValueError(
+            f"collalgo: sparse tensors of {tensor.dtype} cannot be reduced by {op}; "
+            "choose SUM, or for floats AVG, or pass tensor.to_dense()"
+        )
+    mine = tensor.detach().coalesce()
+    indices, values = mine.indices(), mine.values()
+    form = [len(values), mine.sparse_dim(), *mine.shape]
+    forms = comm.allgather(np.array(form, np.int64), timeout=timeout)
+    _check_alike(forms[:, 1:])
+
+    def all_rows(rows: Tensor) -> Tensor:
+        width = prod(rows.shape[1:])
+        found = rows.new_empty(int(forms[:, 0].sum()), *rows.shape[1:])
+        source, counts = flat(rows.contiguous()), (forms[:, 0] * width).tolist()
+        comm.allgatherv(source, counts, out=flat(found), timeout=timeout)
+        return found
+
+    where, what = all_rows(indices.t()), all_rows(values)
+    total = torch.sparse_coo_tensor(
+        where.t(), what, mine.shape, check_invariants=False
+    ).coalesce()
+    tensor.copy_(total / comm.size if op == OPS[1] else total)
+
+
+def _check_alike(forms: Any) -> None:
+    """Whether all ranks have the same number of sparse dimensions, and shape."""
+    differs = (forms != forms[0]).any(axis=1)
+    if differs.any():
+        other = int(differs.argmax())
+        (dims, *shape), (their_dims, *theirs) = forms[[0, other]].tolist()
+        raise MismatchError(
+            f"allreduce: rank 0 has a sparse tensor of shape {tuple(shape)}, {dims} of "
+            f"its dimensions sparse, rank {other} one of {tuple(theirs)}, {their_dims} "
+            "of them; pass tensors of the same shape on all ranks"
+        )
