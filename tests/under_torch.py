@@ -178,13 +178,17 @@ def sparse_tensors():
     found = torch.sparse_coo_tensor([[1, 1]], [1.0, 2.0], (4,))  # not coalesced
     dist.all_reduce(found, dist.ReduceOp.AVG)
     equal(found.to_dense(), torch.tensor([0.0, 3.0, 0.0, 0.0]))
-    try:
-        dist.all_reduce(torch.zeros(2 + rank, 3).to_sparse())
-    except MismatchError as error:
-        assert "(2, 3)" in str(error), error
-        assert "(3, 3)" in str(error), error
-    else:
-        raise AssertionError("shapes that differ")
+    op = dist.ReduceOp.AVG if rank else dist.ReduceOp.SUM
+    for tensor, its_op, words in (
+        (torch.zeros(2 + rank, 3), dist.ReduceOp.SUM, ("(2, 3)", "(3, 3)")),
+        (torch.zeros(2, 3), op, ("SUM", "AVG")),
+    ):
+        try:
+            dist.all_reduce(tensor.to_sparse(), its_op)
+        except MismatchError as error:
+            assert all(word in str(error) for word in words), error
+        else:
+            raise AssertionError(words)
 
 
 def sparse_gradients():

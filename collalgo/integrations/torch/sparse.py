@@ -28,7 +28,7 @@ def reduce_sparse(
     ValueError
         For another op than SUM or AVG, or AVG of integers.
     MismatchError
-        If the tensors of the ranks are of different shapes.
+        If the ranks have tensors of different shapes, or other ops.
     """
     op = reduction.op
     if op not in OPS or (op == OPS[1] and not tensor.dtype.is_floating_point):
@@ -38,7 +38,7 @@ def reduce_sparse(
         )
     mine = tensor.detach().coalesce()
     indices, values = mine.indices(), mine.values()
-    form = [len(values), mine.sparse_dim(), *mine.shape]
+    form = [len(values), OPS.index(op), mine.sparse_dim(), *mine.shape]
     forms = comm.allgather(np.array(form, np.int64), timeout=timeout)
     _check_alike(forms[:, 1:])
 
@@ -57,13 +57,20 @@ def reduce_sparse(
 
 
 def _check_alike(forms: Any) -> None:
-    """Whether all ranks have the same number of sparse dimensions, and shape."""
+    """Whether all ranks ask for the same, of tensors of the same shape."""
     differs = (forms != forms[0]).any(axis=1)
     if differs.any():
         other = int(differs.argmax())
-        (dims, *shape), (their_dims, *theirs) = forms[[0, other]].tolist()
+        first, theirs = map(_called, forms[[0, other]].tolist())
         raise MismatchError(
-            f"allreduce: rank 0 has a sparse tensor of shape {tuple(shape)}, {dims} of "
-            f"its dimensions sparse, rank {other} one of {tuple(theirs)}, {their_dims} "
-            "of them; pass tensors of the same shape on all ranks"
+            f"allreduce: rank 0 called {first}, rank {other} {theirs}; call the "
+            "same on all ranks"
         )
+
+
+def _called(form: list[int]) -> str:
+    op, dims, *shape = form
+    name = str(OPS[op]).rsplit(".", 1)[-1]
+    return (
+        f"{name} of a sparse tensor of shape {tuple(shape)}, {dims} dimensions sparse"
+    )
