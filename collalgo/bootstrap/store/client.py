@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from threading import Lock, Thread
 
-from collalgo.bootstrap.store.server import keep_alive
+from collalgo.bootstrap.store.liveness import keep_alive
 from collalgo.bootstrap.store.session import (
     HEAD,
     HELLO_BYTES,

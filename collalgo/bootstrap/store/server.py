@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
 
+from collalgo.bootstrap.store.liveness import is_silent, keep_alive
 from collalgo.bootstrap.store.session import (
     CLAIM_BYTES,
     HEAD,
@@ -25,28 +26,6 @@ VISITORS = 256
 
 #: Bytes that may wait for a client that does not read, before it is given up.
 BACKLOG = 256 << 20
-
-#: Seconds until a host that does not answer any more is given up: keys that it has
-#: leased are deleted then. The kernel asks, so it does not matter what a process does.
-SILENCE = 3
-
-#: Where ``tcp_info`` of the kernel says how often data was sent again, and how many
-#: probes were sent, since the other host has answered last.
-RETRANSMITS, PROBES, TCP_STATE_BYTES = 2, 3, 8
-
-
-def keep_alive(connection: socket.socket) -> None:
-    """Let the kernel find out when the other host is gone."""
-    options = (
-        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-        (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1),
-        (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1),
-        (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, SILENCE - 1),
-        (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE * 1000),
-    )
-    for level, option, value in options:
-        connection.setsockopt(level, option, value)
 
 
 class _Guest:
@@ -66,13 +45,9 @@ class _Guest:
     @property
     def is_silent(self) -> bool:
         """Whether the kernel has asked its host something, and has no answer yet."""
-        if self.writer.is_closing():
-            return False
-        connection = self.writer.get_extra_info("socket")
-        state = connection.getsockopt(
-            socket.IPPROTO_TCP, socket.TCP_INFO, TCP_STATE_BYTES
+        return not self.writer.is_closing() and is_silent(
+            self.writer.get_extra_info("socket")
         )
-        return any(state[RETRANSMITS : PROBES + 1])
 
     def send(self, *fields: bytes) -> None:
         if self.writer.is_closing():
