@@ -7,7 +7,8 @@ those of one host then share memory, others use UCX.
 
 import torch.distributed as dist
 
-from collalgo.integrations.torch.group import CollalgoGroup, create
+from collalgo.integrations.torch.creation import create
+from collalgo.integrations.torch.group import CollalgoGroup
 
 __all__ = ["CollalgoGroup", "register"]
 

@@ -7,8 +7,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from collalgo.bootstrap.boards import TorchBoard
-from collalgo.bootstrap.meeting import meet_on
 from collalgo.communicator import Communicator
 from collalgo.integrations.torch.ops import operands
 from collalgo.integrations.torch.sparse import reduce_sparse
@@ -285,19 +283,3 @@ class CollalgoGroup(dist.ProcessGroup):
 
     def set_timeout(self, timeout: timedelta) -> None:
         self.comm.timeout = timeout.total_seconds()
-
-
-def create(opts: Any, _backend_options: Any) -> CollalgoGroup:
-    """The group that torch asks for: of a world that is there, or a new world."""
-    seconds = opts.timeout.total_seconds()
-    ranks = opts.global_ranks_in_group
-    world = dist.group.WORLD
-    if ranks and isinstance(world, CollalgoGroup) and not world.comm.closed:
-        comm = world.comm.group(ranks)
-    else:
-        board = TorchBoard(opts.store)
-        me = opts.group_rank, opts.group_size
-        connection = meet_on(board, *me, None, seconds)
-        comm = Communicator(connection)
-    comm.timeout = seconds
-    return CollalgoGroup(comm, opts.store)

@@ -32,5 +32,10 @@ def operands(array: Array, reduction: Any) -> tuple[Array, str]:
         return array, known
     if op == dist.ReduceOp.PREMUL_SUM:
         return (array * reduction.factor).astype(array.dtype), "sum"
-    names = ", ".join(str(known).rsplit(".", 1)[-1] for known in OPS)
+    names = ", ".join(map(name_of, OPS))
     raise ValueError(f"collalgo has no {op}; choose one of {names}, PREMUL_SUM")
+
+
+def name_of(op: Any) -> str:
+    """What torch calls an op, as ``SUM``."""
+    return str(op).rsplit(".", 1)[-1]

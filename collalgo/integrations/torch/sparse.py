@@ -10,6 +10,7 @@ from torch import Tensor
 
 from collalgo.communicator import Communicator
 from collalgo.errors import MismatchError
+from collalgo.integrations.torch.ops import name_of
 from collalgo.integrations.torch.tensors import flat
 
 OPS = (dist.ReduceOp.SUM, dist.ReduceOp.AVG)
@@ -70,7 +71,7 @@ def _check_alike(forms: Any) -> None:
 
 def _called(form: list[int]) -> str:
     op, dims, *shape = form
-    name = str(OPS[op]).rsplit(".", 1)[-1]
+    name = name_of(OPS[op])
     return (
         f"{name} of a sparse tensor of shape {tuple(shape)}, {dims} dimensions sparse"
     )

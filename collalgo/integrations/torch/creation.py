@@ -1,0 +1,26 @@
+"""How a process group of torch comes up: as part of a world, or as a new one."""
+
+from typing import Any
+
+import torch.distributed as dist
+
+from collalgo.bootstrap.boards import TorchBoard
+from collalgo.bootstrap.meeting import meet_on
+from collalgo.communicator import Communicator
+from collalgo.integrations.torch.group import CollalgoGroup
+
+
+def create(opts: Any, _backend_options: Any) -> CollalgoGroup:
+    """The group that torch asks for: of a world that is there, or a new world."""
+    seconds = opts.timeout.total_seconds()
+    ranks = opts.global_ranks_in_group
+    world = dist.group.WORLD
+    if ranks and isinstance(world, CollalgoGroup) and not world.comm.closed:
+        comm = world.comm.group(ranks)
+    else:
+        board = TorchBoard(opts.store)
+        me = opts.group_rank, opts.group_size
+        connection = meet_on(board, *me, None, seconds)
+        comm = Communicator(connection)
+    comm.timeout = seconds
+    return CollalgoGroup(comm, opts.store)
