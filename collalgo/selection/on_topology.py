@@ -268,14 +268,14 @@ class Prospect:
         def line(ranks: Sequence[int]) -> Line:
             return site.least([traces.glimpse(ranks)], [_segments(row)])[0]
 
-        goes_on, several = traces.beginning.steps == FEW, host < self.size
+        goes_on = traces.beginning.steps == FEW
         if goes_on:
             yield line(range(1))
-        elif several:
+        if host == self.size:
+            return
+        if not goes_on or not any(traces.symmetry.turns):
             yield line(range(host))
-        if several and not any(traces.symmetry.turns):
-            if goes_on:
-                yield line(range(host))
+        if not any(traces.symmetry.turns):
             yield line([*range(host), *range(host, self.size, host)])
 
     def _traces(self, row: Algorithm) -> Traces:
