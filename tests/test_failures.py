@@ -9,7 +9,7 @@ import random
 import signal
 import time
 from pathlib import Path
-from threading import Timer
+from threading import Barrier, Timer
 
 import numpy as np
 import pytest
@@ -127,12 +127,16 @@ def test_a_broken_communicator_keeps_saying_why():
 
 
 def test_a_rank_that_never_calls_is_named_with_its_last_call():
+    given_up = Barrier(3, timeout=30)
+
     def on_each_rank(comm):
         comm.allreduce(np.ones(7))
         if comm.rank == 1:
-            time.sleep(1.2)
+            given_up.wait()
         with pytest.raises(CollectiveTimeout) as caught:
             comm.allreduce(np.ones(3), "max", timeout=0.4)
+        if comm.rank != 1:
+            given_up.wait()
         error = caught.value
         assert (error.missing, error.sequence, error.collective) == (
             (1,),
@@ -150,26 +154,27 @@ def test_a_rank_that_never_calls_is_named_with_its_last_call():
 
 
 def test_a_rank_that_never_called_anything_is_named():
+    given_up = Barrier(2, timeout=30)
+
     def on_each_rank(comm):
         if comm.rank == 0:
             with pytest.raises(CollectiveTimeout, match="last call was none at all"):
                 comm.barrier(timeout=0.2)
-        else:
-            time.sleep(0.5)
+        given_up.wait()
 
     threads(on_each_rank, 2)
 
 
 def test_the_timeout_of_the_environment_counts(monkeypatch):
     monkeypatch.setenv("COLLALGO_TIMEOUT", "0.2")
+    given_up = Barrier(2, timeout=30)
 
     def on_each_rank(comm):
         assert comm.timeout == 0.2
         if comm.rank == 0:
             with pytest.raises(CollectiveTimeout):
                 comm.barrier()
-        else:
-            time.sleep(0.5)
+        given_up.wait()
 
     threads(on_each_rank, 2)
     monkeypatch.setenv("COLLALGO_TIMEOUT", "soon")

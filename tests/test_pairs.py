@@ -1,7 +1,6 @@
 """Messages between two ranks: in order, in rings, by tags, and their errors."""
 
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -100,6 +99,8 @@ def test_who_is_told_when_a_message_has_come():
 
 
 def test_a_receive_that_nobody_answers_is_given_up():
+    given_up = threading.Barrier(2, timeout=30)
+
     def on_each_rank(comm):
         comm.send(np.ones(1), 1 - comm.rank)
         comm.recv(np.ones(1), 1 - comm.rank)
@@ -107,7 +108,6 @@ def test_a_receive_that_nobody_answers_is_given_up():
         if comm.rank == 0:
             with pytest.raises(collalgo.CollectiveTimeout):
                 comm.recv(np.ones(1), 1, timeout=0.3)
-        else:
-            time.sleep(0.5)
+        given_up.wait()
 
     threads(on_each_rank, 2, timeout=60)
