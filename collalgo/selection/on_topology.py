@@ -25,7 +25,7 @@ from collalgo.selection.prices import (
     sifted,
 )
 from collalgo.selection.selection import nobody, obstacle_to
-from collalgo.selection.variants import cycles_of, grids_of, variants
+from collalgo.selection.variants import cycles_of, grids_of, twin_of, variants
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.orders import narrow_last, ring_order
 from collalgo.topology.rings import Ring, bandwidth, rings
@@ -33,6 +33,9 @@ from collalgo.transfers import Reals
 
 #: With more directed rings than this on a host, only so many carry data.
 MOST_RINGS = 12
+
+#: A rank does much beyond so many transfers.
+MUCH = 50
 
 #: GB/s of a NIC or of PCIe where a topology does not tell, as NCCL takes them.
 NIC, PCIE = 12.0, 12.0
@@ -139,7 +142,15 @@ class Prospect:
     def contenders(self, rows: Iterable[Algorithm], sizes: Reals) -> list[Priced]:
         """The candidates that are the cheapest for some sizes, and maybe others."""
         with self._lock:
-            return contenders(self.candidates(rows), sizes)
+            return contenders(self.candidates(self._without_twins(rows)), sizes)
+
+    def _without_twins(self, rows: Iterable[Algorithm]) -> list[Algorithm]:
+        """Of algorithms that are the same there only the first."""
+        rows = list(rows)
+        names = {row.name for row in rows}
+        return [
+            row for row in rows if twin_of(row, self.size, self._cycles) not in names
+        ]
 
     def candidates(self, rows: Iterable[Algorithm]) -> list[Prospective]:
         """Some algorithms in all variants and orders that make sense."""
@@ -262,6 +273,7 @@ class Prospect:
 
         That is rank 0, of which a few steps are known, then the first host if that is
         soon done or no two ranks do the same, then the first ranks of the others, too.
+        Of ranks that send much twice as many are looked at each time.
         """
         traces, host = self._traces(row), self.plain.hosts[0]
 
@@ -274,6 +286,10 @@ class Prospect:
         if host == self.size:
             return
         if not goes_on or not any(traces.symmetry.turns):
+            ranks = 2 if len(traces.of(range(1), few=not goes_on).step) > MUCH else host
+            while ranks < host:
+                yield line(range(ranks))
+                ranks *= 2
             yield line(range(host))
         if not any(traces.symmetry.turns):
             yield line([*range(host), *range(host, self.size, host)])

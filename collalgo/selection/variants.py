@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from collalgo.algorithms import Algorithm
+from collalgo.algorithms.radix import primes
 from collalgo.algorithms.row import own_parameters
 from collalgo.topology.rings import Ring
 
@@ -46,18 +47,31 @@ def variants(
     elif several and where:
         yield row.having(where)
     elif several and "dims" in known and len(set(hosts)) == 1:
-        yield row.having({"dims": _grid(hosts, 3 if row.name.endswith("_3d") else 2)})
+        yield row.having({"dims": _grid(row.name, hosts[0], len(hosts))})
     else:
         yield row
 
 
-def _grid(hosts: Sequence[int], dimensions: int) -> tuple[int, ...]:
-    """A grid of the ranks of a host and the hosts, as square as can be."""
-    each, count = hosts[0], len(hosts)
-    if dimensions == 2:
-        return each, count
-    inner = next(d for d in range(int(count**0.5), 0, -1) if count % d == 0)
-    return each, inner, count // inner
+def _grid(name: str, each: int, hosts: int) -> tuple[int, ...]:
+    """A grid of the ranks of a host and the hosts.
+
+    The hosts are as square as can be where there are to be three dimensions.
+    """
+    if name == "blueconnect":
+        return (each, *primes(hosts))
+    if not name.endswith("_3d"):
+        return each, hosts
+    inner = next(d for d in range(int(hosts**0.5), 0, -1) if hosts % d == 0)
+    return each, inner, hosts // inner
+
+
+def twin_of(row: Algorithm, size: int, cycles: Sequence[Sequence[int]]) -> str | None:
+    """The algorithm of which another is but a second name there, if there is one."""
+    if row.name == "multi_ring" and len(cycles) == 1:
+        return "ring"
+    if row.name == "binary_blocks" and size & (size - 1) == 0:
+        return "halving_doubling"
+    return None
 
 
 def grids_of(row: Algorithm, each: int, hosts: int) -> Iterator[tuple[int, ...]]:

@@ -7,6 +7,7 @@ import pytest
 
 from collalgo import ALGORITHMS, Topology, TopologyError
 from collalgo.algorithms import find
+from collalgo.algorithms.ring import along
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.cluster_roads import ClusterRoads
 from collalgo.cost.clusters import Cluster
@@ -17,7 +18,7 @@ from collalgo.cost.roads import Roads, ranks_of
 from collalgo.cost.rounds import rounds
 from collalgo.cost.site import Site
 from collalgo.cost.symmetry import Symmetry
-from collalgo.selection.variants import variants
+from collalgo.selection.variants import twin_of, variants
 from tests.conftest import at_leisure
 
 pytestmark = pytest.mark.parallel
@@ -55,6 +56,29 @@ def test_representatives_tell_what_all_ranks_do(collective, size):
                 found = in_order(folded.of(range(size)))
                 for column, right in zip(found, every(row), strict=True):
                     assert np.array_equal(column, right), (row.name, folded.symmetry)
+
+
+@pytest.mark.parametrize("size", [2, 6, 8, 12, 16, 32])
+def test_twins_do_the_same(size):
+    each = size // 2
+    hosts, cycles = [each] * 2, [[*range(each)][::-1]]
+    order = tuple(along(cycles[0], size))
+    found = set()
+    for plain in ALGORITHMS:
+        if twin := twin_of(plain, size, cycles):
+            found.add(plain.name)
+            row = find(plain.collective, twin, size)
+            if plain.name == "multi_ring":
+                (plain,) = variants(plain, hosts, cycles)
+                row = row.having({"order": order})
+            columns = zip(
+                in_order(all_renumbered(plain.schedule, size)),
+                in_order(all_renumbered(row.schedule, size)),
+                strict=True,
+            )
+            assert all(np.array_equal(*pair) for pair in columns), plain.name
+    powers = {"binary_blocks"} if size in (2, 8, 16, 32) else set()
+    assert found == {"multi_ring"} | powers
 
 
 def test_a_ring_is_told_by_one_rank_and_a_tree_by_none():
