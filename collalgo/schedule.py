@@ -187,12 +187,12 @@ def begin(
     size: int,
     root: int = 0,
     **parameters: object,
-) -> Iterator[Step]:
-    """The steps that ``algorithm`` asks of one rank; the root is at position 0."""
+) -> Steps:
+    """What ``algorithm`` yields for one rank; the root is at position 0."""
     group = Group.flat(rank, size)
     if root:
         group = group.rotated(root)
-    return map(as_step, algorithm(group, **parameters))
+    return algorithm(group, **parameters)
 
 
 def trace(
@@ -203,7 +203,7 @@ def trace(
     **parameters: object,
 ) -> list[Step]:
     """All steps that ``algorithm`` asks of one rank; the root is at position 0."""
-    return list(begin(algorithm, rank, size, root, **parameters))
+    return list(map(as_step, begin(algorithm, rank, size, root, **parameters)))
 
 
 def doublings(size: int) -> list[int]:

@@ -1,17 +1,36 @@
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from collalgo.schedule import Steps
+from collalgo.transfers import Ints, Reals
 
-from collalgo.schedule import Kind, Step
-
-def columns(
-    traces: Iterable[tuple[int, Iterable[Step]]], send: Kind, recv: Kind
-) -> list[Any]: ...
+def columns(traces: Iterable[tuple[int, Steps]]) -> list[Any]: ...
+def spread(
+    step: Ints,
+    rank: Ints,
+    kind: Ints,
+    peer: Ints,
+    lane: Ints,
+    share: Reals,
+    onto: Ints,
+    like: Ints,
+    digits: Ints,
+) -> tuple[Any, ...]: ...
+def numbered_steps(
+    step: Ints, rank: Ints, kind: Ints, peer: Ints, share: Reals, steps: int
+) -> Ints: ...
+def legs_of(
+    which: Ints, lengths: Ints, first: Ints, ways: Ints, parts: Reals
+) -> tuple[Ints, Ints, Reals]: ...
+def seconds_of(
+    message: Ints,
+    way: Ints,
+    part: Reals,
+    step: Ints,
+    share: Reals,
+    times: Reals,
+    speed: Reals,
+) -> tuple[Ints, Reals, Reals]: ...
 def largest_sums(
-    step: NDArray[np.int64],
-    column: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    steps: int,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
+    step: Ints, column: Ints, weights: Reals | None, steps: int, segments: int = 1
+) -> tuple[Reals, Ints]: ...

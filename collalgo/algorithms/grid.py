@@ -73,10 +73,20 @@ def all_axes(group: Group, dims: Sequence[int] = ()) -> Steps:
 
 def turned(group: Group, dims: Sequence[int], first: int) -> Group:
     """The group with its positions running along dimension ``first`` first."""
+    dims = tuple(dims)
+    order = group.once(("turned", dims, first), lambda: turned_order(dims, first))
+    return group.reordered(order)
+
+
+def turned_order(dims: Sequence[int], first: int) -> tuple[int, ...]:
+    """The places of a grid, along dimension ``first`` first.
+
+    >>> turned_order((2, 3), 1)
+    (0, 2, 4, 1, 3, 5)
+    """
     strides = [prod(dims[:i]) for i in range(len(dims))]
     axes = [*range(first, len(dims)), *range(first)]
-    order = [
+    return tuple(
         sum(i * strides[axis] for i, axis in zip(place, reversed(axes), strict=True))
         for place in product(*(range(dims[axis]) for axis in reversed(axes)))
-    ]
-    return group.reordered(order)
+    )

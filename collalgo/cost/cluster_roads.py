@@ -6,6 +6,7 @@ from copy import copy
 
 import numpy as np
 
+from collalgo._kernels.columns import legs_of
 from collalgo.cost.clusters import Cluster, contents
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.roads import (
@@ -14,7 +15,6 @@ from collalgo.cost.roads import (
     Route,
     Way,
     ranks_of,
-    spread_legs,
 )
 from collalgo.transfers import Ints, Reals
 
@@ -126,16 +126,14 @@ class ClusterRoads:
         far = np.flatnonzero(source // n != target // n)
         out = pair.copy()
         out[far] += n * n
-        legs = self._legs(out, source // n)
-        into = self._legs(pair[far] + 2 * n * n, target[far] // n)
-        columns = zip(legs, into._replace(message=far[into.message]), strict=True)
-        return Legs._make(map(np.concatenate, columns))
-
-    def _legs(self, which: Ints, host: Ints) -> Legs:
-        """The legs of routes of the table, in some hosts."""
-        legs = spread_legs(which, self._lengths, self._first, self._way, self._part)
-        legs.way[:] += host[legs.message] % self._hosts * len(self._names)
-        return legs
+        which = np.concatenate([out, pair[far] + 2 * n * n])
+        message, way, part = legs_of(
+            which, self._lengths, self._first, self._way, self._part
+        )
+        host = np.concatenate([source, target[far]]) // n % self._hosts
+        way += host[message] * len(self._names)
+        both = np.concatenate([np.arange(len(source)), far])
+        return Legs(both[message], way, part)
 
     def latency(self, source: Ints, target: Ints) -> Reals:
         """Seconds of the first byte of each message."""

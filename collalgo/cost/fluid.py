@@ -12,8 +12,9 @@ from math import inf
 
 import numpy as np
 
+from collalgo._kernels.columns import legs_of
 from collalgo.cost.messages import Messages
-from collalgo.cost.roads import Legs, Map, spread_legs
+from collalgo.cost.roads import Legs, Map
 from collalgo.transfers import Ints, Reals
 
 #: Events closer to each other than this part of the time are one.
@@ -147,7 +148,7 @@ class Ways:
         count = len(messages)
         first = np.searchsorted(self.message, messages)
         lengths = np.searchsorted(self.message, messages, side="right") - first
-        legs = spread_legs(np.arange(count), lengths, first, self.way, self.part)
+        legs = Legs(*legs_of(np.arange(count), lengths, first, self.way, self.part))
         used, way = np.unique(legs.way, return_inverse=True)
         free = self.speed[used].copy()
         rates, fixed = np.full(count, inf), np.zeros(count, bool)

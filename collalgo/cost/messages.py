@@ -1,14 +1,13 @@
 """What ranks send each other, as columns of numbers: of all ranks, or of some."""
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo._kernels.columns import columns
-from collalgo.schedule import Kind, ScheduleFunction, Step, begin
+from collalgo._kernels.columns import columns, numbered_steps
+from collalgo.schedule import ScheduleFunction, Steps, begin
 from collalgo.transfers import Ints, Reals
 
 Flags = NDArray[np.bool_]
@@ -64,18 +63,8 @@ class Messages(NamedTuple):
         >>> distinct.steps, which.tolist()
         (2, [0, 0, 0, 1, 1, 1])
         """
-        order = np.argsort(self.step, kind="stable")
-        share = self.share.view(np.int64)
-        table = np.stack([self.rank, self.kind, self.peer, share], axis=1)[order]
-        bounds = np.searchsorted(self.step[order], np.arange(self.steps + 1))
-        known: dict[bytes, int] = {}
-        which = np.array(
-            [
-                known.setdefault(table[start:stop].tobytes(), len(known))
-                for start, stop in pairwise(bounds.tolist())
-            ],
-            np.int64,
-        )
+        step, rank, kind, peer, _, share = self
+        which = numbered_steps(step, rank, kind, peer, share, self.steps)
         is_first = np.zeros(self.steps, bool)
         is_first[np.unique(which, return_index=True)[1]] = True
         kept = self.where(is_first[self.step])
@@ -101,8 +90,8 @@ def joined(parts: Iterable[Messages]) -> Messages:
 NOTHING = Messages._make([*np.zeros((5, 0), np.int64), np.zeros(0)])
 
 
-def messages_of(traces: Iterable[tuple[int, Iterable[Step]]]) -> Messages:
-    """The transfers of some ranks, of which each has its steps.
+def messages_of(traces: Iterable[tuple[int, Steps]]) -> Messages:
+    """The transfers of some ranks, from what the schedule of each yields.
 
     Examples
     --------
@@ -112,7 +101,7 @@ def messages_of(traces: Iterable[tuple[int, Iterable[Step]]]) -> Messages:
     >>> found.sends.peer.tolist(), found.sends.share[0].item() * 3
     ([1, 1, 2, 2, 0, 0], 1.0)
     """
-    return Messages._make(columns(traces, Kind.SEND, Kind.RECV))
+    return Messages._make(columns(traces))
 
 
 def all_messages(schedule: ScheduleFunction, size: int, root: int = 0) -> Messages:

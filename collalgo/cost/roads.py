@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from collalgo._kernels.columns import legs_of
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, Link, Topology
@@ -115,7 +116,7 @@ class Roads:
         first = np.cumsum(lengths) - lengths
         ways = np.array([w for route in routes for w in route.ways], np.int64)
         parts = np.array([p for route in routes for p in route.parts])
-        return spread_legs(which, lengths, first, ways, parts)
+        return Legs(*legs_of(which, lengths, first, ways, parts))
 
     def latency(self, source: Ints, target: Ints) -> Reals:
         """Seconds of the first byte of each message."""
@@ -167,17 +168,6 @@ class Roads:
             search = Search(self._net, path.devices[0], path.type, hosts)
             self._sheaves[key] = Sheaf(search, width)
         return self._sheaves[key]
-
-
-def spread_legs(
-    which: Ints, lengths: Ints, first: Ints, ways: Ints, parts: Reals
-) -> Legs:
-    """The legs of messages that each take one of some routes, which lie in a row."""
-    counts = lengths[which]
-    message = np.repeat(np.arange(len(which)), counts)
-    start = np.repeat(first[which] - (np.cumsum(counts) - counts), counts)
-    index = np.arange(len(message)) + start
-    return Legs(message, ways[index], parts[index])
 
 
 class Sheaf:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from collalgo._kernels.columns import largest_sums
+from collalgo._kernels.columns import largest_sums, seconds_of
 from collalgo.cost.messages import Messages, joined
 from collalgo.cost.roads import Map
 from collalgo.transfers import Ints, Reals
@@ -123,10 +123,10 @@ def lines(schedules: Sequence[Messages], roads: Map, segments: int = 1) -> list[
     lasts = [schedule.steps + segments - 1 for schedule in schedules]
     starts = [0, *accumulate(last + 1 for last in lasts)]
     late = [
-        schedule._replace(step=schedule.step + start)
+        schedule._replace(step=schedule.step + start) if start else schedule
         for schedule, start in zip(schedules, starts, strict=False)
     ]
-    found = rounds(joined(late), roads, segments)
+    found = rounds(joined(late) if len(late) > 1 else late[0], roads, segments)
     return [
         Line(*(float(each[start : start + last].sum()) for each in found[:2]))
         for start, last in zip(starts, lasts, strict=False)
@@ -164,17 +164,6 @@ class Pipeline:
         self.steps, self.segments = steps, segments
         self.all = steps + segments - 1 if steps else 0
 
-    def total(self, table: Reals) -> Reals:
-        """Sums over the segments that are under way, from rows for each step."""
-        if self.segments == 1 or not self.steps:
-            return table
-        past = np.zeros((self.all + 1, *table.shape[1:]))
-        past[1 : self.steps + 1] = np.cumsum(table, axis=0)
-        past[self.steps + 1 :] = past[self.steps]
-        past[self.segments :] -= past[: self.all + 1 - self.segments].copy()
-        sums: Reals = past[1:]
-        return sums
-
     def longest(self, values: Reals) -> Reals:
         """The greatest value over the segments that are under way."""
         if self.segments == 1 or not self.steps:
@@ -192,26 +181,7 @@ class Pipeline:
 
         That is 0 of column -1 where there is nothing.
         """
-        if weights is None:
-            weights = np.ones(len(step))
-        if self.segments == 1:
-            return largest_sums(step, column, weights, self.steps)
-        if not len(step):
-            return np.zeros(self.all), np.full(self.all, -1)
-        columns, column = _dense(column)
-        width = len(columns)
-        sums = np.bincount(step * width + column, weights, self.steps * width)
-        table = self.total(sums.reshape(self.steps, width).astype(np.float64))
-        which = table.argmax(axis=1)
-        most = table[np.arange(self.all), which]
-        return most, np.where(most > 0, columns[which], -1)
-
-
-def _dense(numbers: Ints) -> tuple[Ints, Ints]:
-    """The numbers that occur, and for each which of those it is."""
-    occurs = np.zeros(int(numbers.max()) + 1, bool)
-    occurs[numbers] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]
+        return largest_sums(step, column, weights, self.steps, self.segments)
 
 
 def _transfers(
@@ -219,8 +189,6 @@ def _transfers(
 ) -> tuple[Reals, Ints, Reals]:
     """For each step the time of a byte and whose it is; for each way its whole time."""
     legs = roads.legs(sends.rank, sends.peer)
-    seconds = sends.share[legs.message] * legs.part / roads.speed[legs.way]
-    step = sends.step[legs.message]
-    busy = np.bincount(legs.way, seconds * times[step], len(roads.speed))
+    step, seconds, busy = seconds_of(*legs, sends.step, sends.share, times, roads.speed)
     most, way = pipeline.largest(step, legs.way, seconds)
-    return most / pipeline.segments, way, busy.astype(np.float64)
+    return most / pipeline.segments, way, busy

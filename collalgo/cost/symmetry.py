@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from collalgo._kernels.columns import spread
 from collalgo.cost.messages import Messages
 from collalgo.transfers import Ints
 
@@ -49,13 +50,6 @@ class Symmetry(NamedTuple):
                 ranks = [r + i * stride for i in range(radix) for r in ranks]
         return sorted(ranks)
 
-    def turned(self, ranks: Ints, by: Ints) -> Ints:
-        """The ranks with their digits turned as far as those of others."""
-        radix, stride, turns = _columns(self)
-        digits = ranks[..., None] // stride + by[..., None] // stride * turns
-        turned: Ints = digits % radix @ stride
-        return turned
-
     def standing_for(self, ranks: Ints) -> Ints:
         """The representatives of ranks."""
         radix, stride, turns = _columns(self)
@@ -80,19 +74,10 @@ class Symmetry(NamedTuple):
     def spread(self, messages: Messages, onto: Sequence[int]) -> Messages:
         """What some ranks do, from what the representatives do."""
         ranks = np.array(onto)
-        first = self.standing_for(ranks)
-        parts = []
-        for one in np.unique(first):
-            mine = messages.where(messages.rank == one)
-            likes = ranks[first == one]
-            peers = self.turned(mine.peer[None, :], likes[:, None])
-            step, kind, lane, share = (
-                np.tile(column, len(likes))
-                for column in (mine.step, mine.kind, mine.lane, mine.share)
-            )
-            rank = np.repeat(likes, len(mine.rank))
-            parts.append((step, rank, kind, peers.ravel(), lane, share))
-        return Messages._make(map(np.concatenate, zip(*parts, strict=True)))
+        like = self.standing_for(ranks)
+        order = np.argsort(like, kind="stable")
+        columns = spread(*messages, ranks[order], like[order], _columns(self))
+        return Messages._make(columns)
 
 
 @lru_cache(maxsize=64)

@@ -108,18 +108,21 @@ def contenders(candidates: Sequence[Prospective], sizes: Reals = SIZES) -> list[
     most is looked at next. Who costs more at least than somebody does, whatever the
     size, is looked at no further (branch and bound).
     """
+    best = np.full(len(sizes), np.inf)  # of those whose price is known
     least = np.stack([candidate.least.seconds(sizes) for candidate in candidates])
-    known = np.array([candidate.known for candidate in candidates])
+    for i, candidate in enumerate(candidates):
+        if candidate.known:
+            best, least[i] = np.minimum(best, least[i]), np.inf
     while True:
-        best = least[known].min(axis=0, initial=np.inf)
-        promising = ~known[:, None] & (least <= best * (1 + ALIKE))
+        first = least.argmin(axis=0)
+        promising = least[first, np.arange(len(sizes))] <= best * (1 + ALIKE)
         if not promising.any():
             return [candidate.priced for candidate in candidates if candidate.known]
-        first = np.where(promising, least, np.inf).argmin(axis=0)
-        most = int(np.bincount(first[promising.any(axis=0)]).argmax())
+        most = int(np.bincount(first[promising]).argmax())
         candidates[most].improve()
         least[most] = candidates[most].least.seconds(sizes)
-        known[most] = candidates[most].known
+        if candidates[most].known:
+            best, least[most] = np.minimum(best, least[most]), np.inf
 
 
 class Break(NamedTuple):

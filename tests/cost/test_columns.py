@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from collalgo._kernels.columns import largest_sums
+from collalgo._kernels.columns import largest_sums, legs_of
 from collalgo.cost.messages import messages_of
 from collalgo.schedule import Chunk, recv, recv_reduce, send
 
@@ -43,17 +43,41 @@ def test_columns_of_what_is_no_transfer_are_an_error(broken):
         messages_of([(0, [(broken,)])])
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 4))))
-def test_the_largest_sum_of_each_step_is_that_of_the_first_such_column(rows):
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 4))),
+    st.integers(1, 9),
+)
+def test_the_largest_sum_of_each_step_is_that_of_the_first_such_column(rows, segments):
     sums = Counter()
     for step, column, weight in rows:
-        sums[step, column] += weight
+        for segment in range(segments):
+            sums[step + segment, column] += weight
     expected = []
-    for step in range(6):
+    for step in range(6 + segments - 1):
         here = {column: total for (at, column), total in sums.items() if at == step}
         most = max(here.values(), default=0)
         first = min((c for c, total in here.items() if total == most), default=-1)
         expected.append((most, first if most else -1))
     columns = np.array(rows, np.int64).reshape(-1, 3).T.copy()
-    found = largest_sums(*columns[:2], columns[2].astype(float), 6)
+    found = largest_sums(*columns[:2], columns[2].astype(float), 6, segments)
+    assert [*zip(*(each.tolist() for each in found), strict=True)] == expected
+
+
+def test_without_steps_nothing_is_the_largest():
+    nothing = np.zeros(0, np.int64)
+    for segments in (1, 4):
+        most, which = largest_sums(nothing, nothing, None, 0, segments)
+        assert (len(most), len(which)) == (0, 0)
+
+
+@given(st.lists(st.integers(0, 3)))
+def test_legs_are_those_of_the_route_of_each_message(routes):
+    ways, parts = np.array([7, 8, 9, 7]), np.array([1.0, 0.5, 0.5, 1.0])
+    lengths, first = np.array([1, 0, 2, 1]), np.array([0, 1, 1, 3])
+    expected = [
+        (i, int(ways[leg]), float(parts[leg]))
+        for i, route in enumerate(routes)
+        for leg in range(first[route], first[route] + lengths[route])
+    ]
+    found = legs_of(np.array(routes, np.int64), lengths, first, ways, parts)
     assert [*zip(*(each.tolist() for each in found), strict=True)] == expected
