@@ -157,6 +157,9 @@ def backwards(steps: Steps, *, combine: bool = True) -> Iterator[Step]:
     """
     taken = _RECV_REDUCE if combine else _RECV
     for step in reversed(list(steps)):
+        if not step:
+            yield ()
+            continue
         yield tuple(
             [
                 _new(Transfer, (taken if kind is _SEND else _SEND, peer, chunks, lane))

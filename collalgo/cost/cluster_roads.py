@@ -113,34 +113,28 @@ class ClusterRoads:
         """Who counts as the same rank."""
         return ranks % (self._hosts * len(self._places))
 
-    def _pair(self, source: Ints, target: Ints) -> Ints:
-        """Between which places of a host, or of two, messages go, as a number."""
-        n = len(self._places)
-        pair: Ints = self._place[source % n] * n + self._place[target % n]
-        return pair
+    def trips(self, source: Ints, target: Ints) -> tuple[Reals, Legs]:
+        """Seconds of the first byte of messages between ranks, and their ways.
 
-    def legs(self, source: Ints, target: Ints) -> Legs:
-        """The ways of messages between ranks."""
+        A message to another host takes its way out of one and its way into the other.
+        """
         n = len(self._places)
-        pair = self._pair(source, target)
-        far = np.flatnonzero(source // n != target // n)
-        out = pair.copy()
+        here, there = source // n, target // n
+        out = self._place[source % n] * n + self._place[target % n]
+        far = np.flatnonzero(here != there)
+        into = out[far] + 2 * n * n
         out[far] += n * n
-        which = np.concatenate([out, pair[far] + 2 * n * n])
         message, way, part = legs_of(
-            which, self._lengths, self._first, self._way, self._part
+            np.concatenate([out, into]),
+            self._lengths,
+            self._first,
+            self._way,
+            self._part,
         )
-        host = np.concatenate([source, target[far]]) // n % self._hosts
+        host = np.concatenate([here, there[far]]) % self._hosts
         way += host[message] * len(self._names)
         both = np.concatenate([np.arange(len(source)), far])
-        return Legs(both[message], way, part)
-
-    def latency(self, source: Ints, target: Ints) -> Reals:
-        """Seconds of the first byte of each message."""
-        n = len(self._places)
-        far = source // n != target // n
-        found: Reals = self._latency[self._pair(source, target) + far * n * n]
-        return found
+        return self._latency[out], Legs(both[message], way, part)
 
 
 def _among(numbers: Mapping[int, int], route: Route) -> list[tuple[int, float]]:

@@ -42,9 +42,9 @@ class Play:
         self.nbytes = self.sends.share * nbytes
         self.work = roads.figures.reduction * self.nbytes * messages.reduced()
         self.steps = messages.steps
-        self.legs = Ways(roads.legs(self.sends.rank, self.sends.peer), roads.speed)
+        self.latency, legs = roads.trips(self.sends.rank, self.sends.peer)
+        self.legs = Ways(legs, roads.speed)
         self.busy = self.legs.seconds(self.nbytes)
-        self.latency = roads.latency(self.sends.rank, self.sends.peer)
         self.begin, self.end = np.zeros((2, len(self.nbytes)))
         self.left = self.nbytes.copy()
         self.mine: dict[tuple[int, int], list[int]] = defaultdict(list)

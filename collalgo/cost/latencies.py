@@ -49,7 +49,7 @@ def _latencies(topology: Topology, figures: Figures) -> Reals:
     places = ranks_of(topology)[:LOOKED_AT]
     count = len(places)
     source, target = np.divmod(np.arange(count * count), count)
-    found = Roads(topology, places, figures).latency(source, target)
+    found, _ = Roads(topology, places, figures).trips(source, target)
     return found.reshape(count, count)
 
 

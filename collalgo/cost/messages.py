@@ -65,9 +65,9 @@ class Messages(NamedTuple):
         """
         step, rank, kind, peer, _, share = self
         which = numbered_steps(step, rank, kind, peer, share, self.steps)
-        is_first = np.zeros(self.steps, bool)
+        is_first = np.zeros(len(which), bool)
         is_first[np.unique(which, return_index=True)[1]] = True
-        kept = self.where(is_first[self.step])
+        kept = self.where(is_first[step])
         return kept._replace(step=which[kept.step]), which
 
     def reduced(self) -> Flags:

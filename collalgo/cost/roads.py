@@ -46,11 +46,8 @@ class Map(Protocol):
     speed: Reals  #: bytes per second of each way
     figures: Figures  #: what else messages cost
 
-    def legs(self, source: Ints, target: Ints) -> Legs:
-        """The ways of messages between ranks."""
-
-    def latency(self, source: Ints, target: Ints) -> Reals:
-        """Seconds of the first byte of each message."""
+    def trips(self, source: Ints, target: Ints) -> tuple[Reals, Legs]:
+        """Seconds of the first byte of messages between ranks, and their ways."""
 
     def place(self, ranks: Ints) -> Ints:
         """Who counts as the same rank."""
@@ -109,26 +106,18 @@ class Roads:
         """The link and the direction of a way."""
         return self._links[way // 2], way % 2 == 0
 
-    def legs(self, source: Ints, target: Ints) -> Legs:
-        """The ways of messages between ranks."""
-        routes, which = self._distinct(source, target)
+    def trips(self, source: Ints, target: Ints) -> tuple[Reals, Legs]:
+        """Seconds of the first byte of messages between ranks, and their ways."""
+        count = len(self.places)
+        pairs, which = np.unique(source * count + target, return_inverse=True)
+        names = [(self.places[p // count], self.places[p % count]) for p in pairs]
+        routes = [self.route(*name) for name in names]
         lengths = np.array([len(route.ways) for route in routes], np.int64)
         first = np.cumsum(lengths) - lengths
         ways = np.array([w for route in routes for w in route.ways], np.int64)
         parts = np.array([p for route in routes for p in route.parts])
-        return Legs(*legs_of(which, lengths, first, ways, parts))
-
-    def latency(self, source: Ints, target: Ints) -> Reals:
-        """Seconds of the first byte of each message."""
-        routes, which = self._distinct(source, target)
-        return np.array([route.latency for route in routes])[which]
-
-    def _distinct(self, source: Ints, target: Ints) -> tuple[list[Route], Ints]:
-        """The routes of all pairs of ranks, and which of them each message takes."""
-        count = len(self.places)
-        pairs, which = np.unique(source * count + target, return_inverse=True)
-        names = [(self.places[p // count], self.places[p % count]) for p in pairs]
-        return [self.route(*name) for name in names], which
+        latency = np.array([route.latency for route in routes])[which]
+        return latency, Legs(*legs_of(which, lengths, first, ways, parts))
 
     def route(self, a: str, b: str) -> Route:
         """How messages go from a device to another."""

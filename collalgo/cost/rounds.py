@@ -100,12 +100,15 @@ def _priced(messages: Messages, times: Reals, roads: Map, segments: int = 1) -> 
     sends, sums = messages.sends, messages.reductions
     steps = messages.steps
     pipeline = Pipeline(steps, segments)
-    per_byte, way, busy = _transfers(sends, times, roads, pipeline)
+    latencies, legs = roads.trips(sends.rank, sends.peer)
+    step, seconds, busy = seconds_of(*legs, sends.step, sends.share, times, roads.speed)
+    per_byte, way = pipeline.largest(step, legs.way, seconds)
+    per_byte /= segments
     latency = np.zeros(steps)
-    np.maximum.at(latency, sends.step, roads.latency(sends.rank, sends.peer))
+    np.maximum.at(latency, sends.step, latencies)
+    latency = pipeline.longest(latency)
     sent, _ = pipeline.largest(sends.step, roads.place(sends.rank))
     received, _ = pipeline.largest(sends.step, roads.place(sends.peer))
-    latency = pipeline.longest(latency)
     latency += roads.figures.message * np.maximum(np.maximum(sent, received) - 1, 0)
     if roads.figures.turning and segments == 1:
         per_byte = per_byte * (1 + roads.figures.turning * _turns(sends, steps))
@@ -182,13 +185,3 @@ class Pipeline:
         That is 0 of column -1 where there is nothing.
         """
         return largest_sums(step, column, weights, self.steps, self.segments)
-
-
-def _transfers(
-    sends: Messages, times: Reals, roads: Map, pipeline: Pipeline
-) -> tuple[Reals, Ints, Reals]:
-    """For each step the time of a byte and whose it is; for each way its whole time."""
-    legs = roads.legs(sends.rank, sends.peer)
-    step, seconds, busy = seconds_of(*legs, sends.step, sends.share, times, roads.speed)
-    most, way = pipeline.largest(step, legs.way, seconds)
-    return most / pipeline.segments, way, busy

@@ -207,7 +207,7 @@ def test_a_million_ranks_are_priced_as_the_formula_says():
 def test_messages_through_tied_nics_take_both():
     topology = Topology.load("server8", hosts=2, nics=8)
     roads = Roads(topology, ranks_of(topology))
-    legs = roads.legs(np.array([0]), np.array([8]))
+    _, legs = roads.trips(np.array([0]), np.array([8]))
     out = {roads.name(w)[0].ends for w in legs.way[legs.part == 0.5].tolist()}
     assert ("host0/nic0", "leaf0") in out
     assert ("host0/nic1", "leaf0") in out
