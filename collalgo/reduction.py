@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from collalgo._kernels.reduce import FAMILIES, OPERATIONS, Float8Tables, Reduction
+from collalgo.foreign import package_of
 
 #: The ops of the public API; ``avg`` is a sum, divided by the number of ranks.
 OPS = (*OPERATIONS, "avg")
@@ -67,10 +68,10 @@ def _words(op: Any) -> list[str]:
         return [op.lower()]
     if isinstance(op, np.ufunc):
         return [op.__name__]
-    module = type(op).__module__
-    if module.startswith("mpi4py"):
+    package = package_of(op)
+    if package == "mpi4py":
         return [_mpi_names().get(op.handle, "")]
-    if module.startswith("torch"):
+    if package == "torch":
         return [str(op).rsplit(".", 1)[-1].lower()]
     return []
 

@@ -11,6 +11,7 @@ from typing import Any
 from collalgo.communicator import Communicator
 from collalgo.connection import JOIN_TIMEOUT
 from collalgo.failures import reason_of
+from collalgo.foreign import package_of
 from collalgo.tracing.dump import listen
 from collalgo.transport.engine import asked_for
 
@@ -170,7 +171,7 @@ def resolve(comm: Any) -> Communicator:
         return comm
     if comm is None:
         return _of_thread.world or _world or init()
-    if type(comm).__module__.partition(".")[0] == "mpi4py":
+    if package_of(comm) == "mpi4py":
         from collalgo.integrations.mpi4py import communicator
 
         return communicator(comm)

@@ -27,6 +27,7 @@ from collalgo.bootstrap.meeting import meet_at, meet_at_store, meet_on
 from collalgo.bootstrap.store import etcd
 from collalgo.connection import Connection
 from collalgo.errors import BootstrapError
+from collalgo.foreign import package_of
 
 
 def meet_in(
@@ -84,7 +85,7 @@ def _known(rank: int | None, size: int | None) -> tuple[int, int]:
 
 
 def _board(store: Any) -> Board:
-    if type(store).__module__.startswith("torch"):
+    if package_of(store) == "torch":
         return TorchBoard(store)
     if not callable(getattr(store, "set", None)) or not hasattr(store, "get"):
         raise TypeError(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from collalgo._kernels.cuda import checked_cupy, interpretation, reducer
 from collalgo.devices import nccl
 from collalgo.devices.runtime import Export, Mark, Memory, Table
+from collalgo.foreign import package_of
 
 #: A wait ends when the flag, counted around, is not below the number.
 GREATER_OR_EQUAL = 0
@@ -69,7 +70,7 @@ class Cuda:
         return cast("AbstractContextManager[Any]", self._cupy.cuda.Device(self.device))
 
     def memory(self, buf: Any, caller: str) -> Memory:
-        if _is_of_torch(buf):
+        if package_of(buf) == "torch":
             return _memory_of_torch(buf, caller)
         cupy = self._cupy
         if isinstance(buf, cupy.ndarray):
@@ -149,7 +150,7 @@ class Cuda:
             self._cupy.cuda.runtime.ipcCloseMemHandle(pointer)
 
     def follow(self, buf: Any) -> None:
-        if _is_of_torch(buf):
+        if package_of(buf) == "torch":
             import torch
 
             self._stream = self._known(torch.cuda.current_stream(buf.device))
@@ -267,10 +268,6 @@ class _Numbered(NamedTuple):
     def __cuda_stream__(self) -> tuple[int, int]:
         """The version of the protocol, and the stream."""
         return 0, self.number
-
-
-def _is_of_torch(buf: Any) -> bool:
-    return type(buf).__module__.partition(".")[0] == "torch"
 
 
 def _memory_of_torch(tensor: Any, caller: str) -> Memory:
