@@ -6,7 +6,7 @@ from copy import copy
 
 import numpy as np
 
-from collalgo._kernels.columns import legs_of
+from collalgo._kernels.loads import legs_of
 from collalgo.cost.clusters import Cluster, contents
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.roads import (

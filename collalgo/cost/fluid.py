@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from collalgo._kernels.columns import legs_of
+from collalgo._kernels.loads import legs_of
 from collalgo.cost.messages import Messages
 from collalgo.cost.roads import Legs, Map
 from collalgo.transfers import Ints, Reals

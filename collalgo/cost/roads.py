@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from collalgo._kernels.columns import legs_of
+from collalgo._kernels.loads import legs_of
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, Link, Topology

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from collalgo._kernels.columns import largest_sums, seconds_of
+from collalgo._kernels.loads import largest_sums, seconds_of
 from collalgo.cost.messages import Messages, joined
 from collalgo.cost.roads import Map
 from collalgo.transfers import Ints, Reals
