@@ -53,9 +53,9 @@ class Cluster:
         pair = Topology.load(name, hosts=min(hosts, 2), **parameters)
         if len(pair.hosts) != min(hosts, 2):
             raise TopologyError(
-                f"{name} is {len(pair.hosts) // min(hosts, 2)} hosts, but {hosts} can "
-                "stand for each other only if each is one host; choose fewer, or a "
-                "machine of one host"
+                f"{name} is {len(pair.hosts) // min(hosts, 2)} hosts, but a cluster is "
+                "of machines of one host; choose one of these, or fewer of it as a "
+                "topology"
             )
         if not pair.devices(Kind.GPU, Kind.CORE):
             raise TopologyError(

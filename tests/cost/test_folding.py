@@ -157,7 +157,7 @@ def test_what_is_not_alike_is_no_cluster():
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("gb200_nvl72", "is 18 hosts, but 300"), ("cpu2s", "has no GPUs or cores")],
+    [("gb200_nvl72", "is 18 hosts, but a cluster"), ("cpu2s", "has no GPUs or cores")],
 )
 def test_what_is_no_host_with_ranks_is_no_host_of_a_cluster(name, why):
     with pytest.raises(TopologyError, match=f"{name} {why}"):
