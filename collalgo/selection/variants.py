@@ -16,6 +16,9 @@ BLOCKS = (8, 32)
 #: How many ranks meet, or are told, in one step.
 RADICES = (4, 8)
 
+#: Beyond so many hosts not all need to talk to all at once.
+MANY = 8
+
 
 def variants(
     row: Algorithm, hosts: Sequence[int], cycles: Sequence[Sequence[int]]
@@ -47,22 +50,30 @@ def variants(
     elif several and where:
         yield row.having(where)
     elif several and "dims" in known and len(set(hosts)) == 1:
-        yield row.having({"dims": _grid(row.name, hosts[0], len(hosts))})
+        yield from (
+            row.having({"dims": dims})
+            for dims in _grids(row.name, hosts[0], len(hosts))
+        )
     else:
         yield row
 
 
-def _grid(name: str, each: int, hosts: int) -> tuple[int, ...]:
-    """A grid of the ranks of a host and the hosts.
+def _grids(name: str, each: int, hosts: int) -> list[tuple[int, ...]]:
+    """Grids of the ranks of a host and the hosts.
 
-    The hosts are as square as can be where there are to be three dimensions.
+    Where there are to be three dimensions the hosts are as square as can be, and so
+    they may be where all of a dimension talk to all, if they are many.
     """
-    if name == "blueconnect":
-        return (each, *primes(hosts))
-    if not name.endswith("_3d"):
-        return each, hosts
+    plain = each, hosts
     inner = next(d for d in range(int(hosts**0.5), 0, -1) if hosts % d == 0)
-    return each, inner, hosts // inner
+    cube = each, inner, hosts // inner
+    if name == "blueconnect":
+        return [(each, *primes(hosts))]
+    if name.endswith("_3d"):
+        return [cube]
+    if name == "bcube" and hosts > MANY and inner > 1:
+        return [plain, cube]
+    return [plain]
 
 
 def twin_of(row: Algorithm, size: int, cycles: Sequence[Sequence[int]]) -> str | None:

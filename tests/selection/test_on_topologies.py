@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from collalgo import ALGORITHMS, Topology, algorithm, select, send, simulate
 from collalgo.cli import main
 from collalgo.collective import COLLECTIVES
+from collalgo.cost.clusters import Cluster
 from collalgo.selection.on_topology import Prospect
 from collalgo.selection.prices import SIZES, Choices
 from collalgo.topology.orders import ring_order
@@ -55,6 +56,22 @@ def test_small_messages_take_few_steps_and_large_ones_little_traffic():
     assert price_of(small, "recursive_doubling") < price_of(small, "ring") / 5
     large = select("allreduce", GIB, topology=cluster)
     assert price_of(large, "ring") < price_of(large, "recursive_doubling")
+
+
+def test_many_hosts_are_a_square_in_which_all_of_a_line_talk_to_all():
+    cluster = Cluster.load("dgx_a100", hosts=64)
+    found = select("allreduce", 1 << 18, topology=cluster)
+    assert found.algorithm == "bcube(dims=(8, 8, 8))"
+    grids = {
+        candidate.algorithm: candidate.seconds
+        for candidate in found.able
+        if candidate.row.plain == "bcube"
+    }
+    assert grids["bcube(dims=(8, 8, 8))"] < grids["bcube(dims=(8, 64))"]
+    few = select("allreduce", 1 << 18, topology=Cluster.load("dgx_a100", hosts=8))
+    assert [
+        c.algorithm for c in few.able if c.row.plain == "bcube" and not c.order
+    ] == ["bcube(dims=(8, 8))"]
 
 
 def test_rings_along_all_nvlinks_reach_the_bound():
