@@ -66,5 +66,6 @@ def square(size: int, dims: int = 2) -> tuple[int, ...]:
     """
     if dims == 1:
         return (size,)
-    side = max(d for d in range(1, size + 1) if size % d == 0 and d**dims <= size)
+    most = round(size ** (1 / dims))
+    side = max(d for d in range(1, most + 1) if size % d == 0 and d**dims <= size)
     return (*square(size // side, dims - 1), side)

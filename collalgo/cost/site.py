@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
+from collalgo.algorithms.radix import square
 from collalgo.cost.cluster_roads import ClusterRoads
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.figures import DEFAULTS, Figures
@@ -105,12 +106,13 @@ class Site:
         schedule
             A function of a group.
         dims
-            The grid that the schedule is made for, if any.
+            The grid that the schedule is made for; by default, as that of algorithms,
+            one that is nearly a square or a cube.
         root
             The root, where there is one.
         """
-        grids = (tuple(dims), self.grid) if dims else (self.grid,)
-        return fold(schedule, self.size, grids, root)
+        likely = [tuple(dims)] if dims else [square(self.size), square(self.size, 3)]
+        return fold(schedule, self.size, (*likely, self.grid), root)
 
     @property
     def grid(self) -> tuple[int, int]:

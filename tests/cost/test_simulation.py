@@ -203,6 +203,14 @@ def test_the_command_says_what_it_takes_and_what_is_in_the_way():
     assert "(50 GB/s)" in result.output
 
 
+@pytest.mark.parametrize("name", ["torus_2d", "torus_3d", "mesh_2d", "hierarchical"])
+def test_a_million_ranks_need_no_dimensions(name):
+    words = ["simulate", "allreduce", name, "dgx1v", "hosts=131072"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    assert "on 1048576 ranks" in result.output
+
+
 def test_the_command_prices_a_million_ranks():
     words = ["simulate", "allreduce", "torus_2d(dims=(1024, 1024))", "dgx1v"]
     result = CliRunner().invoke(main, [*words, "hosts=131072"])
