@@ -83,6 +83,9 @@ class Messages(NamedTuple):
 
 def joined(parts: Iterable[Messages]) -> Messages:
     """The messages of several as those of all."""
+    parts = list(parts)
+    if len(parts) == 1:
+        return parts[0]
     return Messages._make(map(np.concatenate, zip(*parts, strict=True)))
 
 

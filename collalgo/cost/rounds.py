@@ -126,10 +126,10 @@ def lines(schedules: Sequence[Messages], roads: Map, segments: int = 1) -> list[
     lasts = [schedule.steps + segments - 1 for schedule in schedules]
     starts = [0, *accumulate(last + 1 for last in lasts)]
     late = [
-        schedule._replace(step=schedule.step + start) if start else schedule
+        schedule._replace(step=schedule.step + start)
         for schedule, start in zip(schedules, starts, strict=False)
     ]
-    found = rounds(joined(late) if len(late) > 1 else late[0], roads, segments)
+    found = rounds(joined(late), roads, segments)
     return [
         Line(*(float(each[start : start + last].sum()) for each in found[:2]))
         for start, last in zip(starts, lasts, strict=False)

@@ -25,7 +25,7 @@ from collalgo.selection.prices import (
     sifted,
 )
 from collalgo.selection.selection import nobody, obstacle_to
-from collalgo.selection.variants import cycles_of, grids_of, twin_of, variants
+from collalgo.selection.variants import cycles_of, grids_of, variants, without_twins
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.orders import narrow_last, ring_order
 from collalgo.topology.rings import Ring, bandwidth, rings
@@ -142,15 +142,8 @@ class Prospect:
     def contenders(self, rows: Iterable[Algorithm], sizes: Reals) -> list[Priced]:
         """The candidates that are the cheapest for some sizes, and maybe others."""
         with self._lock:
-            return contenders(self.candidates(self._without_twins(rows)), sizes)
-
-    def _without_twins(self, rows: Iterable[Algorithm]) -> list[Algorithm]:
-        """Of algorithms that are the same there only the first."""
-        rows = list(rows)
-        names = {row.name for row in rows}
-        return [
-            row for row in rows if twin_of(row, self.size, self._cycles) not in names
-        ]
+            distinct = without_twins(rows, self.size, self._cycles)
+            return contenders(self.candidates(distinct), sizes)
 
     def candidates(self, rows: Iterable[Algorithm]) -> list[Prospective]:
         """Some algorithms in all variants and orders that make sense."""

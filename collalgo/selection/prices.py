@@ -110,9 +110,6 @@ def contenders(candidates: Sequence[Prospective], sizes: Reals = SIZES) -> list[
     """
     best = np.full(len(sizes), np.inf)  # of those whose price is known
     least = np.stack([candidate.least.seconds(sizes) for candidate in candidates])
-    for i, candidate in enumerate(candidates):
-        if candidate.known:
-            best, least[i] = np.minimum(best, least[i]), np.inf
     while True:
         first = least.argmin(axis=0)
         promising = least[first, np.arange(len(sizes))] <= best * (1 + ALIKE)

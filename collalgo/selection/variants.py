@@ -1,9 +1,9 @@
 """The variants of algorithms that make sense on a machine: grids, segments, radices."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from collalgo.algorithms import Algorithm
-from collalgo.algorithms.radix import primes
+from collalgo.algorithms.radix import primes, square
 from collalgo.algorithms.row import own_parameters
 from collalgo.topology.rings import Ring
 
@@ -65,8 +65,8 @@ def _grids(name: str, each: int, hosts: int) -> list[tuple[int, ...]]:
     they may be where all of a dimension talk to all, if they are many.
     """
     plain = each, hosts
-    inner = next(d for d in range(int(hosts**0.5), 0, -1) if hosts % d == 0)
-    cube = each, inner, hosts // inner
+    outer, inner = square(hosts)
+    cube = each, inner, outer
     if name == "blueconnect":
         return [(each, *primes(hosts))]
     if name.endswith("_3d"):
@@ -83,6 +83,15 @@ def twin_of(row: Algorithm, size: int, cycles: Sequence[Sequence[int]]) -> str |
     if row.name == "binary_blocks" and size & (size - 1) == 0:
         return "halving_doubling"
     return None
+
+
+def without_twins(
+    rows: Iterable[Algorithm], size: int, cycles: Sequence[Sequence[int]]
+) -> list[Algorithm]:
+    """Of algorithms that are the same there only one."""
+    rows = list(rows)
+    names = {row.name for row in rows}
+    return [row for row in rows if twin_of(row, size, cycles) not in names]
 
 
 def grids_of(row: Algorithm, each: int, hosts: int) -> Iterator[tuple[int, ...]]:
