@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from collalgo.transport import waiting
-from collalgo.transport.waiting import SHARING, SPINS, YIELDS, cores, patience, quota
+from collalgo.transport.waiting import ALONE, SHARING, cores, patience, quota
 
 
 def test_the_cores_of_ranks_that_are_bound_are_those_of_all(monkeypatch):
@@ -53,6 +53,6 @@ def test_less_than_a_core_is_still_one(monkeypatch):
 
 
 def test_only_ranks_with_cores_of_their_own_spin():
-    assert patience(4, 4) == (SPINS, YIELDS)
+    assert patience(4, 4) == ALONE
     assert patience(5, 4) == SHARING
-    assert SHARING[0] == 0
+    assert SHARING.spins == 0

@@ -78,7 +78,9 @@ struct endpoint {
     int64_t heap_bytes, lends_out;
     lend lends[LENDS];
     char inline_data[INLINE_BYTES];
-    int64_t spins, yields;
+    wait_turns turns;
+    int64_t hoped;    /* how often since the call, or the last wait that was in vain */
+    uint64_t missing; /* ranks that nothing has come from, a bit for each, modulo 64 */
     int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */
     char *populated; /* whose large ring has been mapped, for me */
     int64_t fenced; /* whether I must order what I write before I look who sleeps */
@@ -307,6 +309,7 @@ static int endpoint_enter(endpoint *e, const call_record *call, double timeout) 
     STORE(&record->sequence, sequence);
     e->timeout = timeout;
     e->waiting_since = 0;
+    e->hoped = 0;
     STORE(&e->me->entered, (uint64_t)e->sequence);
     return GO_ON;
 }

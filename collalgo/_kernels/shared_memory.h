@@ -219,7 +219,12 @@ static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes,
                                  int64_t *remote) {
     channel_state *c = e->channels + channel;
     mail_line *l = c->in + c->consumed % LINES;
-    if (LOAD(&l->number) != c->consumed + 1) return NULL;
+    uint64_t bit = UINT64_C(1) << channel % e->size % 64;
+    if (LOAD(&l->number) != c->consumed + 1) {
+        e->missing |= bit;
+        return NULL;
+    }
+    e->missing &= ~bit;
     if (l->ack > c->acked) c->acked = l->ack; /* as if it had been read from the ack */
     if (l->fingerprint != e->fingerprint) {
         /* The calls part where the line comes from, or where I am if that is earlier. */
@@ -265,6 +270,11 @@ static void endpoint_release(endpoint *e, int64_t channel) {
 
 /* ---- waiting: spin, then yield, then sleep until somebody rings */
 
+/* Say which core I run on, or that I let others run. */
+static void show_core(endpoint *e, int runs) {
+    __atomic_store_n(&e->me->core, runs ? sched_getcpu() + 1 : 0, __ATOMIC_RELAXED);
+}
+
 static void relax(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -282,34 +292,58 @@ static void arm(endpoint *e) {
     syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
+/* Whether all that I wait for run, on other cores. Who yields then comes back when the
+ * ranks that share its core have had their turns, which takes longer than to wait. */
+static int is_hopeful(endpoint *e) {
+    uint64_t missing = e->missing;
+    e->missing = 0;
+    if (!missing || e->hoped >= e->turns.hopes) return 0;
+    int32_t mine = e->me->core;
+    for (int64_t r = 0; r < e->size; r++) {
+        int32_t core = __atomic_load_n(&header(e, r)->core, __ATOMIC_RELAXED);
+        if (missing >> r % 64 & 1 && r != e->rank && (core == 0 || core == mine)) return 0;
+    }
+    e->hoped++;
+    return 1;
+}
+
 /* To be called when nothing could be done; the caller tries again in between. */
 static int endpoint_pause(endpoint *e, int64_t *idle) {
-    int64_t turn = (*idle)++;
-    if (turn < e->spins) {
+    if (is_hopeful(e)) {
         relax();
         return GO_ON;
     }
-    if (turn < e->spins + e->yields) {
+    int64_t turn = (*idle)++, to_sleep = e->turns.spins + e->turns.yields;
+    if (turn < e->turns.spins) {
+        relax();
+        return GO_ON;
+    }
+    if (turn < to_sleep) {
+        show_core(e, 0);
         sched_yield();
+        show_core(e, 1);
         return failure_kind(e) ? STOP : GO_ON;
     }
-    if (turn == e->spins + e->yields) {
+    if (turn == to_sleep) {
         arm(e);
         return GO_ON;
     }
     int64_t longer = 1 + e->naps++ / 4;
     int64_t most = e->nap * (longer < LONGER ? longer : LONGER);
     struct timespec nap = {0, most < NAP_NANOSECONDS ? most : NAP_NANOSECONDS};
+    show_core(e, 0);
     syscall(SYS_futex, &e->me->bell, FUTEX_WAIT, e->bell_seen, &nap, NULL, 0);
+    show_core(e, 1);
     STORE(&e->me->asleep, 0);
-    *idle = e->spins + e->yields; /* from now on, sleep first */
+    *idle = to_sleep; /* from now on, sleep first */
     return check(e);
 }
 
 /* To be called when the wait is over. */
 static void endpoint_resume(endpoint *e, int64_t idle) {
-    if (idle > e->spins + e->yields) STORE(&e->me->asleep, 0);
+    if (idle > e->turns.spins + e->turns.yields) STORE(&e->me->asleep, 0);
     e->naps = 0;
+    e->hoped = 0;
 }
 
 #endif

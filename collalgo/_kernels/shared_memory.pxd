@@ -9,12 +9,15 @@ cdef extern from "<poll.h>" nogil:
 
 
 cdef extern from "transport.h" nogil:
+    ctypedef struct wait_turns:
+        int64_t spins, hopes, yields
     ctypedef struct endpoint:  # of which only shared_memory.pyx knows more
         pollfd *processes
         int32_t generation
         int64_t sequence
         int64_t *names
-        int64_t spins, yields, nap
+        wait_turns turns
+        int64_t nap
 
 
 cdef class Segment:
@@ -30,7 +33,7 @@ cdef class SharedMemory(Transport):
     cdef readonly Segment segment
     cdef readonly tuple members
     cdef endpoint *end
-    cdef int64_t spins, yields, spins_aside, yields_aside
+    cdef wait_turns usual, aside
     cdef int32_t generation
 
     cdef endpoint *open(self) except NULL

@@ -2,6 +2,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from collalgo._kernels.transport import Transport
+from collalgo.transport.waiting import Turns
 
 def segment_size(size: int, heap_bytes: int) -> int: ...
 def give_back(segment: Segment, rank: int, offset: int, nbytes: int) -> None: ...
@@ -27,8 +28,8 @@ class SharedMemory(Transport):
         segment: Segment,
         rank: int,
         size: int,
-        waiting: tuple[int, int],
-        giving_way: tuple[int, int],
+        waiting: Turns,
+        giving_way: Turns,
         members: Sequence[int] = (),
         world_size: int = 0,
     ) -> None: ...

@@ -211,9 +211,9 @@ cdef class SharedMemory(Transport):
         The memory of the world.
     rank, size : int
         Which of how many ranks this is.
-    waiting : tuple of int
-        How often to look again, and then to yield, before going to sleep.
-    giving_way : tuple of int
+    waiting : Turns
+        How long to wait before going to sleep.
+    giving_way : Turns
         The same while the process has another use for the core.
     members : sequence of int
         The number of each rank in its world, which may have ranks on other hosts.
@@ -231,9 +231,9 @@ cdef class SharedMemory(Transport):
         self.generation = segment.generation
         self.segment = segment
         # The ranks of a private segment are threads: they wait for each other's GIL.
-        self.spins, self.yields = waiting
-        self.spins_aside, self.yields_aside = giving_way
-        self.patience = 0 if segment.private else min(self.spins, PATIENCE)
+        self.usual.spins, self.usual.hopes, self.usual.yields = waiting
+        self.aside.spins, self.aside.hopes, self.aside.yields = giving_way
+        self.patience = 0 if segment.private else min(self.usual.spins, PATIENCE)
         self.end = endpoint_new(
             segment.base, segment.heap_bytes, rank, size,
             LANE_LIMIT * max(size, world_size),
@@ -241,7 +241,7 @@ cdef class SharedMemory(Transport):
         if self.end == NULL:
             raise MemoryError
         self.give_way(False)
-        if self.spins == 0:
+        if self.usual.spins == 0:
             endpoint_crowd(self.end)
         if world_size > size:
             self.end.nap = NAP
@@ -420,8 +420,7 @@ cdef class SharedMemory(Transport):
 
     cdef void give_way(self, bint begins) noexcept nogil:
         if self.end != NULL:
-            self.end.spins = self.spins_aside if begins else self.spins
-            self.end.yields = self.yields_aside if begins else self.yields
+            self.end.turns = self.aside if begins else self.usual
 
     cdef int pause(self, int64_t *idle) noexcept nogil:
         return endpoint_pause(self.end, idle)

@@ -27,6 +27,12 @@ typedef struct {
     int64_t capacity, count, call;
 } step_log;
 
+/* How often a rank that waits looks again before it sleeps: at once, in the hope that those
+ * it waits for are about to come, and after it has yielded its core. */
+typedef struct {
+    int64_t spins, hopes, yields;
+} wait_turns;
+
 /* A rank's end of the memory of its host: endpoint.h tells what it is. */
 typedef struct endpoint endpoint;
 

@@ -4,10 +4,10 @@ import os
 
 from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.heap import mapped
-from collalgo.transport.waiting import patience
+from collalgo.transport.waiting import Turns, patience
 
 
-def world(size: int, waiting: tuple[int, int] | None = None) -> list[SharedMemory]:
+def world(size: int, waiting: Turns | None = None) -> list[SharedMemory]:
     """The ends of a new world, one for each of ``size`` threads.
 
     Parameters
@@ -15,7 +15,7 @@ def world(size: int, waiting: tuple[int, int] | None = None) -> list[SharedMemor
     size
         The number of threads.
     waiting
-        How often to spin and to yield; by default what suits the cores.
+        How long they wait before they sleep; by default what suits the cores.
     """
     segment = mapped(size)
     waiting = waiting or patience(size)

@@ -6,23 +6,51 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
+
+
+class Turns(NamedTuple):
+    """How often a rank looks again before it sleeps.
+
+    Attributes
+    ----------
+    spins
+        At once.
+    hopes
+        At once in a call, or after a yield, while all that it waits for run on other
+        cores.
+    yields
+        After it has yielded its core.
+    """
+
+    spins: int
+    hopes: int
+    yields: int
+
 
 #: Turns of looking again at once: about 50 microseconds, more than a step takes.
 SPINS = 2000
+
+#: The same where ranks share cores, as long as who is waited for is on another: some 10
+#: microseconds. To yield and come back takes 2 or more for each rank on the own core.
+HOPES = 200
 
 #: Turns of yielding the core before sleeping, about a millisecond. Waking a sleeper
 #: takes 30 microseconds, and with eight ranks on two cores each waits so long at times.
 YIELDS = 1000
 
-#: Spins and yields where ranks share cores: who spins keeps the other from running.
-SHARING = (0, YIELDS)
+#: Where each rank has a core.
+ALONE = Turns(SPINS, 0, YIELDS)
 
-#: The same where the rank itself has a better use for its core meanwhile.
-GIVING_WAY = (0, 20)
+#: Where ranks share cores: who spins may keep another from running.
+SHARING = Turns(0, HOPES, YIELDS)
 
-#: The same where some of the ranks are on other hosts: to ask an engine takes as long
-#: as many spins, and what it waits for takes longer.
-ACROSS_HOSTS = (100, 120)
+#: Where the rank itself has a better use for its core meanwhile.
+GIVING_WAY = Turns(0, 0, 20)
+
+#: Where some of the ranks are on other hosts: to ask an engine takes as long as many
+#: spins, and what it waits for takes longer.
+ACROSS_HOSTS = Turns(100, 0, 120)
 
 #: Where the kernel says how much of the processors a group of processes may use.
 CGROUPS = Path("/sys/fs/cgroup")
@@ -68,6 +96,6 @@ def _granted(folder: Path) -> float:
     return math.inf
 
 
-def patience(size: int, available: int | None = None) -> tuple[int, int]:
-    """Spins and yields for ``size`` ranks on the cores that there are."""
-    return (SPINS, YIELDS) if size <= (available or cores()) else SHARING
+def patience(size: int, available: int | None = None) -> Turns:
+    """How long ``size`` ranks wait on the cores that there are."""
+    return ALONE if size <= (available or cores()) else SHARING

@@ -83,7 +83,7 @@ static void *run(void *argument) {
     int64_t rank = (int64_t)(intptr_t)argument;
     endpoint *e = endpoint_new(base, HEAP, rank, RANKS, LANES * RANKS);
     if (rank % 2) endpoint_crowd(e); /* these begin their rings again early */
-    e->spins = e->yields = 10;
+    e->turns = (wait_turns){10, 10, 10};
     char *mine = base + segment_bytes(RANKS) + rank * HEAP;
     call_record call = {.fingerprint = 1};
     for (int64_t i = 0; i < CALLS_MADE; i++) {
