@@ -14,7 +14,8 @@ from collalgo.background import Background
 from collalgo.bucket import LIMIT, Bucket
 from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.heap import Heap
-from collalgo.pairs import Message, Pairs
+from collalgo.messages.message import Message
+from collalgo.messages.pairs import Pairs
 from collalgo.programs import Programs
 from collalgo.remedies import Remedies
 from collalgo.selection.selection import Selection
@@ -60,7 +61,7 @@ class Communicator(Background):
         self._release_devices: weakref.finalize[..., Communicator] | None = None
         self._pairs = Pairs(
             connection.origin,
-            weakref.WeakMethod(self._of),
+            weakref.ref(self),
             transport.rank,
             transport.size,
         )
@@ -211,21 +212,41 @@ class Communicator(Background):
         MismatchError
             If the other rank receives another dtype or number of elements.
         """
-        return self._pairs.at(to, tag, "send").send(buf, timeout)
+        return self._pairs.at(to, tag, "send").send(buf, self._seconds(timeout))
 
     def recv(
-        self, buf: Any, source: int, tag: int = 0, *, timeout: float | None = None
+        self,
+        buf: Any,
+        source: int | None,
+        tag: int = 0,
+        *,
+        timeout: float | None = None,
     ) -> Any:
-        """Receive an array from one rank, in place; see :meth:`send`."""
-        return self._pairs.at(source, tag, "recv").recv(buf, timeout)
+        """Receive an array from one rank, in place; see :meth:`send`.
+
+        If ``source`` is None, from whoever sends first; who that is
+        :meth:`irecv` tells.
+        """
+        if source is None:
+            return self._pairs.from_any(tag, "recv").recv(buf, self._seconds(timeout))
+        return self._pairs.at(source, tag, "recv").recv(buf, self._seconds(timeout))
 
     def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
         """Send in the background; see :meth:`send` and :class:`Work`."""
-        return self._pairs.at(to, tag, "isend").isend(buf)
+        return self._pairs.at(to, tag, "isend").isend(buf, self.timeout)
 
-    def irecv(self, buf: Any, source: int, tag: int = 0) -> Message:
-        """Receive in the background; see :meth:`recv` and :class:`Work`."""
-        return self._pairs.at(source, tag, "irecv").irecv(buf)
+    def irecv(self, buf: Any, source: int | None, tag: int = 0) -> Message:
+        """Receive in the background; see :meth:`recv` and :class:`Work`.
+
+        Of a message from whoever sends first ``source`` of what is given says, once it
+        has come, which rank it is.
+        """
+        if source is None:
+            return self._pairs.from_any(tag, "irecv").irecv(buf, self.timeout)
+        return self._pairs.at(source, tag, "irecv").irecv(buf, self.timeout)
+
+    def _seconds(self, timeout: float | None) -> float:
+        return self.timeout if timeout is None else timeout
 
     def group(self, ranks: Sequence[int]) -> "Communicator":
         """A communicator of some of the ranks, called by these only.
@@ -250,11 +271,11 @@ class Communicator(Background):
         self._remedies.check_open("group")
         number = self._groups[members] = self._groups.get(members, 0) + 1
         name = f"{'-'.join(map(str, members))}#{number}"
-        return self._of(
+        return self.within(
             self._connection.origin.meet(name, members.index(self.rank), members)
         )
 
-    def _of(self, connection: Connection) -> "Communicator":
+    def within(self, connection: Connection) -> "Communicator":
         """A communicator of some of the ranks, with the figures of this one."""
         connection.machine = self._programs.machine
         return Communicator(connection, self.timeout)

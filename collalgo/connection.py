@@ -23,7 +23,14 @@ JOIN_TIMEOUT = 60.0
 class Origin(Protocol):
     """How a communicator came up, and how its groups can."""
 
-    def meet(self, name: str, rank: int, members: Sequence[int]) -> "Connection":
+    def meet(
+        self,
+        name: str,
+        rank: int,
+        members: Sequence[int],
+        timeout: float = JOIN_TIMEOUT,
+        /,
+    ) -> "Connection":
         """My end of the new world of some ranks, that all of them call by one name."""
 
 
@@ -61,7 +68,12 @@ class Connection:
         What all ranks of the world call it, in no more than a few words.
     engine : str or None
         What carries messages between its hosts; None if it has only one.
+    pair : tuple of int or None
+        The ranks of a larger world whose messages it carries, as errors call them;
+        None if it is a world in its own right.
     """
+
+    pair: tuple[int, int] | None = None
 
     def __init__(
         self,

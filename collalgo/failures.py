@@ -20,8 +20,15 @@ REASON = 150
 COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
 
 
-def error_of(rank: int, failure: dict[str, Any]) -> CollalgoError:
-    """The error that a rank raises for a failure of its world."""
+def error_of(
+    rank: int, failure: dict[str, Any], pair: tuple[int, int] | None = None
+) -> CollalgoError:
+    """The error that a rank raises for a failure of its world.
+
+    If that carries the messages of a ``pair`` of ranks, these are named.
+    """
+    if pair is not None:
+        rank, failure = pair[rank], _of_messages(pair, failure)
     about: dict[str, Any] = {
         "rank": rank,
         "sequence": failure["sequence"],
@@ -48,8 +55,28 @@ def reason_of(error: BaseException) -> str:
     return f"{reason[:REASON]} (at {file}:{last.lineno} in {last.name})"
 
 
+def _of_messages(pair: tuple[int, int], failure: dict[str, Any]) -> dict[str, Any]:
+    """A failure of the world of a pair, as the ranks of the larger world tell it."""
+
+    def message(call: dict[str, Any] | None) -> dict[str, Any] | None:
+        return call and {**call, "name": "message"}
+
+    return {
+        **failure,
+        "rank": pair[failure["rank"]],
+        "culprit": pair[failure["culprit"]] if failure["culprit"] >= 0 else -1,
+        "mine": message(failure["mine"]),
+        "theirs": message(failure["theirs"]),
+        "missing": [pair[rank] for rank in failure["missing"]],
+        "last_calls": {
+            str(pair[int(rank)]): message(call)
+            for rank, call in failure["last_calls"].items()
+        },
+    }
+
+
 def _collective(call: dict[str, Any]) -> str:
-    return tuple(COLLECTIVES)[int(call["collective"])]
+    return call.get("name") or tuple(COLLECTIVES)[int(call["collective"])]
 
 
 def _call(call: dict[str, Any]) -> str:

@@ -56,7 +56,9 @@ class Remedies:
                 target[...] = result
         elif status == RUN_FAILED:
             dump_failure()
-            raise error_of(self.transport.rank, self.connection.failure())
+            raise error_of(
+                self.transport.rank, self.connection.failure(), self.connection.pair
+            )
         elif status == RUN_BUSY:
             rank = self.transport.rank
             raise CollalgoError(

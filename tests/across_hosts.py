@@ -4,6 +4,7 @@
 One machine is taken for several hosts.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -69,6 +70,27 @@ def groups(comm):
     assert backwards.rank == comm.size - 1 - comm.rank
     found = backwards.broadcast(np.array([comm.rank]), root=0)
     assert found[0] == comm.size - 1
+
+
+def messages(comm):
+    """Each rank to rank 0, which does not know who is next; and from nobody."""
+    for count in (3, 1, 50_000):
+        comm.barrier()
+        if comm.rank:
+            later = comm.isend(np.full(count + 1, comm.rank), 0, tag=1)
+            comm.send(np.full(count, comm.rank), 0)
+            later.wait()
+            continue
+        for tag, length in ((0, count), (1, count + 1)):
+            sources = set()
+            for _ in range(comm.size - 1):
+                message = comm.irecv(np.zeros(length, int), None, tag)
+                assert (message.wait() == message.source).all()
+                sources.add(message.source)
+            assert sources == set(range(1, comm.size))
+    if comm.rank == 0:
+        with contextlib.suppress(PeerFailed, CollectiveTimeout):
+            comm.recv(np.zeros(1), None, timeout=0.3)
 
 
 def swarm(comm):

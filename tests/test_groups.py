@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import threading
 import time
 from functools import partial
@@ -165,3 +166,36 @@ def test_a_planted_mismatch_is_named_by_the_recorder(tmp_path, monkeypatch):
     assert first.culprits == (2,)
     assert first.number == 51
     assert "101 float64" in "\n".join(first.lines)
+
+
+def bereaved(comm, path):
+    """Rank 2 dies before the others make a group with it."""
+    if comm.rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    began = time.monotonic()
+    with pytest.raises(collalgo.BootstrapError, match="rank 2, which is gone") as told:
+        comm.group([1, 2, 0])
+    assert told.value.missing == (2,)
+    (path / str(comm.rank)).write_text(str(time.monotonic() - began))
+
+
+def test_a_group_with_a_dead_rank_is_refused_at_once(tmp_path):
+    with pytest.raises(collalgo.CollalgoError, match="rank 2"):
+        spawn(partial(bereaved, path=tmp_path), 3, timeout=60)
+    assert all(float((tmp_path / each).read_text()) < 10 for each in "01")
+
+
+def orphans(comm):
+    """A group goes on, and makes groups, when what it came from is closed."""
+    part = comm.group(range(comm.size))
+    comm.close()
+    again = part.dup()
+    assert again.allreduce(np.ones(1))[0] == part.size
+    if part.rank == 0:
+        part.send(np.ones(1), 1)
+    elif part.rank == 1:
+        part.recv(np.zeros(1), 0)
+
+
+def test_a_group_outlives_what_it_came_from():
+    spawn(orphans, 3, timeout=60)

@@ -55,7 +55,7 @@ def test_a_host_may_be_what_the_launcher_takes_for_one():
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 @pytest.mark.parametrize("layout", ["1+1", "2+2", "3+1"])
 def test_groups_come_up_within_hosts_and_across(name, layout):
-    all_do(name, "groups", layout)
+    all_do(name, "groups,messages", layout)
 
 
 def test_nobody_runs_away_from_who_is_slow():

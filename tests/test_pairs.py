@@ -1,6 +1,11 @@
 """Messages between two ranks: in order, in rings, by tags, and their errors."""
 
+import ast
+import os
+import signal
 import threading
+import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -70,6 +75,127 @@ def test_what_differs_is_told_to_both():
         assert comm.allreduce(np.ones(1))[0] == 2  # which is none of its business
 
     threads(on_each_rank, 2, timeout=60)
+
+
+def from_anybody(comm):
+    """Everybody but rank 0 sends, first one message each and then as it likes."""
+    if comm.rank:
+        for number in range(comm.rank):
+            comm.send(np.array([comm.rank, number]), 0, tag=4)
+        comm.barrier()
+        return
+    numbers = dict.fromkeys(range(1, comm.size), 0)
+    for _ in range(sum(numbers)):
+        message = comm.irecv(np.zeros(2, int), None, tag=4)
+        rank, number = message.wait()
+        assert message.source == rank
+        assert number == numbers[rank]
+        numbers[rank] += 1
+    assert all(numbers[rank] == rank for rank in numbers)
+    comm.barrier()
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_messages_from_whoever_sends_first(size):
+    threads(from_anybody, size, timeout=60)
+    spawn(from_anybody, size, timeout=60)
+
+
+def leaving(comm):
+    """Rank 1 sends and leaves; rank 2 leaves as it is, and rank 3 sends late."""
+    if comm.rank == 0:
+        assert comm.recv(np.zeros(1, int), None)[0] == 1
+        comm.send(np.ones(1), 3, tag=1)
+        assert comm.recv(np.zeros(1, int), None)[0] == 3
+        comm.send(np.ones(1), 3, tag=1)
+        with pytest.raises(collalgo.PeerFailed, match="all others have closed"):
+            comm.recv(np.zeros(1, int), None)
+    elif comm.rank == 1:
+        comm.send(np.array([1]), 0)
+    elif comm.rank == 3:
+        comm.recv(np.zeros(1), 0, tag=1)
+        time.sleep(0.5)  # while the others leave
+        comm.send(np.array([3]), 0)
+        comm.recv(np.zeros(1), 0, tag=1)
+    comm.close()
+
+
+def test_a_rank_that_has_left_does_not_hide_the_others():
+    spawn(leaving, 4, timeout=60)
+
+
+def test_an_empty_message_cannot_be_from_anybody():
+    def on_each_rank(comm):
+        with pytest.raises(ValueError, match=r"without elements .* name its source"):
+            comm.recv(np.zeros(0), None)
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_a_message_that_nobody_sends_is_given_up():
+    done = threading.Barrier(3, timeout=30)
+
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            with pytest.raises(
+                collalgo.CollectiveTimeout, match=r"0\.3 s .* any rank under tag 5"
+            ) as caught:
+                comm.recv(np.ones(1), None, tag=5, timeout=0.3)
+            assert caught.value.missing == (1, 2)
+        done.wait()
+
+    threads(on_each_rank, 3, timeout=60)
+
+
+def last_words(comm, path):
+    """Rank 2 dies; the others wait for messages, and tell what they are told."""
+    if comm.rank == 2:
+        comm.recv(np.zeros(1), 0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if comm.rank == 0:
+        comm.send(np.zeros(1), 2)
+    began = time.monotonic()
+    sources = {0: 2, 1: 2, 3: None}
+    with pytest.raises(collalgo.PeerFailed) as caught:
+        comm.recv(np.zeros(1), sources[comm.rank])
+    told = str(caught.value), caught.value.missing, time.monotonic() - began
+    (path / str(comm.rank)).write_text(repr(told))
+
+
+def test_who_waits_for_a_message_is_told_who_has_died(tmp_path):
+    """Whether or not the two have met before."""
+    with pytest.raises(collalgo.CollalgoError, match="rank 2"):
+        spawn(partial(last_words, path=tmp_path), 4, timeout=60)
+    for rank in (0, 1, 3):
+        told, missing, seconds = ast.literal_eval((tmp_path / str(rank)).read_text())
+        assert "rank 2" in told
+        assert missing == (2,)
+        assert seconds < 10
+
+
+def test_errors_name_the_ranks_of_the_communicator():
+    """Not those of the small world of the two."""
+
+    def on_each_rank(comm):
+        if comm.rank == 3:
+            with pytest.raises(
+                collalgo.CollectiveTimeout, match=r"rank 3 waited 0\.3 s for rank 2"
+            ) as caught:
+                comm.recv(np.zeros(1), 2, timeout=0.3)
+            assert caught.value.missing == (2,)
+            comm.send(np.ones(3), 2, tag=1)
+            with pytest.raises(
+                collalgo.MismatchError, match=r"message: rank [23] .* but rank [23] "
+            ) as caught:
+                comm.recv(np.ones(4), 2, tag=2)
+            assert caught.value.rank == 3
+        elif comm.rank == 2:
+            comm.recv(np.ones(3), 3, tag=1)
+            with pytest.raises(collalgo.MismatchError):
+                while True:
+                    comm.send(np.ones(5), 3, tag=2)
+
+    threads(on_each_rank, 4, timeout=60)
 
 
 def test_ranks_that_cannot_be():

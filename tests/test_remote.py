@@ -111,7 +111,7 @@ def test_every_algorithm_is_right_by_ucx(layout):
 
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize(
-    "duty", ["groups,swarm,early,long_blocks", "mismatch", "late", "leaver"]
+    "duty", ["groups,messages,swarm,early,long_blocks", "mismatch", "late", "leaver"]
 )
 def test_groups_and_failures_are_as_by_mpi(duty):
     output = all_do(duty, "2+1").stdout

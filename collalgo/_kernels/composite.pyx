@@ -14,7 +14,7 @@ from libc.string cimport memset
 from collalgo._kernels.network cimport Network
 from collalgo._kernels.shared_memory cimport SharedMemory
 from collalgo._kernels.transport cimport (
-    LANE_LIMIT, SIGNALS, STOP, Transport, call_record
+    CALLED, LANE_LIMIT, LEFT, QUIET, SIGNALS, STOP, Transport, call_record
 )
 
 cdef enum:
@@ -90,6 +90,19 @@ cdef class Composite(Transport):
 
     cdef void leave(self) noexcept nogil:
         self.shared.leave()
+
+    cdef int outlook(self, int64_t rank) noexcept nogil:
+        cdef const call_record *theirs
+        cdef int64_t nbytes
+        if self.local[rank] != ELSEWHERE:
+            return self.shared.outlook(self.local[rank])
+        if self.shared.outlook(self.shared.rank) == CALLED:  # something has failed
+            return CALLED
+        if self.network.peek(rank, &nbytes, &theirs) != NULL or self.network.lost >= 0:
+            return CALLED
+        if 0 <= self.completed[rank] <= self.shared.called().sequence:
+            return LEFT
+        return QUIET
 
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
         self.shared.begin_step(posts, brief)

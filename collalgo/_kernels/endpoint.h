@@ -263,6 +263,12 @@ static int has_left(const endpoint *e, int64_t rank) {
            (e->processes[rank].revents & (POLLIN | POLLHUP));
 }
 
+/* The same, asked of the system too. */
+static int is_gone(endpoint *e, int64_t rank) {
+    poll(e->processes, e->size, 0);
+    return has_left(e, rank);
+}
+
 /* Is there still hope for this call? Asked now and then by a rank that waits. */
 static int check(endpoint *e) {
     struct timespec t;
@@ -312,6 +318,15 @@ static int endpoint_enter(endpoint *e, const call_record *call, double timeout) 
     e->hoped = 0;
     STORE(&e->me->entered, (uint64_t)e->sequence);
     return GO_ON;
+}
+
+/* What is to be expected of a rank, between calls; if something has failed, a call tells. */
+static int endpoint_outlook(endpoint *e, int64_t rank) {
+    rank_header *peer = header(e, rank);
+    uint32_t status = LOAD(&peer->status);
+    if (failure_kind(e) || LOAD(&peer->entered) > (uint64_t)e->sequence) return CALLED;
+    if (status == RANK_CLOSED) return LEFT;
+    return is_gone(e, rank) ? CALLED : QUIET;
 }
 
 static void endpoint_exit(endpoint *e) {

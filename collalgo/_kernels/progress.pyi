@@ -1,4 +1,9 @@
+from typing import Literal
+
+Outlook = Literal["quiet", "called", "left"]
+
 class Progress:
     used: bool
+    def outlook(self, rank: int) -> Outlook: ...
     def stop(self) -> None: ...
     def join(self) -> None: ...

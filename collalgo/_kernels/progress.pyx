@@ -18,7 +18,7 @@ from threading import Thread, current_thread
 from time import monotonic
 
 from collalgo._kernels.recorder cimport CallSite, Recorder, nanoseconds
-from collalgo._kernels.transport cimport CLOSED, GO_ON, Transport
+from collalgo._kernels.transport cimport CLOSED, GO_ON, QUIET, Transport
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_condattr_t:
@@ -37,6 +37,9 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_cond_timedwait(
         pthread_cond_t *cond, pthread_mutex_t *mutex, const timespec *until
     )
+
+#: By the numbers that transports give them.
+OUTLOOKS = ("quiet", "called", "left")
 
 cdef double DOZE = 0.05  # seconds after which a waiter looks whether there are signals
 cdef int64_t TIDY = 100_000_000  # ns without work after which arrays are let go
@@ -187,6 +190,14 @@ cdef class Progress:
         if self.waiting and not self.watching:
             pthread_cond_signal(&self.arrived)
         pthread_mutex_unlock(&self.mutex)
+
+    def outlook(self, int64_t rank):
+        """What is to be expected of a rank beside what is under way with it."""
+        cdef int found = QUIET
+        if not self.transport.busy and self.try_reserve():
+            found = self.transport.outlook(rank)
+            self.release()
+        return OUTLOOKS[found]
 
     def stop(self):
         """Let what has not begun fail, and the thread end."""

@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from collalgo._kernels.transport cimport (
-    CLOSED, FORKED, LANE_LIMIT, Transport, as_dict, call_record
+    CALLED, CLOSED, FORKED, LANE_LIMIT, Transport, as_dict, call_record
 )
 
 
@@ -99,6 +99,8 @@ cdef extern from "shared_memory.h" nogil:
     )
     bint may_fetch(int process)
     void endpoint_release(endpoint *e, int64_t channel)
+    bint is_gone(endpoint *e, int64_t rank)
+    int endpoint_outlook(endpoint *e, int64_t rank)
     int endpoint_pause(endpoint *e, int64_t *idle)
     void endpoint_resume(endpoint *e, int64_t idle)
 
@@ -323,6 +325,13 @@ cdef class SharedMemory(Transport):
         cdef bytes text = <char *>header(self.open(), place).farewell
         return text.decode(errors="replace")
 
+    def departure(self, int64_t place):
+        """Whether a rank of this host has left in good order, and why; None if not."""
+        if not is_gone(self.open(), place):
+            return None
+        in_order = header(self.end, place).status == RANK_CLOSED
+        return in_order, self.farewell(place) or "its process ended"
+
     def break_off(self):
         """Let all calls on this host fail: something has happened on another."""
         cdef call_record nothing
@@ -381,6 +390,11 @@ cdef class SharedMemory(Transport):
 
     cdef void leave(self) noexcept nogil:
         endpoint_exit(self.end)
+
+    cdef int outlook(self, int64_t rank) noexcept nogil:
+        if self.end == NULL or self.end.generation != fork_generation:
+            return CALLED
+        return endpoint_outlook(self.end, rank)
 
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
         endpoint_begin_step(self.end, posts, brief)

@@ -11,6 +11,10 @@
 /* What a transport asks of the engine. */
 enum { GO_ON, STOP, SIGNALS, CLOSED, FORKED };
 
+/* What is to be expected of another rank, beside the calls that I have made: nothing yet,
+ * that a call of mine goes on at once or fails, or nothing ever. */
+enum { QUIET, CALLED, LEFT };
+
 /* What a rank called: the ranks of a communicator compare these. */
 typedef struct {
     int64_t sequence, fingerprint, collective, dtype, op, root, count;

@@ -10,6 +10,9 @@ cdef extern from "transport.h":
     enum: SIGNALS
     enum: CLOSED
     enum: FORKED
+    enum: QUIET
+    enum: CALLED
+    enum: LEFT
     ctypedef struct call_record:
         int64_t sequence, fingerprint, collective, dtype, op, root, count
         char algorithm[NAME_BYTES]
@@ -31,6 +34,7 @@ cdef class Transport:
 
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil
     cdef void leave(self) noexcept nogil
+    cdef int outlook(self, int64_t rank) noexcept nogil
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil
     cdef char *reserve(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,

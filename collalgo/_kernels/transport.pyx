@@ -30,6 +30,10 @@ cdef class Transport:
     cdef void leave(self) noexcept nogil:
         """The call has ended well."""
 
+    cdef int outlook(self, int64_t rank) noexcept nogil:
+        """What is to be expected of a rank; not to be asked during a call."""
+        return QUIET
+
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
         """Begin a step that sends so many posts; brief if few bytes go in this call."""
 

@@ -42,6 +42,7 @@ def take(address: str, party: Party) -> tuple[int, list[int]]:
             return descriptors[0], processes
         for descriptor in descriptors:
             os.close(descriptor)
+        party.roll.check()  # if somebody is gone, that is why
         late = time.monotonic() >= party.deadline
         silence = "it gave no answer in time" if late else "it has left"
         raise BootstrapError(

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.errors import BootstrapError
 
 #: Before all else that is said.
@@ -43,6 +44,46 @@ class NoRoll:
 
     def check(self) -> None:
         pass
+
+
+class Neighbours:
+    """Processes of one host, as a rank of a world that they share sees them.
+
+    Parameters
+    ----------
+    transport
+        The rank's end of that world.
+    roll
+        What else is known of them.
+    ranks
+        Theirs in that world.
+    """
+
+    def __init__(self, transport: SharedMemory, roll: Roll, ranks: Sequence[int]):
+        self._transport, self._roll, self._ranks = transport, roll, ranks
+
+    def of(self, members: Sequence[int]) -> "Neighbours":
+        ranks = [self._ranks[member] for member in members]
+        return Neighbours(self._transport, self._roll.of(members), ranks)
+
+    def check(self) -> None:
+        self._roll.check()
+        me = self._transport.rank
+        if self._transport.closed:
+            raise BootstrapError(f"rank {me} has closed its communicator", rank=me)
+        # Who has left in good order may have done so because another died.
+        gone = sorted(
+            (*departure, rank)
+            for rank in self._ranks
+            if (departure := self._transport.departure(rank))
+        )
+        if gone:
+            _, why, rank = gone[0]
+            raise BootstrapError(
+                f"rank {me} waited for rank {rank}, which is gone: {why}",
+                rank=me,
+                missing=(rank,),
+            )
 
 
 class Party(NamedTuple):

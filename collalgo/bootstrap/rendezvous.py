@@ -14,7 +14,7 @@ from typing import NamedTuple
 from collalgo._kernels.shared_memory import Segment, SharedMemory
 from collalgo.bootstrap.guest import take
 from collalgo.bootstrap.leader import hand_out
-from collalgo.bootstrap.party import NoRoll, Party, Roll
+from collalgo.bootstrap.party import Neighbours, NoRoll, Party, Roll
 from collalgo.connection import JOIN_TIMEOUT, Connection, label_of
 from collalgo.heap import mapped
 from collalgo.machine import Machine
@@ -30,11 +30,19 @@ class HostOrigin:
         Its name.
     roll
         What is known of them.
+    transport
+        This process's end of a world that they share.
     """
 
-    def __init__(self, job: str, roll: Roll | None = None):
+    def __init__(
+        self,
+        job: str,
+        roll: Roll | None = None,
+        transport: SharedMemory | None = None,
+    ):
         self.job = job
         self.roll = roll or NoRoll()
+        self.transport = transport
 
     def meet(
         self,
@@ -46,11 +54,14 @@ class HostOrigin:
         """Meet the others that call with the same name: my end of a new world."""
         job = f"{self.job}/{name}" if name else self.job
         roll = self.roll.of(members)
-        room = enter(job, rank, members, timeout, roll)
+        seen = roll
+        if self.transport is not None:
+            seen = Neighbours(self.transport, roll, members)
+        room = enter(job, rank, members, timeout, seen)
         transport = shm.attach(room.segment, rank, len(members), room.cores)
         return Connection(
             transport,
-            HostOrigin(job, roll),
+            HostOrigin(job, roll, transport),
             room.machine,
             room.watch(transport),
             label=label_of(job, name),

@@ -17,7 +17,9 @@ class ThreadOrigin:
         self._waiting: dict[str, list[SharedMemory | None]] = {}
         self._handed_out: WeakSet[SharedMemory] = WeakSet()
 
-    def meet(self, name: str, rank: int, members: Sequence[int]) -> Connection:
+    def meet(
+        self, name: str, rank: int, members: Sequence[int], _timeout: float = 0
+    ) -> Connection:
         """My end of the world that all who call with the same name share."""
         with self._lock:
             ends = self._waiting.setdefault(name, list(thread.world(len(members))))
@@ -43,5 +45,7 @@ class _Nested:
         self._hall = hall
         self._name = name
 
-    def meet(self, name: str, rank: int, members: Sequence[int]) -> Connection:
+    def meet(
+        self, name: str, rank: int, members: Sequence[int], _timeout: float = 0
+    ) -> Connection:
         return self._hall.meet(f"{self._name}/{name}", rank, members)

@@ -263,15 +263,17 @@ class CollalgoGroup(dist.ProcessGroup):
         return self._noted(GroupWork([self.comm.isend(source, to, tag)], tensors))
 
     def recv(self, tensors: list[Tensor], source: int, tag: int) -> GroupWork:
+        return self._receive(tensors, source, tag)
+
+    def _receive(
+        self, tensors: list[Tensor], source: int | None, tag: int
+    ) -> GroupWork:
         into = Target(tensors)
         work = self.comm.irecv(into.array, source, tag)
         return self._noted(GroupWork([work], tensors, [into.finish]))
 
-    def recv_anysource(self, _tensors: list[Tensor], _tag: int) -> GroupWork:
-        raise NotImplementedError(
-            "collalgo: a message can only be received from a rank that is named; pass "
-            "src to torch.distributed.recv"
-        )
+    def recv_anysource(self, tensors: list[Tensor], tag: int) -> GroupWork:
+        return self._receive(tensors, None, tag)
 
     # ---- the end
 

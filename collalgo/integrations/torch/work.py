@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from collalgo._kernels.work import Work
-from collalgo.pairs import Message
+from collalgo.messages.message import Message
 
 
 def seconds_of(timeout: timedelta) -> float | None:
@@ -84,6 +84,13 @@ class GroupWork(dist.Work):
     def result(self) -> list[Tensor]:
         self.wait()
         return self.tensors
+
+    def _source_rank(self) -> int:
+        """Who has sent what was received from any rank, as torch asks for it."""
+        message = self.works[0]
+        assert isinstance(message, Message)
+        assert message.source is not None
+        return message.source
 
     def get_future(self) -> Any:
         future: Any = torch.futures.Future()

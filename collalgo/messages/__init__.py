@@ -1,0 +1,1 @@
+"""Messages between two ranks, outside the calls that all ranks make."""
