@@ -11,6 +11,7 @@ from collalgo import ALGORITHMS, CommunicatorClosed, programs, spawn, threads
 from collalgo._kernels.shared_memory import Segment, SharedMemory
 from collalgo.cost import host
 from collalgo.heap import PAGE, Heap
+from collalgo.transport.waiting import SHARING
 from tests.oracle import reduced, same, vectors
 
 pytestmark = pytest.mark.parallel
@@ -89,7 +90,7 @@ def run_many(comm):
 
 
 def test_memory_is_used_again_and_given_back():
-    heap = Heap(SharedMemory(Segment(1, 16 * PAGE), 0, 1, (0, 0), (0, 0)))
+    heap = Heap(SharedMemory(Segment(1, 16 * PAGE), 0, 1, SHARING, SHARING))
     blocks = [heap.take(PAGE) for _ in range(16)]
     assert heap.take(1) is None
     first = np.frombuffer(blocks[3], np.uint8)

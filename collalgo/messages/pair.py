@@ -90,12 +90,12 @@ class Pair:
         Raises
         ------
         CollalgoError
-            If the two have not come up, and why.
+            If the two cannot come up, and why.
         """
         if self._lanes:
             other = 1 - self._place
             return self._lanes[other].progress.outlook(other)
-        if self._obstacle is None:
+        if self._obstacle is None or isinstance(self._obstacle, CollectiveTimeout):
             return "quiet"
         home = self._home()
         if home is not None and home.progress.outlook(self.peer) == "left":
@@ -172,6 +172,8 @@ class Pair:
         except BootstrapError as error:
             if time.monotonic() >= deadline:
                 raise self._in_vain(call, timeout) from None
+            if self.peer not in error.missing:
+                raise
             raise PeerFailed(
                 f"{call}: {error}", rank=self._me, missing=(self.peer,)
             ) from None
