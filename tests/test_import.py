@@ -1,7 +1,10 @@
-"""Importing does no work, and does not bring in what is not needed."""
+"""Importing does no work, and brings in what is needed, no more and no less."""
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 PROGRAM = """
 import os, sys, threading
@@ -27,3 +30,19 @@ def test_every_public_name_is_documented():
     for name in collalgo.__all__:
         value = getattr(collalgo, name)
         assert value.__doc__, name
+
+
+def test_every_package_is_installed():
+    """Whoever installs it gets what a clone has."""
+    tomllib = pytest.importorskip("tomllib", reason="from Python 3.11 on")
+    root = Path(__file__).parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    told = project["tool"]["setuptools"]
+    homes = told["package-dir"]
+    listed = {root / homes.get(p, p.replace(".", "/")) for p in told["packages"]}
+    found = {
+        file.parent
+        for home in ("collalgo", "bench", "topologies")
+        for file in (root / home).rglob("*.py")
+    }
+    assert found <= listed
