@@ -14,7 +14,7 @@ from collalgo.background import Background
 from collalgo.bucket import LIMIT, Bucket
 from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.heap import Heap
-from collalgo.messages.message import Message
+from collalgo.messages.calls import Messages
 from collalgo.messages.pairs import Pairs
 from collalgo.programs import Programs
 from collalgo.remedies import Remedies
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # for what only some need
     from collalgo.devices.calls import DeviceCalls
 
 
-class Communicator(Background):
+class Communicator(Background, Messages):
     """Some ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,
@@ -184,69 +184,6 @@ class Communicator(Background):
 
         market = self.devices.market if devices else self._programs.market
         return select(collective, nbytes, topology=market)
-
-    def send(
-        self, buf: Any, to: int, tag: int = 0, *, timeout: float | None = None
-    ) -> Any:
-        """Send an array to one rank, which receives it.
-
-        Parameters
-        ----------
-        buf
-            The array.
-        to
-            The rank that gets it.
-        tag
-            A number from 0; messages of different tags do not wait for each other.
-        timeout
-            Seconds to wait for the other rank; by default as for all calls.
-
-        Returns
-        -------
-        array
-            ``buf``. It may be changed at once; whether the other rank has received it
-            is not known.
-
-        Raises
-        ------
-        MismatchError
-            If the other rank receives another dtype or number of elements.
-        """
-        return self._pairs.at(to, tag, "send").send(buf, self._seconds(timeout))
-
-    def recv(
-        self,
-        buf: Any,
-        source: int | None,
-        tag: int = 0,
-        *,
-        timeout: float | None = None,
-    ) -> Any:
-        """Receive an array from one rank, in place; see :meth:`send`.
-
-        If ``source`` is None, from whoever sends first; who that is
-        :meth:`irecv` tells.
-        """
-        if source is None:
-            return self._pairs.from_any(tag, "recv").recv(buf, self._seconds(timeout))
-        return self._pairs.at(source, tag, "recv").recv(buf, self._seconds(timeout))
-
-    def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
-        """Send in the background; see :meth:`send` and :class:`Work`."""
-        return self._pairs.at(to, tag, "isend").isend(buf, self.timeout)
-
-    def irecv(self, buf: Any, source: int | None, tag: int = 0) -> Message:
-        """Receive in the background; see :meth:`recv` and :class:`Work`.
-
-        Of a message from whoever sends first ``source`` of what is given says, once it
-        has come, which rank it is.
-        """
-        if source is None:
-            return self._pairs.from_any(tag, "irecv").irecv(buf, self.timeout)
-        return self._pairs.at(source, tag, "irecv").irecv(buf, self.timeout)
-
-    def _seconds(self, timeout: float | None) -> float:
-        return self.timeout if timeout is None else timeout
 
     def group(self, ranks: Sequence[int]) -> "Communicator":
         """A communicator of some of the ranks, called by these only.

@@ -1,0 +1,82 @@
+"""The calls of a communicator that only two ranks make."""
+
+from typing import Any
+
+from collalgo.messages.message import Message
+from collalgo.messages.pairs import Pairs
+
+
+class Messages:
+    """Messages between two ranks of a communicator.
+
+    Attributes
+    ----------
+    timeout : float
+        Seconds that a call waits for the other ranks.
+    """
+
+    timeout: float
+    _pairs: Pairs
+
+    def send(
+        self, buf: Any, to: int, tag: int = 0, *, timeout: float | None = None
+    ) -> Any:
+        """Send an array to one rank, which receives it.
+
+        Parameters
+        ----------
+        buf
+            The array.
+        to
+            The rank that gets it.
+        tag
+            A number from 0; messages of different tags do not wait for each other.
+        timeout
+            Seconds to wait for the other rank; by default as for all calls.
+
+        Returns
+        -------
+        array
+            ``buf``. It may be changed at once; whether the other rank has received it
+            is not known.
+
+        Raises
+        ------
+        MismatchError
+            If the other rank receives another dtype or number of elements.
+        """
+        return self._pairs.at(to, tag, "send").send(buf, self._seconds(timeout))
+
+    def recv(
+        self,
+        buf: Any,
+        source: int | None,
+        tag: int = 0,
+        *,
+        timeout: float | None = None,
+    ) -> Any:
+        """Receive an array from one rank, in place; see :meth:`send`.
+
+        If ``source`` is None, from whoever sends first; who that is
+        :meth:`irecv` tells.
+        """
+        if source is None:
+            return self._pairs.from_any(tag, "recv").recv(buf, self._seconds(timeout))
+        return self._pairs.at(source, tag, "recv").recv(buf, self._seconds(timeout))
+
+    def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
+        """Send in the background; see :meth:`send` and :class:`Work`."""
+        return self._pairs.at(to, tag, "isend").isend(buf, self.timeout)
+
+    def irecv(self, buf: Any, source: int | None, tag: int = 0) -> Message:
+        """Receive in the background; see :meth:`recv` and :class:`Work`.
+
+        Of a message from whoever sends first ``source`` of what is given says, once it
+        has come, which rank it is.
+        """
+        if source is None:
+            return self._pairs.from_any(tag, "irecv").irecv(buf, self.timeout)
+        return self._pairs.at(source, tag, "irecv").irecv(buf, self.timeout)
+
+    def _seconds(self, timeout: float | None) -> float:
+        return self.timeout if timeout is None else timeout
