@@ -30,6 +30,7 @@ typedef struct {
     mail_line *out, *in;       /* LINES of each */
     ack_line *given, *gotten;  /* for what came in, and for what went out */
     rank_header *peer;
+    uint64_t bit; /* of the peer in `missing` */
 } channel_state;
 
 /* Some of a rank's memory, which its owner may use again once a reader has sent an ack
@@ -79,8 +80,8 @@ struct endpoint {
     lend lends[LENDS];
     char inline_data[INLINE_BYTES];
     wait_turns turns;
-    int64_t hoped;    /* how often since the call, or the last wait that was in vain */
-    uint64_t missing; /* ranks that nothing has come from, a bit for each, modulo 64 */
+    int64_t hoped;    /* how often since the call began, or I have yielded */
+    uint64_t missing; /* of the first 64 ranks those that nothing has come from */
     int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */
     char *populated; /* whose large ring has been mapped, for me */
     int64_t fenced; /* whether I must order what I write before I look who sleeps */
@@ -158,7 +159,7 @@ static void open_channels(endpoint *e) {
         e->channels[channel] = (channel_state){
             .out = mailbox(e, e->rank, lane, peer), .in = mailbox(e, peer, lane, e->rank),
             .given = ack(e, e->rank, lane, peer), .gotten = ack(e, peer, lane, e->rank),
-            .peer = header(e, peer),
+            .peer = header(e, peer), .bit = peer < 64 ? UINT64_C(1) << peer : 0,
         };
     }
 }

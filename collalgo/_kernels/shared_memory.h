@@ -219,12 +219,11 @@ static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes,
                                  int64_t *remote) {
     channel_state *c = e->channels + channel;
     mail_line *l = c->in + c->consumed % LINES;
-    uint64_t bit = UINT64_C(1) << channel % e->size % 64;
     if (LOAD(&l->number) != c->consumed + 1) {
-        e->missing |= bit;
+        e->missing |= c->bit;
         return NULL;
     }
-    e->missing &= ~bit;
+    e->missing &= ~c->bit;
     if (l->ack > c->acked) c->acked = l->ack; /* as if it had been read from the ack */
     if (l->fingerprint != e->fingerprint) {
         /* The calls part where the line comes from, or where I am if that is earlier. */
@@ -298,10 +297,10 @@ static int is_hopeful(endpoint *e) {
     uint64_t missing = e->missing;
     e->missing = 0;
     if (!missing || e->hoped >= e->turns.hopes) return 0;
-    int32_t mine = e->me->core;
-    for (int64_t r = 0; r < e->size; r++) {
-        int32_t core = __atomic_load_n(&header(e, r)->core, __ATOMIC_RELAXED);
-        if (missing >> r % 64 & 1 && r != e->rank && (core == 0 || core == mine)) return 0;
+    for (; missing; missing &= missing - 1) {
+        const rank_header *peer = header(e, __builtin_ctzll(missing));
+        int32_t core = __atomic_load_n(&peer->core, __ATOMIC_RELAXED);
+        if (core == 0 || core == e->me->core) return 0;
     }
     e->hoped++;
     return 1;
