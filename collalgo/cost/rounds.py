@@ -98,7 +98,7 @@ def rounds(
 def _priced(messages: Messages, times: Reals, roads: Map, segments: int = 1) -> Rounds:
     """Price steps, each of which occurs so many times."""
     sends, sums = messages.sends, messages.reductions
-    steps = messages.steps
+    steps = len(times)  # of which nobody may send anything in the last
     pipeline = Pipeline(steps, segments)
     latencies, legs = roads.trips(sends.rank, sends.peer)
     step, seconds, busy = seconds_of(*legs, sends.step, sends.share, times, roads.speed)

@@ -1,0 +1,27 @@
+"""Prices in rounds: of several schedules at once, as selection finds them."""
+
+import pytest
+
+from collalgo import Topology
+from collalgo.algorithms import candidates
+from collalgo.cost.messages import NOTHING, all_messages
+from collalgo.cost.site import Site
+
+pytestmark = pytest.mark.parallel
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5, 8])
+@pytest.mark.parametrize("collective", ["gather", "broadcast", "allreduce", "barrier"])
+def test_prices_found_at_once_are_those_found_alone(collective, ranks):
+    """Also of schedules that are alike, so that few steps of all differ."""
+    site = Site(Topology.load("torus", dims=(ranks,)))
+    schedules = [
+        all_messages(row.schedule, ranks)
+        for row in candidates(collective)
+        if row.obstacle(ranks) is None
+    ]
+    for some in (schedules, schedules[:1] * 3, [NOTHING, *schedules[-1:], NOTHING]):
+        ones = [1] * len(some)
+        alone = [site.least([schedule], [1])[0] for schedule in some]
+        for together, apart in zip(site.least(some, ones), alone, strict=True):
+            assert together == pytest.approx(apart)
