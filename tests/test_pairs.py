@@ -78,7 +78,7 @@ def test_what_differs_is_told_to_both():
 
 
 def from_anybody(comm):
-    """Everybody but rank 0 sends, first one message each and then as it likes."""
+    """Each rank sends to rank 0 as many messages as its number says."""
     if comm.rank:
         for number in range(comm.rank):
             comm.send(np.array([comm.rank, number]), 0, tag=4)

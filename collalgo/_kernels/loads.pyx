@@ -153,6 +153,6 @@ cdef struct Largest:
 
 
 cdef inline void compare(Largest* largest, double sum, int64_t column) noexcept:
-    """Whether the sum of a column is larger, or as large and its column before."""
+    """Take the sum of a column if it is larger, or as large and its column before."""
     if sum > largest.sum or sum == largest.sum and column < largest.column:
         largest.sum, largest.column = sum, column

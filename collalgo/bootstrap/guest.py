@@ -42,7 +42,7 @@ def take(address: str, party: Party) -> tuple[int, list[int]]:
             return descriptors[0], processes
         for descriptor in descriptors:
             os.close(descriptor)
-        party.roll.check()  # if somebody is gone, that is why
+        party.watch.check()  # if somebody is gone, that is why
         late = time.monotonic() >= party.deadline
         silence = "it gave no answer in time" if late else "it has left"
         raise BootstrapError(
@@ -66,7 +66,7 @@ def _await_answer(connection: socket.socket, party: Party) -> None:
         if gone is not None:
             raise gone
         try:
-            party.roll.check()
+            party.watch.check()
         except BootstrapError as error:
             gone = error
 
@@ -79,7 +79,7 @@ def _connect(address: str, party: Party) -> socket.socket:
         while time.monotonic() < party.deadline:
             if _is_open(connection, address):
                 return connection
-            party.roll.check()
+            party.watch.check()
             time.sleep(_RETRY_SECONDS)
     except BaseException:
         connection.close()

@@ -90,7 +90,7 @@ def _welcome(
                 left = party.deadline - time.monotonic()
                 if left <= 0:
                     raise _in_vain(guests, party)
-                party.roll.check()
+                party.watch.check()
                 for key, _ in selector.select(min(left, LOOK_SECONDS)):
                     if key.fileobj is listener:
                         visitor, _ = listener.accept()

@@ -26,14 +26,18 @@ LOOK_SECONDS = 0.1
 _CREDENTIALS = struct.Struct("=iII")
 
 
-class Roll(Protocol):
+class Watch(Protocol):
+    """Who knows of some processes whether they are there."""
+
+    def check(self) -> None:
+        """Raise BootstrapError if one of them is gone."""
+
+
+class Roll(Watch, Protocol):
     """What is known of some processes that wait for each other to join."""
 
     def of(self, members: Sequence[int]) -> "Roll":
         """The same of some of them, by their numbers."""
-
-    def check(self) -> None:
-        """Raise BootstrapError if one of them is gone."""
 
 
 class NoRoll:
@@ -53,21 +57,17 @@ class Neighbours:
     ----------
     transport
         The rank's end of that world.
-    roll
-        What else is known of them.
+    watch
+        Who else knows of them.
     ranks
         Theirs in that world.
     """
 
-    def __init__(self, transport: SharedMemory, roll: Roll, ranks: Sequence[int]):
-        self._transport, self._roll, self._ranks = transport, roll, ranks
-
-    def of(self, members: Sequence[int]) -> "Neighbours":
-        ranks = [self._ranks[member] for member in members]
-        return Neighbours(self._transport, self._roll.of(members), ranks)
+    def __init__(self, transport: SharedMemory, watch: Watch, ranks: Sequence[int]):
+        self._transport, self._watch, self._ranks = transport, watch, ranks
 
     def check(self) -> None:
-        self._roll.check()
+        self._watch.check()
         me = self._transport.rank
         if self._transport.closed:
             raise BootstrapError(f"rank {me} has closed its communicator", rank=me)
@@ -97,14 +97,14 @@ class Party(NamedTuple):
         The ranks that they have, as errors tell.
     deadline
         Until when they wait for each other.
-    roll
-        What is known of them.
+    watch
+        Who knows whether they are there.
     """
 
     place: int
     members: Sequence[int]
     deadline: float
-    roll: Roll
+    watch: Watch
 
     @property
     def size(self) -> int:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from collalgo._kernels.shared_memory import Segment, SharedMemory
 from collalgo.bootstrap.guest import take
 from collalgo.bootstrap.leader import hand_out
-from collalgo.bootstrap.party import Neighbours, NoRoll, Party, Roll
+from collalgo.bootstrap.party import Neighbours, NoRoll, Party, Roll, Watch
 from collalgo.connection import JOIN_TIMEOUT, Connection, label_of
 from collalgo.heap import mapped
 from collalgo.machine import Machine
@@ -54,10 +54,10 @@ class HostOrigin:
         """Meet the others that call with the same name: my end of a new world."""
         job = f"{self.job}/{name}" if name else self.job
         roll = self.roll.of(members)
-        seen = roll
+        watch: Watch = roll
         if self.transport is not None:
-            seen = Neighbours(self.transport, roll, members)
-        room = enter(job, rank, members, timeout, seen)
+            watch = Neighbours(self.transport, roll, members)
+        room = enter(job, rank, members, timeout, watch)
         transport = shm.attach(room.segment, rank, len(members), room.cores)
         return Connection(
             transport,
@@ -91,11 +91,11 @@ def enter(
     place: int,
     members: Sequence[int],
     timeout: float,
-    roll: Roll,
+    watch: Watch,
 ) -> Room:
     """Meet the other processes of this host that come to the same job."""
     address = "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
-    party = Party(place, members, time.monotonic() + timeout, roll)
+    party = Party(place, members, time.monotonic() + timeout, watch)
     if place == 0:
         descriptor, processes = hand_out(address, party)
     else:

@@ -2,7 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from threading import Lock, Thread
 from typing import Any
 
@@ -18,6 +19,15 @@ LOOKS = 50
 
 #: The seconds of the first and of the longest pause between two looks after that.
 PAUSES = 5e-5, 2e-3
+
+
+def _pauses() -> Iterator[float]:
+    """The seconds between two looks, without end."""
+    yield from repeat(0.0, LOOKS)
+    pause, longest = PAUSES
+    while True:
+        yield pause
+        pause = min(1.1 * pause, longest)
 
 
 class AnySource:
@@ -85,9 +95,8 @@ class AnySource:
         deadline = time.monotonic() + timeout
         for pair in self._pairs:
             pair.come_up(call, timeout)
-        looks, pause = 0, PAUSES[0]
+        pauses = _pauses()
         while True:
-            looks += 1
             outlooks = [pair.outlook() for pair in self._pairs]
             if "called" in outlooks:
                 self._pairs.rotate(-outlooks.index("called") - 1)
@@ -98,8 +107,7 @@ class AnySource:
                 raise CommunicatorClosed(f"{call}: the communicator is gone")
             if time.monotonic() >= deadline:
                 raise self._in_vain(call, timeout)
-            time.sleep(0 if looks <= LOOKS else pause)
-            pause = pause if looks <= LOOKS else min(1.1 * pause, PAUSES[1])
+            time.sleep(next(pauses))
 
     def _alone(self, call: str) -> PeerFailed:
         return PeerFailed(

@@ -157,8 +157,9 @@ class Pair:
 
     def _meet(self, call: str, timeout: float) -> None:
         """Come up with both worlds, once, whichever thread is the first."""
-        deadline = time.monotonic() + min(timeout, TIMEOUT_MAX / 2)
-        if not self._meeting.acquire(timeout=min(timeout, TIMEOUT_MAX / 2)):
+        most = min(timeout, TIMEOUT_MAX / 2)
+        deadline = time.monotonic() + most
+        if not self._meeting.acquire(timeout=most):
             raise self._in_vain(call, timeout)
         try:
             if self._lanes:

@@ -1,6 +1,6 @@
 """All that goes between a rank of a communicator and each of the others."""
 
-from threading import Lock
+from threading import RLock
 
 from collalgo.connection import Origin
 from collalgo.messages.any_source import AnySource
@@ -25,7 +25,7 @@ class Pairs:
         self._rank, self._size = rank, size
         self._pairs: dict[tuple[int, int], Pair] = {}
         self._any_source: dict[int, AnySource] = {}
-        self._lock = Lock()
+        self._lock = RLock()
 
     def at(self, peer: int, tag: int, call: str) -> Pair:
         """The pair with another rank, under a tag."""
@@ -44,10 +44,10 @@ class Pairs:
         """What receives from whoever sends first, under a tag."""
         if self._size == 1:
             raise ValueError(f"{call}: this communicator has no other rank")
-        others = (peer for peer in range(self._size) if peer != self._rank)
-        pairs = [self.at(peer, tag, call) for peer in others]
         with self._lock:
             if tag not in self._any_source:
+                others = (peer for peer in range(self._size) if peer != self._rank)
+                pairs = [self.at(peer, tag, call) for peer in others]
                 self._any_source[tag] = AnySource(pairs, self._home, self._rank, tag)
             return self._any_source[tag]
 
