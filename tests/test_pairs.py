@@ -198,6 +198,27 @@ def test_errors_name_the_ranks_of_the_communicator():
     threads(on_each_rank, 4, timeout=60)
 
 
+def test_a_closed_communicator_says_so():
+    def on_each_rank(comm):
+        other, x = 1 - comm.rank, np.zeros(1)
+        comm.isend(x, other, tag=1).wait()
+        comm.recv(x, other, tag=1)
+        comm.barrier()
+        comm.close()
+        for tag in (1, 2):  # the two have met under one of them
+            for call in (comm.send, comm.isend, comm.recv, comm.irecv):
+                with pytest.raises(
+                    collalgo.CommunicatorClosed,
+                    match=f"^{call.__name__}: this communicator is closed",
+                ):
+                    call(x, other, tag)
+            for call in (comm.recv, comm.irecv):
+                with pytest.raises(collalgo.CommunicatorClosed, match=call.__name__):
+                    call(x, None, tag)
+
+    threads(on_each_rank, 2, timeout=60)
+
+
 def test_ranks_that_cannot_be():
     def on_each_rank(comm):
         for peer in (comm.rank, comm.size, -1):

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from collalgo.messages.any_source import AnySource
 from collalgo.messages.message import Message
+from collalgo.messages.pair import Pair
 from collalgo.messages.pairs import Pairs
+from collalgo.remedies import Remedies
 
 
 class Messages:
@@ -17,6 +20,7 @@ class Messages:
 
     timeout: float
     _pairs: Pairs
+    _remedies: Remedies
 
     def send(
         self, buf: Any, to: int, tag: int = 0, *, timeout: float | None = None
@@ -44,8 +48,10 @@ class Messages:
         ------
         MismatchError
             If the other rank receives another dtype or number of elements.
+        CommunicatorClosed
+            If this communicator is closed.
         """
-        return self._pairs.at(to, tag, "send").send(buf, self._seconds(timeout))
+        return self._to(to, tag, "send").send(buf, self._seconds(timeout))
 
     def recv(
         self,
@@ -60,13 +66,11 @@ class Messages:
         If ``source`` is None, from whoever sends first; who that is
         :meth:`irecv` tells.
         """
-        if source is None:
-            return self._pairs.from_any(tag, "recv").recv(buf, self._seconds(timeout))
-        return self._pairs.at(source, tag, "recv").recv(buf, self._seconds(timeout))
+        return self._from(source, tag, "recv").recv(buf, self._seconds(timeout))
 
     def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
         """Send in the background; see :meth:`send` and :class:`Work`."""
-        return self._pairs.at(to, tag, "isend").isend(buf, self.timeout)
+        return self._to(to, tag, "isend").isend(buf, self.timeout)
 
     def irecv(self, buf: Any, source: int | None, tag: int = 0) -> Message:
         """Receive in the background; see :meth:`recv` and :class:`Work`.
@@ -74,9 +78,17 @@ class Messages:
         Of a message from whoever sends first ``source`` of what is given says, once it
         has come, which rank it is.
         """
-        if source is None:
-            return self._pairs.from_any(tag, "irecv").irecv(buf, self.timeout)
-        return self._pairs.at(source, tag, "irecv").irecv(buf, self.timeout)
+        return self._from(source, tag, "irecv").irecv(buf, self.timeout)
+
+    def _to(self, peer: int, tag: int, call: str) -> Pair:
+        self._remedies.check_open(call)
+        return self._pairs.at(peer, tag, call)
+
+    def _from(self, source: int | None, tag: int, call: str) -> Pair | AnySource:
+        if source is not None:
+            return self._to(source, tag, call)
+        self._remedies.check_open(call)
+        return self._pairs.from_any(tag, call)
 
     def _seconds(self, timeout: float | None) -> float:
         return self.timeout if timeout is None else timeout
