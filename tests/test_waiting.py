@@ -1,10 +1,14 @@
 """How many cores there are, by affinity and by cgroup, and what follows for waiting."""
 
 import os
+import resource
+import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from collalgo import spawn
 from collalgo.transport import waiting
 from collalgo.transport.waiting import ALONE, SHARING, cores, patience, quota
 
@@ -56,3 +60,28 @@ def test_only_ranks_with_cores_of_their_own_spin():
     assert patience(4, 4) == ALONE
     assert patience(5, 4) == SHARING
     assert SHARING.spins == 0
+
+
+CALLS = 1000
+
+
+def reduce_on_a_busy_core(comm):
+    """Each time that a rank sleeps, it switches to another process of its own will."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+    for _ in range(CALLS):
+        comm.allreduce(np.ones(4))
+    sleeps = np.array([resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before])
+    assert comm.allreduce(sleeps)[0] > CALLS / 2
+
+
+def test_who_shares_a_core_with_a_process_that_computes_sleeps_rather_than_yields():
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})  # which what is started here inherits
+    try:
+        with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+            try:
+                spawn(reduce_on_a_busy_core, 2, timeout=60)
+            finally:
+                busy.kill()
+    finally:
+        os.sched_setaffinity(0, allowed)

@@ -15,10 +15,10 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "segment.h"
+#include "ticks.h"
 
 #define CHECK_SECONDS 0.02
 #define NAP_NANOSECONDS 10000000 /* nobody rings for a death or a timeout */
@@ -80,6 +80,7 @@ struct endpoint {
     lend lends[LENDS];
     char inline_data[INLINE_BYTES];
     wait_turns turns;
+    int64_t busy_until; /* the ticks until which my core is taken for busy */
     int64_t hoped;    /* how often since the call began, or I have yielded */
     uint64_t missing; /* of the first 64 ranks those that nothing has come from */
     int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */
@@ -272,10 +273,8 @@ static int is_gone(endpoint *e, int64_t rank) {
 
 /* Is there still hope for this call? Asked now and then by a rank that waits. */
 static int check(endpoint *e) {
-    struct timespec t;
     if (failure_kind(e)) return STOP;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    double time = t.tv_sec + 1e-9 * t.tv_nsec;
+    double time = 1e-9 * nanoseconds();
     if (!e->waiting_since) e->waiting_since = e->checked = time;
     if (time - e->checked < CHECK_SECONDS) return GO_ON;
     e->checked = time;

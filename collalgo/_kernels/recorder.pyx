@@ -25,7 +25,7 @@ cdef extern from "Python.h":
     PyCodeObject *PyFrame_GetCode(PyFrameObject *frame)
     int PyCode_Addr2Line(PyCodeObject *code, int instruction)
 
-cdef extern from "ticks.h":
+cdef extern from "frames.h":
     int instruction_of(PyFrameObject *frame)
 
 #: How many calls a rank remembers.

@@ -18,6 +18,8 @@
 #endif
 
 #define NOT_YET UINT64_MAX       /* the number of a message that is still to be sent */
+#define LONG_YIELD 4000000       /* ticks, one to two milliseconds */
+#define BUSY 300000000           /* ticks, about a tenth of a second */
 
 /* ---- rings */
 
@@ -306,6 +308,19 @@ static int is_hopeful(endpoint *e) {
     return 1;
 }
 
+/* Let others run on my core, unless that has been long of late. A long yield went to a
+ * process that computes: each such gives a slice of time away, where a sleep costs none. */
+static int yield_core(endpoint *e) {
+    int64_t begun = ticks();
+    if (begun < e->busy_until) return 0;
+    show_core(e, 0);
+    sched_yield();
+    show_core(e, 1);
+    int64_t ended = ticks();
+    if (ended - begun > LONG_YIELD) e->busy_until = ended + BUSY;
+    return 1;
+}
+
 /* To be called when nothing could be done; the caller tries again in between. */
 static int endpoint_pause(endpoint *e, int64_t *idle) {
     if (is_hopeful(e)) {
@@ -317,14 +332,10 @@ static int endpoint_pause(endpoint *e, int64_t *idle) {
         relax();
         return GO_ON;
     }
-    if (turn < to_sleep) {
-        show_core(e, 0);
-        sched_yield();
-        show_core(e, 1);
-        return failure_kind(e) ? STOP : GO_ON;
-    }
-    if (turn == to_sleep) {
+    if (turn < to_sleep && yield_core(e)) return failure_kind(e) ? STOP : GO_ON;
+    if (turn <= to_sleep) {
         arm(e);
+        *idle = to_sleep + 1;
         return GO_ON;
     }
     int64_t longer = 1 + e->naps++ / 4;

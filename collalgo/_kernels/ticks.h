@@ -1,8 +1,7 @@
-/* The cheapest clock there is, and where the interpreter is. */
+/* The cheapest clock there is. */
 #ifndef COLLALGO_TICKS_H
 #define COLLALGO_TICKS_H
 
-#include <Python.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -19,15 +18,5 @@ static inline int64_t ticks(void) { return (int64_t)__rdtsc(); }
 #else
 static inline int64_t ticks(void) { return nanoseconds(); }
 #endif
-
-/* The instruction that a frame is at, as PyCode_Addr2Line takes it. */
-static inline int instruction_of(PyFrameObject *frame)
-{
-#if PY_VERSION_HEX >= 0x030B0000
-    return PyFrame_GetLasti(frame);
-#else
-    return 2 * frame->f_lasti;
-#endif
-}
 
 #endif

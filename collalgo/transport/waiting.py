@@ -20,7 +20,7 @@ class Turns(NamedTuple):
         At once in a call, or after a yield, while all that it waits for run on other
         cores.
     yields
-        After it has yielded its core.
+        After it has yielded its core; never while other processes keep that busy.
     """
 
     spins: int
@@ -28,29 +28,23 @@ class Turns(NamedTuple):
     yields: int
 
 
-#: Turns of looking again at once: about 50 microseconds, more than a step takes.
-SPINS = 2000
+#: Where each rank has a core: some 5 microseconds of looking again, and 300 of yielding
+#: in vain, since waking a sleeper takes 30. Who is waited for longer than a step may
+#: have lost its core to another process, and can move to this one once that is free.
+ALONE = Turns(spins=200, hopes=0, yields=1000)
 
-#: The same where ranks share cores, as long as who is waited for is on another: some 10
-#: microseconds. To yield and come back takes 2 or more for each rank on the own core.
-HOPES = 200
-
-#: Turns of yielding the core before sleeping, about a millisecond. Waking a sleeper
-#: takes 30 microseconds, and with eight ranks on two cores each waits so long at times.
-YIELDS = 1000
-
-#: Where each rank has a core.
-ALONE = Turns(SPINS, 0, YIELDS)
-
-#: Where ranks share cores: who spins may keep another from running.
-SHARING = Turns(0, HOPES, YIELDS)
+#: Where ranks share cores. Who spins may keep another from running, so it does only as
+#: long as those it waits for run on other cores, for some 10 microseconds: to yield and
+#: come back takes 2 or more for each rank on the own core. A thousand yields take one
+#: to four milliseconds, and waits of eight ranks on two cores are that long at times.
+SHARING = Turns(spins=0, hopes=200, yields=1000)
 
 #: Where the rank itself has a better use for its core meanwhile.
-GIVING_WAY = Turns(0, 0, 20)
+GIVING_WAY = Turns(spins=0, hopes=0, yields=20)
 
 #: Where some of the ranks are on other hosts: to ask an engine takes as long as many
 #: spins, and what it waits for takes longer.
-ACROSS_HOSTS = Turns(100, 0, 120)
+ACROSS_HOSTS = Turns(spins=100, hopes=0, yields=120)
 
 #: Where the kernel says how much of the processors a group of processes may use.
 CGROUPS = Path("/sys/fs/cgroup")
