@@ -14,6 +14,7 @@ from collalgo.cost.roads import (
     Roads,
     Route,
     Way,
+    in_network,
     ranks_of,
 )
 from collalgo.transfers import Ints, Reals
@@ -72,6 +73,7 @@ class ClusterRoads:
         self._names = [roads.name(way) for way in ours.values()]
         carries = self.figures.bytes_per_second
         self._speed = np.array([carries(link) for link, _ in self._names])
+        self._in_network = np.array([in_network(a) for a, _ in self._names], float)
         here = {way: i for i, way in enumerate(ours.values())}
         routes = [roads.route(a, b) for a in self._places for b in self._places]
         kept = [_among(here, route) for route in routes]
@@ -108,6 +110,10 @@ class ClusterRoads:
     def name(self, way: int) -> Way:
         """The link of the first host, and the direction, of a way."""
         return self._names[way % len(self._names)]
+
+    def in_network(self, ways: Ints) -> Reals:
+        """1 for each way that is one of a network, 0 for the others."""
+        return self._in_network[ways % len(self._names)]
 
     def place(self, ranks: Ints) -> Ints:
         """Who counts as the same rank."""

@@ -40,10 +40,10 @@ LATENCY = {
 }
 
 
-#: Seconds of a message by TCP between two hosts; what of a link carries payload; and
-#: how much longer a step takes in which ranks change their peers, as measured on
-#: ``bench/cluster``.
-TCP_LATENCY, TCP_EFFICIENCY, TCP_TURNING = 40e-6, 0.98, 0.1
+#: By TCP between hosts: seconds of a message; what of a link carries payload; how much
+#: longer a step takes in which segments share a link, and in which ranks change their
+#: peers. All as measured on ``bench/cluster``.
+TCP_LATENCY, TCP_EFFICIENCY, TCP_CROWDING, TCP_TURNING = 40e-6, 0.98, 0.04, 0.1
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,9 @@ class Figures:
         Seconds for each byte that a rank reduces.
     efficiency : dict
         The part of its bandwidth that a link of a kind carries; all unless given.
+    crowding : float
+        By which part the bytes of a pipeline take longer where several messages share a
+        link of a network: they get out of step, and each hop waits for the later one.
     turning : float
         By which part the bytes of a step take longer where some rank has another peer
         than before: connections are cold, and the tails of their queues meet.
@@ -70,6 +73,7 @@ class Figures:
     message: float = 0.3e-6
     reduction: float = 0.0
     efficiency: Mapping[LinkKind, float] = field(default_factory=dict)
+    crowding: float = 0.0
     turning: float = 0.0
 
     @classmethod
@@ -83,6 +87,7 @@ class Figures:
             machine.message,
             machine.reduce,
             {LinkKind.NETWORK: TCP_EFFICIENCY},
+            TCP_CROWDING,
             TCP_TURNING,
         )
 
@@ -121,6 +126,7 @@ class Figures:
                 number(document.get("message", cls.message), "message", 0.0, 1.0),
                 number(document.get("reduction", 0.0), "reduction", 0.0, 1.0),
                 _table(document.get("efficiency"), kinds, 1.0),
+                number(document.get("crowding", 0.0), "crowding", 0.0, 1.0),
                 number(document.get("turning", 0.0), "turning", 0.0, 1.0),
             )
         except (OSError, UnicodeDecodeError, ValueError) as error:

@@ -14,7 +14,7 @@ import numpy as np
 from collalgo._kernels.loads import legs_of
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.errors import TopologyError
-from collalgo.topology.model import Kind, Link, Topology
+from collalgo.topology.model import Kind, Link, LinkKind, Topology
 from collalgo.topology.net import Net, Search
 from collalgo.topology.path_types import PathType, width_of
 from collalgo.topology.paths import Path, paths_in
@@ -55,6 +55,9 @@ class Map(Protocol):
     def name(self, way: int) -> Way:
         """The link and the direction of a way."""
 
+    def in_network(self, ways: Ints) -> Reals:
+        """1 for each way that is one of a network, 0 for the others."""
+
 
 class Route(NamedTuple):
     """How messages go from a device to another: the parts on each way."""
@@ -62,6 +65,11 @@ class Route(NamedTuple):
     ways: tuple[int, ...]
     parts: tuple[float, ...]
     latency: float
+
+
+def in_network(link: Link) -> bool:
+    """Whether a link is one between hosts and switches."""
+    return link.kind is LinkKind.NETWORK
 
 
 class Roads:
@@ -86,6 +94,7 @@ class Roads:
         self._links = topology.links
         self._number = {id(link): i for i, link in enumerate(self._links)}
         self.speed = np.repeat([*map(figures.bytes_per_second, self._links)], 2)
+        self._in_network = np.array([*map(in_network, self._links)], float)
         self._net = Net(topology)
         self._targets = frozenset(places)
         self._paths: dict[str, dict[str, Path]] = {}
@@ -105,6 +114,10 @@ class Roads:
     def name(self, way: int) -> Way:
         """The link and the direction of a way."""
         return self._links[way // 2], way % 2 == 0
+
+    def in_network(self, ways: Ints) -> Reals:
+        """1 for each way that is one of a network, 0 for the others."""
+        return self._in_network[ways // 2]
 
     def trips(self, source: Ints, target: Ints) -> tuple[Reals, Legs]:
         """Seconds of the first byte of messages between ranks, and their ways."""

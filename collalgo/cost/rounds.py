@@ -110,6 +110,9 @@ def _priced(messages: Messages, times: Reals, roads: Map, segments: int = 1) -> 
     sent, _ = pipeline.largest(sends.step, roads.place(sends.rank))
     received, _ = pipeline.largest(sends.step, roads.place(sends.peer))
     latency += roads.figures.message * np.maximum(np.maximum(sent, received) - 1, 0)
+    if roads.figures.crowding and segments > 1:
+        flows, _ = pipeline.largest(step, legs.way, roads.in_network(legs.way))
+        per_byte *= 1 + roads.figures.crowding * (flows > 1)
     if roads.figures.turning and segments == 1:
         per_byte = per_byte * (1 + roads.figures.turning * _turns(sends, steps))
     if roads.figures.reduction:

@@ -200,8 +200,12 @@ class Job(NamedTuple):
 
 
 def _named(roads: Map, busy: Reals) -> dict[Way, float]:
-    """The ways that are busy at all, by their links."""
-    return {roads.name(way): float(busy[way]) for way in np.flatnonzero(busy).tolist()}
+    """The ways that are busy at all, by their links; of those alike the busiest."""
+    found: dict[Way, float] = {}
+    for way in np.flatnonzero(busy).tolist():
+        name = roads.name(way)
+        found[name] = max(found.get(name, 0.0), float(busy[way]))
+    return found
 
 
 def bound_at(collective: str, site: Site, root: int) -> Bound | None:

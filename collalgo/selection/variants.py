@@ -8,7 +8,7 @@ from collalgo.algorithms.row import own_parameters
 from collalgo.topology.rings import Ring
 
 #: Into how many parts what goes down a tree or a chain is cut.
-SEGMENTS = (4, 16, 64)
+SEGMENTS = (4, 16, 64, 256)
 
 #: The same for algorithms whose schedule depends on it, so that each is traced.
 BLOCKS = (8, 32)

@@ -18,6 +18,7 @@ from collalgo.cost.simulation import MODELS, ranks_of, simulate
 from collalgo.cost.site import Site
 from collalgo.schedule import recv, send, trace
 from collalgo.topology.orders import ring_order
+from tests.clusters import FILES
 from tests.topology.machines import renamed
 
 pytestmark = pytest.mark.parallel
@@ -105,6 +106,14 @@ def test_the_bottleneck_of_a_cluster_is_its_network():
     assert link.kind == "network"
     assert "bottleneck: network from" in str(found)
     assert "times the bound of" in str(found)
+
+
+def test_of_hosts_that_are_alike_the_busiest_is_told():
+    star = Topology.read(FILES / "star.yaml")  # whose first host hears nothing
+    found = simulate("binomial", star, 1 << 20, collective="broadcast")
+    received = (1 << 20) / 0.025e9
+    ways = {w: s for w, s in found.busy.items() if w[0].kind == "network"}
+    assert sorted(ways.values()) == pytest.approx([received, 2 * received])
 
 
 quickly = settings(max_examples=25, deadline=None)

@@ -1,0 +1,55 @@
+"""Steps that cost more where figures say so: of new peers, of crowded links."""
+
+import pytest
+
+from collalgo import Topology, select
+from collalgo.algorithms import find
+from collalgo.cost.figures import Figures
+from collalgo.machine import Machine
+from collalgo.selection.on_topology import Prospect
+from tests.test_cluster import FILES
+
+MACHINE = Machine(2e-7, 2e-6, 1e-7, 1e-10, 1e-10, cores=2)
+
+
+@pytest.fixture
+def star():
+    return Topology.read(FILES / "star.yaml")
+
+
+def per_byte(topology, name, collective="allreduce", *, turning=0.0, crowding=0.0):
+    prospect = Prospect(topology, Figures(turning=turning, crowding=crowding))
+    (priced,) = prospect.exactly(find(collective, name, prospect.size))
+    return priced.price.per_byte
+
+
+def test_a_ring_keeps_its_peers_and_halving_does_not(star):
+    assert per_byte(star, "ring", turning=0.5) == per_byte(star, "ring")
+    plain, turning = (per_byte(star, "halving_doubling", turning=t) for t in (0.0, 0.5))
+    assert plain < turning <= 1.5 * plain
+
+
+def test_a_pipeline_is_crowded_where_several_flows_share_a_link_of_a_network(star):
+    inside = Topology.load("dgx1v")  # where ranks share links, but of no network
+    pipeline, trees = ("pipeline", "broadcast"), ("double_tree", "broadcast")
+    for machine, *which in ((star, *pipeline), (inside, *trees), (star, "torus_2d")):
+        assert per_byte(machine, *which, crowding=0.5) == per_byte(machine, *which)
+    plain, crowded = (per_byte(star, *trees, crowding=c) for c in (0.0, 0.5))
+    assert 1.4 * plain < crowded < 1.51 * plain  # in all steps but a few
+
+
+def test_a_chain_is_better_than_stripes_that_share_a_nic(star):
+    prospect = Prospect(star, Figures.of_machine(MACHINE))
+    assert select("broadcast", 1 << 24, topology=prospect).row.plain == "pipeline"
+    rails = Topology.read(FILES / "rails.yaml")
+    prospect = Prospect(rails, Figures.of_machine(MACHINE))
+    assert select("broadcast", 1 << 24, topology=prospect).row.plain == "striped_chains"
+
+
+def test_of_equals_what_keeps_its_peers_is_chosen(star):
+    chosen = select("allreduce", 1 << 24, topology=Prospect(star))
+    assert chosen.seconds < 1.03 * chosen.bound_seconds
+    prospect = Prospect(star, Figures.of_machine(MACHINE))
+    steady = select("allreduce", 1 << 24, topology=prospect)
+    assert steady.row.plain in ("torus_2d", "hierarchical")
+    assert steady.seconds < 1.06 * steady.bound_seconds
