@@ -116,8 +116,10 @@ def _interfaces() -> Finding:
 
 
 def _route(host: str) -> Finding:
+    from collalgo.launch.remote import known_as
+
     try:
-        mine = address_towards(host)
+        mine = address_towards(known_as(host))
     except OSError as error:
         return Finding(f"route to {host}", "", f"there is none: {error}")
     return Finding(f"route to {host}", f"by {mine}")

@@ -17,6 +17,10 @@ from collalgo.bootstrap.party import HELLO, MAGIC
 from collalgo.bootstrap.rendezvous import HostOrigin
 from collalgo.communicator import Communicator
 
+STEP = {
+    "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "2", "SLURM_PROCID": "3",
+    "SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NUM_NODES": "1",
+}  # fmt: skip
 RUN = {"COLLALGO_JOB": "j", "RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4"}
 
 
@@ -34,8 +38,9 @@ RUN = {"COLLALGO_JOB": "j", "RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": 
             Identity(0, 2, "", "mpiexec of MPICH", Means.MPI),
         ),
         ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, Identity(0, 1, "", "none")),
+        (STEP, Identity(3, 4, "srun/7.2", "srun")),
         (
-            {"SLURM_PROCID": "3", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "4"},
+            STEP | {"SLURM_STEP_NUM_NODES": "2"},
             Identity(3, 4, "", "srun", Means.MPI),
         ),
         (

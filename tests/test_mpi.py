@@ -3,7 +3,11 @@
 Each MPI needs an environment of its own, which ``make test`` makes.
 """
 
+import os
 import re
+import secrets
+import subprocess
+import sys
 
 import pytest
 
@@ -121,3 +125,33 @@ def test_an_engine_that_there_is_not_or_cannot_be_is_refused(tmp_path):
         place = f"file://{tmp_path}/job"
         collalgo.init(place, rank=0, size=2, engine="mpi")
     assert not (tmp_path / "job").exists()
+
+
+STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": secrets.token_hex(4),
+        "SLURM_STEP_NUM_TASKS": "3"}  # fmt: skip
+
+
+def by_srun(nodes):
+    """Run ranks as srun would that has no PMI: the outputs of all."""
+    script = "import numpy as np, collalgo\nprint(collalgo.allreduce(np.ones(1)))"
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", script],
+            env={**os.environ, **STEP, "SLURM_STEP_NUM_NODES": nodes,
+                 "SLURM_PROCID": str(rank)},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for rank in range(3)
+    ]  # fmt: skip
+    return [each.communicate(timeout=120) for each in started]
+
+
+def test_ranks_of_srun_on_one_node_need_no_mpi():
+    assert [out for out, _ in by_srun("1")] == ["[3.]\n"] * 3
+
+
+def test_a_world_that_is_not_the_launchers_is_refused():
+    for out, error in by_srun("2"):
+        assert not out
+        assert "srun has started 3 ranks, but the MPI of mpi4py, " in error
+        assert "finds 1; use" in error

@@ -11,6 +11,15 @@ from collalgo.errors import BootstrapError
 TORCH = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 HOROVOD = ("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_SIZE")
 
+#: Those of a step of Slurm: its job, its number, rank, size, and on how many nodes.
+SRUN = (
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+    "SLURM_PROCID",
+    "SLURM_STEP_NUM_TASKS",
+    "SLURM_STEP_NUM_NODES",
+)
+
 
 class Means(Enum):
     """How the ranks of a job meet."""
@@ -44,11 +53,10 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
         nonsense.
     """
     env = os.environ if environment is None else environment
-    if "COLLALGO_STORE" in env:
-        job = env.get("COLLALGO_JOB", env["COLLALGO_STORE"])
-        return _by_variables(env, job, "collalgo run", across=Means.STORE)
-    if "COLLALGO_JOB" in env:
-        return _by_variables(env, env["COLLALGO_JOB"], "collalgo run")
+    if "COLLALGO_STORE" in env or "COLLALGO_JOB" in env:
+        job = env.get("COLLALGO_JOB") or env["COLLALGO_STORE"]
+        across = Means.STORE if "COLLALGO_STORE" in env else None
+        return _by_variables(env, job, "collalgo run", across=across)
     if "RANK" in env and "WORLD_SIZE" in env:
         names = (
             "MASTER_ADDR",
@@ -59,15 +67,16 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
         job = "torchrun/" + "/".join(env.get(name, "") for name in names)
         across = Means.BOARD if torchrun_keeps_a_store(env) else None
         return _by_variables(env, job, "torchrun", across=across)
-    for launcher, rank, size, *more in (
+    for launcher, rank, size in (
         ("mpiexec of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-        ("mpiexec of MPICH", "PMI_RANK", "PMI_SIZE"),
-        # In a shell within an allocation of Slurm there is a job, but no step.
-        ("srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"),
+        ("mpiexec of MPICH", "PMI_RANK", "PMI_SIZE"),  # which srun may set, too
     ):
-        if all(name in env for name in (rank, size, *more)):
+        if rank in env and size in env:
             who = _number(env, rank), _number(env, size)
             return Identity(*who, "", launcher, Means.MPI)
+    # In a shell within an allocation of Slurm there is a job, but no step.
+    if all(name in env for name in SRUN):
+        return _of_srun(env)
     if "HOROVOD_RANK" in env and "HOROVOD_SIZE" in env:
         where = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
         job = "horovodrun/" + "/".join(env.get(name, "") for name in where)
@@ -79,6 +88,15 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
 def torchrun_keeps_a_store(env: Mapping[str, str]) -> bool:
     """Whether the launcher is a torchrun at whose store its ranks can meet."""
     return env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+
+
+def _of_srun(env: Mapping[str, str]) -> Identity:
+    """A rank of srun: those of one node can meet there, whatever MPI srun has."""
+    job, step, rank, size, nodes = SRUN
+    who = _number(env, rank), _number(env, size)
+    if _number(env, nodes) > 1:
+        return Identity(*who, "", "srun", Means.MPI)
+    return Identity(*who, f"srun/{env[job]}.{env[step]}", "srun")
 
 
 def _by_variables(

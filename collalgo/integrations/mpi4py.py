@@ -56,9 +56,7 @@ def world_communicator(
     by_pmi, asked = pmi.VARIABLE in os.environ, asked_for(engine)
     if not (by_pmi and asked == "ucx"):
         try:
-            from mpi4py import MPI
-
-            return communicator(MPI.COMM_WORLD, asked)
+            return communicator(_world_of(me), asked)
         except (ImportError, RuntimeError) as error:
             if asked == "mpi" or not by_pmi:
                 raise BootstrapError(
@@ -68,6 +66,27 @@ def world_communicator(
                 ) from None
     launcher = pmi.connection(os.environ, me.rank, me.size, timeout)
     return Communicator(meet(launcher, Ucx(), timeout))
+
+
+def _world_of(me: Identity) -> Any:
+    """The world of MPI, which must be that of the launcher.
+
+    Raises
+    ------
+    BootstrapError
+        If MPI does not know of the launcher: then every process is a world of its own.
+    """
+    from mpi4py import MPI
+
+    if MPI.COMM_WORLD.Get_size() != me.size:
+        library = MPI.Get_library_version().splitlines()[0].strip(" \0")
+        raise BootstrapError(
+            f"{me.launcher} has started {me.size} ranks, but the MPI of mpi4py, "
+            f"{library}, finds {MPI.COMM_WORLD.Get_size()}; use the launcher of that "
+            "MPI, of srun an --mpi that it knows (pmi2 or pmix), or collalgo run -H",
+            rank=me.rank,
+        )
+    return MPI.COMM_WORLD
 
 
 def communicator(comm: Any, engine: str | None = None) -> Communicator:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from collalgo.bootstrap.interfaces import addresses
@@ -113,10 +114,30 @@ class Agent(Child):
 def agent_command(name: str) -> list[str]:
     """What starts an agent on a host."""
     agent = [sys.executable, "-m", "collalgo.launch.agent"]
-    shell = shlex.split(os.environ.get("COLLALGO_RSH", "")) or list(SSH)
     if "COLLALGO_RSH" not in os.environ and name in HERE:
         return agent
-    return [*shell, name, "exec " + shlex.join(agent)]
+    return [*_shell(), name, "exec " + shlex.join(agent)]
+
+
+def _shell() -> list[str]:
+    """What runs a command line on a host."""
+    return shlex.split(os.environ.get("COLLALGO_RSH", "")) or list(SSH)
+
+
+def known_as(name: str) -> str:
+    """What a host is called by others than ssh, whose configuration may have aliases."""
+    shell = _shell()
+    if Path(shell[0]).name != "ssh":
+        return name
+    with suppress(OSError):  # then there is no ssh
+        asked = subprocess.run(
+            [*shell, "-G", name], capture_output=True, text=True, check=False
+        )
+        for line in asked.stdout.splitlines():
+            key, _, value = line.partition(" ")
+            if key == "hostname":
+                return value
+    return name
 
 
 def try_host(name: str) -> None:

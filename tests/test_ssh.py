@@ -1,0 +1,118 @@
+"""collalgo run over the ssh and the sshd of the system, as users have them."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from collalgo.launch.remote import SSH
+
+#: Where distributions have it, which is in no user's path.
+SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+pytestmark = pytest.mark.skipif(
+    SSHD is None or not all(map(shutil.which, ("ssh", "ssh-keygen"))),
+    reason="there is no OpenSSH with a server",
+)
+
+SERVER = """
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/key.pub
+StrictModes no
+PidFile none
+"""
+
+CLIENT = """
+Host a b
+  HostName 127.0.0.1
+  Port {port}
+  IdentityFile {folder}/key
+  UserKnownHostsFile {folder}/known
+  StrictHostKeyChecking accept-new
+Host b
+  ProxyJump a
+"""
+
+JOB = """
+import os, signal, time
+import numpy as np, collalgo
+comm = collalgo.init(timeout=60)
+assert "SSH_CONNECTION" in os.environ
+assert comm.hosts == (0, 0, 1)
+assert os.environ["GREETING"] == "it's $HOME"
+print(collalgo.allreduce(np.ones(1)), flush=True)
+if os.environ.get("KILL") and comm.rank == 2:
+    os.kill(os.getpid(), signal.SIGKILL)
+while os.environ.get("KILL"):
+    collalgo.allreduce(np.ones(1))
+"""
+
+
+@pytest.fixture
+def hosts(tmp_path, monkeypatch):
+    """Two names of this machine, of which one is behind the other."""
+    for name in ("key", "host"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name]
+        subprocess.run(command, check=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for name, text in (("sshd_config", SERVER), ("config", CLIENT)):
+        (tmp_path / name).write_text(text.format(port=port, folder=tmp_path))
+    if os.geteuid() == 0:  # its sshd wants a folder of its own
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    client = " ".join((*SSH, "-F", str(tmp_path / "config")))
+    monkeypatch.setenv("COLLALGO_RSH", client)
+    monkeypatch.setenv("GREETING", "it's $HOME")
+    server = subprocess.Popen([SSHD, "-D", "-e", "-f", tmp_path / "sshd_config"],
+                              stderr=subprocess.PIPE)  # fmt: skip
+    try:
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        yield "a:2,b:1"
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def run(hosts, tmp_path):
+    job = tmp_path / "job.py"
+    job.write_text(JOB)
+    return subprocess.run(
+        [sys.executable, "-m", "collalgo", "run", "-H", hosts, str(job)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_ranks_start_by_keys_aliases_and_jumps(hosts, tmp_path):
+    done = run(hosts, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("[3.]") == 3
+
+
+def test_the_doctor_knows_the_aliases_of_ssh(hosts):
+    done = subprocess.run(
+        [sys.executable, "-m", "collalgo", "doctor", "-H", hosts],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    text = re.sub(r"\s+", " ", done.stdout)
+    assert "route to a by 127.0.0.1" in text
+    assert all(f"host {name} can be used" in text for name in "ab")
+
+
+def test_a_rank_that_is_killed_behind_a_jump_ends_the_job(hosts, tmp_path, monkeypatch):
+    monkeypatch.setenv("KILL", "1")
+    done = run(hosts, tmp_path)
+    assert "rank 2 was killed by SIGKILL" in done.stderr
+    left = subprocess.run(["pgrep", "-f", str(tmp_path / "job.py")], check=False)
+    assert left.returncode == 1
