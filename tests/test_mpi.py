@@ -153,5 +153,5 @@ def test_ranks_of_srun_on_one_node_need_no_mpi():
 def test_a_world_that_is_not_the_launchers_is_refused():
     for out, error in by_srun("2"):
         assert not out
-        assert "srun has started 3 ranks, but the MPI of mpi4py, " in error
+        assert "srun has started 3 ranks, but MPICH" in error
         assert "finds 1; use" in error

@@ -79,11 +79,12 @@ def _world_of(me: Identity) -> Any:
     from mpi4py import MPI
 
     if MPI.COMM_WORLD.Get_size() != me.size:
-        library = MPI.Get_library_version().splitlines()[0].strip(" \0")
+        name, version = MPI.get_vendor()
         raise BootstrapError(
-            f"{me.launcher} has started {me.size} ranks, but the MPI of mpi4py, "
-            f"{library}, finds {MPI.COMM_WORLD.Get_size()}; use the launcher of that "
-            "MPI, of srun an --mpi that it knows (pmi2 or pmix), or collalgo run -H",
+            f"{me.launcher} has started {me.size} ranks, but {name} "
+            f"{'.'.join(map(str, version))}, which mpi4py uses, finds "
+            f"{MPI.COMM_WORLD.Get_size()}; use the launcher of that MPI, of srun an "
+            "--mpi that it knows (pmi2 or pmix), or collalgo run -H",
             rank=me.rank,
         )
     return MPI.COMM_WORLD

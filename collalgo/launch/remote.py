@@ -125,7 +125,7 @@ def _shell() -> list[str]:
 
 
 def known_as(name: str) -> str:
-    """What a host is called by others than ssh, whose configuration may have aliases."""
+    """The name of a host of which ssh's configuration may have another."""
     shell = _shell()
     if Path(shell[0]).name != "ssh":
         return name
