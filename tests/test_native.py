@@ -46,6 +46,11 @@ def test_the_transport_has_no_races_and_no_bad_accesses(tmp_path, sanitizer):
 
 
 @pytest.mark.parallel
+def test_a_call_gives_way_to_its_caller_while_that_computes(tmp_path):
+    run([build(COMPILER, ["-O1"], "waiting", tmp_path)])
+
+
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", ["exchange", "reduce"])
 def test_arm64_gives_the_same_results(tmp_path, name):
     if shutil.which("qemu-aarch64") is None:

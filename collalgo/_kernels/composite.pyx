@@ -10,6 +10,7 @@ of a host stop together.
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
+from posix.time cimport clockid_t
 
 from collalgo._kernels.network cimport Network
 from collalgo._kernels.shared_memory cimport SharedMemory
@@ -180,8 +181,8 @@ cdef class Composite(Transport):
         else:
             self.shared.release(self.local[channel])
 
-    cdef void give_way(self, bint begins) noexcept nogil:
-        self.shared.give_way(begins)
+    cdef void give_way(self, clockid_t caller) noexcept nogil:
+        self.shared.give_way(caller)
 
     cdef int pause(self, int64_t *idle) noexcept nogil:
         cdef int status = self.shared.pause(idle)
@@ -204,5 +205,5 @@ cdef class Composite(Transport):
         memset(&nothing, 0, sizeof(nothing))
         self.shared.accuse(False, rank, self.shared.called().sequence, &nothing)
 
-    cdef void resume(self, int64_t idle) noexcept nogil:
-        self.shared.resume(idle)
+    cdef void resume(self) noexcept nogil:
+        self.shared.resume()

@@ -79,7 +79,10 @@ struct endpoint {
     int64_t heap_bytes, lends_out;
     lend lends[LENDS];
     char inline_data[INLINE_BYTES];
-    wait_turns turns;
+    wait_turns usual, aside; /* how I wait, and while the thread of a caller computes */
+    clockid_t caller;        /* of its processor time; NOBODY where I run my own call */
+    int64_t looked, used;    /* the nanoseconds when I looked at it last, and of it then */
+    int rests;
     int64_t busy_until; /* the ticks until which my core is taken for busy */
     int64_t hoped;    /* how often since the call began, or I have yielded */
     uint64_t missing; /* of the first 64 ranks those that nothing has come from */

@@ -250,7 +250,7 @@ cdef class Program:
         while status == GO_ON and transport.is_needed():
             status = self.pause(transport, &idle)
         if idle:
-            transport.resume(idle)
+            transport.resume()
         return status
 
     cdef int pause(self, Transport transport, int64_t *idle) noexcept nogil:
@@ -286,7 +286,7 @@ cdef class Program:
                             unfinished -= 1
             if moved:
                 if idle:
-                    transport.resume(idle)
+                    transport.resume()
                     idle = 0
                 continue
             status = self.pause(transport, &idle)

@@ -1,4 +1,5 @@
 from libc.stdint cimport int64_t
+from posix.time cimport clockid_t
 
 from collalgo._kernels.engine cimport Program, array_bounds
 from collalgo._kernels.recorder cimport CallSite, Recorder
@@ -21,6 +22,7 @@ cdef class Task:
     cdef list callbacks
     cdef Program program
     cdef array_bounds arrays
+    cdef clockid_t caller  # of the processor time of the thread that made it
     cdef double waiting  # seconds for the others to come; negative for ever
     cdef int status
     cdef int64_t number

@@ -10,7 +10,7 @@ leaves to the waiter for a moment: to wake a thread takes longer than they do.
 
 from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
 from libc.stdint cimport int64_t
-from posix.time cimport CLOCK_MONOTONIC, timespec
+from posix.time cimport CLOCK_MONOTONIC, clockid_t, timespec
 
 import sys
 from collections import deque
@@ -18,11 +18,14 @@ from threading import Thread, current_thread
 from time import monotonic
 
 from collalgo._kernels.recorder cimport CallSite, Recorder, nanoseconds
-from collalgo._kernels.transport cimport CLOSED, GO_ON, QUIET, Transport
+from collalgo._kernels.transport cimport CLOSED, GO_ON, NOBODY, QUIET, Transport
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_condattr_t:
         pass
+    ctypedef unsigned long pthread_t
+    pthread_t pthread_self()
+    int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
     int pthread_mutex_init(pthread_mutex_t *mutex, void *attributes)
     int pthread_mutex_destroy(pthread_mutex_t *mutex)
     int pthread_mutex_lock(pthread_mutex_t *mutex)
@@ -109,6 +112,7 @@ cdef class Progress:
         cdef bint short = task.is_short()
         self.prune()
         self.kept.append(task)
+        pthread_getcpuclockid(pthread_self(), &task.caller)
         task.number = self.recorder.enter(task.program, task.site)
         pthread_mutex_lock(&self.mutex)
         self.submitted = nanoseconds()
@@ -215,7 +219,7 @@ cdef class Progress:
     cdef int perform_next(self, bint gives_way) noexcept nogil:
         """Run the next call of the queue: its status, or PENDING if there is none.
 
-        The thread gives way to what the caller computes meanwhile.
+        The thread gives way to the caller, as long as that computes meanwhile.
         """
         cdef int status = CLOSED
         cdef void *task
@@ -232,11 +236,11 @@ cdef class Progress:
             self.recorder.begin((<Task>task).number)
             if self.transport.log != NULL:
                 self.transport.log.call = (<Task>task).number
-            self.transport.give_way(gives_way)
+            self.transport.give_way((<Task>task).caller if gives_way else NOBODY)
             status = (<Task>task).program.run_without_gil(
                 self.transport, &(<Task>task).arrays, (<Task>task).waiting
             )
-            self.transport.give_way(False)
+            self.transport.give_way(NOBODY)
         self.recorder.end((<Task>task).number, status)
         if status == INTERRUPTED:
             return status  # which ends when its exception has been told

@@ -18,8 +18,6 @@
 #endif
 
 #define NOT_YET UINT64_MAX       /* the number of a message that is still to be sent */
-#define LONG_YIELD 4000000       /* ticks, one to two milliseconds */
-#define BUSY 300000000           /* ticks, about a tenth of a second */
 
 /* ---- rings */
 
@@ -145,13 +143,16 @@ static void own(const mail_line *l) {
 #endif
 }
 
+/* Wake a rank if it sleeps; one ring is enough, however late it gets a core. */
+static void rouse(rank_header *peer) {
+    if (LOAD(&peer->asleep) && __atomic_exchange_n(&peer->asleep, 0, __ATOMIC_SEQ_CST))
+        ring_bell(peer);
+}
+
 static void wake(endpoint *e, const int64_t *channels, int64_t readers) {
     if (e->fenced) __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    for (int64_t i = 0; i < readers; i++) {
-        rank_header *reader = e->channels[channels[i]].peer;
-        if (LOAD(&reader->asleep)) ring_bell(reader);
-    }
+    for (int64_t i = 0; i < readers; i++) rouse(e->channels[channels[i]].peer);
 }
 
 /* Whether a reader has not yet read all that was lent to it. */
@@ -267,93 +268,6 @@ static void endpoint_release(endpoint *e, int64_t channel) {
     channel_state *c = e->channels + channel;
     STORE(&c->given->count, ++c->consumed);
     wake(e, &channel, 1);
-}
-
-/* ---- waiting: spin, then yield, then sleep until somebody rings */
-
-/* Say which core I run on, or that I let others run. */
-static void show_core(endpoint *e, int runs) {
-    __atomic_store_n(&e->me->core, runs ? sched_getcpu() + 1 : 0, __ATOMIC_RELAXED);
-}
-
-static void relax(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
-/* Say that I am going to sleep. Who sends then sees it, or I see what was sent: where the
- * others do not fence, this makes each of their processors do it now. */
-static void arm(endpoint *e) {
-    __atomic_store_n(&e->me->asleep, 1, __ATOMIC_SEQ_CST);
-    e->bell_seen = LOAD(&e->me->bell);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-}
-
-/* Whether all that I wait for run, on other cores. Who yields then comes back when the
- * ranks that share its core have had their turns, which takes longer than to wait. */
-static int is_hopeful(endpoint *e) {
-    uint64_t missing = e->missing;
-    e->missing = 0;
-    if (!missing || e->hoped >= e->turns.hopes) return 0;
-    for (; missing; missing &= missing - 1) {
-        const rank_header *peer = header(e, __builtin_ctzll(missing));
-        int32_t core = __atomic_load_n(&peer->core, __ATOMIC_RELAXED);
-        if (core == 0 || core == e->me->core) return 0;
-    }
-    e->hoped++;
-    return 1;
-}
-
-/* Let others run on my core, unless that has been long of late. A long yield went to a
- * process that computes: each such gives a slice of time away, where a sleep costs none. */
-static int yield_core(endpoint *e) {
-    int64_t begun = ticks();
-    if (begun < e->busy_until) return 0;
-    show_core(e, 0);
-    sched_yield();
-    show_core(e, 1);
-    int64_t ended = ticks();
-    if (ended - begun > LONG_YIELD) e->busy_until = ended + BUSY;
-    return 1;
-}
-
-/* To be called when nothing could be done; the caller tries again in between. */
-static int endpoint_pause(endpoint *e, int64_t *idle) {
-    if (is_hopeful(e)) {
-        relax();
-        return GO_ON;
-    }
-    int64_t turn = (*idle)++, to_sleep = e->turns.spins + e->turns.yields;
-    if (turn < e->turns.spins) {
-        relax();
-        return GO_ON;
-    }
-    if (turn < to_sleep && yield_core(e)) return failure_kind(e) ? STOP : GO_ON;
-    if (turn <= to_sleep) {
-        arm(e);
-        *idle = to_sleep + 1;
-        return GO_ON;
-    }
-    int64_t longer = 1 + e->naps++ / 4;
-    int64_t most = e->nap * (longer < LONGER ? longer : LONGER);
-    struct timespec nap = {0, most < NAP_NANOSECONDS ? most : NAP_NANOSECONDS};
-    show_core(e, 0);
-    syscall(SYS_futex, &e->me->bell, FUTEX_WAIT, e->bell_seen, &nap, NULL, 0);
-    show_core(e, 1);
-    STORE(&e->me->asleep, 0);
-    *idle = to_sleep; /* from now on, sleep first */
-    return check(e);
-}
-
-/* To be called when the wait is over. */
-static void endpoint_resume(endpoint *e, int64_t idle) {
-    if (idle > e->turns.spins + e->turns.yields) STORE(&e->me->asleep, 0);
-    e->naps = 0;
-    e->hoped = 0;
 }
 
 #endif

@@ -16,7 +16,7 @@ cdef extern from "transport.h" nogil:
         int32_t generation
         int64_t sequence
         int64_t *names
-        wait_turns turns
+        wait_turns usual, aside
         int64_t nap
 
 
@@ -33,7 +33,6 @@ cdef class SharedMemory(Transport):
     cdef readonly Segment segment
     cdef readonly tuple members
     cdef endpoint *end
-    cdef wait_turns usual, aside
     cdef int32_t generation
 
     cdef endpoint *open(self) except NULL

@@ -9,6 +9,7 @@ what happened.
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
+from posix.time cimport clockid_t
 
 from collalgo._kernels.transport cimport (
     CALLED, CLOSED, FORKED, LANE_LIMIT, Transport, as_dict, call_record
@@ -33,6 +34,11 @@ cdef extern from "<sys/mman.h>" nogil:
     int munmap(void *address, size_t length)
     int madvise(void *address, size_t length, int advice)
 
+
+cdef extern from "waiting.h" nogil:
+    void endpoint_give_way(endpoint *e, clockid_t caller)
+    int endpoint_pause(endpoint *e, int64_t *idle)
+    void endpoint_resume(endpoint *e)
 
 cdef extern from "shared_memory.h" nogil:
     enum: MISSING
@@ -101,8 +107,6 @@ cdef extern from "shared_memory.h" nogil:
     void endpoint_release(endpoint *e, int64_t channel)
     bint is_gone(endpoint *e, int64_t rank)
     int endpoint_outlook(endpoint *e, int64_t rank)
-    int endpoint_pause(endpoint *e, int64_t *idle)
-    void endpoint_resume(endpoint *e, int64_t idle)
 
 
 pthread_atfork(NULL, NULL, count_fork)
@@ -232,18 +236,17 @@ cdef class SharedMemory(Transport):
         self.members = tuple(members) or tuple(range(size))
         self.generation = segment.generation
         self.segment = segment
-        # The ranks of a private segment are threads: they wait for each other's GIL.
-        self.usual.spins, self.usual.hopes, self.usual.yields = waiting
-        self.aside.spins, self.aside.hopes, self.aside.yields = giving_way
-        self.patience = 0 if segment.private else min(self.usual.spins, PATIENCE)
         self.end = endpoint_new(
             segment.base, segment.heap_bytes, rank, size,
             LANE_LIMIT * max(size, world_size),
         )
         if self.end == NULL:
             raise MemoryError
-        self.give_way(False)
-        if self.usual.spins == 0:
+        self.end.usual.spins, self.end.usual.hopes, self.end.usual.yields = waiting
+        self.end.aside.spins, self.end.aside.hopes, self.end.aside.yields = giving_way
+        # The ranks of a private segment are threads: they wait for each other's GIL.
+        self.patience = 0 if segment.private else min(self.end.usual.spins, PATIENCE)
+        if self.end.usual.spins == 0:
             endpoint_crowd(self.end)
         if world_size > size:
             self.end.nap = NAP
@@ -432,12 +435,12 @@ cdef class SharedMemory(Transport):
     cdef void release(self, int64_t channel) noexcept nogil:
         endpoint_release(self.end, channel)
 
-    cdef void give_way(self, bint begins) noexcept nogil:
+    cdef void give_way(self, clockid_t caller) noexcept nogil:
         if self.end != NULL:
-            self.end.turns = self.aside if begins else self.usual
+            endpoint_give_way(self.end, caller)
 
     cdef int pause(self, int64_t *idle) noexcept nogil:
         return endpoint_pause(self.end, idle)
 
-    cdef void resume(self, int64_t idle) noexcept nogil:
-        endpoint_resume(self.end, idle)
+    cdef void resume(self) noexcept nogil:
+        endpoint_resume(self.end)

@@ -11,6 +11,9 @@
 /* What a transport asks of the engine. */
 enum { GO_ON, STOP, SIGNALS, CLOSED, FORKED };
 
+/* Instead of the clock of a thread whose call another thread runs. */
+enum { NOBODY };
+
 /* What is to be expected of another rank, beside the calls that I have made: nothing yet,
  * that a call of mine goes on at once or fails, or nothing ever. */
 enum { QUIET, CALLED, LEFT };

@@ -1,4 +1,5 @@
 from libc.stdint cimport int64_t
+from posix.time cimport clockid_t
 
 
 cdef extern from "transport.h":
@@ -10,6 +11,7 @@ cdef extern from "transport.h":
     enum: SIGNALS
     enum: CLOSED
     enum: FORKED
+    enum: NOBODY
     enum: QUIET
     enum: CALLED
     enum: LEFT
@@ -55,6 +57,6 @@ cdef class Transport:
         self, int64_t channel, char *target, const char *data, int64_t nbytes
     ) noexcept nogil
     cdef void release(self, int64_t channel) noexcept nogil
-    cdef void give_way(self, bint begins) noexcept nogil
+    cdef void give_way(self, clockid_t caller) noexcept nogil
     cdef int pause(self, int64_t *idle) noexcept nogil
-    cdef void resume(self, int64_t idle) noexcept nogil
+    cdef void resume(self) noexcept nogil

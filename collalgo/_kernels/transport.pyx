@@ -86,12 +86,12 @@ cdef class Transport:
     cdef void release(self, int64_t channel) noexcept nogil:
         """The segment last peeked at has been consumed."""
 
-    cdef void give_way(self, bint begins) noexcept nogil:
-        """From now on wait so that others can use the core, or as usual again."""
+    cdef void give_way(self, clockid_t caller) noexcept nogil:
+        """From now on wait so that a thread can compute, by its clock; or for NOBODY."""
 
     cdef int pause(self, int64_t *idle) noexcept nogil:
         """Wait politely; ``idle`` counts the pauses since something could be done."""
         return STOP
 
-    cdef void resume(self, int64_t idle) noexcept nogil:
+    cdef void resume(self) noexcept nogil:
         """Something could be done again."""

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "shared_memory.h"
+#include "waiting.h"
 
 #define RANKS 3
 #define CALLS_MADE 400
@@ -12,6 +13,7 @@
 #define HEAP (1 << 20)
 
 static char *base;
+static clockid_t resting; /* the clock of a thread that only waits for the others */
 
 static uint8_t expected(int64_t call, int64_t rank, int64_t i) {
     return (uint8_t)(31 * call + 7 * rank + i % 251);
@@ -71,23 +73,31 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
             moved = 1;
         }
         if (moved) {
-            endpoint_resume(e, idle);
+            endpoint_resume(e);
             idle = 0;
         } else wait(e, &idle);
     }
     while (endpoint_is_lent(e)) wait(e, &idle);
-    endpoint_resume(e, idle);
+    endpoint_resume(e);
+}
+
+static clockid_t clock_of(pthread_t thread) {
+    clockid_t clock;
+    if (pthread_getcpuclockid(thread, &clock)) abort();
+    return clock;
 }
 
 static void *run(void *argument) {
     int64_t rank = (int64_t)(intptr_t)argument;
     endpoint *e = endpoint_new(base, HEAP, rank, RANKS, LANES * RANKS);
     if (rank % 2) endpoint_crowd(e); /* these begin their rings again early */
-    e->turns = (wait_turns){10, 10, 10};
+    e->usual = (wait_turns){10, 10, 10};
+    e->aside = (wait_turns){0, 0, 2};
     char *mine = base + segment_bytes(RANKS) + rank * HEAP;
     call_record call = {.fingerprint = 1};
     for (int64_t i = 0; i < CALLS_MADE; i++) {
         if (endpoint_enter(e, &call, 60.0) != GO_ON) abort();
+        endpoint_give_way(e, i % 3 == 1 ? resting : i % 3 ? clock_of(pthread_self()) : NOBODY);
         exchange(e, i, mine);
         endpoint_exit(e);
     }
@@ -96,6 +106,7 @@ static void *run(void *argument) {
 
 int main(void) {
     pthread_t threads[RANKS];
+    resting = clock_of(pthread_self());
     base = mmap(NULL, (size_t)segment_bytes(RANKS) + RANKS * HEAP, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return 1;

@@ -1,0 +1,121 @@
+/* How a rank waits: it spins, then yields, then sleeps until somebody rings. */
+#ifndef COLLALGO_WAITING_H
+#define COLLALGO_WAITING_H
+
+#include "endpoint.h"
+
+#define LONG_YIELD 4000000 /* ticks, one to two milliseconds */
+#define BUSY 300000000     /* ticks, about a tenth of a second */
+#define LOOK_AGAIN 100000  /* nanoseconds between two looks at a caller */
+#define RESTS 4            /* who computes in less than one of so many rests */
+
+/* Say which core I run on, or that I let others run. */
+static void show_core(endpoint *e, int runs) {
+    __atomic_store_n(&e->me->core, runs ? sched_getcpu() + 1 : 0, __ATOMIC_RELAXED);
+}
+
+static void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Say that I am going to sleep. Who sends then sees it, or I see what was sent: where the
+ * others do not fence, this makes each of their processors do it now. */
+static void arm(endpoint *e) {
+    __atomic_store_n(&e->me->asleep, 1, __ATOMIC_SEQ_CST);
+    e->bell_seen = LOAD(&e->me->bell);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+/* Let the thread of a caller, by the clock of its processor time, have the core that I need
+ * in its place; NOBODY ends that. */
+static void endpoint_give_way(endpoint *e, clockid_t caller) {
+    e->caller = caller;
+    e->looked = 0;
+    e->rests = 0;
+}
+
+/* Whether whom I give way to has hardly computed since I looked last: it waits for me, or
+ * for a core that yields let it have. */
+static int caller_rests(endpoint *e) {
+    struct timespec t;
+    int64_t now = nanoseconds(), used = 0;
+    if (now < e->looked + LOOK_AGAIN) return e->rests;
+    if (!clock_gettime(e->caller, &t)) used = t.tv_sec * 1000000000 + t.tv_nsec;
+    e->rests = e->looked && RESTS * (used - e->used) < now - e->looked;
+    e->looked = now, e->used = used;
+    return e->rests;
+}
+
+static const wait_turns *turns_now(endpoint *e) {
+    return e->caller == NOBODY || caller_rests(e) ? &e->usual : &e->aside;
+}
+
+/* Whether all that I wait for run, on other cores. Who yields then comes back when the
+ * ranks that share its core have had their turns, which takes longer than to wait. */
+static int is_hopeful(endpoint *e, int64_t hopes) {
+    uint64_t missing = e->missing;
+    e->missing = 0;
+    if (!missing || e->hoped >= hopes) return 0;
+    for (; missing; missing &= missing - 1) {
+        const rank_header *peer = header(e, __builtin_ctzll(missing));
+        int32_t core = __atomic_load_n(&peer->core, __ATOMIC_RELAXED);
+        if (core == 0 || core == e->me->core) return 0;
+    }
+    e->hoped++;
+    return 1;
+}
+
+/* Let others run on my core, unless that has been long of late. A long yield went to a
+ * process that computes: each such gives a slice of time away, where a sleep costs none. */
+static int yield_core(endpoint *e) {
+    int64_t begun = ticks();
+    if (begun < e->busy_until) return 0;
+    show_core(e, 0);
+    sched_yield();
+    show_core(e, 1);
+    int64_t ended = ticks();
+    if (ended - begun > LONG_YIELD) e->busy_until = ended + BUSY;
+    return 1;
+}
+
+/* To be called when nothing could be done; the caller tries again in between. */
+static int endpoint_pause(endpoint *e, int64_t *idle) {
+    const wait_turns *turns = turns_now(e);
+    if (is_hopeful(e, turns->hopes)) {
+        relax();
+        return GO_ON;
+    }
+    int64_t turn = (*idle)++, to_sleep = turns->spins + turns->yields;
+    if (turn < turns->spins) {
+        relax();
+        return GO_ON;
+    }
+    if (turn < to_sleep && yield_core(e)) return failure_kind(e) ? STOP : GO_ON;
+    *idle = to_sleep; /* from now on, sleep first */
+    if (!LOAD(&e->me->asleep)) {
+        arm(e);
+        return GO_ON;
+    }
+    int64_t longer = 1 + e->naps++ / 4;
+    int64_t most = e->nap * (longer < LONGER ? longer : LONGER);
+    struct timespec nap = {0, most < NAP_NANOSECONDS ? most : NAP_NANOSECONDS};
+    show_core(e, 0);
+    syscall(SYS_futex, &e->me->bell, FUTEX_WAIT, e->bell_seen, &nap, NULL, 0);
+    show_core(e, 1);
+    STORE(&e->me->asleep, 0);
+    return check(e);
+}
+
+/* To be called when the wait is over. */
+static void endpoint_resume(endpoint *e) {
+    if (LOAD(&e->me->asleep)) STORE(&e->me->asleep, 0);
+    e->naps = 0;
+    e->hoped = 0;
+}
+
+#endif
