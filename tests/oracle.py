@@ -19,6 +19,13 @@ UFUNCS = {
 JUNK = 7
 
 
+def dtype_of(name):
+    """The dtype of a name, which may be one of ``ml_dtypes``."""
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, name, None) or name)
+
+
 def vectors(size, count, dtype, seed=0, below=3):
     """The input of each rank: small whole numbers, so that sums are exact."""
     rng = np.random.default_rng(seed)

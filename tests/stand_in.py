@@ -17,7 +17,7 @@ import numpy as np
 from collalgo._kernels import sources
 from collalgo.devices.runtime import Export, Memory
 from collalgo.reduction import reduction
-from tests.test_reduction import dtype_of
+from tests.oracle import dtype_of
 
 ELSEWHERE = 1 << 47
 MAPPED = 1 << 48

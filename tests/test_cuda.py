@@ -10,8 +10,9 @@ import pytest
 
 from collalgo._kernels import cuda, sources
 from collalgo.reduction import DTYPES, OPS
+from tests.oracle import dtype_of
 from tests.test_elements import operands
-from tests.test_reduction import assert_same_bits, dtype_of, has, twin
+from tests.test_reduction import assert_same_bits, has, twin
 
 SINGLE = [op for op in OPS if op != "avg"]
 

@@ -13,7 +13,8 @@ from collalgo._kernels import sources
 from collalgo.reduction import DTYPES, FLOAT8, OPS, reduction
 from tests.compiling import ARCHITECTURES, check_for_devices, for_host, needs_nvcc
 from tests.conftest import at_leisure
-from tests.test_reduction import assert_same_bits, dtype_of, has, random_bits, twin
+from tests.oracle import dtype_of
+from tests.test_reduction import assert_same_bits, has, random_bits, twin
 
 SINGLE = [op for op in OPS if op != "avg"]
 

@@ -33,6 +33,7 @@ from tests.compiling import (
     needs_nvcc,
 )
 from tests.conftest import at_leisure
+from tests.oracle import dtype_of
 from tests.test_device_programs import (
     ROOTED,
     WORD,
@@ -40,7 +41,7 @@ from tests.test_device_programs import (
     programs_of,
     world,
 )
-from tests.test_reduction import assert_same_bits, dtype_of
+from tests.test_reduction import assert_same_bits
 
 HERE = Path(__file__).parent
 USED = [("int64", "sum"), ("float16", "sum"), ("bool", "max"), ("complex128", "prod")]

@@ -1,21 +1,16 @@
 """The kernels against their NumPy twins, for every dtype, op and instruction set."""
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 from collalgo._kernels.reduce import VARIANTS
 from collalgo.reduction import DTYPES, FLOAT8, OPS, dtype_name, op_name, reduction
-from tests.oracle import UFUNCS
+from tests.oracle import UFUNCS, dtype_of
 
 pytestmark = pytest.mark.parallel
 
 #: Around the block of the accumulators, and what is left of a vector register.
 COUNTS = [0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 65, 511, 512, 513, 1000, 1025]
-
-
-def dtype_of(name):
-    return np.dtype(getattr(ml_dtypes, name, None) or name)
 
 
 def random_bits(rng, dtype, count):
@@ -108,6 +103,23 @@ def test_a_mean_is_the_sum_divided(name):
     np.testing.assert_allclose(
         found.astype(complex), np.full(700, mean).astype(complex), rtol=tolerance
     )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", [n for n in DTYPES if "int" in n])
+def test_a_mean_of_integers_is_rounded_down(name, variant):
+    dtype = dtype_of(name)
+    rng = np.random.default_rng(dtype.itemsize)
+    ends = np.iinfo(dtype)
+    for inputs in (1, 2, 3, 4, 5, 8):
+        arrays = [random_bits(rng, dtype, 1100) for _ in range(inputs)]
+        arrays[0][:4] = ends.max, ends.min, ends.max - 1, ends.min + 1
+        arrays[1:] = [np.where(np.arange(1100) < 4, 0, a) for a in arrays[1:]]
+        total = sum(arrays[1:], arrays[0].copy()).astype(dtype)
+        for divisor in (1, 2, 3, 7, 1000, 12_345_678, 2**31 - 1):
+            found = reduction(dtype, "avg", variant)(total.copy(), arrays, divisor)
+            mean = [int(value) // divisor for value in total]
+            assert found.tolist() == mean, (inputs, divisor)
 
 
 def test_integers_wrap_around():

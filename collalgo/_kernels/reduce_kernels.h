@@ -54,6 +54,17 @@ static inline int64_t floor_divide(int64_t a, int64_t b) {
     return quotient - (quotient * b != a && (a < 0) != (b < 0));
 }
 
+/* The same of 16 bits, and of 32, without calling floor(). */
+static inline int32_t floor_of_float(float a, float b) {
+    int32_t quotient = (int32_t)(a / b);
+    return quotient - ((float)quotient * b > a);
+}
+
+static inline int32_t floor_of_double(double a, double b) {
+    int32_t quotient = (int32_t)(a / b);
+    return quotient - ((double)quotient * b > a);
+}
+
 #define ADD(a, b) ((a) + (b))
 #define MULTIPLY(a, b) ((a) * (b))
 /* A NaN wins, whichever side it is on. */
@@ -67,9 +78,14 @@ static inline int64_t floor_divide(int64_t a, int64_t b) {
 #define LOGICAL_XOR(a, b) (((a) != 0) ^ ((b) != 0))
 
 #define VALUE(x) (x)
-#define FLOAT_DIVIDE(a, n) ((a) / (n))
-#define SIGNED_DIVIDE(a, n) floor_divide((a), (n))
-#define UNSIGNED_DIVIDE(a, n) ((a) / (uint64_t)(n))
+/* A sum divided, as the mean of a dtype needs it. Floats hold what small integers need of
+ * a quotient, and vectors of them can be divided. */
+#define QUOTIENT(a) ((a) / divisor)
+#define FLOOR(a) floor_divide((a), divisor)
+#define FLOOR_FLOAT(a) floor_of_float((float)(a), (float)divisor)
+#define FLOOR_DOUBLE(a) floor_of_double((a), (double)divisor)
+#define UNSIGNED(a) ((a) / (uint64_t)divisor)
+#define UNSIGNED_DOUBLE(a) ((a) / (double)divisor)
 
 #if defined(__clang__)
 #define ANY_ORDER _Pragma("clang loop vectorize(assume_safety)")

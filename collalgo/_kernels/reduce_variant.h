@@ -1,32 +1,43 @@
 /* All kernels for one instruction set; included by reduce_kernels.h once for each. */
 
-/* Inputs are combined from the first to the last, several in one pass: two or four go
+/* Inputs are combined from the first to the last, several in one pass: one, two or four go
  * straight to the result, more through a block that stays in L1. */
-#define KERNEL(name, type, wide, LOAD, STORE, COMBINE, DIVIDE)                        \
+#define KERNEL(name, type, wide, LOAD, STORE, COMBINE, FINISH)                        \
     static void IN_VARIANT(name)(void *dst_, const void *const *inputs, int64_t n,    \
                                  int64_t count, int64_t divisor,                      \
                                  const float8_tables *tables) {                       \
         type *dst = (type *)dst_;                                                     \
         const type *const *in = (const type *const *)inputs;                          \
         wide total[BLOCK];                                                            \
-        (void)tables;                                                                 \
-        if (n == 2 && !divisor) {                                                     \
+        (void)tables, (void)divisor;                                                  \
+        if (n == 1) {                                                                 \
+            const type *a = in[0];                                                    \
+            ANY_ORDER                                                                 \
+            for (int64_t i = 0; i < count; i++) {                                     \
+                wide x = LOAD(a[i]);                                                  \
+                dst[i] = (type)STORE((wide)FINISH(x));                                \
+            }                                                                         \
+            return;                                                                   \
+        }                                                                             \
+        if (n == 2) {                                                                 \
             const type *a = in[0], *b = in[1];                                        \
             ANY_ORDER                                                                 \
             for (int64_t i = 0; i < count; i++) {                                     \
                 wide x = LOAD(a[i]), y = LOAD(b[i]);                                  \
-                dst[i] = (type)STORE((wide)COMBINE(x, y));                            \
+                x = (wide)COMBINE(x, y);                                              \
+                dst[i] = (type)STORE((wide)FINISH(x));                                \
             }                                                                         \
             return;                                                                   \
         }                                                                             \
-        if (n == 4 && !divisor) {                                                     \
+        if (n == 4) {                                                                 \
             const type *a = in[0], *b = in[1], *c = in[2], *d = in[3];                \
             ANY_ORDER                                                                 \
             for (int64_t i = 0; i < count; i++) {                                     \
                 wide x = LOAD(a[i]), y = LOAD(b[i]), z = LOAD(c[i]), w = LOAD(d[i]);  \
                 x = (wide)COMBINE(x, y);                                              \
                 x = (wide)COMBINE(x, z);                                              \
-                dst[i] = (type)STORE((wide)COMBINE(x, w));                            \
+                x = (wide)COMBINE(x, w);                                              \
+                dst[i] = (type)STORE((wide)FINISH(x));                                \
             }                                                                         \
             return;                                                                   \
         }                                                                             \
@@ -54,31 +65,30 @@
                     total[i] = (wide)COMBINE(total[i], y);                            \
                 }                                                                     \
             }                                                                         \
-            if (divisor)                                                              \
-                for (int64_t i = 0; i < length; i++)                                  \
-                    total[i] = (wide)DIVIDE(total[i], divisor);                       \
             ANY_ORDER                                                                 \
             for (int64_t i = 0; i < length; i++)                                      \
-                dst[start + i] = (type)STORE(total[i]);                               \
+                dst[start + i] = (type)STORE((wide)FINISH(total[i]));                 \
         }                                                                             \
     }
 
 /* The same for float16 where it is converted a vector register at a time. */
-#define HALF_KERNEL(name, COMBINE)                                                    \
+#define HALF_KERNEL(name, COMBINE, FINISH)                                            \
     static void IN_VARIANT(name)(void *dst_, const void *const *inputs, int64_t n,    \
                                  int64_t count, int64_t divisor,                      \
                                  const float8_tables *tables) {                       \
         uint16_t *dst = (uint16_t *)dst_;                                             \
         const uint16_t *const *in = (const uint16_t *const *)inputs;                  \
         int64_t start = 0;                                                            \
-        (void)tables;                                                                 \
-        if (n == 2 && !divisor)                                                       \
+        (void)tables, (void)divisor;                                                  \
+        if (n == 2)                                                                   \
             for (; start + LANES <= count; start += LANES) {                          \
                 float total[LANES], next[LANES];                                      \
                 WIDEN(total, in[0] + start);                                          \
                 WIDEN(next, in[1] + start);                                           \
-                for (int64_t i = 0; i < LANES; i++)                                   \
-                    total[i] = (float)COMBINE(total[i], next[i]);                     \
+                for (int64_t i = 0; i < LANES; i++) {                                 \
+                    float x = (float)COMBINE(total[i], next[i]);                      \
+                    total[i] = (float)FINISH(x);                                      \
+                }                                                                     \
                 NARROW(dst + start, total);                                           \
             }                                                                         \
         for (; start + LANES <= count; start += LANES) {                              \
@@ -89,8 +99,7 @@
                 for (int64_t i = 0; i < LANES; i++)                                   \
                     total[i] = (float)COMBINE(total[i], next[i]);                     \
             }                                                                         \
-            if (divisor)                                                              \
-                for (int64_t i = 0; i < LANES; i++) total[i] /= (float)divisor;       \
+            for (int64_t i = 0; i < LANES; i++) total[i] = (float)FINISH(total[i]);   \
             NARROW(dst + start, total);                                               \
         }                                                                             \
         for (; start < count; start++) {                                              \
@@ -99,32 +108,43 @@
                 float next = float16_to_float(in[k][start]);                          \
                 total = (float)COMBINE(total, next);                                  \
             }                                                                         \
-            dst[start] = float16_from_float(divisor ? total / (float)divisor : total);\
+            dst[start] = float16_from_float((float)FINISH(total));                    \
         }                                                                             \
     }
 
-#define LOGICAL(name, type, wide, LOAD, STORE, DIVIDE)                                \
-    KERNEL(name##_land, type, wide, LOAD, STORE, LOGICAL_AND, DIVIDE)                 \
-    KERNEL(name##_lor, type, wide, LOAD, STORE, LOGICAL_OR, DIVIDE)                   \
-    KERNEL(name##_lxor, type, wide, LOAD, STORE, LOGICAL_XOR, DIVIDE)
+/* A sum that is divided by a number of inputs, or not. */
+#define SUM_OR_MEAN(name)                                                             \
+    static void IN_VARIANT(name##_sum)(void *dst, const void *const *inputs, int64_t n,\
+                                       int64_t count, int64_t divisor,                \
+                                       const float8_tables *tables) {                 \
+        if (divisor) IN_VARIANT(name##_mean)(dst, inputs, n, count, divisor, tables); \
+        else IN_VARIANT(name##_total)(dst, inputs, n, count, divisor, tables);        \
+    }
+
+#define LOGICAL(name, type, wide, LOAD, STORE)                                        \
+    KERNEL(name##_land, type, wide, LOAD, STORE, LOGICAL_AND, VALUE)                  \
+    KERNEL(name##_lor, type, wide, LOAD, STORE, LOGICAL_OR, VALUE)                    \
+    KERNEL(name##_lxor, type, wide, LOAD, STORE, LOGICAL_XOR, VALUE)
 
 #define ARITHMETIC(name, type, wide, LOAD, STORE, DIVIDE)                             \
-    LOGICAL(name, type, wide, LOAD, STORE, DIVIDE)                                    \
-    KERNEL(name##_sum, type, wide, LOAD, STORE, ADD, DIVIDE)                          \
-    KERNEL(name##_prod, type, wide, LOAD, STORE, MULTIPLY, DIVIDE)                    \
-    KERNEL(name##_min, type, wide, LOAD, STORE, MINIMUM, DIVIDE)                      \
-    KERNEL(name##_max, type, wide, LOAD, STORE, MAXIMUM, DIVIDE)
+    LOGICAL(name, type, wide, LOAD, STORE)                                            \
+    KERNEL(name##_total, type, wide, LOAD, STORE, ADD, VALUE)                         \
+    KERNEL(name##_mean, type, wide, LOAD, STORE, ADD, DIVIDE)                         \
+    SUM_OR_MEAN(name)                                                                 \
+    KERNEL(name##_prod, type, wide, LOAD, STORE, MULTIPLY, VALUE)                     \
+    KERNEL(name##_min, type, wide, LOAD, STORE, MINIMUM, VALUE)                       \
+    KERNEL(name##_max, type, wide, LOAD, STORE, MAXIMUM, VALUE)
 
 #define INTEGER(name, type, DIVIDE)                                                   \
     ARITHMETIC(name, type, type, VALUE, VALUE, DIVIDE)                                \
-    KERNEL(name##_band, type, type, VALUE, VALUE, BITWISE_AND, DIVIDE)                \
-    KERNEL(name##_bor, type, type, VALUE, VALUE, BITWISE_OR, DIVIDE)                  \
-    KERNEL(name##_bxor, type, type, VALUE, VALUE, BITWISE_XOR, DIVIDE)
+    KERNEL(name##_band, type, type, VALUE, VALUE, BITWISE_AND, VALUE)                 \
+    KERNEL(name##_bor, type, type, VALUE, VALUE, BITWISE_OR, VALUE)                   \
+    KERNEL(name##_bxor, type, type, VALUE, VALUE, BITWISE_XOR, VALUE)
 
 #define DECODE_FLOAT8(x) (tables->decode[x])
 #define ENCODE_FLOAT8(x) float8_from_float((x), tables)
 
-#define COMPLEX(name, part, type)                                                          \
+#define COMPLEX(name, part, type)                                                     \
     static void IN_VARIANT(name##_sum)(void *dst, const void *const *inputs,          \
                                        int64_t n, int64_t count, int64_t divisor,     \
                                        const float8_tables *tables) {                 \
@@ -150,31 +170,33 @@
         }                                                                             \
     }
 
-LOGICAL(boolean, uint8_t, uint8_t, VALUE, VALUE, UNSIGNED_DIVIDE)
-INTEGER(int8, int8_t, SIGNED_DIVIDE)
-INTEGER(int16, int16_t, SIGNED_DIVIDE)
-INTEGER(int32, int32_t, SIGNED_DIVIDE)
-INTEGER(int64, int64_t, SIGNED_DIVIDE)
-INTEGER(uint8, uint8_t, UNSIGNED_DIVIDE)
-INTEGER(uint16, uint16_t, UNSIGNED_DIVIDE)
-INTEGER(uint32, uint32_t, UNSIGNED_DIVIDE)
-INTEGER(uint64, uint64_t, UNSIGNED_DIVIDE)
+LOGICAL(boolean, uint8_t, uint8_t, VALUE, VALUE)
+INTEGER(int8, int8_t, FLOOR_FLOAT)
+INTEGER(int16, int16_t, FLOOR_FLOAT)
+INTEGER(int32, int32_t, FLOOR_DOUBLE)
+INTEGER(int64, int64_t, FLOOR)
+INTEGER(uint8, uint8_t, FLOOR_FLOAT)
+INTEGER(uint16, uint16_t, FLOOR_FLOAT)
+INTEGER(uint32, uint32_t, UNSIGNED_DOUBLE)
+INTEGER(uint64, uint64_t, UNSIGNED)
 #ifdef LANES
-HALF_KERNEL(float16_sum, ADD)
-HALF_KERNEL(float16_prod, MULTIPLY)
-HALF_KERNEL(float16_min, MINIMUM)
-HALF_KERNEL(float16_max, MAXIMUM)
-HALF_KERNEL(float16_land, LOGICAL_AND)
-HALF_KERNEL(float16_lor, LOGICAL_OR)
-HALF_KERNEL(float16_lxor, LOGICAL_XOR)
+HALF_KERNEL(float16_total, ADD, VALUE)
+HALF_KERNEL(float16_mean, ADD, QUOTIENT)
+SUM_OR_MEAN(float16)
+HALF_KERNEL(float16_prod, MULTIPLY, VALUE)
+HALF_KERNEL(float16_min, MINIMUM, VALUE)
+HALF_KERNEL(float16_max, MAXIMUM, VALUE)
+HALF_KERNEL(float16_land, LOGICAL_AND, VALUE)
+HALF_KERNEL(float16_lor, LOGICAL_OR, VALUE)
+HALF_KERNEL(float16_lxor, LOGICAL_XOR, VALUE)
 #else
-ARITHMETIC(float16, uint16_t, float, float16_to_float, float16_from_float, FLOAT_DIVIDE)
+ARITHMETIC(float16, uint16_t, float, float16_to_float, float16_from_float, QUOTIENT)
 #endif
 ARITHMETIC(bfloat16, uint16_t, float, bfloat16_to_float, bfloat16_from_float,
-           FLOAT_DIVIDE)
-ARITHMETIC(float8, uint8_t, float, DECODE_FLOAT8, ENCODE_FLOAT8, FLOAT_DIVIDE)
-ARITHMETIC(float32, float, float, VALUE, VALUE, FLOAT_DIVIDE)
-ARITHMETIC(float64, double, double, VALUE, VALUE, FLOAT_DIVIDE)
+           QUOTIENT)
+ARITHMETIC(float8, uint8_t, float, DECODE_FLOAT8, ENCODE_FLOAT8, QUOTIENT)
+ARITHMETIC(float32, float, float, VALUE, VALUE, QUOTIENT)
+ARITHMETIC(float64, double, double, VALUE, VALUE, QUOTIENT)
 COMPLEX(complex64, float32, float)
 COMPLEX(complex128, float64, double)
 
@@ -215,6 +237,7 @@ static const reduce_fn IN_VARIANT(table)[DTYPE_FAMILIES][OPS] = {
 
 #undef KERNEL
 #undef HALF_KERNEL
+#undef SUM_OR_MEAN
 #undef ARITHMETIC
 #undef LOGICAL
 #undef INTEGER
