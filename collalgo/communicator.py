@@ -89,7 +89,8 @@ class Communicator(Background, Messages):
         """What makes the calls on arrays on devices."""
         from collalgo.devices.calls import DeviceCalls
 
-        found = DeviceCalls(self._programs, self.hosts, weakref.ref(self))
+        of_pair = self._remedies.connection.pair is not None  # with nothing to choose
+        found = DeviceCalls(self._programs, self.hosts, weakref.ref(self), not of_pair)
         self._release_devices = weakref.finalize(self, found.close)
         self._release_devices.atexit = False
         return found

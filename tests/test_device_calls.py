@@ -1,10 +1,13 @@
 """Calls on arrays on devices, on a stand-in that the host cannot read or write."""
 
+import gc
 import logging
 import os
 import subprocess
 import sys
 import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -375,6 +378,49 @@ def test_messages_between_two_ranks(devices):
         return runtime.values(first).sum() + runtime.values(second).sum()
 
     assert devices(rank, 2, "several processes") == [True, 20.0]
+
+
+def test_messages_go_around_a_ring(devices):
+    """Nobody waits for another before all have begun, for whom each is the first."""
+
+    def rank(comm, runtime):
+        comm.timeout = 20
+        to, source = (comm.rank + 1) % 3, (comm.rank - 1) % 3
+        sent = comm.isend(np.ones(3), to)
+        comm.recv(np.ones(3), source)
+        sent.wait()  # so that the pairs are up
+        x, y = (runtime.array(np.full(10, 1.0 + comm.rank)) for _ in range(2))
+        sent = comm.isend(x, to)
+        comm.irecv(y, source).wait_stream()
+        sent.wait_stream()
+        return runtime.values(y)[0]
+
+    assert devices(rank, 3, "several processes") == [3.0, 1.0, 2.0]
+
+
+def test_arrays_live_until_a_call_in_the_background_has_ended(devices):
+    """Though its user has let go of them, and of the call."""
+
+    def rank(comm, runtime):
+        x = runtime.array(np.full(10, 1.0))
+        comm.allreduce(x)
+        alive = weakref.ref(x)
+        gate = runtime.gate()
+        comm.allreduce_async(x)
+        del x
+        time.sleep(0.5)  # the communicator lets go of what has ended
+        gc.collect()
+        lived = alive() is not None
+        gate.set()
+        for _ in range(100):
+            runtime.values(comm.allreduce(runtime.array(np.full(10, 1.0))))
+            time.sleep(0.02)
+            gc.collect()
+            if alive() is None:
+                break
+        return lived, alive() is None
+
+    assert devices(rank, 2, "several processes") == [(True, True)] * 2
 
 
 def test_a_call_that_does_not_end_does_not_keep_its_communicator(

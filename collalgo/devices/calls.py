@@ -8,7 +8,9 @@ host.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
+from threading import Lock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +53,9 @@ class DeviceCalls:
         The number of the host of each rank.
     comm
         Refers to the communicator.
+    survey
+        Whether the ranks tell each other of their devices before the first call, for
+        prices; until all have made it, nobody goes on then, in the background neither.
     """
 
     def __init__(
@@ -58,6 +63,7 @@ class DeviceCalls:
         programs: Programs,
         hosts: Sequence[int],
         comm: "Callable[[], Communicator | None]",
+        survey: bool,
     ):
         self.rank, self.size = programs.rank, programs.size
         self.peers = Peers(hosts)
@@ -66,7 +72,10 @@ class DeviceCalls:
         self._comm = comm
         self._known: dict[Call, Lowered] = {}
         self._asides: dict[int, Runtime] = {}
+        self._kept: deque[tuple[Mark, Ours]] = deque()
+        self._keeping = Lock()
         self._last: tuple[object, Mark] | None = None
+        self._survey = survey and self.size > 1
         self._announced = False
         self._came_up = False
         self._network: Network | None = None
@@ -111,6 +120,7 @@ class DeviceCalls:
         TypeError
             If only one of the arrays is on a device.
         """
+        self.tidy()
         call = Call(*fields).plain()
         ours = Ours(_shadow(source, caller), _shadow(target, caller))
         if self._on_devices is None:
@@ -134,13 +144,26 @@ class DeviceCalls:
         self._last = runtime.stream, end
         return end
 
-    def put_aside(self, fill: Fill, runtime: Runtime, begun: Mark) -> Mark:
-        """Put a call on a stream of its own: where it ends there."""
+    def put_aside(self, fill: Fill, ours: Ours, begun: Mark) -> Mark:
+        """Put a call on a stream of its own: where it ends there.
+
+        Its arrays are kept until then, as the stream of their user may be far ahead.
+        """
+        runtime = ours.runtime
         if runtime.device not in self._asides:
             self._asides[runtime.device] = runtime.aside()
         aside = self._asides[runtime.device]
         aside.after(begun)
-        return self.put(fill, aside)
+        end = self.put(fill, aside)
+        with self._keeping:
+            self._kept.append((end, ours))
+        return end
+
+    def tidy(self) -> None:
+        """Let go of the arrays of calls that have ended."""
+        with self._keeping:
+            while self._kept and self._kept[0][0].done:
+                self._kept.popleft()
 
     def network(self, runtime: Runtime, tell: Tell) -> Network | None:
         """What carries messages between the devices, if all ranks have it."""
@@ -199,7 +222,7 @@ class DeviceCalls:
         """Programs by the prices of the devices, of which all ranks tell each other."""
         here = self.programs
         found = Programs(here.rank, self.size, here.machine)
-        if self.size == 1:
+        if not self._survey:
             return found
 
         def gather(mine: bytes) -> list[bytes]:

@@ -131,7 +131,7 @@ class Underway:
             self._end = runtime.mark()
         elif self._background or self._calls.peers.crowded:
             assert self._begun is not None
-            self._end = self._calls.put_aside(fill, runtime, self._begun)
+            self._end = self._calls.put_aside(fill, self._ours, self._begun)
             if not self._background:
                 runtime.after(self._end)
         else:
@@ -175,6 +175,7 @@ class Underway:
         """Wait for the end of a call in the background."""
         assert self._end is not None
         self._end.synchronize()
+        self._calls.tidy()
 
     def hold(self, stream: Any) -> None:
         """Let a stream wait for the end of a call in the background."""
