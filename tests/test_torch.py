@@ -51,7 +51,16 @@ def is_right(done, size, *duties):
 @pytest.mark.parametrize(
     ("launcher", "size", "duties"),
     [
-        (OURS, 2, (*COLLECTIVES, "what_cannot_be", "results_are_in_place")),
+        (
+            OURS,
+            2,
+            (
+                *COLLECTIVES,
+                "what_cannot_be",
+                "results_are_in_place",
+                "futures_are_of_all_calls",
+            ),
+        ),
         (TORCHRUN, 4, (*COLLECTIVES, *FRAMEWORK)),
     ],
     ids=["ours", "torchrun"],
@@ -66,6 +75,16 @@ def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says():
     duties = ("two_hosts", "every_collective", "data_parallel")
     done = run((*OURS[:-1], "-H", "a:1,b:2", "-n"), 3, *duties)
     is_right(done, 3, *duties)
+
+
+@pytest.mark.parallel
+def test_tensors_of_a_gpu_give_what_those_of_the_host_do():
+    """On a stand-in for the GPU: in the foreground, waited for, and by futures."""
+    done = subprocess.run(
+        [BIN / "python", "-m", "tests.torch_on_devices"],
+        cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.stdout == "right\n", done.stdout + done.stderr
 
 
 def test_a_death_is_told_to_all_others():

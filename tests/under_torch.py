@@ -443,6 +443,42 @@ def results_are_in_place():
         bringer.join()
 
 
+class Ending:
+    """A call in the background that ends when it is told to."""
+
+    def __init__(self):
+        self.ended, self.callbacks = False, []
+
+    def add_done_callback(self, callback):
+        self.callbacks.append(callback)
+
+    def done(self):
+        return self.ended
+
+    def wait(self, _):
+        assert self.ended
+
+    def exception(self):
+        return None
+
+    def end(self):
+        self.ended = True
+        for callback in self.callbacks:
+            callback(self)
+
+
+def futures_are_of_all_calls():
+    """As messages of other ranks, of which the last may be the first to end."""
+    from collalgo.integrations.torch.work import GroupWork
+
+    first, last = Ending(), Ending()
+    future = GroupWork([first, last], []).get_future()
+    last.end()
+    assert not future.done()
+    first.end()
+    assert future.done()
+
+
 def two_hosts():
     from collalgo.communicator import Communicator
 

@@ -272,13 +272,11 @@ class _Numbered(NamedTuple):
 
 def _memory_of_torch(tensor: Any, caller: str) -> Memory:
     """The memory of a tensor of torch, of which CuPy does not know all dtypes."""
-    import torch
-
-    from collalgo.integrations.torch.tensors import array_of
+    from collalgo.integrations.torch.tensors import dtype_of
 
     _check_contiguous(tensor.is_contiguous(), tensor, caller)
-    dtype = array_of(torch.empty(0, dtype=tensor.dtype)).dtype
-    return Memory(tensor, tensor.data_ptr(), tuple(tensor.shape), dtype)
+    shape = tuple(tensor.shape)
+    return Memory(tensor, tensor.data_ptr(), shape, dtype_of(tensor))
 
 
 def _check_contiguous(is_contiguous: bool, buf: Any, caller: str) -> None:

@@ -1,8 +1,8 @@
 """A backend of ``torch.distributed``: ``init_process_group("collalgo")``.
 
 With collalgo installed, torch finds it by itself. It serves tensors in the memory of
-the host, without copies where they are contiguous. Ranks meet over the store of torch;
-those of one host then share memory, others use UCX.
+the host and on CUDA devices, without copies where they are contiguous. Ranks meet over
+the store of torch; those of one host then share memory, others use UCX.
 """
 
 import torch.distributed as dist
@@ -17,7 +17,7 @@ def register() -> None:
     """Let torch know the backend; torch calls this itself when it is imported."""
     if dist.is_available() and "COLLALGO" not in dist.Backend._plugins:
         dist.Backend.register_backend(
-            "collalgo", create, extended_api=True, devices=["cpu"]
+            "collalgo", create, extended_api=True, devices=["cpu", "cuda"]
         )
 
 

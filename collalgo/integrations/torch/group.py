@@ -6,15 +6,16 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import AllgatherOptions
 
 from collalgo.communicator import Communicator
 from collalgo.integrations.torch.ops import operands
 from collalgo.integrations.torch.sparse import reduce_sparse
 from collalgo.integrations.torch.tensors import (
-    Array,
     Target,
     array_of,
     flat,
+    in_rows,
     source_of,
 )
 from collalgo.integrations.torch.work import GroupWork, seconds_of
@@ -65,22 +66,28 @@ class CollalgoGroup(dist.ProcessGroup):
         call: str,
         opts: Any,
         tensors: list[Tensor],
+        source: Tensor | None,
         *args: Any,
+        out: Tensor | None = None,
         into: Target | None = None,
-        **named: Any,
     ) -> GroupWork:
         """Make a call at once, or in the background if torch does not wait for it."""
-        named["timeout"] = seconds_of(opts.timeout)
+        named: dict[str, Any] = {"timeout": seconds_of(opts.timeout)}
         works, finish = [], []
         if into is not None:
-            named["out"] = into.array
+            out = into.tensor
             finish.append(into.finish)
+        if out is not None:
+            named["out"] = array_of(out)
+        if source is not None:
+            args = (array_of(source), *args)
         in_background = opts.asyncOp or self._coalesced is not None
         if in_background:
             works.append(getattr(self.comm, f"{call}_async")(*args, **named))
         else:
             getattr(self.comm, call)(*args, **named)
-        made = self._noted(GroupWork(works, tensors, finish))
+        device = None if source is None else source.device
+        made = self._noted(GroupWork(works, tensors, finish, device))
         if not in_background:
             made.wait()
         return made
@@ -110,15 +117,13 @@ class CollalgoGroup(dist.ProcessGroup):
             timeout = seconds_of(opts.timeout)
             reduce_sparse(tensor, opts.reduceOp, self.comm, timeout)
             return self._noted(GroupWork([], [tensor]))
-        target = array_of(tensor)
-        source, op = operands(target, opts.reduceOp)
-        out = None if source is target else target
+        source, op = operands(tensor, opts.reduceOp)
+        out = None if source is tensor else tensor
         return self._make("allreduce", opts, [tensor], source, op, out=out)
 
     def reduce(self, tensors: list[Tensor], opts: Any) -> GroupWork:
-        target = array_of(tensors[0])
-        source, op = operands(target, opts.reduceOp)
-        out = None if source is target else target
+        source, op = operands(tensors[0], opts.reduceOp)
+        out = None if source is tensors[0] else tensors[0]
         return self._make("reduce", opts, tensors, source, op, opts.rootRank, out=out)
 
     def reduce_scatter(
@@ -133,12 +138,12 @@ class CollalgoGroup(dist.ProcessGroup):
         self, output: Tensor, input: Tensor, opts: Any = None
     ) -> GroupWork:
         opts = opts or dist.ReduceScatterOptions()
-        source, op = operands(flat(input.contiguous()), opts.reduceOp)
+        source, op = operands(flat(input), opts.reduceOp)
         counts = [len(source) // self.comm.size] * self.comm.size
         return self._scatter_sum(output, source, op, counts, opts)
 
     def _scatter_sum(
-        self, output: Tensor, source: Array, op: str, counts: list[int], opts: Any
+        self, output: Tensor, source: Tensor, op: str, counts: list[int], opts: Any
     ) -> GroupWork:
         even = None if len(set(counts)) == 1 else counts
         into = Target([output])
@@ -157,15 +162,13 @@ class CollalgoGroup(dist.ProcessGroup):
     # ---- calls that share
 
     def broadcast(self, tensors: list[Tensor], opts: Any) -> GroupWork:
-        return self._make(
-            "broadcast", opts, tensors, array_of(tensors[0]), opts.rootRank
-        )
+        return self._make("broadcast", opts, tensors, tensors[0], opts.rootRank)
 
     def allgather(
         self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
     ) -> GroupWork:
-        opts = opts or dist.AllgatherOptions()
-        source = flat(inputs[0].contiguous())
+        opts = opts or AllgatherOptions()
+        source = flat(inputs[0])
         counts = [tensor.numel() for tensor in outputs[0]]
         into = Target(outputs[0])
         return self._make("allgatherv", opts, outputs[0], source, counts, into=into)
@@ -173,8 +176,8 @@ class CollalgoGroup(dist.ProcessGroup):
     def all_gather_single(
         self, output: Tensor, input: Tensor, opts: Any = None
     ) -> GroupWork:
-        opts = opts or dist.AllgatherOptions()
-        source, into = flat(input.contiguous()), Target([output], self.comm.size)
+        opts = opts or AllgatherOptions()
+        source, into = flat(input), Target([output], self.comm.size)
         return self._make("allgather", opts, [output], source, into=into)
 
     _allgather_base = all_gather_single
@@ -197,7 +200,7 @@ class CollalgoGroup(dist.ProcessGroup):
     def gather(
         self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any
     ) -> GroupWork:
-        source, root = flat(inputs[0].contiguous()), opts.rootRank
+        source, root = flat(inputs[0]), opts.rootRank
         if self.comm.rank != root:
             return self._make("gather", opts, [], source, root)
         into = Target(outputs[0], self.comm.size)
@@ -207,9 +210,9 @@ class CollalgoGroup(dist.ProcessGroup):
         self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any
     ) -> GroupWork:
         into, root = Target(outputs), opts.rootRank
-        source = into.array
+        source = into.tensor
         if self.comm.rank == root:
-            source = source_of(inputs[0]).reshape(self.comm.size, -1)
+            source = in_rows(source_of(inputs[0]), self.comm.size)
         return self._make("scatter", opts, outputs, source, root, into=into)
 
     def all_to_all_single(
@@ -221,9 +224,9 @@ class CollalgoGroup(dist.ProcessGroup):
         opts: Any = None,
     ) -> GroupWork:
         opts = opts or dist.AllToAllOptions()
-        source = flat(input.contiguous())
+        source = flat(input)
         if not output_splits and not input_splits:
-            parts = source.reshape(self.comm.size, -1)
+            parts = in_rows(source, self.comm.size)
             into = Target([output], self.comm.size)
             return self._make("alltoall", opts, [output], parts, into=into)
         rows = len(input) if input.dim() else 1
@@ -242,13 +245,13 @@ class CollalgoGroup(dist.ProcessGroup):
         return self._swap(outputs, source_of(inputs), counts, opts)
 
     def _swap(
-        self, outputs: list[Tensor], source: Array, counts: list[int], opts: Any
+        self, outputs: list[Tensor], source: Tensor, counts: list[int], opts: Any
     ) -> GroupWork:
         into = Target(outputs)
         return self._make("alltoallv", opts, outputs, source, counts, into=into)
 
     def barrier(self, opts: Any = None) -> GroupWork:
-        return self._make("barrier", opts or dist.BarrierOptions(), [])
+        return self._make("barrier", opts or dist.BarrierOptions(), [], None)
 
     def monitored_barrier(
         self, timeout: timedelta = timedelta(0), _wait_all_ranks: bool = False
@@ -259,8 +262,8 @@ class CollalgoGroup(dist.ProcessGroup):
     # ---- messages between two ranks
 
     def send(self, tensors: list[Tensor], to: int, tag: int) -> GroupWork:
-        source = flat(tensors[0].contiguous())
-        return self._noted(GroupWork([self.comm.isend(source, to, tag)], tensors))
+        work = self.comm.isend(array_of(flat(tensors[0])), to, tag)
+        return self._noted(GroupWork([work], tensors, (), tensors[0].device))
 
     def recv(self, tensors: list[Tensor], source: int, tag: int) -> GroupWork:
         return self._receive(tensors, source, tag)
@@ -269,8 +272,9 @@ class CollalgoGroup(dist.ProcessGroup):
         self, tensors: list[Tensor], source: int | None, tag: int
     ) -> GroupWork:
         into = Target(tensors)
-        work = self.comm.irecv(into.array, source, tag)
-        return self._noted(GroupWork([work], tensors, [into.finish]))
+        work = self.comm.irecv(array_of(into.tensor), source, tag)
+        made = GroupWork([work], tensors, [into.finish], tensors[0].device)
+        return self._noted(made)
 
     def recv_anysource(self, tensors: list[Tensor], tag: int) -> GroupWork:
         return self._receive(tensors, None, tag)

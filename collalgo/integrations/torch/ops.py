@@ -3,8 +3,7 @@
 from typing import Any
 
 import torch.distributed as dist
-
-from collalgo.integrations.torch.tensors import Array
+from torch import Tensor
 
 OPS = {
     dist.ReduceOp.SUM: "sum",
@@ -18,7 +17,7 @@ OPS = {
 }
 
 
-def operands(array: Array, reduction: Any) -> tuple[Array, str]:
+def operands(tensor: Tensor, reduction: Any) -> tuple[Tensor, str]:
     """What is to be reduced, and by which op of ours.
 
     Raises
@@ -29,9 +28,9 @@ def operands(array: Array, reduction: Any) -> tuple[Array, str]:
     op = reduction.op
     known = OPS.get(op)
     if known is not None:
-        return array, known
+        return tensor, known
     if op == dist.ReduceOp.PREMUL_SUM:
-        return (array * reduction.factor).astype(array.dtype), "sum"
+        return (tensor * reduction.factor).to(tensor.dtype), "sum"
     names = ", ".join(map(name_of, OPS))
     raise ValueError(f"collalgo has no {op}; choose one of {names}, PREMUL_SUM")
 

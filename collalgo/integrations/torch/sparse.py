@@ -11,7 +11,7 @@ from torch import Tensor
 from collalgo.communicator import Communicator
 from collalgo.errors import MismatchError
 from collalgo.integrations.torch.ops import name_of
-from collalgo.integrations.torch.tensors import flat
+from collalgo.integrations.torch.tensors import array_of, flat
 
 OPS = (dist.ReduceOp.SUM, dist.ReduceOp.AVG)
 
@@ -46,8 +46,9 @@ def reduce_sparse(
     def all_rows(rows: Tensor) -> Tensor:
         width = prod(rows.shape[1:])
         found = rows.new_empty(int(forms[:, 0].sum()), *rows.shape[1:])
-        source, counts = flat(rows.contiguous()), (forms[:, 0] * width).tolist()
-        comm.allgatherv(source, counts, out=flat(found), timeout=timeout)
+        counts = (forms[:, 0] * width).tolist()
+        source, out = array_of(flat(rows)), array_of(flat(found))
+        comm.allgatherv(source, counts, out=out, timeout=timeout)
         return found
 
     where, what = all_rows(indices.t()), all_rows(values)

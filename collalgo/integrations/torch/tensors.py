@@ -1,4 +1,4 @@
-"""Arrays of NumPy on the memory of tensors, without a copy where there can be none."""
+"""What calls take for tensors, without a copy where there can be none."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-
-Array = NDArray[Any]
 
 #: The dtypes of torch that NumPy knows by way of ``ml_dtypes``, and their words.
 NARROW = {
@@ -20,38 +18,52 @@ NARROW = {
 }
 
 
-def array_of(tensor: Tensor) -> Array:
-    """A NumPy array on the memory of a tensor.
+def array_of(tensor: Tensor) -> Any:
+    """What calls take for a tensor: a NumPy array on its memory, or on a GPU itself.
 
     Raises
     ------
     TypeError
-        If the tensor is sparse, or not in the memory of the host.
+        If the tensor is sparse, or neither in the memory of the host nor on a GPU.
     """
     if tensor.requires_grad:
         tensor = tensor.detach()
+    if tensor.is_cuda and tensor.layout == torch.strided:
+        return tensor
     if tensor.dtype in NARROW:
         import ml_dtypes
 
         name, word = NARROW[tensor.dtype]
-        narrow: Array = tensor.view(word).numpy().view(getattr(ml_dtypes, name))
+        narrow: NDArray[Any] = tensor.view(word).numpy().view(getattr(ml_dtypes, name))
         return narrow
     try:
-        array: Array = tensor.numpy()
+        array: NDArray[Any] = tensor.numpy()
     except (TypeError, RuntimeError) as error:
         raise TypeError(
             f"collalgo: a tensor of {tensor.dtype} on {tensor.device} cannot be "
-            f"communicated ({error}); pass a dense tensor in the memory of the host"
+            f"communicated ({error}); pass a dense tensor in the memory of the host "
+            "or of a CUDA device"
         ) from None
     return array
 
 
-def flat(tensor: Tensor) -> Array:
-    """The elements of a contiguous tensor in one row, in its own memory."""
-    return array_of(tensor.view(-1))
+def dtype_of(tensor: Tensor) -> "np.dtype[Any]":
+    """The dtype that NumPy has for the elements of a tensor, wherever they are."""
+    dtype: np.dtype[Any] = array_of(torch.empty(0, dtype=tensor.dtype)).dtype
+    return dtype
 
 
-def row_of(tensors: Sequence[Tensor]) -> Array | None:
+def flat(tensor: Tensor) -> Tensor:
+    """The elements of a tensor in one row, in its own memory if they lie in one."""
+    return tensor.contiguous().view(-1)
+
+
+def in_rows(row: Tensor, rows: int) -> Tensor:
+    """A row of elements as so many rows."""
+    return row.view(rows, row.numel() // rows)
+
+
+def row_of(tensors: Sequence[Tensor]) -> Tensor | None:
     """The elements of tensors that lie one behind the other in one memory, or None."""
     first, end = tensors[0], tensors[0].data_ptr()
     memory = first.untyped_storage().data_ptr()
@@ -64,8 +76,7 @@ def row_of(tensors: Sequence[Tensor]) -> Array | None:
         ):
             return None
         end += tensor.numel() * tensor.element_size()
-    total = sum(tensor.numel() for tensor in tensors)
-    return array_of(first.as_strided((total,), (1,)))
+    return first.as_strided((sum(tensor.numel() for tensor in tensors),), (1,))
 
 
 class Target:
@@ -84,23 +95,21 @@ class Target:
         row = row_of(tensors)
         self._apart = row is None
         if row is None:
-            total = sum(tensor.numel() for tensor in tensors)
-            row = np.empty(total, array_of(tensors[0][..., :0]).dtype)
-        self.array = row.reshape(rows, -1) if rows else row
+            row = tensors[0].new_empty(sum(tensor.numel() for tensor in tensors))
+        self.tensor = in_rows(row, rows) if rows else row
 
     def finish(self) -> None:
         """Bring the result into the tensors if it is not there."""
         if self._apart:
-            row, start = self.array.reshape(-1), 0
-            for tensor in self._tensors:
-                part = row[start : start + tensor.numel()]
-                array_of(tensor)[...] = part.reshape(tensor.shape)
-                start += tensor.numel()
+            counts = [tensor.numel() for tensor in self._tensors]
+            parts = self.tensor.view(-1).split(counts)
+            for tensor, part in zip(self._tensors, parts, strict=True):
+                tensor.detach().copy_(part.view(tensor.shape))
 
 
-def source_of(tensors: Sequence[Tensor]) -> Array:
+def source_of(tensors: Sequence[Tensor]) -> Tensor:
     """The elements of all the tensors in one row, copied only if they are scattered."""
     row = row_of(tensors)
     if row is not None:
         return row
-    return np.concatenate([array_of(tensor).reshape(-1) for tensor in tensors])
+    return torch.cat([tensor.reshape(-1) for tensor in tensors])

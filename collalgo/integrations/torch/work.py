@@ -1,6 +1,7 @@
 """What torch waits for."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from threading import Lock
 from typing import Any
@@ -22,6 +23,8 @@ def seconds_of(timeout: timedelta) -> float | None:
 class GroupWork(dist.Work):
     """What torch waits for: some calls, and what is to be done after them.
 
+    Of tensors on a GPU the current stream waits, as torch has it; the host goes on.
+
     Parameters
     ----------
     works
@@ -30,6 +33,8 @@ class GroupWork(dist.Work):
         What they write.
     finish
         Called once when they have ended well.
+    device
+        Where the tensors of the calls are.
     """
 
     def __init__(
@@ -37,11 +42,13 @@ class GroupWork(dist.Work):
         works: Sequence[Work | Message],
         tensors: list[Tensor],
         finish: Sequence[Callable[[], None]] = (),
+        device: torch.device | None = None,
     ):
         super().__init__()
         self.works = list(works)
         self.tensors = tensors
         self.finish = list(finish)
+        self._gpu = device if device is not None and device.type == "cuda" else None
         self._finishing = Lock()
 
     @classmethod
@@ -53,6 +60,7 @@ class GroupWork(dist.Work):
             [work for part in parts for work in part.works],
             [tensor for part in parts for tensor in part.tensors],
             [finish for part in parts for finish in part.finish],
+            next((part._gpu for part in parts if part._gpu is not None), None),
         )
 
     def _finish(self) -> None:
@@ -64,7 +72,10 @@ class GroupWork(dist.Work):
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         for work in self.works:
-            work.wait(seconds_of(timeout))
+            if self._gpu is None:
+                work.wait(seconds_of(timeout))
+            else:
+                work.wait_stream(torch.cuda.current_stream(self._gpu))
         self._finish()
         return True
 
@@ -93,17 +104,45 @@ class GroupWork(dist.Work):
         return message.source
 
     def get_future(self) -> Any:
-        future: Any = torch.futures.Future()
-        if self.works:
-            self.works[-1].add_done_callback(lambda _: self._tell(future))
-        else:
-            self._tell(future)
+        devices = [] if self._gpu is None else [self._gpu]
+        future: Any = torch.futures.Future(devices=devices)
+        left = Countdown(len(self.works), lambda: self._tell(future))
+        for work in self.works:
+            work.add_done_callback(left.one_less)
         return future
 
     def _tell(self, future: Any) -> None:
+        """Let a future have the results, now that the calls have ended."""
         error = self.exception()
-        if error is None:
-            self._finish()
-            future.set_result(self.tensors)
-        else:
+        if error is not None:
             future.set_exception(error)
+            return
+        with self._beside():
+            self.wait()
+            future.set_result(self.tensors)  # of what the current stream has
+
+    def _beside(self) -> AbstractContextManager[object]:
+        """Let a stream be the current one for which nobody else waits."""
+        if self._gpu is None:
+            return nullcontext()
+        beside: AbstractContextManager[object] = torch.cuda.stream(
+            torch.cuda.Stream(self._gpu)
+        )
+        return beside
+
+
+class Countdown:
+    """Calls something when so much has ended, at once if nothing is to."""
+
+    def __init__(self, count: int, then: Callable[[], None]):
+        self._left, self._then = count, then
+        self._lock = Lock()
+        if count == 0:
+            then()
+
+    def one_less(self, _: object) -> None:
+        with self._lock:
+            self._left -= 1
+            ended = self._left == 0
+        if ended:
+            self._then()
