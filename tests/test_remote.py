@@ -124,6 +124,33 @@ def test_who_stays_can_make_groups_without_who_has_ended():
     all_do("shrinking", "3+1")
 
 
+DYING = """
+import os, signal, numpy as np, collalgo
+from collalgo.errors import PeerFailed
+signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of the launcher, which is in haste
+comm = collalgo.init()
+x = np.ones(1 << 20, np.float32)
+comm.allreduce(x)
+if comm.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    while True:
+        comm.allreduce(x)
+except PeerFailed as error:
+    print("told", error.missing, flush=True)
+"""
+
+
+@pytest.mark.usefixtures("rsh")
+def test_after_a_death_ucx_does_not_complain(tmp_path):
+    """Of what was under way, and of what nobody will receive."""
+    script = tmp_path / "dying.py"
+    script.write_text(DYING)
+    done = run("a:2,b:1,c:1", script)
+    assert done.stdout.count("told (1,)") == 3, done.stdout + done.stderr
+    assert "UCX" not in done.stdout + done.stderr
+
+
 @pytest.mark.usefixtures("rsh")
 def test_one_host_needs_no_engine(tmp_path):
     script = tmp_path / "one.py"

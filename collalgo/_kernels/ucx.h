@@ -5,6 +5,7 @@
 #ifndef COLLALGO_UCX_H
 #define COLLALGO_UCX_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,7 +43,7 @@ typedef struct {
     char more[256];
 } ucx_ep_params;
 
-enum { UCX_OP_NOT_AT_ONCE = 1 << 16 };
+enum { UCX_OP_FLAGS = 1 << 4, UCX_OP_NOT_AT_ONCE = 1 << 16, UCX_CLOSE_BY_FORCE = 1 };
 typedef struct {
     uint32_t mask, flags;
     char more[256];
@@ -52,6 +53,16 @@ typedef struct {
     uint64_t tag;
     size_t length;
 } ucx_received;
+
+enum { UCX_SAYS_NO_MORE = 0, UCX_SAYS_IT = 1, UCX_ERRORS = 1 };
+
+/* Keeps UCX from saying what is less than an error. */
+static int ucx_hushed(const char *file, unsigned line, const char *function, int level,
+                      const void *component, const char *message, va_list arguments) {
+    (void)file, (void)line, (void)function, (void)component, (void)message;
+    (void)arguments;
+    return level > UCX_ERRORS ? UCX_SAYS_NO_MORE : UCX_SAYS_IT;
+}
 
 static inline int ucx_is_request(void *p) {
     return p != NULL && (uintptr_t)p < (uintptr_t)UCX_LAST_ERROR;

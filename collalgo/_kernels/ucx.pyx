@@ -28,7 +28,9 @@ cdef extern from "ucx.h" nogil:
     enum: UCX_EP_ERROR_MODE
     enum: UCX_EP_ERROR_HANDLER
     enum: UCX_ERRORS_OF_PEER
+    enum: UCX_OP_FLAGS
     enum: UCX_OP_NOT_AT_ONCE
+    enum: UCX_CLOSE_BY_FORCE
     ctypedef struct ucx_params:
         uint64_t mask, features
         int workers_shared
@@ -42,11 +44,12 @@ cdef extern from "ucx.h" nogil:
         void (*handle_error)(void *, void *, signed char) noexcept nogil
         void *argument
     ctypedef struct ucx_request_params:
-        uint32_t mask
+        uint32_t mask, flags
     ctypedef struct ucx_received:
         uint64_t tag
         size_t length
     bint ucx_is_request(void *p)
+    void ucx_hushed()
 
 ctypedef void (*version_type)(unsigned *, unsigned *, unsigned *) noexcept nogil
 ctypedef signed char (*config_read_type)(
@@ -78,6 +81,8 @@ ctypedef void (*cancel_type)(void *, void *) noexcept nogil
 ctypedef void (*release_type)(void *) noexcept nogil
 ctypedef unsigned (*progress_type)(void *) noexcept nogil
 ctypedef void *(*close_type)(void *, const ucx_request_params *) noexcept nogil
+ctypedef void (*hush_type)(void *) noexcept nogil
+ctypedef void (*unhush_type)() noexcept nogil
 
 #: The functions that must be found.
 FUNCTIONS = (
@@ -86,7 +91,8 @@ FUNCTIONS = (
     "ucp_worker_get_address", "ucp_worker_release_address", "ucp_worker_progress",
     "ucp_ep_create", "ucp_tag_send_nbx", "ucp_tag_send_sync_nbx", "ucp_tag_recv_nbx",
     "ucp_request_check_status", "ucp_tag_recv_request_test", "ucp_request_cancel",
-    "ucp_request_free", "ucp_ep_close_nbx",
+    "ucp_request_free", "ucp_ep_close_nbx", "ucs_log_push_handler",
+    "ucs_log_pop_handler",
 )
 
 cdef enum:
@@ -205,31 +211,44 @@ cdef class UcxWire(Wire):
         for rank, address in enumerate(addresses):
             self.address_of[rank] = <const char *><bytes>address
 
-    def close(self):
-        """Send what is still to be sent, but not for long, and let go of the worker."""
-        cdef int64_t peer, turn
-        cdef void *found
-        cdef close_type close_endpoint
+    def close(self, bint bereaved=False):
+        """Send what is still to be sent, but not for long, and let go of the worker.
+
+        What others have sent to who is ``bereaved`` will not be received any more, which
+        UCX is kept from complaining of.
+        """
+        cdef int64_t peer
+        if self.worker == NULL:
+            return
+        if bereaved:
+            (<hush_type>self.find("ucs_log_push_handler"))(<void *>&ucx_hushed)
+        for peer in range(self.size):
+            if self.endpoints[peer] != NULL:
+                self.close_endpoint(peer)
+        (<release_type>self.find("ucp_worker_destroy"))(self.worker)
+        (<release_type>self.find("ucp_cleanup"))(self.context)
+        self.worker = self.context = NULL
+        if bereaved:
+            (<unhush_type>self.find("ucs_log_pop_handler"))()
+
+    cdef int close_endpoint(self, int64_t peer) except -1:
+        """Let go of the endpoint to a process, by force if that is gone."""
+        cdef close_type close = <close_type>self.find("ucp_ep_close_nbx")
         cdef ucx_request_params params
-        if self.worker != NULL:
-            close_endpoint = <close_type>self.find("ucp_ep_close_nbx")
-            memset(&params, 0, sizeof(params))
-            for peer in range(self.size):
-                if self.endpoints[peer] == NULL or self.gone[peer]:
-                    continue
-                found = close_endpoint(self.endpoints[peer], &params)
-                turn = 0
-                while ucx_is_request(found) and turn < FAREWELL_TURNS:
-                    turn += 1
-                    self.progress(self.worker)
-                    if self.check(found) != UCX_IN_PROGRESS:
-                        break
-                    usleep(100)
-                if ucx_is_request(found):
-                    self.release(found)
-            (<release_type>self.find("ucp_worker_destroy"))(self.worker)
-            (<release_type>self.find("ucp_cleanup"))(self.context)
-            self.worker = self.context = NULL
+        cdef void *found
+        cdef int64_t turn = 0
+        memset(&params, 0, sizeof(params))
+        if self.gone[peer]:
+            params.mask, params.flags = UCX_OP_FLAGS, UCX_CLOSE_BY_FORCE
+        found = close(self.endpoints[peer], &params)
+        if not ucx_is_request(found):
+            return 0
+        while self.check(found) == UCX_IN_PROGRESS and turn < FAREWELL_TURNS:
+            turn += 1
+            self.progress(self.worker)
+            usleep(100)
+        self.release(found)
+        return 0
 
     def __dealloc__(self):
         free(self.endpoints)
@@ -305,8 +324,10 @@ cdef class UcxWire(Wire):
         else:
             status = self.received(found, &received)
         if status == UCX_IN_PROGRESS:
-            return LOST if self.gone[peer] else UNDER_WAY
-        self.release(found)
+            if not self.gone[peer]:
+                return UNDER_WAY
+            self.give_up(self.worker, found)
+        self.release(found)  # at once, or when it has ended
         request[0] = 0
         nbytes[0] = received.length
         return ARRIVED if status == UCX_OK or status == UCX_CANCELED else LOST

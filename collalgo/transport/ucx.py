@@ -86,10 +86,10 @@ class Ucx:
         """Its name and version."""
         return f"UCX {version(self._functions)}"
 
-    def end(self, *, bereaved: bool) -> None:  # noqa: ARG002
+    def end(self, *, bereaved: bool) -> None:
         """Send what is still to be sent, and let go of the worker."""
         if self._wire is not None:
-            self._wire.close()
+            self._wire.close(bereaved)
 
 
 def version(functions: dict[str, int]) -> str:
