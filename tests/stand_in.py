@@ -32,6 +32,11 @@ def host(pointer, nbytes):
     return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
 
 
+def own(pointer, nbytes, owner):
+    """Keep memory: as a pool of CuPy does, while streams may use it."""
+    _owners[pointer] = (pointer, max(nbytes, 1), owner)
+
+
 class DeviceArray:
     """What a user has: an array of the stand-in."""
 
@@ -41,8 +46,7 @@ class DeviceArray:
         if pointer is None:
             owner = np.full(max(nbytes, 1) + 64, 0xEE, np.uint8)
             pointer = ELSEWHERE + owner.ctypes.data + -owner.ctypes.data % 64
-            # As by a pool of CuPy, memory is not given back while streams may use it.
-            _owners[pointer] = (pointer, max(nbytes, 1), owner)
+            own(pointer, nbytes, owner)
         self.pointer, self.owner, self.nbytes = pointer, owner, nbytes
         self.contiguous = True
 

@@ -70,7 +70,7 @@ class OnGpu(torch.Tensor):
         self.inner = inner
         storage = inner.untyped_storage()
         base = stand_in.ELSEWHERE + storage.data_ptr()
-        stand_in._owners[base] = base, max(storage.nbytes(), 1), inner
+        stand_in.own(base, storage.nbytes(), inner)
 
     def data_ptr(self):
         return self.inner.data_ptr()
@@ -191,9 +191,10 @@ def every_call(group, values, finish):
         outs, ins = [[ours(2) for _ in range(SIZE)] for _ in range(2)]
         call("alltoall", dist.AllToAllOptions, outs, outs, ins)
 
-    x = calls_on(values(torch.arange(6.0)))
     scaled = dist._make_nccl_premul_sum(0.5)
-    call("allreduce", dist.AllreduceOptions, x, x, reduceOp=scaled)
+    for dtype in (torch.float32, torch.float8_e4m3fn):
+        x = calls_on(values(torch.arange(6.0).to(dtype)))
+        call("allreduce", dist.AllreduceOptions, x, x, reduceOp=scaled)
     call("barrier", dist.BarrierOptions, [])
     group._start_coalescing(x[0].device)
     parts = [values(torch.full((3,), rank + 1.0)) for _ in range(2)]

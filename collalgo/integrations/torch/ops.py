@@ -30,7 +30,9 @@ def operands(tensor: Tensor, reduction: Any) -> tuple[Tensor, str]:
     if known is not None:
         return tensor, known
     if op == dist.ReduceOp.PREMUL_SUM:
-        return (tensor * reduction.factor).to(tensor.dtype), "sum"
+        is_float8 = tensor.is_floating_point() and tensor.element_size() == 1
+        factors = tensor.float() if is_float8 else tensor  # which torch cannot multiply
+        return (factors * reduction.factor).to(tensor.dtype), "sum"
     names = ", ".join(map(name_of, OPS))
     raise ValueError(f"collalgo has no {op}; choose one of {names}, PREMUL_SUM")
 

@@ -106,9 +106,11 @@ class GroupWork(dist.Work):
     def get_future(self) -> Any:
         devices = [] if self._gpu is None else [self._gpu]
         future: Any = torch.futures.Future(devices=devices)
-        left = Countdown(len(self.works), lambda: self._tell(future))
+        last = Last(len(self.works), lambda: self._tell(future))
         for work in self.works:
-            work.add_done_callback(left.one_less)
+            work.add_done_callback(last.has_ended)
+        if not self.works:
+            self._tell(future)
         return future
 
     def _tell(self, future: Any) -> None:
@@ -131,18 +133,16 @@ class GroupWork(dist.Work):
         return beside
 
 
-class Countdown:
-    """Calls something when so much has ended, at once if nothing is to."""
+class Last:
+    """Calls something when the last of so many has ended, in whatever order."""
 
     def __init__(self, count: int, then: Callable[[], None]):
         self._left, self._then = count, then
         self._lock = Lock()
-        if count == 0:
-            then()
 
-    def one_less(self, _: object) -> None:
+    def has_ended(self, _: object) -> None:
         with self._lock:
             self._left -= 1
-            ended = self._left == 0
-        if ended:
+            is_last = self._left == 0
+        if is_last:
             self._then()
