@@ -38,6 +38,7 @@ cuda: .venv/installed
 # With one device; the figures belong into bench/results/devices.
 cuda-bench: .venv/installed
 	mkdir -p bench/results/devices
+	-$(BIN)/python -m pip install --quiet 'cuda-cccl[cu13]'
 	$(BIN)/python -m collalgo.bench.devices reductions \
 		--json bench/results/devices/reductions.json
 	for n in 2 4 8; do $(BIN)/collalgo run -n $$n $(BIN)/python \

@@ -46,7 +46,7 @@ def main() -> None:
 @main.command()
 @json_option
 def reductions(file: Path | None) -> None:
-    """Race reductions of arrays against CuPy, torch, and a copy of as much."""
+    """Race reductions of arrays against CuPy, torch, CUB, and a copy of as much."""
     cupy = checked_cupy()
     rows = []
     for mebibytes in SIZES:
@@ -84,7 +84,7 @@ def _reduction(cupy: Any, nbytes: int, dtype: str, inputs: int) -> dict[str, Any
         "collalgo": lambda: ours(result.data.ptr, pointers, count),
         "cupy": of_cupy,
     }
-    works |= _of_torch(arrays, result)
+    works |= _of_torch(arrays, result) | _of_cub(arrays, result)
     found: dict[str, Any] = {
         "nbytes": nbytes,
         "dtype": dtype,
@@ -114,6 +114,31 @@ def _of_torch(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]
             total.add_(tensor)
 
     return {"torch": of_torch}
+
+
+def _of_cub(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]:
+    """The same sum by CUB, where ``cuda-cccl`` is installed and can do it."""
+    try:
+        from cuda import compute
+    except ImportError:
+        return {}
+
+    def add(first: Any, second: Any) -> None:
+        compute.binary_transform(
+            first, second, result, compute.OpKind.PLUS, len(result)
+        )
+
+    def of_cub() -> None:
+        add(arrays[0], arrays[1])
+        for array in arrays[2:]:
+            add(result, array)
+
+    try:
+        of_cub()
+    except Exception as error:  # which is no reason to end the race of the others
+        print(f"CUB is left out: {type(error).__name__}: {error}")
+        return {}
+    return {"cub": of_cub}
 
 
 @main.command()

@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from collalgo.bench import devices
 
 from collalgo._kernels import cuda, sources
 from collalgo.reduction import DTYPES, OPS
@@ -95,6 +97,27 @@ def test_processes_on_one_device_by_every_algorithm(size, one_kernel):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "by way of the host" not in done.stderr
     assert done.stdout.count("right") == size
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_cub_takes_part_in_the_race_where_it_works(monkeypatch, capsys, works):
+    """On a fake with the signature of cuda.compute."""
+
+    def binary_transform(first, second, result, op, count):
+        if not works:
+            raise TypeError("no such dtype")
+        assert op == "plus"
+        np.add(first[:count], second[:count], out=result)
+
+    fake = SimpleNamespace(
+        binary_transform=binary_transform, OpKind=SimpleNamespace(PLUS="plus")
+    )
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace(compute=fake))
+    arrays, result = [np.full(5, i) for i in (1, 2, 3)], np.zeros(5, int)
+    found = devices._of_cub(arrays, result)
+    assert bool(found) == works
+    assert ("left out" in capsys.readouterr().out) != works
+    assert not works or (result == 6).all()
 
 
 @pytest.mark.parametrize("inputs", [0, 1, 2, sources.MOST, sources.MOST + 1])
