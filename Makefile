@@ -32,7 +32,7 @@ slow: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest -m "not parallel and slow"
 
 cuda: .venv/installed
-	$(BIN)/python -m pip install --quiet --editable '.[cuda]'
+	$(BIN)/python -m pip install --quiet --editable '.[cuda,torch]'
 	$(BIN)/pytest tests/test_elements.py tests/test_interpreter.py tests/test_cuda.py
 
 # With one device; the figures belong into bench/results/devices.

@@ -90,5 +90,6 @@ def etcd(tmp_path_factory):
 
 #: Scripts for launchers, which look at their arguments.
 collect_ignore = [
-    "across_hosts.py", "on_devices.py", "torch_on_devices.py", "under_torch.py",
+    "across_hosts.py", "on_devices.py", "torch_calls.py", "torch_on_devices.py",
+    "torch_on_gpu.py", "under_torch.py",
 ]  # fmt: skip

@@ -99,6 +99,21 @@ def test_processes_on_one_device_by_every_algorithm(size, one_kernel):
     assert done.stdout.count("right") == size
 
 
+@pytest.mark.gpu
+@pytest.mark.usefixtures("cupy")
+def test_torch_works_on_it_with_tensors_of_a_device():
+    if not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("this torch cannot use the device")
+    done = subprocess.run(
+        [sys.executable, "-m", "collalgo", "run", "-n", "3",
+         sys.executable, "-m", "tests.torch_on_gpu"],
+        cwd=Path(__file__).parent.parent,
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("right") == 3
+
+
 @pytest.mark.parametrize("works", [True, False])
 def test_cub_takes_part_in_the_race_where_it_works(monkeypatch, capsys, works):
     """On a fake with the signature of cuda.compute."""
