@@ -83,7 +83,7 @@ struct endpoint {
     clockid_t caller;        /* of its processor time; NOBODY where I run my own call */
     int64_t looked, used;    /* the nanoseconds when I looked at it last, and of it then */
     int rests;
-    int64_t busy_until; /* the ticks until which my core is taken for busy */
+    int64_t busy_until, busy_for; /* until when, and how long, my core is taken for busy */
     int64_t hoped;    /* how often since the call began, or I have yielded */
     uint64_t missing; /* of the first 64 ranks those that nothing has come from */
     int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */

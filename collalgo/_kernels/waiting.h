@@ -4,10 +4,12 @@
 
 #include "endpoint.h"
 
-#define LONG_YIELD 4000000 /* ticks, one to two milliseconds */
-#define BUSY 300000000     /* ticks, about a tenth of a second */
-#define LOOK_AGAIN 100000  /* nanoseconds between two looks at a caller */
-#define RESTS 4            /* who computes in less than one of so many rests */
+#define LONG_YIELD 4000000     /* ticks, one to two milliseconds */
+#define BUSY_AT_LEAST 8000000  /* ticks, a few milliseconds */
+#define BUSY_AT_MOST 300000000 /* ticks, about a tenth of a second */
+#define BUSY_AGAIN 4           /* how much longer, and in how many times as long */
+#define LOOK_AGAIN 100000      /* nanoseconds between two looks at a caller */
+#define RESTS 4                /* who computes in less than one of so many rests */
 
 /* Say which core I run on, or that I let others run. */
 static void show_core(endpoint *e, int runs) {
@@ -70,6 +72,15 @@ static int is_hopeful(endpoint *e, int64_t hopes) {
     return 1;
 }
 
+/* Take my core for busy after a long yield. A single one may have been anybody's turn, so
+ * it is soon forgotten; who computes makes the next one long, too. */
+static void expect_busy(endpoint *e, int64_t begun, int64_t ended) {
+    int64_t longer = BUSY_AGAIN * e->busy_for;
+    if (begun - e->busy_until >= longer) longer = BUSY_AT_LEAST;
+    e->busy_for = longer < BUSY_AT_MOST ? longer : BUSY_AT_MOST;
+    e->busy_until = ended + e->busy_for;
+}
+
 /* Let others run on my core, unless that has been long of late. A long yield went to a
  * process that computes: each such gives a slice of time away, where a sleep costs none. */
 static int yield_core(endpoint *e) {
@@ -79,7 +90,7 @@ static int yield_core(endpoint *e) {
     sched_yield();
     show_core(e, 1);
     int64_t ended = ticks();
-    if (ended - begun > LONG_YIELD) e->busy_until = ended + BUSY;
+    if (ended - begun > LONG_YIELD) expect_busy(e, begun, ended);
     return 1;
 }
 

@@ -1,4 +1,5 @@
-/* Who runs a call for a thread gives way to it while that computes, and only then. */
+/* Who runs a call for a thread gives way to it while that computes, and only then; and a
+ * core is taken for busy the longer, the more yields in a row are long. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ static void becomes(endpoint *e, const wait_turns *turns) {
         if (nanoseconds() > end) abort();
 }
 
-int main(void) {
+static void gives_way(void) {
     endpoint e = {.caller = NOBODY};
     clockid_t clock;
     pthread_t thread;
@@ -37,6 +38,27 @@ int main(void) {
     becomes(&e, &e.usual); /* there is nobody left */
     endpoint_give_way(&e, NOBODY);
     if (turns_now(&e) != &e.usual) abort();
+}
+
+static void forgets_a_single_long_yield(void) {
+    endpoint e = {0};
+    int64_t now = 1000000000000, long_ago;
+    for (int turn = 0; turn < 5; turn++) {
+        expect_busy(&e, now, now + LONG_YIELD);
+        if (e.busy_until != now + LONG_YIELD + BUSY_AT_LEAST) abort();
+        now = e.busy_until + BUSY_AGAIN * BUSY_AT_LEAST;
+    }
+    for (int turn = 0; turn < 5; turn++) {
+        long_ago = e.busy_for;
+        expect_busy(&e, e.busy_until, e.busy_until + LONG_YIELD);
+        if (e.busy_for <= long_ago && e.busy_for != BUSY_AT_MOST) abort();
+    }
+    if (e.busy_for != BUSY_AT_MOST) abort();
+}
+
+int main(void) {
+    gives_way();
+    forgets_a_single_long_yield();
     puts("all right");
     return 0;
 }
