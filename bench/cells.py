@@ -157,23 +157,23 @@ class Bench:
 
     def call(self, algorithm: Any = None) -> Callable[[], object]:
         """The call as a function without arguments."""
-        cell, source, out = self.cell, self.source, self.out
-        method = getattr(self.comm, cell.collective)
+        op, root, source, out = self.cell.op, self.cell.root, self.source, self.out
+        method = getattr(self.comm, self.cell.collective)
         if algorithm is not None:
             method = partial(method, algorithm=algorithm)
-        match cell.collective:
+        match self.cell.collective:
             case "barrier":
                 return method
             case "broadcast":
-                return lambda: method(source, cell.root)
+                return lambda: method(source, root)
             case "reduce":
-                return lambda: method(source, cell.op, cell.root, out=out)
+                return lambda: method(source, op, root, out=out)
             case "gather" | "scatter":
-                return lambda: method(source, cell.root, out=out)
+                return lambda: method(source, root, out=out)
             case "allgather" | "alltoall":
                 return lambda: method(source, out=out)
             case _:
-                return lambda: method(source, cell.op, out=out)
+                return lambda: method(source, op, out=out)
 
     def wrong(self, algorithm: Any = None) -> int:
         """How many elements of a fresh call are wrong, on all ranks together."""

@@ -15,7 +15,7 @@ from posix.time cimport clockid_t
 from collalgo._kernels.network cimport Network
 from collalgo._kernels.shared_memory cimport SharedMemory
 from collalgo._kernels.transport cimport (
-    CALLED, LANE_LIMIT, LEFT, QUIET, SIGNALS, STOP, Transport, call_record
+    CALLED, LANE_LIMIT, LEFT, QUIET, SIGNALS, STOP, Transport, call_record, segment_state
 )
 
 cdef enum:
@@ -148,38 +148,49 @@ cdef class Composite(Transport):
     cdef bint is_needed(self) noexcept nogil:
         return self.shared.is_needed() or self.network.is_needed()
 
-    cdef const char *peek(
-        self, int64_t channel, int64_t *nbytes, int64_t *remote
+    cdef bint peek(
+        self, const int64_t *channels, int64_t senders, segment_state *segments
     ) noexcept nogil:
+        cdef int64_t i
+        cdef bint all_here = True
+        for i in range(senders):
+            if segments[i].data == NULL:
+                if self.local[channels[i]] == ELSEWHERE:
+                    self.peek_elsewhere(channels[i], &segments[i])
+                else:
+                    self.shared.peek(&self.local[channels[i]], 1, &segments[i])
+                all_here = all_here and segments[i].data != NULL
+        return all_here
+
+    cdef void peek_elsewhere(
+        self, int64_t channel, segment_state *segment
+    ) noexcept nogil:
+        """Look for the next letter from a rank on another host."""
         cdef const call_record *theirs
-        cdef const call_record *mine
-        cdef const char *data
-        if self.local[channel] != ELSEWHERE:
-            return self.shared.peek(self.local[channel], nbytes, remote)
-        data = self.network.peek(channel, nbytes, &theirs)
-        remote[0] = False
-        if data != NULL:
-            mine = self.shared.called()
-            if theirs.fingerprint != mine.fingerprint:
-                # The calls part where the letter comes from, or where I am if that
-                # is earlier.
-                self.shared.accuse(
-                    True, channel % self.size, min(theirs.sequence, mine.sequence),
-                    theirs,
-                )
-                return NULL
-        return data
+        cdef const call_record *mine = self.shared.called()
+        cdef const char *data = self.network.peek(channel, &segment.left, &theirs)
+        if data == NULL:
+            return
+        if theirs.fingerprint == mine.fingerprint:
+            segment.data, segment.remote = data, False
+            return
+        # The calls part where the letter comes from, or where I am if that is earlier.
+        self.shared.accuse(
+            True, channel % self.size, min(theirs.sequence, mine.sequence), theirs
+        )
 
     cdef int fetch(
         self, int64_t channel, char *target, const char *data, int64_t nbytes
     ) noexcept nogil:
         return self.shared.fetch(self.local[channel], target, data, nbytes)
 
-    cdef void release(self, int64_t channel) noexcept nogil:
-        if self.local[channel] == ELSEWHERE:
-            self.network.release(channel)
-        else:
-            self.shared.release(self.local[channel])
+    cdef void release(self, const int64_t *channels, int64_t senders) noexcept nogil:
+        cdef int64_t i
+        for i in range(senders):
+            if self.local[channels[i]] == ELSEWHERE:
+                self.network.release(channels[i])
+            else:
+                self.shared.release(&self.local[channels[i]], 1)
 
     cdef void give_way(self, clockid_t caller) noexcept nogil:
         self.shared.give_way(caller)

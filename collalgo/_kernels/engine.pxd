@@ -3,7 +3,9 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.reduce cimport Reduction
-from collalgo._kernels.transport cimport Transport, call_record, step_log
+from collalgo._kernels.transport cimport (
+    Transport, call_record, segment_state, step_log
+)
 
 cdef extern from "Python.h":
     ctypedef struct PyThreadState:
@@ -43,17 +45,14 @@ cdef struct array_bounds:  # where the arrays of a call are
 cdef struct message_state:
     int64_t piece, done, left
 
-cdef struct segment_state:
-    const char *data
-    int64_t left, remote
-
 
 @cython.final
 cdef class Program:
     cdef readonly object plan
     cdef Reduction reduction
     cdef int64_t divisor, scratch_bytes
-    cdef int64_t steps_end, copies_end, divisions_end, waves, wave, step, world
+    cdef int64_t steps_end, copies_end, divisions_end, channels_end
+    cdef int64_t waves, wave, step, world
     cdef const step_row *steps
     cdef const message_row *messages
     cdef const piece_row *pieces
@@ -62,10 +61,11 @@ cdef class Program:
     cdef const int64_t *channels
     cdef const int64_t *hazards
     cdef message_state *progress
+    cdef const message_state *begins  # the progress at the begin, of a single wave
     cdef segment_state *segments
     cdef const void **inputs
     cdef const int64_t *lendable
-    cdef const int64_t *lengths  # of the messages, in bytes
+    cdef const int64_t *whole  # the bytes of messages that are one piece, or IN_PIECES
     cdef PyThreadState *thread  # this one, once it has released the GIL
     cdef bint has_gil, brief, reads, streamed
     cdef readonly bint fetched
@@ -87,6 +87,8 @@ cdef class Program:
     ) except -100
     cdef void release_gil(self) noexcept nogil
     cdef int execute(self, Transport transport, double timeout) noexcept nogil
+    cdef int run_waves(self, Transport transport) noexcept nogil
+    cdef void forget_segments(self) noexcept nogil
     cdef int run_step(self, Transport transport, const step_row *step) noexcept nogil
     cdef int run_logged(self, Transport transport, step_log *log) noexcept nogil
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
@@ -95,6 +97,9 @@ cdef class Program:
     cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef bint push(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef int pull(self, Transport transport, int64_t m) noexcept nogil
+    cdef void consume(
+        self, Transport transport, int64_t m, int64_t nbytes
+    ) noexcept nogil
     cdef char *source_of(self, const piece_row *piece, int64_t done) noexcept nogil
     cdef char *target_of(self, const piece_row *piece, int64_t done) noexcept nogil
     cdef char *place(

@@ -15,7 +15,7 @@ memory that the ranks share nor the scratch of a rank need hold more than a wave
 cimport cython
 cimport numpy as cnp
 from libc.stdint cimport int64_t
-from libc.string cimport strncpy
+from libc.string cimport memcpy, memset, strncpy
 
 import numpy as np
 
@@ -42,6 +42,7 @@ RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = -1, -2, -3
 cdef enum:
     INTERRUPTED = -100  # by a signal, whose exception is set; what `run` then gives
     NOTHING = -1  # what a receive gives that can do nothing now
+    IN_PIECES = -1  # instead of the length of a message that is one piece
     BYTES = 1     # the columns of a piece: its bytes and its source
     SOURCE = 2
     INPUT = 0
@@ -88,6 +89,7 @@ cdef class Program:
         self.steps_end = len(plan.steps)
         self.copies_end = len(plan.copies)
         self.divisions_end = len(plan.divisions)
+        self.channels_end = len(plan.channels)
         self.steps = <const step_row *>address(plan.steps)
         self.messages = <const message_row *>address(plan.messages)
         self.pieces = <const piece_row *>address(plan.pieces)
@@ -95,21 +97,25 @@ cdef class Program:
         self.divisions = <const piece_row *>address(plan.divisions)
         self.channels = <const int64_t *>address(plan.channels)
         self.hazards = <const int64_t *>address(plan.hazards)
+        lengths = np.array([
+            plan.pieces[first:end, BYTES].sum()
+            for first, end in plan.messages[:, :2].tolist()
+        ], np.int64)
+        one_piece = (plan.messages[:, 1] - plan.messages[:, 0] == 1) & (plan.waves == 1)
         self.states = (
             np.zeros((len(plan.messages), 3), np.int64),
             np.zeros((len(plan.channels), 3), np.int64),
             np.zeros(len(plan.channels) + 1, np.int64),
             plan.lendable.astype(np.int64),
-            np.array([
-                plan.pieces[first:end, BYTES].sum()
-                for first, end in plan.messages[:, :2].tolist()
-            ], np.int64),
+            np.where(one_piece, lengths, IN_PIECES),
+            np.stack([plan.messages[:, 0], np.zeros_like(lengths), lengths], axis=1),
         )
         self.progress = <message_state *>address(self.states[0])
         self.segments = <segment_state *>address(self.states[1])
         self.inputs = <const void **>address(self.states[2])
         self.lendable = <const int64_t *>address(self.states[3])
-        self.lengths = <const int64_t *>address(self.states[4])
+        self.whole = <const int64_t *>address(self.states[4])
+        self.begins = <const message_state *>address(self.states[5])
         (
             self.record.fingerprint, self.record.collective, self.record.dtype,
             self.record.op, self.record.root, self.record.count, name
@@ -202,11 +208,22 @@ cdef class Program:
         PyEval_RestoreThread(self.thread)
 
     cdef int execute(self, Transport transport, double timeout) noexcept nogil:
-        cdef int64_t step
         cdef int status = transport.enter(&self.record, timeout)
-        self.wave = self.step = 0
+        if status == GO_ON:
+            status = self.run_waves(transport)
+            if status == GO_ON:
+                status = self.settle(transport)
+            if status == GO_ON:
+                transport.leave()
+            else:
+                self.forget_segments()
+        return status
+
+    cdef int run_waves(self, Transport transport) noexcept nogil:
+        cdef int64_t step
+        cdef int status = GO_ON
         self.world = transport.size
-        while status == GO_ON and self.wave < self.waves:
+        for self.wave in range(self.waves):
             for step in range(self.steps_end):
                 self.step = step
                 if transport.log == NULL:
@@ -215,14 +232,12 @@ cdef class Program:
                     status = self.run_logged(transport, transport.log)
                 if status != GO_ON:
                     return status
-            if status == GO_ON:
-                self.finish()
-            self.wave += 1
-        if status == GO_ON:
-            status = self.settle(transport)
-        if status == GO_ON:
-            transport.leave()
-        return status
+            self.finish()
+        return GO_ON
+
+    cdef void forget_segments(self) noexcept nogil:
+        """Forget what has come and was not consumed: the call has failed."""
+        memset(self.segments, 0, self.channels_end * sizeof(segment_state))
 
     def call(self):
         """What the ranks compare of a call, by numbers, and the algorithm."""
@@ -308,24 +323,24 @@ cdef class Program:
 
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil:
         """Begin a step of this wave: the number of messages that it has."""
-        cdef int64_t m, c, begun = 0
-        transport.begin_step(step.first_receive - step.first_post, self.waves == 1)
-        for m in range(step.first_post, step.end):
+        cdef int64_t m, first = step.first_post, begun = step.end - first
+        transport.begin_step(step.first_receive - first, self.waves == 1)
+        if self.waves == 1:
+            memcpy(
+                &self.progress[first], &self.begins[first],
+                begun * sizeof(message_state),
+            )
+            return begun
+        for m in range(first, step.end):
             self.skip_to(m, self.messages[m].first_piece)
             self.progress[m].left = self.length_in_wave(m)
-            if self.progress[m].piece < self.messages[m].end_piece:
-                begun += 1
-            for c in range(
-                self.messages[m].first_channel, self.messages[m].end_channel
-            ):
-                self.segments[c].data = NULL
+            if self.progress[m].piece == self.messages[m].end_piece:
+                begun -= 1
         return begun
 
     cdef int64_t length_in_wave(self, int64_t m) noexcept nogil:
         """How many bytes of a message belong to this wave."""
         cdef int64_t p, nbytes = 0
-        if self.waves == 1:
-            return self.lengths[m]
         for p in range(self.messages[m].first_piece, self.messages[m].end_piece):
             nbytes += self.bytes_until(&self.pieces[p], self.wave + 1)
             nbytes -= self.bytes_until(&self.pieces[p], self.wave)
@@ -399,6 +414,13 @@ cdef class Program:
         ):
             if self.lend(transport, m, post):
                 return True
+        if 0 <= self.whole[m] <= transport.whole:
+            piece = &self.pieces[state.piece]
+            if transport.post(
+                channels, readers, self.source_of(piece, 0), piece.nbytes
+            ):
+                state.piece += 1
+                return True
         cdef char *slot = transport.reserve(post, channels, readers, state.left, &room)
         if slot == NULL:
             return False
@@ -418,38 +440,47 @@ cdef class Program:
         cdef const message_row *message = &self.messages[m]
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece = &self.pieces[state.piece]
-        cdef int64_t nbytes = self.bytes_until(piece, self.wave + 1) - state.done, c
-        cdef segment_state *segment
-        for c in range(message.first_channel, message.end_channel):
-            segment = &self.segments[c]
-            if segment.data == NULL:
-                segment.data = transport.peek(
-                    self.channels[c], &segment.left, &segment.remote
-                )
-                if segment.data == NULL:
-                    return NOTHING
-            nbytes = min(nbytes, segment.left)
+        cdef const int64_t *channels = &self.channels[message.first_channel]
+        cdef segment_state *segment = &self.segments[message.first_channel]
+        cdef int64_t senders = message.end_channel - message.first_channel, i
+        if not transport.peek(channels, senders, segment):
+            return NOTHING
+        cdef int64_t nbytes = self.bytes_until(piece, self.wave + 1) - state.done
+        for i in range(senders):
+            nbytes = min(nbytes, segment[i].left)
         if not self.may_overwrite(message, piece.offset + state.done + nbytes):
             return NOTHING
         cdef char *target = self.target_of(piece, state.done)
-        segment = &self.segments[message.first_channel]
         if piece.action != COPY and piece.action != STORE:
             self.combine(message, piece, state.done, nbytes)
         elif not segment.remote:
             self.store(target, segment.data, nbytes, piece.action)
-        elif transport.fetch(
-            self.channels[message.first_channel], target, segment.data, nbytes
-        ) != GO_ON:
+        elif transport.fetch(channels[0], target, segment.data, nbytes) != GO_ON:
             return STOP
+        if nbytes == self.whole[m]:
+            for i in range(senders):
+                segment[i].data = NULL
+            transport.release(channels, senders)
+            state.piece += 1
+        else:
+            self.consume(transport, m, nbytes)
+        return GO_ON
+
+    cdef void consume(
+        self, Transport transport, int64_t m, int64_t nbytes
+    ) noexcept nogil:
+        """Go on behind what has been received of a message, from each of its peers."""
+        cdef const message_row *message = &self.messages[m]
+        cdef segment_state *segment
+        cdef int64_t c
         for c in range(message.first_channel, message.end_channel):
             segment = &self.segments[c]
             segment.data += nbytes
             segment.left -= nbytes
             if segment.left == 0:
                 segment.data = NULL
-                transport.release(self.channels[c])
+                transport.release(&self.channels[c], 1)
         self.advance(m, nbytes)
-        return GO_ON
 
     cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil:
         cdef message_state *state = &self.progress[m]

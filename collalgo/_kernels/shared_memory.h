@@ -74,11 +74,17 @@ static void endpoint_begin_step(endpoint *e, int64_t posts, int brief) {
     e->before_free = e->before;
 }
 
+/* Whether a post belongs into the small ring, which must hold those of two steps. */
+static int is_small(const endpoint *e, int64_t nbytes) {
+    return e->brief && nbytes <= SMALL_BYTES &&
+           nbytes * e->posts_of_step * 2 <= e->small.bytes;
+}
+
 static int open_post(endpoint *e, post_state *post, const int64_t *channels,
                      int64_t readers) {
     int64_t nbytes = round_up(post->left, CACHE_LINE), slots = 1;
     ring *r = &e->small;
-    if (!e->brief || nbytes > SMALL_BYTES || nbytes * e->posts_of_step * 2 > r->bytes) {
+    if (!is_small(e, nbytes)) {
         int64_t unit = SLOTS * CACHE_LINE;
         r = &e->large;
         populate(e, e->rank);
@@ -102,12 +108,18 @@ static int slot_is_free(endpoint *e, const post_state *post, const int64_t *chan
 }
 
 /* Whether one more line can be sent to all readers of a post. */
-static int lines_are_free(endpoint *e, post_state *post, const int64_t *channels,
-                          int64_t readers) {
+static int lines_are_free(endpoint *e, const int64_t *channels, int64_t readers) {
     for (int64_t i = 0; i < readers; i++) {
         uint64_t sent = e->channels[channels[i]].sent;
         if (sent >= LINES && !acked(e, channels[i], sent + 1 - LINES)) return 0;
     }
+    return 1;
+}
+
+/* The same, and remember how many had been sent before. */
+static int begin_lines(endpoint *e, post_state *post, const int64_t *channels,
+                       int64_t readers) {
+    if (!lines_are_free(e, channels, readers)) return 0;
     if (!post->before) {
         post->before = e->before_free;
         e->before_free += readers;
@@ -122,7 +134,7 @@ static int lines_are_free(endpoint *e, post_state *post, const int64_t *channels
 static char *endpoint_reserve(endpoint *e, int64_t index, const int64_t *channels,
                               int64_t readers, int64_t left, int64_t *room) {
     post_state *post = e->posts + index;
-    if (!lines_are_free(e, post, channels, readers)) return NULL;
+    if (!begin_lines(e, post, channels, readers)) return NULL;
     post->left = *room = left;
     post->place = INLINE_DATA;
     if (left <= INLINE_BYTES) return e->inline_data;
@@ -149,7 +161,7 @@ static void rouse(rank_header *peer) {
         ring_bell(peer);
 }
 
-static void wake(endpoint *e, const int64_t *channels, int64_t readers) {
+static inline void wake(endpoint *e, const int64_t *channels, int64_t readers) {
     if (e->fenced) __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else __atomic_signal_fence(__ATOMIC_SEQ_CST);
     for (int64_t i = 0; i < readers; i++) rouse(e->channels[channels[i]].peer);
@@ -165,24 +177,52 @@ static int endpoint_is_lent(endpoint *e) {
     return 0;
 }
 
+/* Send a line that carries `data` or, unless its place is INLINE_DATA, says where it is:
+ * the number of the line. */
+static uint64_t send_line(endpoint *e, channel_state *c, int64_t place, const char *data,
+                          int64_t nbytes) {
+    mail_line *l = c->out + c->sent % LINES;
+    l->ack = c->consumed;
+    l->fingerprint = e->fingerprint;
+    l->offset = place;
+    l->nbytes = (uint32_t)nbytes;
+    l->sequence = (uint32_t)e->sequence;
+    if (place == INLINE_DATA) memcpy(l->data, data, nbytes);
+    STORE(&l->number, ++c->sent);
+    own(c->out + c->sent % LINES);
+    return c->sent;
+}
+
+/* Send a whole message, if that can be now and takes one line or the small ring. */
+static int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
+                         const char *data, int64_t nbytes) {
+    int64_t place = INLINE_DATA, first_hold = e->small.last;
+    if (!lines_are_free(e, channels, readers)) return 0;
+    if (nbytes > INLINE_BYTES) {
+        int64_t taken = round_up(nbytes, CACHE_LINE);
+        if (!is_small(e, taken)) return 0;
+        place = ring_take(e, &e->small, taken, channels, readers);
+        if (place < 0) return 0;
+        copy_bytes(region(e, e->rank) + place, data, nbytes);
+    }
+    for (int64_t i = 0; i < readers; i++) {
+        uint64_t sent = send_line(e, e->channels + channels[i], place, data, nbytes);
+        if (place != INLINE_DATA) hold_at(&e->small, first_hold + i)->number = sent;
+    }
+    wake(e, channels, readers);
+    return 1;
+}
+
 /* Send what was written where `endpoint_reserve` said. */
 static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
                             int64_t readers, int64_t nbytes) {
     post_state *post = e->posts + index;
     post->messages++;
     for (int64_t i = 0; i < readers; i++) {
-        channel_state *c = e->channels + channels[i];
-        mail_line *l = c->out + c->sent % LINES;
-        l->ack = c->consumed;
-        l->fingerprint = e->fingerprint;
-        l->offset = post->place;
-        l->nbytes = (uint32_t)nbytes;
-        l->sequence = (uint32_t)e->sequence;
-        if (post->place == INLINE_DATA) memcpy(l->data, e->inline_data, nbytes);
-        STORE(&l->number, ++c->sent);
-        own(c->out + c->sent % LINES);
+        uint64_t sent = send_line(e, e->channels + channels[i], post->place,
+                                  e->inline_data, nbytes);
         if (post->slots && nbytes == post->left)
-            hold_at(post->ring, post->first_hold + i)->number = c->sent;
+            hold_at(post->ring, post->first_hold + i)->number = sent;
     }
     if (post->slots) {
         post->used[post->slot] = post->messages;
@@ -204,7 +244,7 @@ static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
         if (mapped ? reader->reach != e->heap_bytes : !LOAD(&reader->fetches)) return 0;
     }
     if (e->lends_out + readers > LENDS && endpoint_is_lent(e)) return 0;
-    if (!lines_are_free(e, post, channels, readers)) return 0;
+    if (!begin_lines(e, post, channels, readers)) return 0;
     post->place = mapped ? data - region(e, e->rank) : -(int64_t)(uintptr_t)data;
     post->left = nbytes;
     endpoint_commit(e, index, channels, readers, nbytes);
@@ -216,10 +256,8 @@ static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
 
 /* ---- receiving */
 
-/* The next segment on a channel, or NULL if it has not come. If it is `remote`, it is an
- * address of the sender's. */
-static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes,
-                                 int64_t *remote) {
+/* The next segment on a channel, or NULL if it has not come. */
+static const char *peek_at(endpoint *e, int64_t channel, segment_state *segment) {
     channel_state *c = e->channels + channel;
     mail_line *l = c->in + c->consumed % LINES;
     if (LOAD(&l->number) != c->consumed + 1) {
@@ -235,13 +273,26 @@ static const char *endpoint_peek(endpoint *e, int64_t channel, int64_t *nbytes,
              e->sequence + (ahead < 0 ? ahead : 0));
         return NULL;
     }
-    *nbytes = l->nbytes;
-    *remote = l->offset < INLINE_DATA;
-    if (*remote) return (const char *)(uintptr_t)-l->offset;
+    segment->left = l->nbytes;
+    segment->remote = l->offset < INLINE_DATA;
+    if (segment->remote) return (const char *)(uintptr_t)-l->offset;
     if (l->offset == INLINE_DATA) return l->data;
     int64_t sender = channel % e->size, in_ring = l->offset - e->large.offset;
     if (0 <= in_ring && in_ring < e->large.bytes) populate(e, sender);
     return region(e, sender) + l->offset;
+}
+
+/* Look for the next segments on channels, where there is no data yet: whether all are
+ * there. */
+static int endpoint_peek(endpoint *e, const int64_t *channels, int64_t senders,
+                         segment_state *segments) {
+    int all_here = 1;
+    for (int64_t i = 0; i < senders; i++)
+        if (!segments[i].data) {
+            segments[i].data = peek_at(e, channels[i], segments + i);
+            if (!segments[i].data) all_here = 0;
+        }
+    return all_here;
 }
 
 /* Copy from the memory of the sender's process; it has failed if that is gone. */
@@ -264,10 +315,12 @@ static int may_fetch(pid_t process) {
     return process_vm_readv(process, &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
 }
 
-static void endpoint_release(endpoint *e, int64_t channel) {
-    channel_state *c = e->channels + channel;
-    STORE(&c->given->count, ++c->consumed);
-    wake(e, &channel, 1);
+static void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders) {
+    for (int64_t i = 0; i < senders; i++) {
+        channel_state *c = e->channels + channels[i];
+        STORE(&c->given->count, ++c->consumed);
+    }
+    wake(e, channels, senders);
 }
 
 #endif

@@ -12,7 +12,7 @@ from libc.string cimport memset
 from posix.time cimport clockid_t
 
 from collalgo._kernels.transport cimport (
-    CALLED, CLOSED, FORKED, LANE_LIMIT, Transport, as_dict, call_record
+    CALLED, CLOSED, FORKED, LANE_LIMIT, Transport, as_dict, call_record, segment_state
 )
 
 
@@ -42,6 +42,7 @@ cdef extern from "waiting.h" nogil:
 
 cdef extern from "shared_memory.h" nogil:
     enum: MISSING
+    enum: SMALL_BYTES
     enum: FAILURE_NONE
     enum: FAILURE_MISMATCH
     enum: FAILURE_PEER
@@ -84,6 +85,10 @@ cdef extern from "shared_memory.h" nogil:
         const call_record *theirs
     )
     void endpoint_begin_step(endpoint *e, int64_t posts, int brief)
+    bint endpoint_post(
+        endpoint *e, const int64_t *channels, int64_t readers, const char *data,
+        int64_t nbytes
+    )
     char *endpoint_reserve(
         endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
         int64_t left, int64_t *room
@@ -97,14 +102,14 @@ cdef extern from "shared_memory.h" nogil:
         const char *data, int64_t nbytes, int fetch
     )
     bint endpoint_is_lent(endpoint *e)
-    const char *endpoint_peek(
-        endpoint *e, int64_t channel, int64_t *nbytes, int64_t *remote
+    bint endpoint_peek(
+        endpoint *e, const int64_t *channels, int64_t senders, segment_state *segments
     )
     int endpoint_fetch(
         endpoint *e, int64_t channel, char *target, const char *data, int64_t nbytes
     )
     bint may_fetch(int process)
-    void endpoint_release(endpoint *e, int64_t channel)
+    void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders)
     bint is_gone(endpoint *e, int64_t rank)
     int endpoint_outlook(endpoint *e, int64_t rank)
 
@@ -246,6 +251,7 @@ cdef class SharedMemory(Transport):
         self.end.aside.spins, self.end.aside.hopes, self.end.aside.yields = giving_way
         # The ranks of a private segment are threads: they wait for each other's GIL.
         self.patience = 0 if segment.private else min(self.end.usual.spins, PATIENCE)
+        self.whole = SMALL_BYTES
         if self.end.usual.spins == 0:
             endpoint_crowd(self.end)
         if world_size > size:
@@ -402,6 +408,11 @@ cdef class SharedMemory(Transport):
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
         endpoint_begin_step(self.end, posts, brief)
 
+    cdef bint post(
+        self, const int64_t *channels, int64_t readers, const char *data, int64_t nbytes
+    ) noexcept nogil:
+        return endpoint_post(self.end, channels, readers, data, nbytes)
+
     cdef char *reserve(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
         int64_t *room
@@ -422,18 +433,18 @@ cdef class SharedMemory(Transport):
     cdef bint is_needed(self) noexcept nogil:
         return endpoint_is_lent(self.end)
 
-    cdef const char *peek(
-        self, int64_t channel, int64_t *nbytes, int64_t *remote
+    cdef bint peek(
+        self, const int64_t *channels, int64_t senders, segment_state *segments
     ) noexcept nogil:
-        return endpoint_peek(self.end, channel, nbytes, remote)
+        return endpoint_peek(self.end, channels, senders, segments)
 
     cdef int fetch(
         self, int64_t channel, char *target, const char *data, int64_t nbytes
     ) noexcept nogil:
         return endpoint_fetch(self.end, channel, target, data, nbytes)
 
-    cdef void release(self, int64_t channel) noexcept nogil:
-        endpoint_release(self.end, channel)
+    cdef void release(self, const int64_t *channels, int64_t senders) noexcept nogil:
+        endpoint_release(self.end, channels, senders)
 
     cdef void give_way(self, clockid_t caller) noexcept nogil:
         if self.end != NULL:

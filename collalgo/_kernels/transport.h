@@ -18,6 +18,13 @@ enum { NOBODY };
  * that a call of mine goes on at once or fails, or nothing ever. */
 enum { QUIET, CALLED, LEFT };
 
+/* What has come on a channel and is not consumed yet; if it is `remote`, its address is one
+ * of the sender's. */
+typedef struct {
+    const char *data;
+    int64_t left, remote;
+} segment_state;
+
 /* What a rank called: the ranks of a communicator compare these. */
 typedef struct {
     int64_t sequence, fingerprint, collective, dtype, op, root, count;

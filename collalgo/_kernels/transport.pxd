@@ -18,6 +18,9 @@ cdef extern from "transport.h":
     ctypedef struct call_record:
         int64_t sequence, fingerprint, collective, dtype, op, root, count
         char algorithm[NAME_BYTES]
+    ctypedef struct segment_state:
+        const char *data
+        int64_t left, remote
     ctypedef struct step_time:
         int64_t call, wave, step, begun, ended
     ctypedef struct step_log:
@@ -33,11 +36,15 @@ cdef class Transport:
     cdef bint busy
     cdef step_log *log  # or NULL
     cdef int64_t patience  # pauses before a call releases the GIL
+    cdef int64_t whole     # bytes of the longest message that is posted whole
 
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil
     cdef void leave(self) noexcept nogil
     cdef int outlook(self, int64_t rank) noexcept nogil
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil
+    cdef bint post(
+        self, const int64_t *channels, int64_t readers, const char *data, int64_t nbytes
+    ) noexcept nogil
     cdef char *reserve(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
         int64_t *room
@@ -50,13 +57,13 @@ cdef class Transport:
         int64_t nbytes, bint fetch
     ) noexcept nogil
     cdef bint is_needed(self) noexcept nogil
-    cdef const char *peek(
-        self, int64_t channel, int64_t *nbytes, int64_t *remote
+    cdef bint peek(
+        self, const int64_t *channels, int64_t senders, segment_state *segments
     ) noexcept nogil
     cdef int fetch(
         self, int64_t channel, char *target, const char *data, int64_t nbytes
     ) noexcept nogil
-    cdef void release(self, int64_t channel) noexcept nogil
+    cdef void release(self, const int64_t *channels, int64_t senders) noexcept nogil
     cdef void give_way(self, clockid_t caller) noexcept nogil
     cdef int pause(self, int64_t *idle) noexcept nogil
     cdef void resume(self) noexcept nogil

@@ -37,6 +37,16 @@ cdef class Transport:
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
         """Begin a step that sends so many posts; brief if few bytes go in this call."""
 
+    cdef bint post(
+        self, const int64_t *channels, int64_t readers, const char *data, int64_t nbytes
+    ) noexcept nogil:
+        """Send a whole message of this step at once; False if that cannot be now.
+
+        To be asked for no more bytes than are sent ``whole``, and of each post once;
+        what cannot be sent so is reserved and committed.
+        """
+        return False
+
     cdef char *reserve(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
         int64_t *room
@@ -68,14 +78,15 @@ cdef class Transport:
         """Whether somebody may still read what was lent, or has yet to be sent it."""
         return False
 
-    cdef const char *peek(
-        self, int64_t channel, int64_t *nbytes, int64_t *remote
+    cdef bint peek(
+        self, const int64_t *channels, int64_t senders, segment_state *segments
     ) noexcept nogil:
-        """The next segment that has come on a channel, valid until released, or NULL.
+        """Look for the next segments on channels, where there is no data yet.
 
-        If it is ``remote``, nothing but :meth:`fetch` can read it.
+        Whether all have come. They are valid until released; what is ``remote`` can be
+        read by nothing but :meth:`fetch`.
         """
-        return NULL
+        return False
 
     cdef int fetch(
         self, int64_t channel, char *target, const char *data, int64_t nbytes
@@ -83,8 +94,8 @@ cdef class Transport:
         """Copy from a remote segment: GO_ON, or STOP if the sender is gone."""
         return STOP
 
-    cdef void release(self, int64_t channel) noexcept nogil:
-        """The segment last peeked at has been consumed."""
+    cdef void release(self, const int64_t *channels, int64_t senders) noexcept nogil:
+        """The segments last peeked at have been consumed."""
 
     cdef void give_way(self, clockid_t caller) noexcept nogil:
         """From now on wait so that a thread can compute, by its clock; or for NOBODY."""

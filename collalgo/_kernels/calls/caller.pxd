@@ -42,7 +42,7 @@ cdef class Caller:
         self, tuple fields, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller
     ) except -1
-    cpdef int run(
+    cdef int run_once(
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller
     ) except -1

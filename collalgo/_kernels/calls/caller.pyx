@@ -105,6 +105,13 @@ cdef int64_t length_of(cnp.ndarray array, str caller) except -1:
     return cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else length(array, caller)
 
 
+cdef int64_t size_of(cnp.ndarray array):
+    """The number of elements; NumPy counts them anew each time."""
+    if cnp.PyArray_NDIM(array) == 1:
+        return cnp.PyArray_DIM(array, 0)
+    return cnp.PyArray_SIZE(array)
+
+
 cdef class LastCall:
     """The arguments of the last call of a collective, and the program that it ran."""
     cdef object dtype, op, algorithm, counts
@@ -156,7 +163,7 @@ cdef class Caller:
         if like is not None:
             dtype = <object>cnp.PyArray_DESCR(like)
         if count < 0:
-            count = 0 if like is None else cnp.PyArray_SIZE(like)
+            count = 0 if like is None else size_of(like)
         if is_elsewhere(source) or is_elsewhere(target):
             fields = (
                 collective, dtype, count, op, root, algorithm, counts, reproducible
@@ -289,7 +296,7 @@ cdef class Caller:
             self.transport.log.call = number
         cdef int status = CLOSED
         try:
-            status = self.run(program, source, target, waiting, caller)
+            status = self.run_once(program, source, target, waiting, caller)
             if underway is not None:
                 underway.go_on()
         finally:
@@ -298,7 +305,14 @@ cdef class Caller:
                 self.progress.release()
         return status
 
-    cpdef int run(
+    def run(
+        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller
+    ):
+        """Run a program in a turn that has begun."""
+        return self.run_once(program, source, target, waiting, caller)
+
+    cdef int run_once(
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller
     ) except -1:
