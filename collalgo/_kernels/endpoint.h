@@ -84,6 +84,8 @@ struct endpoint {
     int64_t looked, used;    /* the nanoseconds when I looked at it last, and of it then */
     int rests;
     int64_t busy_until, busy_for; /* until when, and how long, my core is taken for busy */
+    int64_t spreads, spread_at; /* whether and when I look for a core with fewer ranks, */
+    int64_t moved, stay; /* when I have moved to one, and how long I stay if I should not */
     int64_t hoped;    /* how often since the call began, or I have yielded */
     uint64_t missing; /* of the first 64 ranks those that nothing has come from */
     int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */
@@ -203,7 +205,10 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
 }
 
 /* The ranks share cores. */
-static void endpoint_crowd(endpoint *e) { e->large.enough = SHARED_CORES_BYTES; }
+static void endpoint_crowd(endpoint *e) {
+    e->large.enough = SHARED_CORES_BYTES;
+    e->spreads = 1;
+}
 
 static void futex_wake(uint32_t *word) {
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);

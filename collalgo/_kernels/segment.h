@@ -63,8 +63,9 @@ typedef struct {
     char pad1[CACHE_LINE - 8];
     uint64_t entered, completed;
     char pad2[CACHE_LINE - 16];
-    int32_t core; /* that the rank runs on, from 1; 0 while it lets others run */
-    char pad3[CACHE_LINE - 4];
+    int32_t core;  /* that the rank runs on, from 1; 0 while it lets others run */
+    int32_t place; /* the core that it was seen on last, from 1 */
+    char pad3[CACHE_LINE - 8];
     call_record calls[CALLS];
     char farewell[FAREWELL_BYTES];
 } rank_header;

@@ -2,7 +2,7 @@
 #ifndef COLLALGO_WAITING_H
 #define COLLALGO_WAITING_H
 
-#include "endpoint.h"
+#include "cores.h"
 
 #define LONG_YIELD 4000000     /* ticks, one to two milliseconds */
 #define BUSY_AT_LEAST 8000000  /* ticks, a few milliseconds */
@@ -10,11 +10,6 @@
 #define BUSY_AGAIN 4           /* how much longer, and in how many times as long */
 #define LOOK_AGAIN 100000      /* nanoseconds between two looks at a caller */
 #define RESTS 4                /* who computes in less than one of so many rests */
-
-/* Say which core I run on, or that I let others run. */
-static void show_core(endpoint *e, int runs) {
-    __atomic_store_n(&e->me->core, runs ? sched_getcpu() + 1 : 0, __ATOMIC_RELAXED);
-}
 
 static void relax(void) {
 #if defined(__x86_64__)
@@ -79,6 +74,7 @@ static void expect_busy(endpoint *e, int64_t begun, int64_t ended) {
     if (begun - e->busy_until >= longer) longer = BUSY_AT_LEAST;
     e->busy_for = longer < BUSY_AT_MOST ? longer : BUSY_AT_MOST;
     e->busy_until = ended + e->busy_for;
+    regret(e, ended);
 }
 
 /* Let others run on my core, unless that has been long of late. A long yield went to a
@@ -86,6 +82,7 @@ static void expect_busy(endpoint *e, int64_t begun, int64_t ended) {
 static int yield_core(endpoint *e) {
     int64_t begun = ticks();
     if (begun < e->busy_until) return 0;
+    if (e->spreads) spread(e, begun);
     show_core(e, 0);
     sched_yield();
     show_core(e, 1);

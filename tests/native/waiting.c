@@ -1,8 +1,10 @@
-/* Who runs a call for a thread gives way to it while that computes, and only then; and a
- * core is taken for busy the longer, the more yields in a row are long. */
+/* Who runs a call for a thread gives way to it while that computes, and only then; a core is
+ * taken for busy the longer, the more yields in a row are long; and who shares a core moves
+ * to one with fewer ranks. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "waiting.h"
 
@@ -56,8 +58,54 @@ static void forgets_a_single_long_yield(void) {
     if (e.busy_for != BUSY_AT_MOST) abort();
 }
 
+/* Where a rank goes when the ranks were last seen on these cores, and it may use some. */
+static int goes(char *base, int64_t rank, const int32_t places[4], int core, int other) {
+    endpoint *e = endpoint_new(base, 0, rank, 4, 1);
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    CPU_SET(core, &allowed), CPU_SET(other, &allowed);
+    for (int r = 0; r < 4; r++) header(e, r)->place = places[r] + 1;
+    int found = roomier_core(e, &allowed);
+    endpoint_free(e);
+    return found;
+}
+
+static void finds_a_roomier_core(void) {
+    char *base = mmap(NULL, (size_t)segment_bytes(4), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) abort();
+    const int32_t unseen = -1, crowded[4] = {5, 5, 7, 5}, even[4] = {5, 7, 7, 5};
+    const int32_t first[4] = {5, 5, unseen, unseen}, uneven[4] = {5, 7, 5, unseen};
+    if (goes(base, 3, crowded, 5, 7) != 7) abort();
+    if (goes(base, 1, crowded, 5, 7) != NOWHERE) abort(); /* only the last one moves */
+    if (goes(base, 2, crowded, 5, 7) != NOWHERE) abort();
+    if (goes(base, 3, crowded, 5, 5) != NOWHERE) abort(); /* it may not run elsewhere */
+    if (goes(base, 3, crowded, 5, 6) != 6) abort();
+    if (goes(base, 3, even, 5, 7) != NOWHERE) abort();
+    if (goes(base, 1, first, 5, 7) != 7) abort();
+    if (goes(base, 2, first, 5, 7) != NOWHERE) abort(); /* it does not know where it is */
+    if (goes(base, 2, uneven, 5, 7) != NOWHERE) abort();
+    munmap(base, (size_t)segment_bytes(4));
+}
+
+/* A move after which a yield is long was a mistake, and two in a row are a greater one. */
+static void stays_after_a_mistake(void) {
+    endpoint e = {0};
+    int64_t now = 1000000000000;
+    e.moved = now;
+    regret(&e, now + REGRET + 1);
+    if (e.spread_at) abort();
+    regret(&e, now + 1);
+    if (e.spread_at != now + 1 + STAY_AT_LEAST) abort();
+    e.moved = now;
+    regret(&e, now + 1);
+    if (e.spread_at != now + 1 + STAY_LONGER * STAY_AT_LEAST) abort();
+}
+
 int main(void) {
     gives_way();
+    finds_a_roomier_core();
+    stays_after_a_mistake();
     forgets_a_single_long_yield();
     puts("all right");
     return 0;

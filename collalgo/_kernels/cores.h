@@ -1,0 +1,67 @@
+/* Which core a rank runs on, and which it had better run on. */
+#ifndef COLLALGO_CORES_H
+#define COLLALGO_CORES_H
+
+#include "endpoint.h"
+
+#define SPREAD 3000000          /* ticks between two looks, about a millisecond */
+#define REGRET 30000000         /* ticks after a move in which a long yield speaks against it */
+#define STAY_AT_LEAST 150000000 /* ticks before the next then, about 50 milliseconds */
+#define STAY_AT_MOST 9600000000 /* and several seconds */
+#define STAY_LONGER 4           /* in how many times as long the next time */
+#define NOWHERE (-1)
+
+/* Say which core I run on, or that I let others run. */
+static void show_core(endpoint *e, int runs) {
+    int32_t core = 0;
+    if (runs) {
+        core = sched_getcpu() + 1;
+        __atomic_store_n(&e->me->place, core, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&e->me->core, core, __ATOMIC_RELAXED);
+}
+
+/* A core that I may run on, with two ranks less than mine has, or NOWHERE: of the ranks on a
+ * core the last one moves. */
+static int roomier_core(const endpoint *e, const cpu_set_t *allowed) {
+    uint16_t ranks[CPU_SETSIZE] = {0};
+    uint32_t mine = e->me->place - 1, best = mine;
+    if (mine >= CPU_SETSIZE) return NOWHERE;
+    for (int64_t r = 0; r < e->size; r++) {
+        uint32_t core = __atomic_load_n(&header(e, r)->place, __ATOMIC_RELAXED) - 1;
+        if (core < CPU_SETSIZE) ranks[core]++;
+        if (core == mine && r > e->rank) return NOWHERE;
+    }
+    for (uint32_t core = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, allowed) && ranks[core] < ranks[best]) best = core;
+    return ranks[mine] - ranks[best] >= 2 ? (int)best : NOWHERE;
+}
+
+/* Move to a core with fewer ranks. The kernel puts those that wake where it likes, and for
+ * tens of milliseconds may let three take turns on one core while one has another. */
+static void spread(endpoint *e, int64_t now) {
+    cpu_set_t allowed, chosen;
+    if (now < e->spread_at) return;
+    e->spread_at = now + SPREAD;
+    if (sched_getaffinity(0, sizeof allowed, &allowed)) return;
+    int core = roomier_core(e, &allowed);
+    if (core == NOWHERE) return;
+    CPU_ZERO(&chosen);
+    CPU_SET(core, &chosen);
+    if (sched_setaffinity(0, sizeof chosen, &chosen)) return;
+    sched_setaffinity(0, sizeof allowed, &allowed);
+    if (e->moved) e->stay = 0;
+    e->moved = now;
+}
+
+/* Stay where I am for a while if I have just moved to a core that somebody else keeps busy. */
+static void regret(endpoint *e, int64_t now) {
+    if (!e->moved || now - e->moved > REGRET) return;
+    int64_t longer = STAY_LONGER * e->stay;
+    e->stay = longer < STAY_AT_LEAST ? STAY_AT_LEAST
+              : longer < STAY_AT_MOST ? longer : STAY_AT_MOST;
+    e->spread_at = now + e->stay;
+    e->moved = 0;
+}
+
+#endif
