@@ -86,7 +86,7 @@ struct endpoint {
     int64_t busy_until, busy_for; /* until when, and how long, my core is taken for busy */
     int64_t spreads, spread_at; /* whether and when I look for a core with fewer ranks, */
     int64_t moved, stay; /* when I have moved to one, and how long I stay if I should not */
-    int64_t hoped;    /* how often since the call began, or I have yielded */
+    int64_t hope_ends; /* the ticks, or 0 if I have not hoped since something came */
     uint64_t missing; /* of the first 64 ranks those that nothing has come from */
     int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */
     char *populated; /* whose large ring has been mapped, for me */
@@ -323,7 +323,7 @@ static int endpoint_enter(endpoint *e, const call_record *call, double timeout) 
     STORE(&record->sequence, sequence);
     e->timeout = timeout;
     e->waiting_since = 0;
-    e->hoped = 0;
+    e->hope_ends = 0;
     STORE(&e->me->entered, (uint64_t)e->sequence);
     return GO_ON;
 }

@@ -41,8 +41,8 @@ typedef struct {
     int64_t capacity, count, call;
 } step_log;
 
-/* How often a rank that waits looks again before it sleeps: at once, in the hope that those
- * it waits for are about to come, and after it has yielded its core. */
+/* How often a rank that waits looks again before it sleeps, at once and after it has yielded
+ * its core; and for how many ticks in the hope that those it waits for are about to come. */
 typedef struct {
     int64_t spins, hopes, yields;
 } wait_turns;

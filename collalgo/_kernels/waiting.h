@@ -57,13 +57,15 @@ static const wait_turns *turns_now(endpoint *e) {
 static int is_hopeful(endpoint *e, int64_t hopes) {
     uint64_t missing = e->missing;
     e->missing = 0;
-    if (!missing || e->hoped >= hopes) return 0;
+    if (!missing || !hopes) return 0;
+    int64_t now = ticks();
+    if (!e->hope_ends) e->hope_ends = now + hopes;
+    if (now >= e->hope_ends) return 0;
     for (; missing; missing &= missing - 1) {
         const rank_header *peer = header(e, __builtin_ctzll(missing));
         int32_t core = __atomic_load_n(&peer->core, __ATOMIC_RELAXED);
         if (core == 0 || core == e->me->core) return 0;
     }
-    e->hoped++;
     return 1;
 }
 
@@ -123,7 +125,7 @@ static int endpoint_pause(endpoint *e, int64_t *idle) {
 static void endpoint_resume(endpoint *e) {
     if (LOAD(&e->me->asleep)) STORE(&e->me->asleep, 0);
     e->naps = 0;
-    e->hoped = 0;
+    e->hope_ends = 0;
 }
 
 #endif

@@ -17,8 +17,8 @@ class Turns(NamedTuple):
     spins
         At once.
     hopes
-        At once in a call, or after a yield, while all that it waits for run on other
-        cores.
+        For so many ticks of the processor after a call began, or something came, while
+        all that it waits for run on other cores.
     yields
         After it has yielded its core; never while other processes keep that busy.
     """
@@ -34,10 +34,10 @@ class Turns(NamedTuple):
 ALONE = Turns(spins=200, hopes=0, yields=1000)
 
 #: Where ranks share cores. Who spins may keep another from running, so it does only as
-#: long as those it waits for run on other cores, for some 10 microseconds: to yield and
+#: long as those it waits for run on other cores, for 5 to 10 microseconds: to yield and
 #: come back takes 2 or more for each rank on the own core. A thousand yields take one
 #: to four milliseconds, and waits of eight ranks on two cores are that long at times.
-SHARING = Turns(spins=0, hopes=200, yields=1000)
+SHARING = Turns(spins=0, hopes=20_000, yields=1000)
 
 #: Where the rank itself has a better use for its core meanwhile.
 GIVING_WAY = Turns(spins=0, hopes=0, yields=20)

@@ -94,7 +94,7 @@ static void *run(void *argument) {
     int64_t rank = (int64_t)(intptr_t)argument;
     endpoint *e = endpoint_new(base, HEAP, rank, RANKS, LANES * RANKS);
     if (rank % 2) endpoint_crowd(e); /* these begin their rings again early */
-    e->usual = (wait_turns){10, 10, 10};
+    e->usual = (wait_turns){10, 1000, 10};
     e->aside = (wait_turns){0, 0, 2};
     char *mine = base + segment_bytes(RANKS) + rank * HEAP;
     call_record call = {.fingerprint = 1};
