@@ -7,6 +7,7 @@ what the library promises; they do not measure speed.
 import os
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 from threading import Barrier, Timer
@@ -22,6 +23,9 @@ from collalgo import (
     spawn,
     threads,
 )
+from collalgo._kernels.shared_memory import Segment, SharedMemory
+from collalgo.transport import shm
+from collalgo.transport.waiting import SHARING
 
 
 def both_raise(calls, error, size=2):
@@ -256,6 +260,24 @@ def test_all_others_notice_a_killed_rank_within_a_second(tmp_path, monkeypatch):
             assert not Path("/proc", survivor.name).exists()
     assert set(os.listdir("/dev/shm")) <= shared
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
+
+
+def test_who_had_ended_before_it_was_watched_is_gone():
+    """As who dies when others still join: no timeout is needed to tell."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    end = SharedMemory(Segment(2), 0, 2, SHARING, SHARING)
+    descriptors = shm.watch(end, [os.getpid(), ended.pid])
+    assert end.departure(1) == (False, "its process ended")
+    end.close()
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def test_numbers_of_another_namespace_are_not_watched():
+    end = SharedMemory(Segment(2), 0, 2, SHARING, SHARING)
+    assert shm.watch(end, [os.getpid() + 1, os.getpid()]) == []
+    end.close()
 
 
 def small_calls(comm):

@@ -6,7 +6,6 @@ rank ends, however it ends.
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 
 from collalgo._kernels.shared_memory import (
     Segment,
@@ -52,13 +51,24 @@ def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:
 def watch(transport: SharedMemory, processes: list[int]) -> list[int]:
     """Let a rank notice the death of the others: the descriptors to close at the end.
 
-    A process that is unknown (0), as in another namespace, or that has ended already
-    is left out; the timeout finds the latter missing.
+    A process that is unknown (0), as in another namespace, is left out, and so are all
+    where the numbers are those of another namespace: there mine is not what it says.
     """
+    if processes[transport.rank] != os.getpid():
+        return []
     descriptors = []
     for rank, process in enumerate(processes):
         if rank != transport.rank and process:
-            with suppress(ProcessLookupError):
-                descriptors.append(os.pidfd_open(process))
-                transport.watch(rank, descriptors[-1])
+            descriptors.append(_end_of(process))
+            transport.watch(rank, descriptors[-1])
     return descriptors
+
+
+def _end_of(process: int) -> int:
+    """A descriptor that becomes readable when a process ends, or is if it has ended."""
+    try:
+        return os.pidfd_open(process)
+    except ProcessLookupError:
+        ended, of_nobody = os.pipe()
+        os.close(of_nobody)
+        return ended
