@@ -11,14 +11,34 @@
 #define STAY_LONGER 4           /* in how many times as long the next time */
 #define NOWHERE (-1)
 
-/* Say which core I run on, or that I let others run. */
-static void show_core(endpoint *e, int runs) {
-    int32_t core = 0;
-    if (runs) {
-        core = sched_getcpu() + 1;
-        __atomic_store_n(&e->me->place, core, __ATOMIC_RELAXED);
-    }
+/* Say that I go on, and on which core. */
+static void show_core(endpoint *e, int64_t now) {
+    int32_t core = sched_getcpu() + 1;
+    __atomic_store_n(&e->me->ran_since, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&e->me->place, core, __ATOMIC_RELAXED);
     __atomic_store_n(&e->me->core, core, __ATOMIC_RELAXED);
+}
+
+/* Say that I let others run. */
+static void hide_core(endpoint *e, int64_t now) {
+    __atomic_store_n(&e->me->ran_until, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&e->me->core, 0, __ATOMIC_RELAXED);
+}
+
+/* For how long other ranks had my core in some time, as far as what they did last tells. */
+static int64_t had_by_ranks(const endpoint *e, int64_t begun, int64_t ended) {
+    int64_t had = 0;
+    for (int64_t r = 0; r < e->size; r++) {
+        rank_header *peer = header(e, r);
+        int64_t since = __atomic_load_n(&peer->ran_since, __ATOMIC_RELAXED);
+        int64_t until = __atomic_load_n(&peer->ran_until, __ATOMIC_RELAXED);
+        if (r == e->rank) continue;
+        if (__atomic_load_n(&peer->place, __ATOMIC_RELAXED) != e->me->place) continue;
+        if (until < since || until > ended) until = ended; /* it still would go on */
+        if (since < begun) since = begun;
+        if (since < until) had += until - since;
+    }
+    return had;
 }
 
 /* A core that I may run on, with two ranks less than mine has, or NOWHERE: of the ranks on a

@@ -55,6 +55,11 @@ typedef struct {
     int64_t first, last, capacity;
 } ring;
 
+/* Until when, and for how long, I expect that yields are long. */
+typedef struct {
+    int64_t until, length;
+} busy_spell;
+
 /* One post of the current step: its place in a ring, and after how many messages each
  * of its slots was used last. */
 typedef struct {
@@ -83,7 +88,7 @@ struct endpoint {
     clockid_t caller;        /* of its processor time; NOBODY where I run my own call */
     int64_t looked, used;    /* the nanoseconds when I looked at it last, and of it then */
     int rests;
-    int64_t busy_until, busy_for; /* until when, and how long, my core is taken for busy */
+    busy_spell by_others, by_ranks; /* in which processes, or ranks, compute on my core */
     int64_t spreads, spread_at; /* whether and when I look for a core with fewer ranks, */
     int64_t moved, stay; /* when I have moved to one, and how long I stay if I should not */
     int64_t hope_ends; /* the ticks, or 0 if I have not hoped since something came */

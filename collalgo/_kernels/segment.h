@@ -65,7 +65,8 @@ typedef struct {
     char pad2[CACHE_LINE - 16];
     int32_t core;  /* that the rank runs on, from 1; 0 while it lets others run */
     int32_t place; /* the core that it was seen on last, from 1 */
-    char pad3[CACHE_LINE - 8];
+    int64_t ran_since, ran_until; /* when it last went on, and when it let others run */
+    char pad3[CACHE_LINE - 24];
     call_record calls[CALLS];
     char farewell[FAREWELL_BYTES];
 } rank_header;

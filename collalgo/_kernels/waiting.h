@@ -69,27 +69,45 @@ static int is_hopeful(endpoint *e, int64_t hopes) {
     return 1;
 }
 
-/* Take my core for busy after a long yield. A single one may have been anybody's turn, so
- * it is soon forgotten; who computes makes the next one long, too. */
-static void expect_busy(endpoint *e, int64_t begun, int64_t ended) {
-    int64_t longer = BUSY_AGAIN * e->busy_for;
-    if (begun - e->busy_until >= longer) longer = BUSY_AT_LEAST;
-    e->busy_for = longer < BUSY_AT_MOST ? longer : BUSY_AT_MOST;
-    e->busy_until = ended + e->busy_for;
-    regret(e, ended);
+/* Expect more long yields after one. A single one may have been anybody's turn, so it is
+ * soon forgotten; who computes makes the next one long, too. */
+static void expect_busy(busy_spell *spell, int64_t begun, int64_t ended) {
+    int64_t longer = BUSY_AGAIN * spell->length;
+    if (begun - spell->until >= longer) longer = BUSY_AT_LEAST;
+    spell->length = longer < BUSY_AT_MOST ? longer : BUSY_AT_MOST;
+    spell->until = ended + spell->length;
 }
 
-/* Let others run on my core, unless that has been long of late. A long yield went to a
- * process that computes: each such gives a slice of time away, where a sleep costs none. */
+/* Whether a rank has not come to this call yet. */
+static int some_are_late(endpoint *e) {
+    for (int64_t r = 0; r < e->size; r++)
+        if (LOAD(&header(e, r)->entered) < (uint64_t)e->sequence) return 1;
+    return 0;
+}
+
+/* Whether a yield is likely to be long. What ranks compute for is soon over once all are in
+ * the call: then they work for it, and wait for each other. */
+static int is_core_busy(endpoint *e, int64_t now) {
+    return now < e->by_others.until || (now < e->by_ranks.until && some_are_late(e));
+}
+
+/* Let others run on my core, unless that has been long of late: who computes gets a slice of
+ * time for each yield, where a sleep costs me none. */
 static int yield_core(endpoint *e) {
     int64_t begun = ticks();
-    if (begun < e->busy_until) return 0;
+    if (is_core_busy(e, begun)) return 0;
     if (e->spreads) spread(e, begun);
-    show_core(e, 0);
+    hide_core(e, begun);
     sched_yield();
-    show_core(e, 1);
-    int64_t ended = ticks();
-    if (ended - begun > LONG_YIELD) expect_busy(e, begun, ended);
+    int64_t ended = ticks(), passed = ended - begun;
+    show_core(e, ended);
+    if (passed <= LONG_YIELD) return 1;
+    if (had_by_ranks(e, begun, ended) >= passed / 2) {
+        expect_busy(&e->by_ranks, begun, ended);
+    } else {
+        expect_busy(&e->by_others, begun, ended);
+        regret(e, ended);
+    }
     return 1;
 }
 
@@ -114,9 +132,9 @@ static int endpoint_pause(endpoint *e, int64_t *idle) {
     int64_t longer = 1 + e->naps++ / 4;
     int64_t most = e->nap * (longer < LONGER ? longer : LONGER);
     struct timespec nap = {0, most < NAP_NANOSECONDS ? most : NAP_NANOSECONDS};
-    show_core(e, 0);
+    hide_core(e, ticks());
     syscall(SYS_futex, &e->me->bell, FUTEX_WAIT, e->bell_seen, &nap, NULL, 0);
-    show_core(e, 1);
+    show_core(e, ticks());
     STORE(&e->me->asleep, 0);
     return check(e);
 }

@@ -43,19 +43,59 @@ static void gives_way(void) {
 }
 
 static void forgets_a_single_long_yield(void) {
-    endpoint e = {0};
+    busy_spell spell = {0};
     int64_t now = 1000000000000, long_ago;
     for (int turn = 0; turn < 5; turn++) {
-        expect_busy(&e, now, now + LONG_YIELD);
-        if (e.busy_until != now + LONG_YIELD + BUSY_AT_LEAST) abort();
-        now = e.busy_until + BUSY_AGAIN * BUSY_AT_LEAST;
+        expect_busy(&spell, now, now + LONG_YIELD);
+        if (spell.until != now + LONG_YIELD + BUSY_AT_LEAST) abort();
+        now = spell.until + BUSY_AGAIN * BUSY_AT_LEAST;
     }
     for (int turn = 0; turn < 5; turn++) {
-        long_ago = e.busy_for;
-        expect_busy(&e, e.busy_until, e.busy_until + LONG_YIELD);
-        if (e.busy_for <= long_ago && e.busy_for != BUSY_AT_MOST) abort();
+        long_ago = spell.length;
+        expect_busy(&spell, spell.until, spell.until + LONG_YIELD);
+        if (spell.length <= long_ago && spell.length != BUSY_AT_MOST) abort();
     }
-    if (e.busy_for != BUSY_AT_MOST) abort();
+    if (spell.length != BUSY_AT_MOST) abort();
+}
+
+static char *new_world(void) {
+    char *base = mmap(NULL, (size_t)segment_bytes(4), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) abort();
+    return base;
+}
+
+/* What ranks compute keeps a core busy until all are in the call, what others do always. */
+static void expects_ranks_only_before_a_call(void) {
+    char *base = new_world();
+    endpoint *e = endpoint_new(base, 0, 0, 4, 1);
+    e->sequence = 7;
+    for (int r = 0; r < 4; r++) header(e, r)->entered = 7;
+    e->by_ranks.until = 100;
+    if (is_core_busy(e, 50)) abort();
+    header(e, 2)->entered = 6;
+    if (!is_core_busy(e, 50) || is_core_busy(e, 100)) abort();
+    header(e, 2)->entered = 8;
+    if (is_core_busy(e, 50)) abort();
+    e->by_others.until = 60;
+    if (!is_core_busy(e, 50) || is_core_busy(e, 60)) abort();
+    endpoint_free(e);
+    munmap(base, (size_t)segment_bytes(4));
+}
+
+/* Of 100 ticks the ranks on my core had what they say, whether they go on or not. */
+static void knows_what_ranks_had(void) {
+    char *base = new_world();
+    endpoint *e = endpoint_new(base, 0, 0, 4, 1);
+    for (int r = 0; r < 4; r++) header(e, r)->place = 1 + (r == 3);
+    header(e, 1)->ran_since = 900, header(e, 1)->ran_until = 1030;
+    header(e, 2)->ran_since = 1080, header(e, 2)->ran_until = 700;
+    header(e, 3)->ran_since = 900, header(e, 3)->ran_until = 700; /* on another core */
+    if (had_by_ranks(e, 1000, 1100) != 30 + 20) abort();
+    header(e, 1)->ran_until = 990; /* before */
+    if (had_by_ranks(e, 1000, 1100) != 20) abort();
+    endpoint_free(e);
+    munmap(base, (size_t)segment_bytes(4));
 }
 
 /* Where a rank goes when the ranks were last seen on these cores, and it may use some. */
@@ -71,9 +111,7 @@ static int goes(char *base, int64_t rank, const int32_t places[4], int core, int
 }
 
 static void finds_a_roomier_core(void) {
-    char *base = mmap(NULL, (size_t)segment_bytes(4), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) abort();
+    char *base = new_world();
     const int32_t unseen = -1, crowded[4] = {5, 5, 7, 5}, even[4] = {5, 7, 7, 5};
     const int32_t first[4] = {5, 5, unseen, unseen}, uneven[4] = {5, 7, 5, unseen};
     if (goes(base, 3, crowded, 5, 7) != 7) abort();
@@ -107,6 +145,8 @@ int main(void) {
     finds_a_roomier_core();
     stays_after_a_mistake();
     forgets_a_single_long_yield();
+    expects_ranks_only_before_a_call();
+    knows_what_ranks_had();
     puts("all right");
     return 0;
 }
