@@ -18,10 +18,12 @@ from collalgo import (
     spawn,
     threads,
 )
+from collalgo.algorithms.direct import two_shot
 from collalgo.chunk import Chunk
 from collalgo.cost import host
 from collalgo.layout import Layout, Span
 from collalgo.machine import this_machine
+from collalgo.schedule import trace
 from tests.conftest import at_leisure
 from tests.oracle import check, vectors
 
@@ -42,6 +44,19 @@ def test_every_algorithm_in_short_waves(monkeypatch, size, nbytes):
                 check(comm, row, inputs, root=size // 2)
 
     threads(run, size, timeout=60)
+
+
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_waves_are_longer_where_each_takes_turns(size):
+    machine, nbytes = this_machine(), 64 << 20
+    steps = [trace(two_shot, rank, size) for rank in range(size)]
+    shared, own = (
+        host.Price(steps, replace(machine, cores=cores)).waves(nbytes)
+        for cores in (2, size)
+    )
+    assert nbytes / size / shared <= host.WAVE_BYTES
+    assert nbytes / size / shared * (size - 1) <= host.TURN_BYTES
+    assert (shared < own) == (size > 2)
 
 
 @given(

@@ -9,7 +9,7 @@ from collalgo.machine import Machine
 from collalgo.replay import Replay
 from collalgo.schedule import Step
 from collalgo.transfers import Reals
-from collalgo.waves import RANKS, WAVE_BYTES
+from collalgo.waves import RANKS, TURN_BYTES, WAVE_BYTES
 
 #: Sizes for which prices are computed; between two of them a price is a straight line.
 GRID = np.concatenate([[0.0], 2.0 ** np.arange(0, 47)])
@@ -46,8 +46,9 @@ class Price:
         share = replay.share[replay.place] / replay.grid
         posted = replay.total(replay.posted, share)
         self.size = replay.size
-        #: The most that a rank sends in a step, as a share of the buffer.
-        self.heaviest = float(posted.max(initial=0.0))
+        crowded = replay.size > machine.cores
+        #: What is WAVE_BYTES at most in a wave, as a share of the buffer.
+        self.heaviest = _heaviest(replay, posted, crowded)
         takes, reduces = replay.kind == 1, replay.kind == 2
         taken = replay.total(takes | reduces)
         work = machine.copy * replay.total(takes, share)
@@ -57,7 +58,6 @@ class Price:
         sending += machine.message * replay.total(replay.kind == 0)[:, None]
         receiving = np.outer(work, GRID) + machine.message * taken[:, None]
         self._far = _beyond_caches(replay, posted, share, machine)
-        crowded = replay.size > machine.cores
         latency = machine.switch if crowded else machine.latency
         #: The time of the first wave and of each further one, for the sizes of GRID.
         self.first = replay.longest(sending, receiving, latency)
@@ -90,7 +90,7 @@ class Price:
         return np.stack([self._in_waves(sizes, needed * times) for times in finer])
 
     def _needed(self, sizes: Reals) -> Reals:
-        """How many waves keep what a rank sends in a step within its limit."""
+        """How many waves keep what is sent at once within its limit."""
         if self.size > RANKS:
             return np.ones_like(sizes)
         return np.maximum(1.0, np.ceil(self.heaviest * sizes / WAVE_BYTES))
@@ -103,6 +103,15 @@ class Price:
         outside = np.maximum(1 - cache / np.maximum(held, 1.0), 0.0)
         times: Reals = first + (waves - 1) * further + extra * sizes * outside
         return times
+
+
+def _heaviest(replay: Replay, posted: Reals, crowded: bool) -> float:
+    """What a rank sends in a step at most; if ranks share cores, in a message."""
+    step = float(posted.max(initial=0.0))
+    if not crowded:
+        return step
+    messages = replay.share[replay.sent] / replay.grid
+    return float(messages.max(initial=step * WAVE_BYTES / TURN_BYTES))
 
 
 def _beyond_caches(
