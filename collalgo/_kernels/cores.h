@@ -5,6 +5,7 @@
 #include "endpoint.h"
 
 #define SPREAD 3000000          /* ticks between two looks, about a millisecond */
+#define SPREAD_ASIDE 300000     /* the same beside a caller: who waits may leave a core idle */
 #define REGRET 30000000         /* ticks after a move in which a long yield speaks against it */
 #define STAY_AT_LEAST 150000000 /* ticks before the next then, about 50 milliseconds */
 #define STAY_AT_MOST 9600000000 /* and several seconds */
@@ -62,7 +63,7 @@ static int roomier_core(const endpoint *e, const cpu_set_t *allowed) {
 static void spread(endpoint *e, int64_t now) {
     cpu_set_t allowed, chosen;
     if (now < e->spread_at) return;
-    e->spread_at = now + SPREAD;
+    e->spread_at = now + (e->caller == NOBODY ? SPREAD : SPREAD_ASIDE);
     if (sched_getaffinity(0, sizeof allowed, &allowed)) return;
     int core = roomier_core(e, &allowed);
     if (core == NOWHERE) return;

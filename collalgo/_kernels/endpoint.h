@@ -88,8 +88,8 @@ struct endpoint {
     clockid_t caller;        /* of its processor time; NOBODY where I run my own call */
     int64_t looked, used;    /* the nanoseconds when I looked at it last, and of it then */
     int rests;
-    busy_spell by_others, by_ranks; /* in which processes, or ranks, compute on my core */
-    int64_t spreads, spread_at; /* whether and when I look for a core with fewer ranks, */
+    busy_spell by_others, by_ranks, by_caller; /* in which who computes on my core */
+    int64_t spread_at;   /* when I look again for a core with fewer ranks, */
     int64_t moved, stay; /* when I have moved to one, and how long I stay if I should not */
     int64_t hope_ends; /* the ticks, or 0 if I have not hoped since something came */
     uint64_t missing; /* of the first 64 ranks those that nothing has come from */
@@ -212,7 +212,6 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
 /* The ranks share cores. */
 static void endpoint_crowd(endpoint *e) {
     e->large.enough = SHARED_CORES_BYTES;
-    e->spreads = 1;
 }
 
 static void futex_wake(uint32_t *word) {

@@ -48,8 +48,8 @@ static int caller_rests(endpoint *e) {
     return e->rests;
 }
 
-static const wait_turns *turns_now(endpoint *e) {
-    return e->caller == NOBODY || caller_rests(e) ? &e->usual : &e->aside;
+static int caller_computes(endpoint *e) {
+    return e->caller != NOBODY && !caller_rests(e);
 }
 
 /* Whether all that I wait for run, on other cores. Who yields then comes back when the
@@ -86,17 +86,19 @@ static int some_are_late(endpoint *e) {
 }
 
 /* Whether a yield is likely to be long. What ranks compute for is soon over once all are in
- * the call: then they work for it, and wait for each other. */
+ * the call: then they work for it, and wait for each other. The caller that I give way to
+ * is known to rest as soon as it does. */
 static int is_core_busy(endpoint *e, int64_t now) {
-    return now < e->by_others.until || (now < e->by_ranks.until && some_are_late(e));
+    return now < e->by_others.until || (now < e->by_ranks.until && some_are_late(e)) ||
+           (now < e->by_caller.until && caller_computes(e));
 }
 
 /* Let others run on my core, unless that has been long of late: who computes gets a slice of
  * time for each yield, where a sleep costs me none. */
 static int yield_core(endpoint *e) {
     int64_t begun = ticks();
+    spread(e, begun);
     if (is_core_busy(e, begun)) return 0;
-    if (e->spreads) spread(e, begun);
     hide_core(e, begun);
     sched_yield();
     int64_t ended = ticks(), passed = ended - begun;
@@ -104,6 +106,8 @@ static int yield_core(endpoint *e) {
     if (passed <= LONG_YIELD) return 1;
     if (had_by_ranks(e, begun, ended) >= passed / 2) {
         expect_busy(&e->by_ranks, begun, ended);
+    } else if (caller_computes(e)) {
+        expect_busy(&e->by_caller, begun, ended);
     } else {
         expect_busy(&e->by_others, begun, ended);
         regret(e, ended);
@@ -113,7 +117,7 @@ static int yield_core(endpoint *e) {
 
 /* To be called when nothing could be done; the caller tries again in between. */
 static int endpoint_pause(endpoint *e, int64_t *idle) {
-    const wait_turns *turns = turns_now(e);
+    const wait_turns *turns = caller_computes(e) ? &e->aside : &e->usual;
     if (is_hopeful(e, turns->hopes)) {
         relax();
         return GO_ON;
