@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from dataclasses import replace
 from itertools import pairwise
 
@@ -144,6 +145,25 @@ def test_the_kernel_copies_what_its_figures_say():
     assert not fetched("gather", 1 << 16, size=3)  # the root would copy alone
     assert not fetched("broadcast", 1 << 20)  # beyond the caches
     assert fetched("alltoall", 1 << 20, exchange=0.5)
+
+
+def test_nothing_is_read_by_the_numbers_of_another_namespace():
+    """There they are those of other processes, whose memory may well be readable."""
+
+    def run(comm):
+        comm._connection.transport.allow_fetching([stranger.pid] * 2)
+        on_another_machine(comm, exchange=2.0, fetch=1.0)
+        comm.barrier()
+        x = np.arange(2 * 100_000).reshape(2, -1)
+        expected = np.stack([x[comm.rank]] * 2)
+        np.testing.assert_array_equal(comm.alltoall(x), expected)
+
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        threads(run, 2, timeout=60)
+    finally:
+        stranger.kill()
+        stranger.wait()
 
 
 def fetch_from_the_dead(comm):

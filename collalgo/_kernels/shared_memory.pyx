@@ -10,6 +10,7 @@ from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 from posix.time cimport clockid_t
+from posix.unistd cimport getpid
 
 from collalgo._kernels.transport cimport (
     CALLED, CLOSED, FORKED, LANE_LIMIT, Transport, as_dict, call_record, segment_state
@@ -283,10 +284,14 @@ cdef class SharedMemory(Transport):
         self.open().processes[rank].fd = descriptor
 
     def allow_fetching(self, processes):
-        """Tell the others whether I may read the memory of all these processes."""
+        """Tell the others whether I may read the memory of all these processes.
+
+        I must not where the numbers are those of another namespace, in which mine is
+        not what it says: here they may be those of strangers.
+        """
         cdef rank_header *me = header(self.open(), self.rank)
         me.process = processes[self.rank]
-        me.fetches = may_read(
+        me.fetches = me.process == getpid() and may_read(
             process for rank, process in enumerate(processes) if rank != self.rank
         )
 
