@@ -10,7 +10,7 @@ allreduce of 16 ranks: 12 steps, 3 n bytes, 32 links, same bits on every rank
 """
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import accumulate, product
 from math import prod
 
 from collalgo.algorithms import direct, ring
@@ -19,8 +19,14 @@ from collalgo.schedule import Group, Steps, together
 
 
 def torus(group: Group, dims: Sequence[int] = ()) -> Steps:
-    """Reduce-scatter along each dimension of what is left, then allgather back."""
+    """Reduce-scatter along each dimension of what is left, then allgather back.
+
+    Lines of an outer dimension run against those beside it, as these may share links:
+    on a ring of hosts half of them go each way.
+    """
     lines = group.lines(dims or square(group.size))
+    inner = accumulate((line.rank for line in lines), initial=0)
+    lines = [*map(ring.opposed, lines, inner)]
     for line in lines:
         yield from ring.reduce_scatter(line)
     for line in reversed(lines):

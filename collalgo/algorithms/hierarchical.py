@@ -28,7 +28,8 @@ from collalgo.schedule import (
 def allreduce(group: Group, hosts: Sequence[int] = ()) -> Steps:
     """Each rail, one rank of every host, sums one part of the data between hosts.
 
-    There are as many rails as the smallest host has ranks.
+    There are as many rails as the smallest host has ranks; every other one runs
+    backwards, so that hosts on a ring use it both ways.
     """
     teams = teams_of(group, hosts)
     team = my_team(group, teams)
@@ -43,7 +44,7 @@ def allreduce(group: Group, hosts: Sequence[int] = ()) -> Steps:
     yield tuple(into_rails)
     if place < rails:
         rail = subset_of(group, [team[place] for team in teams])
-        yield from ring.allreduce(rail.sharing(parts[place]))
+        yield from ring.allreduce(ring.opposed(rail.sharing(parts[place]), place))
     else:
         yield from lasting(2 * len(teams) - 2)
     yield from backwards(iter([tuple(into_rails)]), combine=False)
@@ -93,7 +94,8 @@ def multi_leader_allgather(
     yield from linear.gather(owners_of(group, team[place % count :: count]))
     told = [[i for t in teams for i in t[leader::count]] for leader in range(count)]
     rail = group.merged([t[place::count] for t in teams]) if place < count else None
-    yield from lasting(len(teams) - 1, ring.allgather(rail) if rail else None)
+    around = ring.allgather(ring.opposed(rail, place)) if rail else None
+    yield from lasting(len(teams) - 1, around)
     followers = [i for i in team if i != group.rank] if place < count else []
     yield (
         *(send(group.peer(i), group.chunks_of(told[place])) for i in followers),

@@ -37,6 +37,11 @@ def allreduce(group: Group) -> Steps:
     yield from allgather(group)
 
 
+def opposed(group: Group, place: int) -> Group:
+    """One of several rings side by side: every other one runs backwards."""
+    return group.reversed if place % 2 else group
+
+
 def bidirectional(group: Group) -> Steps:
     """One half of the data travels around the ring, the other half against it."""
     there, back = group.shares(2)

@@ -215,12 +215,19 @@ def _likely(size: int, grids: Sequence[Sequence[int]]) -> Iterator[Symmetry]:
         yield Symmetry((2, size // 2), (False, True))
     for each, *others in grids:
         count = prod(others)
+        yield from _by_twos(each, others)
         yield Symmetry((each, *others), (False, *[True] * len(others)))
         if _is_power_of_two(count):
             yield Symmetry((each, *_twos(count)), (False, *[True] * len(_twos(count))))
         if len(others) > 1:
             still = (False,) * len(others)
             yield Symmetry((each, *others), (*still, True))
+
+
+def _by_twos(each: int, others: Sequence[int]) -> Iterator[Symmetry]:
+    """Those of lines that run by turns in both directions."""
+    if each % 2 == 0 and each > 2:
+        yield Symmetry((2, each // 2, *others), (False, *[True] * (1 + len(others))))
 
 
 def _is_power_of_two(number: int) -> bool:

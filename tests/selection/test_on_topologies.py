@@ -2,6 +2,7 @@
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
 from itertools import pairwise
 
 import numpy as np
@@ -48,6 +49,20 @@ def test_between_hosts_what_keeps_to_hosts_beats_a_flat_ring(nics):
     chosen = select("allreduce", 1 << 28, topology=cluster)
     assert chosen.seconds < price_of(chosen, "ring")
     assert price_of(chosen, "torus_2d") < price_of(chosen, "ring")
+
+
+@pytest.mark.parametrize(
+    ("collective", "names"),
+    [
+        ("allreduce", ("torus_2d", "hierarchical")),
+        ("allgather", ("multi_leader",)),
+    ],
+)
+def test_rails_use_a_ring_of_hosts_both_ways(collective, names):
+    ring = Topology.read(files("collalgo.bench.cluster") / "files/ring.yaml")
+    chosen = select(collective, 1 << 24, topology=ring)
+    for name in names:
+        assert price_of(chosen, name) < 1.02 * chosen.bound_seconds
 
 
 def test_small_messages_take_few_steps_and_large_ones_little_traffic():
