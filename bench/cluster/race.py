@@ -163,7 +163,7 @@ def main(
         kept = json.loads(output.read_text())["entries"] if output.exists() else []
         others = [row for row in kept if row["collective"] not in collectives]
         found = {
-            "topology": os.environ.get("COLLALGO_TOPOLOGY", ""),
+            "topology": Path(os.environ.get("COLLALGO_TOPOLOGY", "")).name,
             "environment": environment(comm.size),
             "entries": [*others, *(asdict(entry) for entry in entries)],
         }
