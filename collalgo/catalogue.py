@@ -131,6 +131,12 @@ _of(
     ring_3d=Formula("2 * (log2up(d[0]) + log2up(d[1])) + 2 * (d[2] - 1)"),
     torus_2d=Formula("2 * sum(x - 1 for x in d)", TWICE, TWICE, ALL),
     torus_3d=Formula("2 * sum(x - 1 for x in d)", TWICE, TWICE, ALL),
+    torus_2d_all_ways=Formula(
+        "2 * sum(x - 1 for x in d)", TWICE, TWICE, ALL, differs=TWO_MESSAGES
+    ),
+    torus_3d_all_ways=Formula(
+        "2 * sum(x - 1 for x in d)", TWICE, TWICE, ALL, differs=TWO_MESSAGES
+    ),
     mesh_2d=Formula(
         "2 * sum(x - 1 for x in d)",
         "sum(2 * (x - 1) / x for x in d)",

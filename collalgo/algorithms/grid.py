@@ -5,6 +5,8 @@ Ranks run along the first dimension first, as GPUs inside hosts inside racks do.
 >>> from collalgo import verify
 >>> print(verify("torus_2d", size=16, collective="allreduce"))
 allreduce of 16 ranks: 12 steps, 15/8 n bytes, 32 links, same bits on every rank
+>>> print(verify("torus_2d_all_ways", size=16, collective="allreduce"))
+allreduce of 16 ranks: 12 steps, 15/8 n bytes, 64 links, same bits on every rank
 >>> print(verify("mesh_2d", size=16, collective="allreduce"))
 allreduce of 16 ranks: 12 steps, 3 n bytes, 32 links, same bits on every rank
 """
@@ -26,7 +28,11 @@ def torus(group: Group, dims: Sequence[int] = ()) -> Steps:
     """
     lines = group.lines(dims or square(group.size))
     inner = accumulate((line.rank for line in lines), initial=0)
-    lines = [*map(ring.opposed, lines, inner)]
+    yield from there_and_back([*map(ring.opposed, lines, inner)])
+
+
+def there_and_back(lines: Sequence[Group]) -> Steps:
+    """Rings along lines: each sums what the one before has left, then all spread it."""
     for line in lines:
         yield from ring.reduce_scatter(line)
     for line in reversed(lines):
@@ -69,17 +75,57 @@ def all_axes(group: Group, dims: Sequence[int] = ()) -> Steps:
 
     So the links of all dimensions are busy all the time (Ying et al. 2018).
     """
-    dims = list(dims or square(group.size))
-    turns = [dims[i:] + dims[:i] for i in range(len(dims))]
+    dims = tuple(dims or square(group.size))
     shares = group.shares(len(dims))
     yield from together(
-        *(torus(turned(shares[i], dims, i), turns[i]) for i in range(len(dims)))
+        *(
+            there_and_back(
+                turned(share, dims, first).lines(dims[first:] + dims[:first])
+            )
+            for first, share in enumerate(shares)
+        )
     )
 
 
-def turned(group: Group, dims: Sequence[int], first: int) -> Group:
+def all_ways(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """Tori along all axes, one half of the data against the other on each.
+
+    So the links of a torus are busy all the time, in both directions.
+    """
+    dims = tuple(dims or square(group.size))
+    there, back = group.shares(2)
+    yield from together(all_axes(there, dims), all_axes(mirrored(back, dims), dims))
+
+
+def all_ways_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """All ways of a torus of three dimensions."""
+    yield from all_ways(group, dims or square(group.size, 3))
+
+
+def mirrored(group: Group, dims: tuple[int, ...]) -> Group:
+    """The group with its positions running backwards along every dimension."""
+    order = group.once(("mirrored", dims), lambda: mirrored_order(dims))
+    return group.reordered(order)
+
+
+def mirrored_order(dims: Sequence[int]) -> tuple[int, ...]:
+    """The places of a grid, backwards from the first along every dimension.
+
+    >>> mirrored_order((2, 3))
+    (0, 1, 4, 5, 2, 3)
+    """
+    strides = [prod(dims[:i]) for i in range(len(dims))]
+    return tuple(
+        sum(
+            -(i // stride) % dim * stride
+            for stride, dim in zip(strides, dims, strict=True)
+        )
+        for i in range(prod(dims))
+    )
+
+
+def turned(group: Group, dims: tuple[int, ...], first: int) -> Group:
     """The group with its positions running along dimension ``first`` first."""
-    dims = tuple(dims)
     order = group.once(("turned", dims, first), lambda: turned_order(dims, first))
     return group.reordered(order)
 

@@ -69,7 +69,7 @@ def _grids(name: str, each: int, hosts: int) -> list[tuple[int, ...]]:
     cube = each, inner, outer
     if name == "blueconnect":
         return [(each, *primes(hosts))]
-    if name.endswith("_3d"):
+    if "_3d" in name:
         return [cube]
     if name == "bcube" and hosts > MANY and inner > 1:
         return [plain, cube]

@@ -264,8 +264,9 @@ def test_a_torus_between_hosts_moves_what_the_rails_must():
         mesh = verify("mesh_2d", size=x * y, dims=(x, y))
         assert mesh.volume == Fraction(2 * (x - 1), x) + Fraction(2 * (y - 1), y)
         both = verify("mesh_2d_both_axes", size=x * y, dims=(x, y))
-        assert both.steps == found.steps
-        assert both.volume == found.volume
+        ways = verify("torus_2d_all_ways", size=x * y, dims=(x, y))
+        assert both.steps == ways.steps == found.steps
+        assert both.volume == ways.volume == found.volume
 
 
 @pytest.mark.parametrize("dims", [(2, 3, 4), (4, 3, 2), (2, 2, 2, 3), (24,), (1, 24)])

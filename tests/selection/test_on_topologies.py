@@ -65,6 +65,13 @@ def test_rails_use_a_ring_of_hosts_both_ways(collective, names):
         assert price_of(chosen, name) < 1.02 * chosen.bound_seconds
 
 
+@pytest.mark.parametrize("dims", [(4, 4), (5, 5), (4, 4, 4), (3, 3, 3)])
+def test_tori_use_all_links_of_a_torus_with_equal_axes_both_ways(dims):
+    chosen = select("allreduce", GIB, topology=Topology.load("torus", dims=dims))
+    assert chosen.algorithm.startswith(f"torus_{len(dims)}d_all_ways")
+    assert chosen.seconds < 1.02 * chosen.bound_seconds
+
+
 def test_small_messages_take_few_steps_and_large_ones_little_traffic():
     cluster = Topology.load("dgx1v", hosts=4, nics=4)
     small = select("allreduce", 1 << 10, topology=cluster)
