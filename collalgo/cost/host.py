@@ -106,7 +106,10 @@ class Price:
 
 
 def _heaviest(replay: Replay, posted: Reals, crowded: bool) -> float:
-    """What a rank sends in a step at most; if ranks share cores, in a message."""
+    """The most that a rank sends in a step, as a share of the buffer.
+
+    Where ranks share cores a step may send more, if no message is longer.
+    """
     step = float(posted.max(initial=0.0))
     if not crowded:
         return step
