@@ -61,6 +61,7 @@ def _digits(number: int, radix: int) -> int:
 
 ALL = "(p - 1) / p"
 TWICE = "2 * (p - 1) / p"
+AROUND = "2 * sum(x - 1 for x in d)"
 
 FIRST_SERVED = "messages of one step overlap: a child is counted as served first"
 FOLDED = "the ranks beyond a power of two fold, which takes rounds and bytes of its own"
@@ -129,29 +130,23 @@ _of(
         "log2up(d[0]) + (d[1] - 1) / d[1]",
     ),
     ring_3d=Formula("2 * (log2up(d[0]) + log2up(d[1])) + 2 * (d[2] - 1)"),
-    torus_2d=Formula("2 * sum(x - 1 for x in d)", TWICE, TWICE, ALL),
-    torus_3d=Formula("2 * sum(x - 1 for x in d)", TWICE, TWICE, ALL),
-    torus_2d_all_ways=Formula(
-        "2 * sum(x - 1 for x in d)", TWICE, TWICE, ALL, differs=TWO_MESSAGES
-    ),
-    torus_3d_all_ways=Formula(
-        "2 * sum(x - 1 for x in d)", TWICE, TWICE, ALL, differs=TWO_MESSAGES
-    ),
+    torus_2d=Formula(AROUND, TWICE, TWICE, ALL),
+    torus_3d=Formula(AROUND, TWICE, TWICE, ALL),
+    torus_2d_all_ways=Formula(AROUND, TWICE, TWICE, ALL, differs=TWO_MESSAGES),
+    torus_3d_all_ways=Formula(AROUND, TWICE, TWICE, ALL, differs=TWO_MESSAGES),
     mesh_2d=Formula(
-        "2 * sum(x - 1 for x in d)",
+        AROUND,
         "sum(2 * (x - 1) / x for x in d)",
         "sum(2 * (x - 1) / x for x in d)",
         "sum((x - 1) / x for x in d)",
     ),
     mesh_3d=Formula(
-        "2 * sum(x - 1 for x in d)",
+        AROUND,
         "sum(2 * (x - 1) / x for x in d)",
         "sum(2 * (x - 1) / x for x in d)",
         "sum((x - 1) / x for x in d)",
     ),
-    mesh_2d_both_axes=Formula(
-        "2 * sum(x - 1 for x in d)", TWICE, TWICE, ALL, differs=TWO_MESSAGES
-    ),
+    mesh_2d_both_axes=Formula(AROUND, TWICE, TWICE, ALL, differs=TWO_MESSAGES),
     blueconnect=Formula("2 * sum(x - 1 for x in primes)", TWICE, TWICE, ALL),
     bcube=Formula("2 * sum(x - 1 for x in primes)", TWICE, TWICE, ALL),
     hierarchical=Formula(),

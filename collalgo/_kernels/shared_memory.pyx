@@ -208,6 +208,14 @@ def may_read(processes):
     return all(process and may_fetch(process) for process in processes)
 
 
+def are_numbered_here(processes, int64_t rank):
+    """Whether the numbers of processes are of my namespace: mine is what it says.
+
+    Those of another may here be the numbers of strangers.
+    """
+    return processes[rank] == getpid()
+
+
 def write_settings(Segment segment, numbers):
     """Set the numbers that all ranks can read."""
     for i, number in enumerate(numbers[:16]):
@@ -284,14 +292,10 @@ cdef class SharedMemory(Transport):
         self.open().processes[rank].fd = descriptor
 
     def allow_fetching(self, processes):
-        """Tell the others whether I may read the memory of all these processes.
-
-        I must not where the numbers are those of another namespace, in which mine is
-        not what it says: here they may be those of strangers.
-        """
+        """Tell the others whether I may read the memory of all these processes."""
         cdef rank_header *me = header(self.open(), self.rank)
         me.process = processes[self.rank]
-        me.fetches = me.process == getpid() and may_read(
+        me.fetches = are_numbered_here(processes, self.rank) and may_read(
             process for rank, process in enumerate(processes) if rank != self.rank
         )
 

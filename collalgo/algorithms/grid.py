@@ -75,16 +75,7 @@ def all_axes(group: Group, dims: Sequence[int] = ()) -> Steps:
 
     So the links of all dimensions are busy all the time (Ying et al. 2018).
     """
-    dims = tuple(dims or square(group.size))
-    shares = group.shares(len(dims))
-    yield from together(
-        *(
-            there_and_back(
-                turned(share, dims, first).lines(dims[first:] + dims[:first])
-            )
-            for first, share in enumerate(shares)
-        )
-    )
+    yield from tori(group, dims or square(group.size), 1)
 
 
 def all_ways(group: Group, dims: Sequence[int] = ()) -> Steps:
@@ -92,9 +83,7 @@ def all_ways(group: Group, dims: Sequence[int] = ()) -> Steps:
 
     So the links of a torus are busy all the time, in both directions.
     """
-    dims = tuple(dims or square(group.size))
-    there, back = group.shares(2)
-    yield from together(all_axes(there, dims), all_axes(mirrored(back, dims), dims))
+    yield from tori(group, dims or square(group.size), 2)
 
 
 def all_ways_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
@@ -102,26 +91,15 @@ def all_ways_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
     yield from all_ways(group, dims or square(group.size, 3))
 
 
-def mirrored(group: Group, dims: tuple[int, ...]) -> Group:
-    """The group with its positions running backwards along every dimension."""
-    order = group.once(("mirrored", dims), lambda: mirrored_order(dims))
-    return group.reordered(order)
-
-
-def mirrored_order(dims: Sequence[int]) -> tuple[int, ...]:
-    """The places of a grid, backwards from the first along every dimension.
-
-    >>> mirrored_order((2, 3))
-    (0, 1, 4, 5, 2, 3)
-    """
-    strides = [prod(dims[:i]) for i in range(len(dims))]
-    return tuple(
-        sum(
-            -(i // stride) % dim * stride
-            for stride, dim in zip(strides, dims, strict=True)
-        )
-        for i in range(prod(dims))
-    )
+def tori(group: Group, dims: Sequence[int], ways: int) -> Steps:
+    """A torus for each axis that may come first and each way round it, side by side."""
+    dims = tuple(dims)
+    kinds = [*product(range(len(dims)), range(ways))]
+    schedules = []
+    for share, (first, way) in zip(group.shares(len(kinds)), kinds, strict=True):
+        lines = turned(share, dims, first).lines(dims[first:] + dims[:first])
+        schedules.append(there_and_back([ring.opposed(line, way) for line in lines]))
+    yield from together(*schedules)
 
 
 def turned(group: Group, dims: tuple[int, ...], first: int) -> Group:

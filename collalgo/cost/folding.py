@@ -211,11 +211,10 @@ def _likely(size: int, grids: Sequence[Sequence[int]]) -> Iterator[Symmetry]:
         yield Symmetry.all(*_twos(size))
     for grid in grids:
         yield Symmetry.all(*grid)
-    if size % 2 == 0 and size > 2:
-        yield Symmetry((2, size // 2), (False, True))
+    yield from _by_twos(size)
     for each, *others in grids:
         count = prod(others)
-        yield from _by_twos(each, others)
+        yield from _by_twos(each, *others)
         yield Symmetry((each, *others), (False, *[True] * len(others)))
         if _is_power_of_two(count):
             yield Symmetry((each, *_twos(count)), (False, *[True] * len(_twos(count))))
@@ -224,8 +223,8 @@ def _likely(size: int, grids: Sequence[Sequence[int]]) -> Iterator[Symmetry]:
             yield Symmetry((each, *others), (*still, True))
 
 
-def _by_twos(each: int, others: Sequence[int]) -> Iterator[Symmetry]:
-    """Those of lines that run by turns in both directions."""
+def _by_twos(each: int, *others: int) -> Iterator[Symmetry]:
+    """That of ranks of which every other one does the same, or of lines of a grid."""
     if each % 2 == 0 and each > 2:
         yield Symmetry((2, each // 2, *others), (False, *[True] * (1 + len(others))))
 

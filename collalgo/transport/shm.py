@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from collalgo._kernels.shared_memory import (
     Segment,
     SharedMemory,
+    are_numbered_here,
     segment_size,
     write_settings,
 )
@@ -52,9 +53,9 @@ def watch(transport: SharedMemory, processes: list[int]) -> list[int]:
     """Let a rank notice the death of the others: the descriptors to close at the end.
 
     A process that is unknown (0), as in another namespace, is left out, and so are all
-    where the numbers are those of another namespace: there mine is not what it says.
+    where the numbers are those of another namespace.
     """
-    if processes[transport.rank] != os.getpid():
+    if not are_numbered_here(processes, transport.rank):
         return []
     descriptors = []
     for rank, process in enumerate(processes):
