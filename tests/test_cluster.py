@@ -31,10 +31,11 @@ from tests.clusters import FILES, layout, needs_root
 NAMES = sorted(path.stem for path in FILES.glob("*.yaml"))
 
 
-def test_every_file_is_a_cluster_of_4_hosts():
-    assert NAMES == ["racks", "rails", "ring", "star", "unequal"]
+def test_every_file_is_a_cluster_of_4_hosts_or_a_torus_of_9():
+    assert NAMES == ["racks", "rails", "ring", "star", "torus", "unequal"]
     for name in NAMES:
-        assert layout(name).slots == dict.fromkeys(("h0", "h1", "h2", "h3"), 2)
+        hosts, ranks = (9, 1) if name == "torus" else (4, 2)
+        assert layout(name).slots == {f"h{i}": ranks for i in range(hosts)}
 
 
 def test_nics_of_a_switch_are_in_one_network():
@@ -51,7 +52,7 @@ def test_hosts_without_a_switch_pass_on_what_is_for_others():
     plan = layout("ring")
     assert plan.bridges == []
     assert [len(plan.routes["h0", f"h{i}"]) for i in (1, 2, 3)] == [1, 2, 1]
-    assert plan.node_address["h3"] == "10.255.0.4"
+    assert plan.nodes["h3"] == ["10.255.0.4", "10.255.1.4"]
 
 
 def changed(name, *changes):
@@ -99,16 +100,30 @@ def test_every_host_reaches_every_other(cluster, name):
         for host in plan.hosts
     ]
     time.sleep(1)
-    addresses = plan.node_address or {
-        host: plan.interfaces(host)[-1].address.partition("/")[0] for host in plan.hosts
+    addresses = plan.nodes or {
+        host: [end.address.partition("/")[0] for end in plan.interfaces(host)]
+        for host in plan.hosts
     }
     for host in plan.hosts:
-        command = inside(plan, host, sys.executable, "-c", client, *addresses.values())
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert done.stdout.split() == plan.hosts
+        for targets in zip(*addresses.values(), strict=True):
+            command = inside(plan, host, sys.executable, "-c", client, *targets)
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            assert done.stdout.split() == plan.hosts
     down(plan)
     for one in servers:
         assert one.wait(5) != 0
+
+
+@needs_root
+def test_what_is_for_different_nodes_of_a_host_takes_different_ways(cluster):
+    plan = cluster("ring")
+    for host, far in (("h0", "h2"), ("h1", "h3")):
+        taken = set()
+        for target in plan.nodes[far]:
+            command = inside(plan, host, "ip", "route", "get", target)
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            taken.add(done.stdout.split("dev ")[1].split()[0])
+        assert taken == {"eth0", "eth1"}
 
 
 SCRIPT = """

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import permutations
 
 from collalgo.bench.cluster.layout import NODE, Cable, Interface, Layout
 
@@ -94,18 +95,8 @@ def up(layout: Layout) -> None:
             _lay(layout, cable)
         for host in layout.hosts:
             _show_neighbours(layout, host)
-        for (host, other), ways in layout.routes.items():
-            hops = [
-                word
-                for name, address in ways
-                for word in ("nexthop", "via", address, "dev", name)
-            ]
-            target = layout.node_address[other]
-            source = ("src", layout.node_address[host])
-            _in(layout, host, "ip", "route", "add", target, *source, *hops)
-            # UCX wants to see a route by its own interface, even if none goes there.
-            unused = ("dev", NODE, "metric", "1000")
-            _in(layout, host, "ip", "route", "append", target, *unused)
+        for host, other in layout.routes:
+            _route(layout, host, other)
     except BaseException:
         down(layout)
         raise
@@ -121,16 +112,31 @@ def _settle(layout: Layout, host: str) -> None:
         "tcp_slow_start_after_idle": 0,  # the links of a cluster are its own
     }
     if layout.routes:
-        settings |= {"ip_forward": 1, "fib_multipath_hash_policy": 1}
-        pair = ("mtu", str(MTU), "type", "veth", "peer", "name", f"{NODE}-twin")
-        _in(layout, host, "ip", "link", "add", NODE, *pair)
-        _in(layout, host, "ip", "link", "set", f"{NODE}-twin", "up")
-        address = layout.node_address[host]
-        _in(layout, host, "ip", "addr", "add", f"{address}/32", "dev", NODE)
-        _in(layout, host, "ip", "link", "set", NODE, "up")
+        settings["ip_forward"] = 1
+    for number, address in enumerate(layout.nodes.get(host, ())):
+        name, twin = f"{NODE}{number}", f"{NODE}{number}-twin"
+        pair = ("mtu", str(MTU), "type", "veth", "peer", "name", twin)
+        _in(layout, host, "ip", "link", "add", name, *pair)
+        _in(layout, host, "ip", "link", "set", twin, "up")
+        _in(layout, host, "ip", "addr", "add", f"{address}/32", "dev", name)
+        _in(layout, host, "ip", "link", "set", name, "up")
     for name, value in settings.items():
         path = f"/proc/sys/net/ipv4/{name.replace('.', '/')}"
         _in(layout, host, "sh", "-c", f"echo {value} > {path}")
+
+
+def _route(layout: Layout, host: str, other: str) -> None:
+    """Tell a host the way to each node of another one."""
+    ways = layout.routes[host, other]
+    for number, target in enumerate(layout.nodes[other]):
+        name, hop = ways[number % len(ways)]
+        source = layout.nodes[host][number]
+        _in(layout, host, "ip", "route", "add", target, "src", source,
+            "via", hop, "dev", name)  # fmt: skip
+        # UCX wants to see a route by its own interface, even if none goes there.
+        for unused in range(len(layout.nodes[host])):
+            _in(layout, host, "ip", "route", "append", target, "dev", f"{NODE}{unused}",
+                "metric", str(1000 + unused))  # fmt: skip
 
 
 def _lay(layout: Layout, cable: Cable) -> None:
@@ -173,14 +179,12 @@ def _connect(layout: Layout, end: Interface, rate: float) -> None:
 
 def _show_neighbours(layout: Layout, host: str) -> None:
     """Let UCX see that each NIC reaches the others of its host; the kernel knows."""
-    nics = [end for end in layout.interfaces(host) if end.address.endswith("/16")]
-    for nic in nics:
-        own = nic.address.partition("/")[0]
-        for other in nics:
-            if other is not nic:
-                address = other.address.replace("/16", "/32")
-                _in(layout, host, "ip", "route", "append", address, "dev", nic.name,
-                    "src", own)  # fmt: skip
+    ends = [(end.name, end.address) for end in layout.interfaces(host)]
+    nodes = [(f"{NODE}{i}", own) for i, own in enumerate(layout.nodes.get(host, ()))]
+    own = [(name, address.partition("/")[0]) for name, address in nodes or ends]
+    for (name, source), (_, target) in permutations(own, 2):
+        _in(layout, host, "ip", "route", "append", f"{target}/32", "dev", name,
+            "src", source)  # fmt: skip
 
 
 def set_link(layout: Layout, link: str, *, working: bool) -> None:

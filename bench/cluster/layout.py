@@ -9,8 +9,9 @@ import networkx as nx
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Device, Kind, Link, LinkKind, Topology
 
-#: The interface of a host whose NICs are cabled to those of other hosts.
-NODE = "node0"
+#: With a number, an interface of a host whose NICs are cabled to those of other hosts:
+#: what is for it takes the shortest way of that number, if there are several.
+NODE = "node"
 
 #: No more hosts than addresses, and far fewer than would fit on a machine.
 MOST_HOSTS = 250
@@ -92,11 +93,18 @@ class Layout:
         )
 
     @cached_property
-    def node_address(self) -> dict[str, str]:
-        """The address of each host that passes on what is for others."""
+    def nodes(self) -> dict[str, list[str]]:
+        """The addresses of each host that passes on what is for others.
+
+        There are as many as a host has NICs, so that its ranks can use all of them.
+        """
         if not self.routes:
             return {}
-        return {host: f"10.255.0.{i + 1}" for i, host in enumerate(self.hosts)}
+        most = max(len(self.interfaces(host)) for host in self.hosts)
+        return {
+            host: [f"10.255.{number}.{i + 1}" for number in range(most)]
+            for i, host in enumerate(self.hosts)
+        }
 
 
 def layout_of(topology: Topology) -> Layout:
@@ -181,7 +189,11 @@ def _refuse_cycles(topology: Topology, switches: list[str]) -> None:
 
 
 def _routes(layout: Layout) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """By which interfaces each host reaches each other one on the shortest ways."""
+    """By which interfaces each host reaches each other one on the shortest ways.
+
+    In the order of the NICs: where these are numbered axis by axis, the first of the
+    ways follows the axes in their order, which spreads what all send to all.
+    """
     graph: nx.Graph[str] = nx.Graph()
     via: dict[tuple[str, str], tuple[str, str]] = {}
     for cable in layout.cables:
@@ -192,7 +204,7 @@ def _routes(layout: Layout) -> dict[tuple[str, str], list[tuple[str, str]]]:
             via[here.namespace, there.namespace] = here.name, next_address
     distance = dict(nx.all_pairs_shortest_path_length(graph))
     return {
-        (a, b): [via[a, c] for c in graph[a] if distance[c][b] < distance[a][b]]
+        (a, b): sorted(via[a, c] for c in graph[a] if distance[c][b] < distance[a][b])
         for a in layout.hosts
         for b in layout.hosts
         if a != b

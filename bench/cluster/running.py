@@ -21,10 +21,10 @@ UCX = {
     "UCX_LOG_LEVEL": "error",
 }
 
-#: Each rank takes the NIC of its number on its host.
+#: Each rank takes the interface of its number on its host.
 TAKE_NIC = (
-    "nic=$((${MPI_LOCALRANKID:-${OMPI_COMM_WORLD_LOCAL_RANK:-0}} % %d)); "
-    'export UCX_NET_DEVICES=eth$nic; exec "$@"'
+    "nic=$((${{MPI_LOCALRANKID:-${{OMPI_COMM_WORLD_LOCAL_RANK:-0}}}} % {count})); "
+    'export UCX_NET_DEVICES={kind}$nic; exec "$@"'
 )
 
 
@@ -56,14 +56,15 @@ def _filled(layout: Layout, ranks: int) -> Iterator[str]:
 
 def _take_nic(layout: Layout) -> str:
     """What a rank does before its command: take the NIC of its number on its host."""
+    first = layout.hosts[0]
     if layout.routes:
-        return f'export UCX_NET_DEVICES={NODE}; exec "$@"'
-    return TAKE_NIC.replace("%d", str(len(layout.interfaces(layout.hosts[0]))))
+        return TAKE_NIC.format(count=len(layout.nodes[first]), kind=NODE)
+    return TAKE_NIC.format(count=len(layout.interfaces(first)), kind="eth")
 
 
 def _hydra(layout: Layout, agent: str, hosts: str) -> list[str]:
     """The options of the mpiexec of MPICH."""
-    interface = NODE if layout.routes else "eth0"
+    interface = f"{NODE if layout.routes else 'eth'}0"
     return [
         *("-launcher", "ssh", "-launcher-exec", agent),
         *("-iface", interface, "-hosts", hosts),
@@ -73,7 +74,7 @@ def _hydra(layout: Layout, agent: str, hosts: str) -> list[str]:
 def _prrte(layout: Layout, agent: str, hosts: str) -> list[str]:
     """The options of the mpiexec of Open MPI."""
     network = "10.255.0.0/16" if layout.routes else "10.1.0.0/16"
-    first = network if layout.routes else "10.1.1.0/24"  # for its daemons
+    first = "10.255.0.0/24" if layout.routes else "10.1.1.0/24"  # for its daemons
     return [
         *("--allow-run-as-root", "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"),
         *("--prtemca", "plm_ssh_agent", agent, "--prtemca", "prte_if_include", first),
