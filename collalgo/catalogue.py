@@ -46,7 +46,7 @@ def values_at(row: Algorithm, size: int) -> dict[str, object]:
         "g": int(acting != size),
         "w": ceil(round(log(size, radix), 9)),
         "n": given.get("segments", given.get("blocks", 8)),
-        "d": square(size, 3 if row.name.endswith("3d") else 2),
+        "d": square(size, given.get("axes", 2)),
         "primes": primes(size),
         "sum": sum,
         "log2up": lambda x: ceil(round(log2(x), 9)) if x > 1 else 0,
@@ -61,7 +61,8 @@ def _digits(number: int, radix: int) -> int:
 
 ALL = "(p - 1) / p"
 TWICE = "2 * (p - 1) / p"
-AROUND = "2 * sum(x - 1 for x in d)"
+LINES = "sum(x - 1 for x in d)"
+AROUND = f"2 * {LINES}"
 
 FIRST_SERVED = "messages of one step overlap: a child is counted as served first"
 FOLDED = "the ranks beyond a power of two fold, which takes rounds and bytes of its own"
@@ -200,6 +201,11 @@ _of(
     circulant=Formula("q", ALL, ALL),
     swing=Formula("h", ALL, ALL, differs=SWING),
     bine=Formula("h", ALL, ALL, differs=FOLDED),
+    torus_2d=Formula(LINES, ALL, ALL),
+    torus_3d=Formula(LINES, ALL, ALL),
+    torus_2d_all_ways=Formula(LINES, ALL, ALL, differs=TWO_MESSAGES),
+    torus_3d_all_ways=Formula(LINES, ALL, ALL, differs=TWO_MESSAGES),
+    bcube=Formula("sum(x - 1 for x in primes)", ALL, ALL),
     hierarchical=Formula(),
     multi_leader=Formula(),
 )
@@ -222,6 +228,11 @@ _of(
     pat=Formula(None, ALL, ALL, ALL),
     swing=Formula("h", ALL, ALL, ALL, differs=SWING),
     bine=Formula("h", ALL, ALL, ALL, differs=FOLDED),
+    torus_2d=Formula(LINES, ALL, ALL, ALL),
+    torus_3d=Formula(LINES, ALL, ALL, ALL),
+    torus_2d_all_ways=Formula(LINES, ALL, ALL, ALL, differs=TWO_MESSAGES),
+    torus_3d_all_ways=Formula(LINES, ALL, ALL, ALL, differs=TWO_MESSAGES),
+    bcube=Formula("sum(x - 1 for x in primes)", ALL, ALL, ALL),
     hierarchical=Formula(),
 )
 _of(

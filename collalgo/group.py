@@ -171,20 +171,28 @@ class Group:
             for i in range(count)
         ]
 
-    def lines(self, dims: Sequence[int]) -> "list[Group]":
+    def lines(self, dims: Sequence[int], owned: bool = False) -> "list[Group]":
         """My lines through the positions as a grid: one for each dimension.
 
         Positions run along the first dimension first. The first line shares
-        everything, each further one the chunk that I have in the line before.
+        everything, each further one the chunk that I have in the line before. Members
+        share it evenly or, if ``owned``, each has the chunks of all the positions that
+        it meets on the lines beyond.
         """
         self._check_dims(dims)
         lines: list[Group] = []
         shared, stride = self.whole, 1
         for dim in dims:
-            mine = self.rank // stride % dim
+            mine, before = self.rank // stride % dim, self.rank % stride
             first = self.rank - mine * stride
             ranks = [self.peer(first + i * stride) for i in range(dim)]
-            lines.append(Group(mine, Roster(ranks, divide(shared, dim))))
+            starts = range(before, before + dim * stride, stride)
+            parts = (
+                [self.chunks_of(range(i, self.size, dim * stride)) for i in starts]
+                if owned
+                else divide(shared, dim)
+            )
+            lines.append(Group(mine, Roster(ranks, parts)))
             shared, stride = lines[-1].chunk(mine), stride * dim
         return lines
 

@@ -58,14 +58,16 @@ part over the NIC once, summed. The hierarchy, the torus and BCube all do that: 
 eight columns share the NIC, each carries an eighth. The 2D ring moves no less over the
 network, and first sums everything at one GPU by a tree, over and over the same NVLinks:
 that is what makes it about twice as slow, since of NICs none is idle. With many hosts
-and long messages even the flat ring catches up: it enters and leaves each host once, so
-it uses the NIC as well as they do, and its NVLinks at the same time.
+and long messages even the flat ring comes close: it enters and leaves each host once,
+so it uses the NIC as well as they do, and its NVLinks at the same time.
 
-**2, 4 or 8 NICs: the torus, up to some MiB.** Its columns use all NICs at once, whereas
-a flat ring uses one. Of its kin the one with direct exchanges (BCube) has fewer steps
-for the same bytes. For long messages several rings, each entering the hosts by another
-NIC, beat them: the torus uses NVLinks and NICs in turn, rings use both at once. NCCL
-does the same, and its own model finds the ring at these sizes.
+**2, 4 or 8 NICs: the torus, or rather its kin.** Its columns use all NICs at once,
+whereas a flat ring uses one. With direct exchanges (BCube) it takes fewer steps for the
+same bytes. Both use NVLinks and NICs in turn, so for long messages several rings, each
+entering the hosts by another NIC, beat them, as they use both at once; NCCL does the
+same, and its own model finds the ring at these sizes. But direct exchanges in four to
+sixteen segments, some of which cross the network while others move inside the hosts,
+use both at once, too, and beat the rings.
 
 **Inside a host: several rings, not one.** A single ring uses two of the six NVLinks of
 each GPU. Rings along link-disjoint cycles use all, and come within what PCIe could add

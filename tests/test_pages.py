@@ -34,12 +34,15 @@ def test_with_one_nic_the_levels_beat_the_2d_ring(hosts):
 
 
 @pytest.mark.parametrize("nics", [2, 4, 8])
-def test_with_several_nics_direct_columns_win_at_a_mebibyte_and_rings_far_beyond(nics):
+def test_with_several_nics_direct_columns_win_far_beyond_a_mebibyte_in_segments(nics):
     cluster = Topology.load(folklore.SERVER, hosts=16, nics=nics)
     middle = select("allreduce", 1 << 20, topology=cluster)
-    assert middle.algorithm.startswith("bcube")
-    long = select("allreduce", 1 << 30, topology=cluster)
-    assert "ring" in long.algorithm
+    assert middle.algorithm == "bcube(dims=(8, 4, 4))"
+    long = select("allreduce", 1 << 28, topology=cluster)
+    assert long.algorithm == "bcube(dims=(8, 4, 4), segments=16)"
+    seconds = {c.algorithm: c.seconds for c in long.able if c.order == ""}
+    rings = min(price_of(long, "multi_ring"), price_of(long, "bidirectional_ring"))
+    assert rings < seconds["bcube(dims=(8, 4, 4))"]
     assert price_of(long, "ring") > 1.9 * long.seconds
 
 

@@ -11,7 +11,7 @@ allreduce of 16 ranks: 12 steps, 15/8 n bytes, 64 links, same bits on every rank
 allreduce of 16 ranks: 12 steps, 3 n bytes, 32 links, same bits on every rank
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, product
 from math import prod
 
@@ -20,28 +20,48 @@ from collalgo.algorithms.radix import primes, square
 from collalgo.schedule import Group, Steps, together
 
 
-def torus(group: Group, dims: Sequence[int] = ()) -> Steps:
-    """Reduce-scatter along each dimension of what is left, then allgather back.
+def torus(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
+    """Reduce-scatter along each dimension of what is left, then allgather back."""
+    yield from there_and_back(beside(group.lines(dims or square(group.size, axes))))
 
-    Lines of an outer dimension run against those beside it, as these may share links:
-    on a ring of hosts half of them go each way.
+
+def reduce_scatter(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
+    """Reduce-scatter along each dimension, for all ranks beyond, what is left."""
+    lines = group.lines(dims or square(group.size, axes), owned=True)
+    yield from there(beside(lines))
+
+
+def allgather(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
+    """Allgather along each dimension, the last one first, all that is there so far."""
+    lines = group.lines(dims or square(group.size, axes), owned=True)
+    yield from back(beside(lines))
+
+
+def beside(lines: Sequence[Group]) -> list[Group]:
+    """Lines of an outer dimension run against those beside them.
+
+    These may share links: on a ring of hosts half of them go each way.
     """
-    lines = group.lines(dims or square(group.size))
     inner = accumulate((line.rank for line in lines), initial=0)
-    yield from there_and_back([*map(ring.opposed, lines, inner)])
+    return [*map(ring.opposed, lines, inner)]
 
 
-def there_and_back(lines: Sequence[Group]) -> Steps:
-    """Rings along lines: each sums what the one before has left, then all spread it."""
+def there(lines: Sequence[Group]) -> Steps:
+    """A ring along each line sums what the one before has left."""
     for line in lines:
         yield from ring.reduce_scatter(line)
+
+
+def back(lines: Sequence[Group]) -> Steps:
+    """A ring along each line, the last one first, spreads what is known so far."""
     for line in reversed(lines):
         yield from ring.allgather(line)
 
 
-def torus_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
-    """The torus of three dimensions."""
-    yield from torus(group, dims or square(group.size, 3))
+def there_and_back(lines: Sequence[Group]) -> Steps:
+    """Rings along lines sum everything, then spread it."""
+    yield from there(lines)
+    yield from back(lines)
 
 
 def blueconnect(group: Group, dims: Sequence[int] = ()) -> Steps:
@@ -58,47 +78,69 @@ def bcube(group: Group, dims: Sequence[int] = ()) -> Steps:
         yield from direct.allgather(line)
 
 
-def mesh(group: Group, dims: Sequence[int] = ()) -> Steps:
+def bcube_reduce_scatter(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """In each dimension all ranks swap at once what those beyond them need."""
+    for line in group.lines(dims or primes(group.size) or [1], owned=True):
+        yield from direct.reduce_scatter(line)
+
+
+def bcube_allgather(group: Group, dims: Sequence[int] = ()) -> Steps:
+    """In each dimension, the last one first, all ranks swap all they have at once."""
+    lines = group.lines(dims or primes(group.size) or [1], owned=True)
+    for line in reversed(lines):
+        yield from direct.allgather(line)
+
+
+def mesh(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
     """Allreduce everything along each dimension in turn."""
-    dims = dims or square(group.size)
+    dims = dims or square(group.size, axes)
     for number in range(len(dims)):
         yield from ring.allreduce(group.axis(dims, number))
 
 
-def mesh_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
-    """The mesh of three dimensions."""
-    yield from mesh(group, dims or square(group.size, 3))
-
-
-def all_axes(group: Group, dims: Sequence[int] = ()) -> Steps:
+def all_axes(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
     """As many tori as dimensions, each with a part of the data and another axis first.
 
     So the links of all dimensions are busy all the time (Ying et al. 2018).
     """
-    yield from tori(group, dims or square(group.size), 1)
+    yield from tori(group, dims or square(group.size, axes), 1, there_and_back)
 
 
-def all_ways(group: Group, dims: Sequence[int] = ()) -> Steps:
+def all_ways(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
     """Tori along all axes, one half of the data against the other on each.
 
     So the links of a torus are busy all the time, in both directions.
     """
-    yield from tori(group, dims or square(group.size), 2)
+    yield from tori(group, dims or square(group.size, axes), 2, there_and_back)
 
 
-def all_ways_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
-    """All ways of a torus of three dimensions."""
-    yield from all_ways(group, dims or square(group.size, 3))
+def all_ways_reduce_scatter(
+    group: Group, dims: Sequence[int] = (), axes: int = 2
+) -> Steps:
+    """Reduce-scatter along all axes at once, one half against the other on each."""
+    yield from tori(group, dims or square(group.size, axes), 2, there, owned=True)
 
 
-def tori(group: Group, dims: Sequence[int], ways: int) -> Steps:
+def all_ways_allgather(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
+    """Allgather along all axes at once, one half against the other on each."""
+    yield from tori(group, dims or square(group.size, axes), 2, back, owned=True)
+
+
+def tori(
+    group: Group,
+    dims: Sequence[int],
+    ways: int,
+    walk: Callable[[Sequence[Group]], Steps],
+    owned: bool = False,
+) -> Steps:
     """A torus for each axis that may come first and each way round it, side by side."""
     dims = tuple(dims)
     kinds = [*product(range(len(dims)), range(ways))]
+    parts = group.segments(len(kinds)) if owned else group.shares(len(kinds))
     schedules = []
-    for share, (first, way) in zip(group.shares(len(kinds)), kinds, strict=True):
-        lines = turned(share, dims, first).lines(dims[first:] + dims[:first])
-        schedules.append(there_and_back([ring.opposed(line, way) for line in lines]))
+    for part, (first, way) in zip(parts, kinds, strict=True):
+        lines = turned(part, dims, first).lines(dims[first:] + dims[:first], owned)
+        schedules.append(walk([ring.opposed(line, way) for line in lines]))
     yield from together(*schedules)
 
 

@@ -21,9 +21,9 @@ from collalgo.schedule import (
 )
 
 
-def rings(group: Group, dims: Sequence[int] = ()) -> Steps:
+def rings(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
     """Sum each line of the first dimensions at one rank; a ring joins the last ones."""
-    dims = dims or square(group.size)
+    dims = dims or square(group.size, axes)
     *inner, outer = [
         group.axis(dims, number) if group.rank % prod(dims[:number]) == 0 else None
         for number in range(len(dims))
@@ -35,8 +35,3 @@ def rings(group: Group, dims: Sequence[int] = ()) -> Steps:
     yield from inwards
     yield from lasting(2 * dims[-1] - 2, ring.allreduce(outer) if outer else None)
     yield from backwards(iter(inwards), combine=False)
-
-
-def rings_3d(group: Group, dims: Sequence[int] = ()) -> Steps:
-    """The ring of three levels."""
-    yield from rings(group, dims or square(group.size, 3))

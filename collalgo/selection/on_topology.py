@@ -26,6 +26,7 @@ from collalgo.selection.prices import (
 )
 from collalgo.selection.selection import nobody, obstacle_to
 from collalgo.selection.variants import cycles_of, grids_of, variants, without_twins
+from collalgo.topology.axes import axes_of
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.orders import narrow_last, ring_order
 from collalgo.topology.rings import Ring, bandwidth, rings
@@ -127,6 +128,14 @@ class Prospect:
         found = cycles_of(self._rings, order, len(hosts), min(nics, len(each)))
         return found[:MOST_RINGS]
 
+    @cached_property
+    def _axes(self) -> tuple[int, ...]:
+        """The dimensions of the grid that links make; none behind switches."""
+        if self.plain.cluster is not None:
+            return ()
+        assert isinstance(self.machine, Topology)
+        return axes_of(self.machine, self.plain.places)
+
     def sifted(
         self, collective: str, reproducible: bool = False
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
@@ -152,7 +161,7 @@ class Prospect:
             (row, variant, order)
             for row in rows
             if row not in self._candidates
-            for variant in variants(row, self.plain.hosts, self._cycles)
+            for variant in variants(row, self.plain.hosts, self._cycles, self._axes)
             for order in self._orders(variant)
         ]
         fresh = defaultdict(list)

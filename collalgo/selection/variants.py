@@ -13,6 +13,10 @@ SEGMENTS = (4, 16, 64, 256)
 #: The same for algorithms whose schedule depends on it, so that each is traced.
 BLOCKS = (8, 32)
 
+#: The same for grids of hosts on which all of a line swap at once: what goes inside
+#: hosts overlaps with what goes between them.
+OVERLAPPING = (4, 16)
+
 #: How many ranks meet, or are told, in one step.
 RADICES = (4, 8)
 
@@ -21,7 +25,10 @@ MANY = 8
 
 
 def variants(
-    row: Algorithm, hosts: Sequence[int], cycles: Sequence[Sequence[int]]
+    row: Algorithm,
+    hosts: Sequence[int],
+    cycles: Sequence[Sequence[int]],
+    axes: tuple[int, ...] = (),
 ) -> Iterator[Algorithm]:
     """An algorithm with the parameters that a machine suggests.
 
@@ -34,10 +41,13 @@ def variants(
     cycles
         Rings through the ranks of a host that share no link, for algorithms of several
         rings.
+    axes
+        The dimensions of the grid whose neighbours links join, if there is one.
     """
     known = own_parameters(row.function)
     given, size = dict(row.parameters), sum(hosts)
     several = row.levels and len(hosts) > 1 and max(hosts) > 1
+    alike = len(set(hosts)) == 1
     where = {"hosts": tuple(hosts)} if len(hosts) > 1 and "hosts" in known else {}
     if "segments" in given:
         yield from (row.having({**where, "segments": n}) for n in SEGMENTS)
@@ -49,16 +59,39 @@ def variants(
         yield row.having({"cycles": tuple(map(tuple, cycles))})
     elif several and where:
         yield row.having(where)
-    elif several and "dims" in known and len(set(hosts)) == 1:
-        yield from (
-            row.having({"dims": dims})
-            for dims in _grids(row.name, hosts[0], len(hosts))
-        )
+    elif "dims" in known:
+        nested = _nested(row, hosts[0], len(hosts)) if several and alike else []
+        for dims in _grids(row, size, nested, axes):
+            yield row.having({"dims": dims}) if dims else row
+        if row.name == "bcube":
+            yield from (
+                row.having({"dims": dims, "segments": n})
+                for dims in nested
+                for n in OVERLAPPING
+            )
     else:
         yield row
 
 
-def _grids(name: str, each: int, hosts: int) -> list[tuple[int, ...]]:
+def _grids(
+    row: Algorithm,
+    size: int,
+    nested: list[tuple[int, ...]],
+    axes: tuple[int, ...],
+) -> list[tuple[int, ...]]:
+    """The grids of an algorithm: of links if they make one, else of hosts.
+
+    Empty stands for what it takes by itself.
+    """
+    if "axes" not in own_parameters(row.function):  # any number of dimensions will do
+        return [*filter(None, [axes]), *(nested or [()])]
+    wanted = dict(row.parameters).get("axes", 2)
+    if len(axes) == wanted:
+        return [() if axes == square(size, wanted) else axes]
+    return nested or [()]
+
+
+def _nested(row: Algorithm, each: int, hosts: int) -> list[tuple[int, ...]]:
     """Grids of the ranks of a host and the hosts.
 
     Where there are to be three dimensions the hosts are as square as can be, and so
@@ -67,11 +100,11 @@ def _grids(name: str, each: int, hosts: int) -> list[tuple[int, ...]]:
     plain = each, hosts
     outer, inner = square(hosts)
     cube = each, inner, outer
-    if name == "blueconnect":
+    if row.name == "blueconnect":
         return [(each, *primes(hosts))]
-    if "_3d" in name:
+    if dict(row.parameters).get("axes") == 3:
         return [cube]
-    if name == "bcube" and hosts > MANY and inner > 1:
+    if row.name == "bcube" and hosts > MANY and inner > 1:
         return [plain, cube]
     return [plain]
 

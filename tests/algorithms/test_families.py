@@ -259,22 +259,41 @@ def test_stripes_leave_hosts_by_all_rails_and_rings_both_ways(each, hosts):
 def test_a_torus_between_hosts_moves_what_the_rails_must():
     """The volume of the table of the catalogue: 2(X-1)/X + 2(Y-1)/XY."""
     for x, y in ((4, 3), (2, 8), (5, 5)):
-        found = verify("torus_2d", size=x * y, dims=(x, y))
+        grid = {"size": x * y, "dims": (x, y)}
+        found = verify("torus_2d", collective="allreduce", **grid)
         assert found.volume == Fraction(2 * (x - 1), x) + Fraction(2 * (y - 1), x * y)
-        mesh = verify("mesh_2d", size=x * y, dims=(x, y))
+        mesh = verify("mesh_2d", **grid)
         assert mesh.volume == Fraction(2 * (x - 1), x) + Fraction(2 * (y - 1), y)
-        both = verify("mesh_2d_both_axes", size=x * y, dims=(x, y))
-        ways = verify("torus_2d_all_ways", size=x * y, dims=(x, y))
+        both = verify("mesh_2d_both_axes", **grid)
+        ways = verify("torus_2d_all_ways", collective="allreduce", **grid)
         assert both.steps == ways.steps == found.steps
         assert both.volume == ways.volume == found.volume
+        for half in ("reduce_scatter", "allgather"):
+            for name in ("torus_2d", "torus_2d_all_ways"):
+                once = verify(name, collective=half, **grid)
+                assert 2 * once.steps == found.steps
+                assert 2 * once.volume == found.volume
 
 
 @pytest.mark.parametrize("dims", [(2, 3, 4), (4, 3, 2), (2, 2, 2, 3), (24,), (1, 24)])
 def test_blueconnect_takes_any_factors(dims):
     for name in ("blueconnect", "bcube"):
-        found = verify(name, size=24, dims=dims)
+        found = verify(name, size=24, collective="allreduce", dims=dims)
         assert found.sent == Fraction(2 * 23, 24)
         assert found.rounds == 2 * sum(d - 1 for d in dims)
+    for half in ("reduce_scatter", "allgather"):
+        once = verify("bcube", size=24, collective=half, dims=dims)
+        assert once.sent == Fraction(23, 24)
+        assert once.rounds == sum(d - 1 for d in dims)
+
+
+def test_lines_of_owners_hold_what_the_ranks_beyond_them_need():
+    group = Group.flat(rank=5, size=12)  # column 2, row 1 of a grid of 3 columns
+    row, column = group.lines((3, 4), owned=True)
+    assert (row.rank, row.size, column.rank, column.size) == (2, 3, 1, 4)
+    assert row.chunk(0) == group.chunks_of([0, 3, 6, 9])
+    assert row.chunk(2) == column.whole == group.chunks_of([2, 5, 8, 11])
+    assert column.chunk(1) == group.chunk(5)
 
 
 @pytest.mark.parametrize("size", [5, 8, 12])

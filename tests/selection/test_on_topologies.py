@@ -65,11 +65,27 @@ def test_rails_use_a_ring_of_hosts_both_ways(collective, names):
         assert price_of(chosen, name) < 1.02 * chosen.bound_seconds
 
 
+@pytest.mark.parametrize("collective", ["allreduce", "allgather", "reduce_scatter"])
 @pytest.mark.parametrize("dims", [(4, 4), (5, 5), (4, 4, 4), (3, 3, 3)])
-def test_tori_use_all_links_of_a_torus_with_equal_axes_both_ways(dims):
-    chosen = select("allreduce", GIB, topology=Topology.load("torus", dims=dims))
+def test_tori_use_all_links_of_a_torus_with_equal_axes_both_ways(dims, collective):
+    chosen = select(collective, GIB, topology=Topology.load("torus", dims=dims))
     assert chosen.algorithm.startswith(f"torus_{len(dims)}d_all_ways")
     assert chosen.seconds < 1.02 * chosen.bound_seconds
+
+
+@pytest.mark.parametrize("dims", [(3, 5), (2, 8), (4, 8)])
+def test_tori_run_along_the_axes_of_the_links(dims):
+    chosen = select("allreduce", GIB, topology=Topology.load("torus", dims=dims))
+    assert chosen.algorithm == f"torus_2d_all_ways(dims={dims})"
+    assert chosen.seconds < 0.95 * price_of(chosen, "bidirectional_ring")
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter"])
+@pytest.mark.parametrize("name", ["dgx_a100", "dgx_h100", "mi300x"])
+def test_each_gpu_swaps_by_its_nic_what_its_host_is_to_know(name, collective):
+    chosen = select(collective, GIB, topology=Topology.load(name, hosts=4))
+    assert chosen.row.plain == "bcube"
+    assert chosen.seconds < price_of(chosen, "ring") / 2
 
 
 def test_small_messages_take_few_steps_and_large_ones_little_traffic():
@@ -93,7 +109,11 @@ def test_many_hosts_are_a_square_in_which_all_of_a_line_talk_to_all():
     few = select("allreduce", 1 << 18, topology=Cluster.load("dgx_a100", hosts=8))
     assert [
         c.algorithm for c in few.able if c.row.plain == "bcube" and not c.order
-    ] == ["bcube(dims=(8, 8))"]
+    ] == [
+        "bcube(dims=(8, 8))",
+        "bcube(dims=(8, 8), segments=4)",
+        "bcube(dims=(8, 8), segments=16)",
+    ]
 
 
 def test_rings_along_all_nvlinks_reach_the_bound():
