@@ -110,6 +110,8 @@ def _settle(layout: Layout, host: str) -> None:
         "conf.all.rp_filter": 0,
         "conf.default.rp_filter": 0,
         "tcp_slow_start_after_idle": 0,  # the links of a cluster are its own
+        # In every kernel, and keeps links busy, where bbr pauses to find their rate.
+        "tcp_congestion_control": "reno",
     }
     if layout.routes:
         settings["ip_forward"] = 1
