@@ -1,5 +1,6 @@
 """The backend of torch, in an environment that has torch, under two launchers."""
 
+import json
 import os
 import re
 import subprocess
@@ -7,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.mpiexec import mpiexec
 
 ROOT = Path(__file__).parent.parent
 BIN = ROOT / ".venv-torch" / "bin"
@@ -67,6 +70,22 @@ def is_right(done, size, *duties):
 )
 def test_torch_works_on_it(launcher, size, duties):
     is_right(run(launcher, size, *duties), size, *duties)
+
+
+@pytest.mark.parallel
+def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
+    found = tmp_path / "race.json"
+    what = ("-c", "broadcast", "-s", "64K", "--rounds", "1", "--most", "1")
+    (packages,) = BIN.parent.glob("lib/python*/site-packages")
+    done = mpiexec(
+        "mpich", 2, "-m", "collalgo.bench.cluster.race", found, *what,
+        "--gloo", tmp_path / "meet", PYTHONPATH=str(packages),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    ours, mpi, gloo = json.loads(found.read_text())["entries"]
+    assert ours["chosen"]
+    assert mpi["algorithm"].startswith("MPICH")
+    assert gloo["algorithm"].startswith("gloo of torch")
 
 
 @pytest.mark.parallel

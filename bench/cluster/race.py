@@ -108,8 +108,8 @@ def race_cell(
     for call in mpi_calls(bench):
         calls.append(call)
         entries.append(Entry(cell.collective, bench.nbytes, _mpi(), 0.0, bound))
-    if gloo is not None and (call := gloo.call(cell.spec(comm.size))):
-        calls.append(call)
+    if gloo is not None and (job := gloo.job(cell.spec(comm.size))):
+        calls.append(job.call)
         entries.append(Entry(cell.collective, bench.nbytes, gloo.version, 0.0, bound))
     times = race(comm, calls, rounds, warmup=1)
     for entry, seconds in zip(entries, times, strict=True):

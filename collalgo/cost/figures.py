@@ -42,8 +42,8 @@ LATENCY = {
 
 #: By TCP between hosts: seconds of a message; what of a link carries payload; how much
 #: longer a step takes in which segments share a link, and in which ranks change their
-#: peers. All as measured on ``bench/cluster``.
-TCP_LATENCY, TCP_EFFICIENCY, TCP_CROWDING, TCP_TURNING = 40e-6, 0.98, 0.04, 0.1
+#: peers. All as measured on ``bench/cluster``, whose TCP is reno.
+TCP_LATENCY, TCP_EFFICIENCY, TCP_CROWDING, TCP_TURNING = 40e-6, 0.98, 0.02, 0.02
 
 
 @dataclass(frozen=True)
