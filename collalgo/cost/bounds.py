@@ -180,7 +180,10 @@ def _scatter(collective: str, network: Network, root: str) -> Bound:
 
 
 def _alltoall(collective: str, network: Network, _root: str) -> Bound:
-    """The best of the cuts around single ranks, hosts, levels, and halves of hosts."""
+    """The best of the cuts around single ranks, hosts, levels, and halves of hosts.
+
+    Or what all links together carry, where blocks have to cross several, as on a torus.
+    """
     n = network.size
     best, witness = Fraction(0), network.rank_set
     for part in _worth_a_look(network):
@@ -189,6 +192,15 @@ def _alltoall(collective: str, network: Network, _root: str) -> Bound:
             per_byte = Fraction(inside * (n - inside), n) / network.leaving(part)
             if per_byte > best:
                 best, witness = per_byte, part
+    crossed, carried = network.crossings()
+    in_all = Fraction(crossed, n) / carried
+    if in_all > best:
+        mean = crossed / (n * (n - 1))
+        reason = (
+            f"a block crosses {mean:.3g} links of the network in the mean, which carry "
+            f"{float(carried):g} GB/s in all"
+        )
+        return Bound(collective, in_all, tuple(network.ranks), reason)
     return _by_cut(collective, network, best, witness)
 
 

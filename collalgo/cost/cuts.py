@@ -144,6 +144,36 @@ class Network:
         """Ranks in a set of devices for each GB/s that can leave it."""
         return Fraction(self.ranks_in(part)) / self.leaving(part)
 
+    def crossings(self) -> tuple[int, Fraction]:
+        """How many links of networks lie between all pairs of ranks, at the least.
+
+        And GB/s that all these links carry, in both directions; nothing of clusters and
+        of many ranks, which are not looked at.
+        """
+        import networkx as nx
+
+        if self.counts or len(self.ranks) > EVERY_RANK:
+            return 0, Fraction(1)
+        free = {
+            frozenset(link.ends)
+            for link in self.links
+            if link.bandwidth is None or link.kind is not LinkKind.NETWORK
+        }
+        crossed = sum(
+            round(length)
+            for rank in self.ranks
+            for end, length in nx.single_source_dijkstra_path_length(
+                self.graph, rank, weight=lambda a, b, _: frozenset((a, b)) not in free
+            ).items()
+            if end in self.rank_set
+        )
+        carried = sum(
+            data["capacity"]
+            for a, b, data in self.graph.edges(data=True)
+            if frozenset((a, b)) not in free
+        )
+        return crossed, Fraction(carried or 1, GRAIN)
+
     # ---- flows
 
     def scaled(self, factor: int) -> "nx.DiGraph[str]":

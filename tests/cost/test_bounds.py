@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
-from collalgo import Topology, TopologyError
+from collalgo import Topology, TopologyError, select
 from collalgo.cli import main
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import BOUNDED, bound, through_ports
@@ -117,9 +117,25 @@ def test_a_bound_is_that_of_the_worst_of_all_cuts(topology, data):
     away = max(Fraction(i) / out for part, i, out in cuts(network) if at not in part)
     assert bound("scatter", topology, root).per_byte == away / n
     crossing = max(Fraction(i * (n - i), n) / out for _, i, out in cuts(network))
-    assert bound("alltoall", topology).per_byte <= crossing
+    links, carried = network.crossings()
+    most = max(crossing, Fraction(links, n) / carried)
+    assert bound("alltoall", topology).per_byte <= most
     slowest = max(1 / out for _, _, out in cuts(network))
     assert bound("allreduce", topology).per_byte >= slowest
+
+
+@pytest.mark.parametrize("dims", [(3, 3), (5, 5), (7, 7), (3, 3, 3)])
+def test_blocks_of_an_alltoall_cross_several_links_of_a_torus(dims):
+    """The mean way along an axis of odd length k is (k - 1 / k) / 4 links."""
+    (side,) = set(dims)
+    topology = grid(*dims)
+    found = bound("alltoall", topology)
+    crossed = len(dims) * Fraction(side * side - 1, 4 * side)
+    assert found.per_byte == crossed / (2 * len(dims))
+    assert "links of the network in the mean" in found.reason
+    if len(dims) == 2:
+        chosen = select("alltoall", 1 << 30, topology=topology)
+        assert chosen.seconds < 1.01 * chosen.bound_seconds
 
 
 @quickly
