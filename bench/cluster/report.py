@@ -137,7 +137,7 @@ def draw(found: Sequence[Outcome], path: Path) -> None:
     axes.set_xticklabels([one.cluster for one in shown])
     axes.set_ylabel("time over the lower bound")
     axes.set_title("allreduce of 16 MiB on emulated clusters")
-    axes.legend(fontsize=7, ncols=2)
+    axes.legend(fontsize=7, ncols=2, loc="upper left")
     figure.savefig(path, dpi=120)
 
 
