@@ -56,8 +56,13 @@ lint: .venv/installed
 	$(BIN)/cython-lint --no-pycodestyle collalgo
 	$(BIN)/codespell
 
+# As it is installed, with bench/ and topologies/ in the package.
 types: .venv/installed
-	$(BIN)/mypy
+	@rm -rf build/typed && mkdir -p build/typed/collalgo
+	@ln -s $(wildcard $(CURDIR)/collalgo/*) $(CURDIR)/bench $(CURDIR)/topologies \
+		build/typed/collalgo
+	cd build/typed && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml \
+		--cache-dir $(CURDIR)/.mypy_cache
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

@@ -91,7 +91,8 @@ def dtype_of(name: str) -> np.dtype[Any]:
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return found
 
 
 class Bench:
@@ -149,16 +150,19 @@ class Bench:
     def _data(self, rank: int, count: int) -> Array:
         """Small whole numbers, of which every sum and product is exact."""
         ramp = np.arange(count)
+        values: Array
         if self.cell.op == "prod":
-            return ((ramp + rank) % 3 == 0).astype(self.dtype) + self.dtype.type(1)
-        if self.dtype == np.bool_:
-            return (ramp + rank) % 2 == 0
-        return (1 + ramp % 5 + rank % 3).astype(self.dtype)
+            values = ((ramp + rank) % 3 == 0).astype(self.dtype) + self.dtype.type(1)
+        elif self.dtype == np.bool_:
+            values = (ramp + rank) % 2 == 0
+        else:
+            values = (1 + ramp % 5 + rank % 3).astype(self.dtype)
+        return values
 
     def call(self, algorithm: Any = None) -> Callable[[], object]:
         """The call as a function without arguments."""
         op, root, source, out = self.cell.op, self.cell.root, self.source, self.out
-        method = getattr(self.comm, self.cell.collective)
+        method: Callable[..., object] = getattr(self.comm, self.cell.collective)
         if algorithm is not None:
             method = partial(method, algorithm=algorithm)
         match self.cell.collective:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 from collalgo.bench.cells import PLACES, Cell
@@ -35,6 +36,9 @@ from collalgo.reduction import DTYPES, OPS
 from collalgo.sizes import human, parse_size
 
 WIDTH = 180
+
+#: Rows, and what may have had an influence on them.
+Measured = tuple[list[Record], dict[str, Any]]
 
 
 class Default(click.Group):
@@ -134,7 +138,7 @@ SIZES = [
 ]  # fmt: skip
 
 
-def sweep_options(command):  # type: ignore[no-untyped-def]
+def sweep_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that all sweeps have."""
     for option in reversed(SIZES):
         command = option(command)
@@ -155,7 +159,9 @@ def sweep_options(command):  # type: ignore[no-untyped-def]
     help="mpi: the mpi4py of this job. Else openmpi, mpich, intelmpi and gloo, with "
     "commas, or all: each is installed for itself, and raced on --ranks processes.",
 )
-def run(place: str, algorithms: str | None, against: str | None, **options) -> None:  # type: ignore[no-untyped-def]
+def run(
+    place: str, algorithms: str | None, against: str | None, **options: Any
+) -> None:
     """Measure COLLECTIVES, by default allreduce, from the smallest size to the largest.
 
     Under collalgo run, mpiexec or torchrun on their ranks; else on --ranks processes of
@@ -179,7 +185,7 @@ def run(place: str, algorithms: str | None, against: str | None, **options) -> N
 @main.command()
 @sweep_options
 @click.option("--algorithms", default="all", help="Names of the table, or all.")
-def sweep(algorithms: str, **options) -> None:  # type: ignore[no-untyped-def]
+def sweep(algorithms: str, **options: Any) -> None:
     """Race algorithms side by side, and say which wins each cell."""
     names = split_names(algorithms)
     records = measured(options, ("out",), names)
@@ -216,6 +222,7 @@ def measured(
         files=options["files"],
     )
     work = partial(on_each_rank, sweep=todo)
+    found: Measured | None
     try:
         if against not in (None, "mpi"):
             found = raced(peers(against), options["ranks"] or 2, todo)
@@ -237,7 +244,7 @@ def measured(
     return list(records)
 
 
-def on_each_rank(comm: collalgo.Communicator, sweep: Sweep):  # type: ignore[no-untyped-def]
+def on_each_rank(comm: collalgo.Communicator, sweep: Sweep) -> Measured | None:
     """Measure; rank 0 shows how far it is, and has the rows."""
     if comm.rank:
         measure(comm, sweep)
@@ -246,7 +253,7 @@ def on_each_rank(comm: collalgo.Communicator, sweep: Sweep):  # type: ignore[no-
         return measure(comm, sweep, progress), environment(comm.size)
 
 
-def raced(against: list[Peer], ranks: int, sweep: Sweep):  # type: ignore[no-untyped-def]
+def raced(against: list[Peer], ranks: int, sweep: Sweep) -> Measured:
     """Measure beside others, from a process that is no rank itself."""
     with progress_bar(sweep, ranks, sweep.cycles) as progress:
         records, versions = measure_against(against, ranks, sweep, progress)
@@ -313,6 +320,7 @@ def tune(
     try:
         for count in ranks:
             found = collalgo.spawn(partial(on_each_rank, sweep=todo), count)[0]
+            assert found is not None  # rank 0 has the rows
             records += found[0]
     except (CollalgoError, RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None

@@ -39,7 +39,7 @@ def plot(records: Sequence[Record], path: Path) -> None:
 
 def _draw(latency: Any, bandwidth: Any, records: Sequence[Record]) -> None:
     """Draw one collective: a line for each contestant or algorithm, ours on top."""
-    lines: dict[tuple[str, ...], list[Record]] = {}
+    lines: dict[tuple[str, str, str, str, str], list[Record]] = {}
     ours = {r.algorithm for r in records if r.contestant == "collalgo" and r.predicted}
     sizes = {record.size for record in records}
     several = len(ours) > 1 and len(records) > 2 * len(sizes)
@@ -51,7 +51,8 @@ def _draw(latency: Any, bandwidth: Any, records: Sequence[Record]) -> None:
         lines.setdefault(label, []).append(record)
     shown = [i for i in range(5) if len({label[i] for label in lines}) > 1] or [0]
     for label, points in lines.items():
-        style = {"marker": ".", "label": " ".join(label[i] for i in shown if label[i])}
+        name = " ".join(label[i] for i in shown if label[i])
+        style: dict[str, Any] = {"marker": ".", "label": name}
         if label[0] == "collalgo":
             style |= {"linewidth": 2.5, "zorder": 3}
         x = [record.size for record in points]

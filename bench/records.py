@@ -15,7 +15,7 @@ from collalgo.bench.cells import Cell, dtype_of
 
 import collalgo
 from collalgo.bootstrap.identity import identity
-from collalgo.machine import cores
+from collalgo.transport.waiting import cores
 
 VERSION = 1
 
@@ -37,7 +37,7 @@ class Record(NamedTuple):
     collective: str
     ranks: int
     size: int
-    count: int
+    count: int  # type: ignore[assignment]  # tuples have a method of that name
     dtype: str
     op: str
     root: int

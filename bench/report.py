@@ -211,7 +211,7 @@ def regrets(records: Sequence[Record]) -> dict[tuple[object, ...], float]:
     Of several cycles every other one says which is the best, and the rest how good it
     is: who wins among many by chance alone is not taken for better.
     """
-    found = {}
+    found: dict[tuple[object, ...], float] = {}
     for cell in dict.fromkeys(record[1:9] for record in records):
         rivals = [record for record in records if record[1:9] == cell]
         chosen = the_chosen(rivals)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo import Communicator
-from collalgo.machine import cores
+from collalgo.transport.waiting import cores
 
 Call = Callable[[], object]
 
@@ -85,7 +85,8 @@ def race(
                 call()
             seconds[iteration, number] = perf_counter() - start
     comm.allreduce(seconds, "max")
-    return seconds.T / in_a_row
+    each: NDArray[np.float64] = seconds.T / in_a_row
+    return each
 
 
 def row_of(comm: Communicator, contestants: Sequence[Call]) -> int:

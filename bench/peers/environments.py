@@ -101,8 +101,9 @@ def install(peer: Peer) -> Path:
     if done.is_file():
         return folder
     print(f"installing {' '.join(peer.packages)} into {folder}", file=sys.stderr)
-    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
-    for command in ([sys.executable, "-m", "venv", folder], [*pip, *peer.packages]):
+    python = str(folder / "bin" / "python")
+    pip = [python, "-m", "pip", "install", "--quiet", *peer.packages]
+    for command in ([sys.executable, "-m", "venv", str(folder)], pip):
         made = subprocess.run(command, capture_output=True, text=True, check=False)
         if made.returncode:
             raise RuntimeError(f"cannot install {peer.environment}: {made.stderr}")
