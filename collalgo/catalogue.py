@@ -169,6 +169,7 @@ _of(
     double_tree=Formula("q + n", None, "1", "1", differs=TWO_TREES),
     bine=Formula("h", "h", "1", "h", differs=FOLDED),
     striped_chains=Formula(),
+    torus_2d_trees=Formula(),
 )
 _of(
     "broadcast",
@@ -186,6 +187,7 @@ _of(
     bine=Formula("h", "h", "h", differs=FOLDED),
     two_level=Formula(),
     striped_chains=Formula(),
+    torus_2d_trees=Formula(),
 )
 _of(
     "allgather",

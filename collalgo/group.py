@@ -179,7 +179,7 @@ class Group:
         share it evenly or, if ``owned``, each has the chunks of all the positions that
         it meets on the lines beyond.
         """
-        self._check_dims(dims)
+        self.check_grid(dims)
         lines: list[Group] = []
         shared, stride = self.whole, 1
         for dim in dims:
@@ -198,14 +198,15 @@ class Group:
 
     def axis(self, dims: Sequence[int], number: int) -> "Group":
         """My line along one dimension of a grid, sharing everything anew."""
-        self._check_dims(dims)
+        self.check_grid(dims)
         stride, dim = prod(dims[:number]), dims[number]
         first = self.rank - self.rank // stride % dim * stride
         line = self.subset(range(first, first + dim * stride, stride))
         assert line is not None
         return line
 
-    def _check_dims(self, dims: Sequence[int]) -> None:
+    def check_grid(self, dims: Sequence[int]) -> None:
+        """Refuse dimensions that are none of a grid of all positions."""
         if prod(dims) != self.size or min(dims, default=1) < 1:
             shape = " x ".join(map(str, dims))
             raise ScheduleError(

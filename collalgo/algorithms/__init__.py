@@ -28,6 +28,7 @@ from collalgo.algorithms import (
     sparbit,
     striped_chains,
     swing,
+    torus_trees,
     van_de_geijn,
 )
 from collalgo.algorithms.row import Algorithm
@@ -95,6 +96,7 @@ add("reduce", "rabenseifner", halving_doubling.reduce)
 add("reduce", "circulant", circulant_blocks.reduce)
 add("reduce", "double_tree", double_tree.reduce, segments=4)
 add("reduce", "bine", bine.reduce)
+add("reduce", "torus_2d_trees", torus_trees.reduce, segments=4, levels=True)
 add("reduce", "striped_chains", striped_chains.reduce, segments=4, levels=True)
 
 add("broadcast", "linear", linear.broadcast)
@@ -110,6 +112,7 @@ add("broadcast", "circulant", circulant_blocks.broadcast)
 add("broadcast", "double_tree", double_tree.broadcast, segments=4)
 add("broadcast", "bine", bine.broadcast)
 add("broadcast", "two_level", hierarchical.broadcast, levels=True)
+add("broadcast", "torus_2d_trees", torus_trees.broadcast, segments=4, levels=True)
 add("broadcast", "striped_chains", striped_chains.broadcast, segments=4, levels=True)
 
 add("allgather", "direct", direct.allgather)

@@ -1,6 +1,5 @@
 """Candidates for ranks on a topology: all algorithms, in several orders of ranks."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from threading import Lock
@@ -164,7 +163,8 @@ class Prospect:
             for variant in variants(row, self.plain.hosts, self._cycles, self._axes)
             for order in self._orders(variant)
         ]
-        fresh = defaultdict(list)
+        fresh: dict[Algorithm, list[Prospective]]
+        fresh = {row: [] for row in rows if row not in self._candidates}
         glimpsed = self._glimpsed([one[1:] for one in tried])
         for (row, _, _), one in zip(tried, glimpsed, strict=True):
             fresh[row].append(one)

@@ -47,9 +47,14 @@ def variants(
     known = own_parameters(row.function)
     given, size = dict(row.parameters), sum(hosts)
     several = row.levels and len(hosts) > 1 and max(hosts) > 1
-    alike = len(set(hosts)) == 1
     where = {"hosts": tuple(hosts)} if len(hosts) > 1 and "hosts" in known else {}
-    if "segments" in given:
+    if "dims" in known and "segments" in given:
+        yield from _along_links(row, size, axes)
+    elif "dims" in known:
+        alike = len(set(hosts)) == 1
+        nested = _nested(row, hosts[0], len(hosts)) if several and alike else []
+        yield from _on_grids(row, size, nested, axes)
+    elif "segments" in given:
         yield from (row.having({**where, "segments": n}) for n in SEGMENTS)
     elif "blocks" in known:
         yield from (row.having({"blocks": n}) for n in BLOCKS)
@@ -59,36 +64,42 @@ def variants(
         yield row.having({"cycles": tuple(map(tuple, cycles))})
     elif several and where:
         yield row.having(where)
-    elif "dims" in known:
-        nested = _nested(row, hosts[0], len(hosts)) if several and alike else []
-        for dims in _grids(row, size, nested, axes):
-            yield row.having({"dims": dims}) if dims else row
-        if row.name == "bcube":
-            yield from (
-                row.having({"dims": dims, "segments": n})
-                for dims in nested
-                for n in OVERLAPPING
-            )
     else:
         yield row
 
 
-def _grids(
+def _along_links(
+    row: Algorithm, size: int, axes: tuple[int, ...]
+) -> Iterator[Algorithm]:
+    """Pipelines along the links of a grid, if there is one of as many dimensions."""
+    wanted = dict(row.parameters).get("axes", 2)
+    if len(axes) == wanted:
+        own = {} if axes == square(size, wanted) else {"dims": axes}
+        yield from (row.having({**own, "segments": n}) for n in SEGMENTS)
+
+
+def _on_grids(
     row: Algorithm,
     size: int,
     nested: list[tuple[int, ...]],
     axes: tuple[int, ...],
-) -> list[tuple[int, ...]]:
-    """The grids of an algorithm: of links if they make one, else of hosts.
-
-    Empty stands for what it takes by itself.
-    """
-    if "axes" not in own_parameters(row.function):  # any number of dimensions will do
-        return [*filter(None, [axes]), *(nested or [()])]
+) -> Iterator[Algorithm]:
+    """An algorithm on the grids of links, if they make one, and those of hosts."""
     wanted = dict(row.parameters).get("axes", 2)
-    if len(axes) == wanted:
-        return [() if axes == square(size, wanted) else axes]
-    return nested or [()]
+    if "axes" not in own_parameters(row.function):  # any number of dimensions will do
+        grids = [*filter(None, [axes]), *(nested or [()])]
+    elif len(axes) == wanted:
+        grids = [() if axes == square(size, wanted) else axes]
+    else:
+        grids = nested or [()]
+    for dims in grids:  # empty stands for what it takes by itself
+        yield row.having({"dims": dims}) if dims else row
+    if row.name == "bcube":
+        yield from (
+            row.having({"dims": dims, "segments": n})
+            for dims in nested
+            for n in OVERLAPPING
+        )
 
 
 def _nested(row: Algorithm, each: int, hosts: int) -> list[tuple[int, ...]]:

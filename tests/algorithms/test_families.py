@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, gcd, log2
+from math import ceil, gcd, log2, prod
 
 import pytest
 
@@ -16,6 +16,7 @@ from collalgo.algorithms import (
     find,
     radix,
     swing,
+    torus_trees,
 )
 from collalgo.algorithms.table import candidates
 from collalgo.cost.messages import all_messages
@@ -294,6 +295,34 @@ def test_lines_of_owners_hold_what_the_ranks_beyond_them_need():
     assert row.chunk(0) == group.chunks_of([0, 3, 6, 9])
     assert row.chunk(2) == column.whole == group.chunks_of([2, 5, 8, 11])
     assert column.chunk(1) == group.chunk(5)
+
+
+@pytest.mark.parametrize("dims", [(3, 3), (4, 5), (3, 4, 5), (1, 3, 6), (3, 3, 3, 3)])
+def test_trees_on_a_torus_go_from_neighbour_to_neighbour_and_share_no_link(dims):
+    """Ranks are numbered along the first axis first; roots are anywhere."""
+    size, strides = prod(dims), [prod(dims[:i]) for i in range(len(dims))]
+    long = [length for length in dims if length > 1]
+    for root in (0, size // 2, size - 1):
+        heard = set()
+        for direction in range(2 * len(long)):
+            parents = torus_trees.parents(tuple(long), root, direction)
+            for child, parent in enumerate(parents):
+                if parent is None:
+                    assert child == 0
+                    continue
+                a, b = (root + child) % size, (root + parent) % size
+                far = [
+                    (a // step - b // step) % length
+                    for step, length in zip(strides, dims, strict=True)
+                ]
+                away = [d for d, n in zip(far, dims, strict=True) if d]
+                assert away in ([1], *([n - 1] for n in long))
+                assert (a, b) not in heard
+                heard.add((a, b))
+        assert len(heard) == 2 * len(long) * (size - 1)
+        for collective in ("broadcast", "reduce"):
+            verify("torus_2d_trees", collective=collective, root=root, size=size,
+                   dims=dims)  # fmt: skip
 
 
 @pytest.mark.parametrize("size", [5, 8, 12])

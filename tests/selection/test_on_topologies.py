@@ -80,6 +80,17 @@ def test_tori_run_along_the_axes_of_the_links(dims):
     assert chosen.seconds < 0.95 * price_of(chosen, "bidirectional_ring")
 
 
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_trees_use_all_links_of_a_torus_and_are_not_tried_elsewhere(collective):
+    for dims in ((3, 3), (3, 5), (8, 3), (4, 8)):
+        torus = Topology.load("torus", dims=dims)
+        chosen = select(collective, GIB, topology=torus)
+        assert chosen.row.plain == "torus_2d_trees"
+        assert chosen.seconds < 1.1 * chosen.bound_seconds
+    star = select(collective, GIB, topology=Topology.load("dgx_h100", hosts=2))
+    assert "torus_2d_trees" not in {c.row.plain for c in star.candidates}
+
+
 @pytest.mark.parametrize("collective", ["allgather", "reduce_scatter"])
 @pytest.mark.parametrize("name", ["dgx_a100", "dgx_h100", "mi300x"])
 def test_each_gpu_swaps_by_its_nic_what_its_host_is_to_know(name, collective):
