@@ -17,7 +17,7 @@ from math import prod
 
 from collalgo.algorithms import direct, ring
 from collalgo.algorithms.radix import primes, square
-from collalgo.schedule import Group, Steps, together
+from collalgo.schedule import Group, ScheduleFunction, Steps, together
 
 
 def torus(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
@@ -46,16 +46,18 @@ def beside(lines: Sequence[Group]) -> list[Group]:
     return [*map(ring.opposed, lines, inner)]
 
 
-def there(lines: Sequence[Group]) -> Steps:
-    """A ring along each line sums what the one before has left."""
+def there(
+    lines: Sequence[Group], along: ScheduleFunction = ring.reduce_scatter
+) -> Steps:
+    """Along each line, by default by a ring, sum what the one before has left."""
     for line in lines:
-        yield from ring.reduce_scatter(line)
+        yield from along(line)
 
 
-def back(lines: Sequence[Group]) -> Steps:
-    """A ring along each line, the last one first, spreads what is known so far."""
+def back(lines: Sequence[Group], along: ScheduleFunction = ring.allgather) -> Steps:
+    """Along each line, the last one first, spread what is known so far."""
     for line in reversed(lines):
-        yield from ring.allgather(line)
+        yield from along(line)
 
 
 def there_and_back(lines: Sequence[Group]) -> Steps:
@@ -72,23 +74,20 @@ def blueconnect(group: Group, dims: Sequence[int] = ()) -> Steps:
 def bcube(group: Group, dims: Sequence[int] = ()) -> Steps:
     """As BlueConnect, but in each dimension all ranks talk to all at once."""
     lines = group.lines(dims or primes(group.size) or [1])
-    for line in lines:
-        yield from direct.reduce_scatter(line)
-    for line in reversed(lines):
-        yield from direct.allgather(line)
+    yield from there(lines, direct.reduce_scatter)
+    yield from back(lines, direct.allgather)
 
 
 def bcube_reduce_scatter(group: Group, dims: Sequence[int] = ()) -> Steps:
     """In each dimension all ranks swap at once what those beyond them need."""
-    for line in group.lines(dims or primes(group.size) or [1], owned=True):
-        yield from direct.reduce_scatter(line)
+    lines = group.lines(dims or primes(group.size) or [1], owned=True)
+    yield from there(lines, direct.reduce_scatter)
 
 
 def bcube_allgather(group: Group, dims: Sequence[int] = ()) -> Steps:
     """In each dimension, the last one first, all ranks swap all they have at once."""
     lines = group.lines(dims or primes(group.size) or [1], owned=True)
-    for line in reversed(lines):
-        yield from direct.allgather(line)
+    yield from back(lines, direct.allgather)
 
 
 def mesh(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:

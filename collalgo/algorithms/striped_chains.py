@@ -41,10 +41,7 @@ def stripes(group: Group, hosts: Sequence[int]) -> list[tuple[Group, list[tree.R
         ("stripes", teams),
         lambda: [tree.of_parents(parents(teams, i)) for i in range(count)],
     )
-    shares = group.shares(count)
-    return [
-        (share, shape[group.rank]) for share, shape in zip(shares, shapes, strict=True)
-    ]
+    return tree.shared(group, shapes)
 
 
 def broadcast(group: Group, hosts: Sequence[int] = ()) -> Steps:

@@ -39,10 +39,7 @@ def trees_of(group: Group, dims: Sequence[int]) -> list[tuple[Group, list[tree.R
         ("trees", long),
         lambda: [tree.of_parents(parents(long, root, i)) for i in range(2 * len(long))],
     )
-    shares = group.shares(len(shapes))
-    return [
-        (share, shape[group.rank]) for share, shape in zip(shares, shapes, strict=True)
-    ]
+    return tree.shared(group, shapes)
 
 
 def parents(dims: tuple[int, ...], root: int, direction: int) -> tuple[int | None, ...]:

@@ -57,6 +57,14 @@ def of_parents(parents: tuple[int | None, ...]) -> list[list[Round]]:
     ]
 
 
+def shared(
+    group: Group, shapes: Sequence[Sequence[list[Round]]]
+) -> list[tuple[Group, list[Round]]]:
+    """A part of the data for each of some trees, with my rounds of that tree."""
+    parts = group.shares(len(shapes))
+    return [(part, of[group.rank]) for part, of in zip(parts, shapes, strict=True)]
+
+
 def broadcast(group: Group, shape: Iterable[Round]) -> Steps:
     """What comes from the parent goes on to the children."""
     for parent, children in shape:

@@ -147,12 +147,12 @@ class Network:
     def crossings(self) -> tuple[int, Fraction]:
         """How many links of networks lie between all pairs of ranks, at the least.
 
-        And GB/s that all these links carry, in both directions; nothing of clusters and
-        of many ranks, which are not looked at.
+        And GB/s that all these links carry, in both directions. Nothing of many ranks,
+        which are not looked at, and of hosts that are alike, of which a cut tells it.
         """
         import networkx as nx
 
-        if self.counts or len(self.ranks) > EVERY_RANK:
+        if self.counts or len(self.ranks) > EVERY_RANK or self.alike:
             return 0, Fraction(1)
         free = {
             frozenset(link.ends)

@@ -72,9 +72,8 @@ def _along_links(
     row: Algorithm, size: int, axes: tuple[int, ...]
 ) -> Iterator[Algorithm]:
     """Pipelines along the links of a grid, if there is one of as many dimensions."""
-    wanted = dict(row.parameters).get("axes", 2)
-    if len(axes) == wanted:
-        own = {} if axes == square(size, wanted) else {"dims": axes}
+    for dims in _links(row, size, axes):
+        own = {"dims": dims} if dims else {}
         yield from (row.having({**own, "segments": n}) for n in SEGMENTS)
 
 
@@ -85,13 +84,10 @@ def _on_grids(
     axes: tuple[int, ...],
 ) -> Iterator[Algorithm]:
     """An algorithm on the grids of links, if they make one, and those of hosts."""
-    wanted = dict(row.parameters).get("axes", 2)
     if "axes" not in own_parameters(row.function):  # any number of dimensions will do
         grids = [*filter(None, [axes]), *(nested or [()])]
-    elif len(axes) == wanted:
-        grids = [() if axes == square(size, wanted) else axes]
     else:
-        grids = nested or [()]
+        grids = _links(row, size, axes) or nested or [()]
     for dims in grids:  # empty stands for what it takes by itself
         yield row.having({"dims": dims}) if dims else row
     if row.name == "bcube":
@@ -100,6 +96,14 @@ def _on_grids(
             for dims in nested
             for n in OVERLAPPING
         )
+
+
+def _links(row: Algorithm, size: int, axes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The grid of links, if it has the dimensions of an algorithm; empty if its own."""
+    wanted = dict(row.parameters).get("axes", 2)
+    if len(axes) != wanted:
+        return []
+    return [() if axes == square(size, wanted) else axes]
 
 
 def _nested(row: Algorithm, each: int, hosts: int) -> list[tuple[int, ...]]:
