@@ -41,9 +41,9 @@ LATENCY = {
 
 
 #: By TCP between hosts: seconds of a message; what of a link carries payload; how much
-#: longer a step takes in which segments share a link, and in which ranks change their
+#: longer a step takes in which messages share a link, and in which ranks change their
 #: peers. All as measured on ``bench/cluster``, whose TCP is reno.
-TCP_LATENCY, TCP_EFFICIENCY, TCP_CROWDING, TCP_TURNING = 40e-6, 0.98, 0.02, 0.02
+TCP_LATENCY, TCP_EFFICIENCY, TCP_CROWDING, TCP_TURNING = 40e-6, 0.98, 0.04, 0.02
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,9 @@ class Figures:
     efficiency : dict
         The part of its bandwidth that a link of a kind carries; all unless given.
     crowding : float
-        By which part the bytes of a pipeline take longer where several messages share a
-        link of a network: they get out of step, and each hop waits for the later one.
+        By which part the bytes of a step take longer where very many messages share a
+        link of a network, and by half of it where two do: they get out of step, and the
+        step waits for the last. It is ``crowding * (1 - 1 / messages)``.
     turning : float
         By which part the bytes of a step take longer where some rank has another peer
         than before: connections are cold, and the tails of their queues meet.

@@ -110,9 +110,10 @@ def _priced(messages: Messages, times: Reals, roads: Map, segments: int = 1) -> 
     sent, _ = pipeline.largest(sends.step, roads.place(sends.rank))
     received, _ = pipeline.largest(sends.step, roads.place(sends.peer))
     latency += roads.figures.message * np.maximum(np.maximum(sent, received) - 1, 0)
-    if roads.figures.crowding and segments > 1:
+    if roads.figures.crowding:
         flows, _ = pipeline.largest(step, legs.way, roads.in_network(legs.way))
-        per_byte *= 1 + roads.figures.crowding * (flows > 1)
+        others = 1 - 1 / np.maximum(flows, 1)  # their part of the messages on the link
+        per_byte = per_byte * (1 + roads.figures.crowding * others)
     if roads.figures.turning and segments == 1:
         per_byte = per_byte * (1 + roads.figures.turning * _turns(sends, steps))
     if roads.figures.reduction:
