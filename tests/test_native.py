@@ -51,7 +51,13 @@ def test_a_call_gives_way_to_its_caller_while_that_computes(tmp_path):
 
 
 @pytest.mark.parallel
-@pytest.mark.parametrize("name", ["exchange", "reduce"])
+@pytest.mark.parametrize("flags", [["-O1"], ["-O1", "-fsanitize=address,undefined"]])
+def test_what_is_staged_arrives_however_it_is_written(tmp_path, flags):
+    run([build(COMPILER, flags, "staging", tmp_path)])
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize("name", ["exchange", "reduce", "staging"])
 def test_arm64_gives_the_same_results(tmp_path, name):
     if shutil.which("qemu-aarch64") is None:
         pytest.skip("there is no qemu-aarch64 to run what is built for arm64")

@@ -15,7 +15,8 @@ from posix.time cimport clockid_t
 from collalgo._kernels.network cimport Network
 from collalgo._kernels.shared_memory cimport SharedMemory
 from collalgo._kernels.transport cimport (
-    CALLED, LANE_LIMIT, LEFT, QUIET, SIGNALS, STOP, Transport, call_record, segment_state
+    CALLED, LANE_LIMIT, LEFT, QUIET, SIGNALS, STOP, Transport, call_record, copy_bytes,
+    segment_state,
 )
 
 cdef enum:
@@ -126,6 +127,14 @@ cdef class Composite(Transport):
         return self.shared.reserve(
             post, self.inside(channels, readers), readers, left, room
         )
+
+    cdef void fill(
+        self, const int64_t *channels, char *slot, const char *data, int64_t nbytes
+    ) noexcept nogil:
+        if self.local[channels[0]] == ELSEWHERE:
+            copy_bytes(slot, data, nbytes)
+        else:
+            self.shared.fill(channels, slot, data, nbytes)
 
     cdef void commit(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes

@@ -11,10 +11,6 @@ cdef extern from "Python.h":
     ctypedef struct PyThreadState:
         pass
 
-cdef extern from "copy.h" nogil:
-    void copy_bytes(void *target, const void *source, int64_t nbytes)
-    void stream_bytes(void *target, const void *source, int64_t nbytes)
-
 # The columns of the plan's arrays, in the order in which rows.py writes them. The
 # offset of a piece is its place in the whole buffer; those of its source and target are
 # places in their arrays.

@@ -22,7 +22,7 @@ import numpy as np
 from collalgo._kernels.reduce cimport Reduction
 from collalgo._kernels.transport cimport (
     CACHE_LINE, CLOSED, FORKED, GO_ON, NAME_BYTES, SIGNALS, STOP, Transport,
-    as_dict, step_log, step_time,
+    as_dict, copy_bytes, step_log, step_time, stream_bytes,
 )
 
 cnp.import_array()
@@ -427,7 +427,9 @@ cdef class Program:
         while True:
             piece = &self.pieces[state.piece]
             nbytes = min(room - filled, self.bytes_until(piece, self.wave + 1) - state.done)
-            copy_bytes(slot + filled, self.source_of(piece, state.done), nbytes)
+            transport.fill(
+                channels, slot + filled, self.source_of(piece, state.done), nbytes
+            )
             filled += nbytes
             self.advance(m, nbytes)
             if filled == room:

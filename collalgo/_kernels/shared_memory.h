@@ -11,6 +11,7 @@
 
 #include "copy.h"
 #include "endpoint.h"
+#include "staging.h"
 
 #ifndef MADV_POPULATE_READ /* of Linux 5.14 */
 #define MADV_POPULATE_READ 22

@@ -41,6 +41,9 @@ cdef extern from "waiting.h" nogil:
     int endpoint_pause(endpoint *e, int64_t *idle)
     void endpoint_resume(endpoint *e)
 
+cdef extern from "staging.h" nogil:
+    void stage(endpoint *e, char *target, const char *data, int64_t nbytes)
+
 cdef extern from "shared_memory.h" nogil:
     enum: MISSING
     enum: SMALL_BYTES
@@ -427,6 +430,11 @@ cdef class SharedMemory(Transport):
         int64_t *room
     ) noexcept nogil:
         return endpoint_reserve(self.end, post, channels, readers, left, room)
+
+    cdef void fill(
+        self, const int64_t *channels, char *slot, const char *data, int64_t nbytes
+    ) noexcept nogil:
+        stage(self.end, slot, data, nbytes)
 
     cdef void commit(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes

@@ -28,6 +28,11 @@ cdef extern from "transport.h":
         int64_t capacity, count, call
 
 
+cdef extern from "copy.h" nogil:
+    void copy_bytes(void *target, const void *source, int64_t nbytes)
+    void stream_bytes(void *target, const void *source, int64_t nbytes)
+
+
 cdef dict as_dict(const call_record *call)
 
 
@@ -48,6 +53,9 @@ cdef class Transport:
     cdef char *reserve(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
         int64_t *room
+    ) noexcept nogil
+    cdef void fill(
+        self, const int64_t *channels, char *slot, const char *data, int64_t nbytes
     ) noexcept nogil
     cdef void commit(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes

@@ -58,6 +58,12 @@ cdef class Transport:
         """
         return NULL
 
+    cdef void fill(
+        self, const int64_t *channels, char *slot, const char *data, int64_t nbytes
+    ) noexcept nogil:
+        """Write a part of a segment where it was reserved for these channels."""
+        copy_bytes(slot, data, nbytes)
+
     cdef void commit(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes
     ) noexcept nogil:

@@ -1,0 +1,49 @@
+/* What is staged arrives however it is written; who took the readers for far away finds
+ * out that they are near, and who finds them far writes past the caches. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "staging.h"
+
+#define LONGEST 10000
+#define PARTS 100000
+
+static char from[LONGEST + 64], to[LONGEST + 64];
+
+static void expect(int holds, const char *what) {
+    if (holds) return;
+    fprintf(stderr, "not so: %s\n", what);
+    exit(1);
+}
+
+static void stage_all_lengths(endpoint *e, double line_ticks) {
+    for (int64_t nbytes = 0; nbytes <= LONGEST; nbytes += 1 + nbytes / 3)
+        for (int64_t shift = 0; shift < 64; shift += 7) {
+            for (int64_t i = 0; i < LONGEST; i++) from[i] = (char)rand();
+            memset(to, 0, sizeof to);
+            e->line_ticks = line_ticks;
+            stage(e, to + shift, from + 3, nbytes);
+            expect(!memcmp(to + shift, from + 3, (size_t)nbytes), "all bytes arrive");
+            for (int64_t i = shift + nbytes; i < LONGEST + 64; i++)
+                expect(!to[i], "nothing is written behind them");
+        }
+}
+
+int main(void) {
+    static endpoint e;
+    stage_all_lengths(&e, 0);
+    expect(!e.streamed, "who is near writes into the caches");
+    stage_all_lengths(&e, FARTHEST);
+    expect(e.streamed > 0, "who is far writes past them");
+    e.line_ticks = FARTHEST;
+    int64_t parts = 0;
+    while (e.line_ticks >= FAR && parts < PARTS) stage(&e, to, from, LONGEST), parts++;
+    expect(parts < PARTS, "who is near again writes into the caches again");
+    expect(parts > LOOK_EACH, "a single part does not tell");
+    double before = e.line_ticks;
+    stage(&e, to, from, LONG_COPY - 1);
+    expect(e.line_ticks == before, "short parts tell nothing");
+    puts("all right");
+    return 0;
+}
