@@ -31,7 +31,8 @@ def test_a_ring_keeps_its_peers_and_halving_does_not(star):
 
 def test_a_step_is_crowded_where_several_messages_share_a_link_of_a_network(star):
     inside = Topology.load("dgx1v")  # where ranks share links, but of no network
-    for machine, *which in ((star, "pipeline", "broadcast"), (inside, "linear")):
+    pipeline, trees = ("pipeline", "broadcast"), ("double_tree", "broadcast")
+    for machine, *which in ((star, *pipeline), (inside, *trees), (inside, "linear")):
         assert per_byte(machine, *which, crowding=0.5) == per_byte(machine, *which)
 
 
@@ -42,6 +43,18 @@ def test_the_more_messages_share_a_link_the_longer_they_take(star, which, messag
     plain, crowded = (per_byte(star, *which, crowding=c) for c in (0.0, 0.5))
     most = plain * (1 + 0.5 * (1 - 1 / messages))  # but in the steps within a host
     assert 0.99 * most < crowded <= most
+
+
+def test_the_segments_of_a_pipeline_that_share_a_link_are_crowded(star):
+    trees = ("double_tree", "broadcast")
+    plain, crowded = (per_byte(star, *trees, crowding=c) for c in (0.0, 0.5))
+    assert 1.3 * plain < crowded < 1.4 * plain  # by three or four messages
+
+
+def test_an_alltoall_of_pairs_is_better_where_each_has_a_nic():
+    rails = Topology.read(FILES / "rails.yaml")
+    prospect = Prospect(rails, Figures.of_machine(MACHINE))
+    assert select("alltoall", 1 << 24, topology=prospect).row.plain == "pairwise"
 
 
 def test_a_chain_is_better_than_stripes_that_share_a_nic(star):
