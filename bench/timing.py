@@ -89,8 +89,10 @@ def race(
     return each
 
 
-def row_of(comm: Communicator, contestants: Sequence[Call]) -> int:
-    """How many calls of the quickest contestant last as long as :data:`LONG`.
+def row_of(
+    comm: Communicator, contestants: Sequence[Call], seconds: float = LONG
+) -> int:
+    """How many calls of the quickest contestant last so long.
 
     A single short call is timed from a barrier that the ranks leave one after the
     other, and where they share cores it lasts until all have had their turn: what that
@@ -105,14 +107,18 @@ def row_of(comm: Communicator, contestants: Sequence[Call]) -> int:
                 call()
             best[0] = min(best[0], (perf_counter() - start) / FEWEST)
     comm.allreduce(best, "max")
-    return int(np.clip(np.ceil(LONG / best[0]), 1, ROW))
+    return int(np.clip(np.ceil(seconds / best[0]), 1, ROW))
 
 
 def medians(
-    comm: Communicator, contestants: Mapping[str, Call], iterations: int
+    comm: Communicator,
+    contestants: Mapping[str, Call],
+    iterations: int,
+    in_a_row: int = 1,
 ) -> dict[str, float]:
     """The median seconds of each contestant; see :func:`race`."""
-    taken = np.median(race(comm, list(contestants.values()), iterations), axis=1)
+    calls = list(contestants.values())
+    taken = np.median(race(comm, calls, iterations, in_a_row=in_a_row), axis=1)
     return dict(zip(contestants, taken.tolist(), strict=True))
 
 

@@ -4,8 +4,10 @@ Run by a launcher, in an environment that has torch::
 
     collalgo run -n 4 python -m collalgo.bench.training
 
-The same step is taken in turns: with a hook instead of communication, on gloo and on
-collalgo. What communication costs is what a step takes longer than with the hook.
+The same steps are taken in turns: with a hook instead of communication, on gloo and on
+collalgo. What communication costs is what a step takes longer than with the hook. Short
+steps are timed in a row, as training has them: where ranks share cores, each begins and
+ends a single one in its own turn, which leaves out the turns of the others.
 """
 
 import json
@@ -14,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from collalgo.bench.timing import medians
+from collalgo.bench.timing import medians, row_of
 
 #: The networks have layers of so many parameters, a tenth of the smallest network.
 WIDTH = 100
+
+#: How long the steps in a row last at least, in seconds.
+ROW_SECONDS = 0.1
 
 #: What is timed.
 Step = Callable[[], None]
@@ -104,9 +109,11 @@ def main(parameters: Sequence[float], rounds: int, file: Path | None) -> None:
     for millions in parameters:
         torch.manual_seed(0)
         steps = contestants(int(millions * 1e6), groups)
-        seconds = medians(comm, steps, rounds)
+        in_a_row = row_of(comm, [steps[ALONE]], ROW_SECONDS)
+        seconds = medians(comm, steps, rounds, in_a_row)
         costs = {name: seconds[name] - seconds[ALONE] for name in groups}
-        rows.append({"ranks": size, "parameters": millions * 1e6, **seconds})
+        row = {"ranks": size, "parameters": millions * 1e6, "in_a_row": in_a_row}
+        rows.append({**row, **seconds})
         if rank == 0:
             print(
                 f"{size} ranks, {millions:5g} M parameters: alone "
