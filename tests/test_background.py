@@ -6,13 +6,23 @@ import signal
 import threading
 import time
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 
 import collalgo
-from collalgo import ALGORITHMS, CommunicatorClosed, PeerFailed, spawn, threads
+from collalgo import (
+    ALGORITHMS,
+    CollalgoError,
+    CommunicatorClosed,
+    PeerFailed,
+    spawn,
+    threads,
+)
+from collalgo._kernels.shared_memory import Segment, SharedMemory
 from collalgo.collective import COLLECTIVES
+from collalgo.transport.shm import attach
 from tests.oracle import check, vectors
 
 
@@ -229,6 +239,72 @@ def test_arrays_are_let_go_when_a_call_is_done():
         assert held() is None
 
     threads(on_each_rank, 2, timeout=60)
+
+
+@pytest.fixture
+def crowded(monkeypatch):
+    """Ranks that need all the cores there are."""
+    ends = partial(SharedMemory, lacks_cores=True)
+    monkeypatch.setattr("collalgo.transport.thread.SharedMemory", ends)
+
+
+def test_who_holds_calls_makes_them(crowded):
+    def on_each_rank(comm):
+        made_by = []
+        for _ in range(10):  # the thread does not wait for ever
+            assert comm.progress.hold()
+            works = [comm.allreduce_async(np.ones(size)) for size in (3, 1 << 16)]
+            for work in works:
+                work.add_done_callback(lambda _: made_by.append(threading.get_ident()))
+            time.sleep(0.005)
+            comm.progress.catch_up()
+            assert all((work.wait() == comm.size).all() for work in works)
+        assert made_by.count(threading.get_ident()) > 2
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_calls_that_nobody_catches_up_on_are_made(crowded):
+    def on_each_rank(comm):
+        for size in (3, 1 << 16):
+            for happens in ("told", "done", "wait", "called"):
+                comm.progress.hold()
+                work, told = comm.allreduce_async(np.ones(size)), threading.Event()
+                if happens == "told":
+                    work.add_done_callback(lambda _, told=told: told.set())
+                    assert told.wait(20)
+                elif happens == "done":
+                    assert is_soon(work.done)
+                elif happens == "wait":
+                    work.wait(20)
+                else:
+                    comm.barrier()
+                    assert work.done()
+                assert (work.wait() == comm.size).all()
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_nothing_is_held_where_cores_are_spare():
+    for cores, world_size in ((1, 2), (2, 2), (3, 2), (1, 4)):
+        end = attach(Segment(2), 0, 2, cores, world_size=world_size)
+        assert end.lacks_cores == (cores < 3 and world_size == 2)
+    assert threads(lambda comm: comm.progress.hold(), 2) == [False, False]
+
+
+def die_while_others_catch_up(comm):
+    comm.barrier()
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    comm.progress.hold()
+    works = [comm.allreduce_async(np.ones(3)) for _ in range(2)]
+    comm.progress.catch_up()
+    assert all(isinstance(work.exception(), PeerFailed) for work in works)
+
+
+def test_a_death_is_told_to_who_catches_up():
+    with pytest.raises(CollalgoError, match=r"^rank 1 was killed by SIGKILL"):
+        spawn(die_while_others_catch_up, 3, timeout=60)
 
 
 def interrupted(comm):

@@ -106,6 +106,17 @@ def test_tensors_of_a_gpu_give_what_those_of_the_host_do():
     assert done.stdout == "right\n", done.stdout + done.stderr
 
 
+@pytest.mark.parallel
+def test_calls_of_a_backward_pass_are_put_off_where_no_core_is_spare():
+    duties = ("data_parallel", "ends_of_backward_passes", "waits_in_backward_passes")
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        is_right(run(OURS, 3, *duties), 3, *duties)
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 def test_a_death_is_told_to_all_others():
     done = run(OURS, 3, "one_dies")
     assert done.returncode == 128 + 9

@@ -334,6 +334,56 @@ def data_parallel():
     same_parameters(model.module)
 
 
+def sum_of(gradient, group, made_by):
+    """Sum a gradient in the background, and note which thread has done it."""
+    total = gradient.clone()
+    future = dist.all_reduce(total, group=group, async_op=True).get_future()
+    future.then(lambda _: made_by.append(threading.get_ident()))
+    return total, future
+
+
+def backward(hook):
+    """A backward pass with a hook, whose gradient is 2 everywhere."""
+    x = torch.ones(1000, requires_grad=True)
+    x.register_hook(hook)
+    (2 * x).sum().backward()
+
+
+def ends_of_backward_passes():
+    """What is called in a pass is made at its end, but not of all groups at once."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    pairs = [sorted({first, (first + 1) % size}) for first in range(size)]
+    groups = [dist.new_group(pair) for pair in pairs]
+    around = (groups[rank], groups[rank - 1])  # each rank calls in its own first
+    at_end = 0
+    for called_in in 10 * [(dist.group.WORLD, *around), around]:
+        found, made_by = [], []
+
+        def hook(gradient, called_in=called_in, found=found, made_by=made_by):
+            found.extend(sum_of(gradient, group, made_by) for group in called_in)
+
+        backward(hook)
+        at_end += made_by.count(threading.get_ident())
+        for (total, future), group in zip(found, called_in, strict=True):
+            future.wait()
+            equal(total, torch.full((1000,), 2.0 * group.size()))
+    assert at_end > 10  # of 20, as a thread does not wait for ever
+
+
+def waits_in_backward_passes():
+    """What is waited for in a pass is made at once."""
+    made_by = []
+
+    def hook(gradient):
+        total, future = sum_of(gradient, dist.group.WORLD, made_by)
+        future.wait()
+        equal(total, torch.full((1000,), 2.0 * dist.get_world_size()))
+
+    for _ in range(20):
+        backward(hook)
+    assert made_by.count(threading.get_ident()) > 10
+
+
 def zero_redundancy():
     from torch.distributed.optim import ZeroRedundancyOptimizer
 

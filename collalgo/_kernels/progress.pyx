@@ -48,6 +48,7 @@ cdef double DOZE = 0.05  # seconds after which a waiter looks whether there are 
 cdef int64_t TIDY = 100_000_000  # ns without work after which arrays are let go
 cdef int64_t MOMENT = 100_000  # ns, after which the thread may run what is short
 cdef int64_t LINGER = 10_000_000  # ns after a call in which the thread looks by itself
+cdef int64_t HELD = 100_000_000  # ns in which somebody is to catch up on what is held
 cdef int64_t SELDOM = 1_000_000  # ns between two looks, if all that comes is waited for
 
 
@@ -123,7 +124,7 @@ cdef class Progress:
             self.last.next = task
         self.last = task
         self.waiting += 1
-        if not short:
+        if not short and self.held_until <= self.submitted:
             self.hasten()
         elif not self.watching:
             pthread_cond_signal(&self.arrived)
@@ -159,13 +160,14 @@ cdef class Progress:
         while True:
             now = nanoseconds()
             free = self.waiting and not self.running
-            if free and (self.due <= now or self.closing):
+            look = max(self.due, self.held_until)
+            if free and (look <= now or self.closing):
                 break
             if self.closing and not self.waiting:
                 break
             self.watching = free or now < self.submitted + LINGER
             if free:
-                look = self.due
+                pass
             elif self.watching:
                 look = now + pause
                 pause = min(2 * pause, SELDOM)
@@ -185,7 +187,7 @@ cdef class Progress:
     cdef void hasten(self) noexcept nogil:
         """Let the thread run what is in the queue at once; the mutex is mine."""
         self.due = nanoseconds()
-        if self.waiting:
+        if self.waiting and self.held_until <= self.due:
             pthread_cond_signal(&self.arrived)
 
     cdef void rouse(self) noexcept nogil:
@@ -193,6 +195,35 @@ cdef class Progress:
         pthread_mutex_lock(&self.mutex)
         if self.waiting and not self.watching:
             pthread_cond_signal(&self.arrived)
+        pthread_mutex_unlock(&self.mutex)
+
+    def hold(self):
+        """Leave calls to who made them, if there is no core for the thread: whether so.
+
+        Somebody is to catch up; the thread waits for that only so long after the last
+        call was held.
+        """
+        if self.transport.lacks_cores:
+            pthread_mutex_lock(&self.mutex)
+            self.held_until = nanoseconds() + HELD
+            pthread_mutex_unlock(&self.mutex)
+        return self.transport.lacks_cores
+
+    def catch_up(self):
+        """Make the calls that were held."""
+        cdef int status
+        with nogil:
+            status = self.help_until(NULL)
+            self.let_go()
+        if status == INTERRUPTED:
+            self.raise_interrupted()
+
+    cdef void let_go(self) noexcept nogil:
+        """Hold no calls any more."""
+        pthread_mutex_lock(&self.mutex)
+        if self.held_until:
+            self.held_until = 0
+            self.hasten()
         pthread_mutex_unlock(&self.mutex)
 
     def outlook(self, int64_t rank):
@@ -320,6 +351,8 @@ cdef class Progress:
         """Wait for the end of a call, for ever or so many seconds: whether it came."""
         cdef double left = DOZE, deadline = monotonic() + seconds
         cdef int status = PENDING
+        if seconds >= 0:
+            self.let_go()
         while task.status == PENDING:
             if seconds >= 0:
                 left = deadline - <double>monotonic()

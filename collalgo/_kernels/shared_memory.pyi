@@ -23,6 +23,7 @@ class Block:
 
 class SharedMemory(Transport):
     segment: Segment
+    lacks_cores: bool
     members: tuple[int, ...]
     def __init__(
         self,
@@ -31,6 +32,7 @@ class SharedMemory(Transport):
         size: int,
         waiting: Turns,
         giving_way: Turns,
+        lacks_cores: bool = False,
         members: Sequence[int] = (),
         world_size: int = 0,
     ) -> None: ...

@@ -238,6 +238,8 @@ cdef class SharedMemory(Transport):
         How long to wait before going to sleep.
     giving_way : Turns
         The same while the process has another use for the core.
+    lacks_cores : bool
+        Whether the ranks need all the cores that there are.
     members : sequence of int
         The number of each rank in its world, which may have ranks on other hosts.
     world_size : int
@@ -246,10 +248,11 @@ cdef class SharedMemory(Transport):
 
     def __init__(
         self, Segment segment, int64_t rank, int64_t size, waiting, giving_way,
-        members=(), int64_t world_size=0
+        bint lacks_cores=False, members=(), int64_t world_size=0
     ):
         self.rank = rank
         self.size = size
+        self.lacks_cores = lacks_cores
         self.members = tuple(members) or tuple(range(size))
         self.generation = segment.generation
         self.segment = segment

@@ -39,6 +39,7 @@ cdef dict as_dict(const call_record *call)
 cdef class Transport:
     cdef readonly int64_t rank, size
     cdef bint busy
+    cdef readonly bint lacks_cores  # whether the ranks need all that there are
     cdef step_log *log  # or NULL
     cdef int64_t patience  # pauses before a call releases the GIL
     cdef int64_t whole     # bytes of the longest message that is posted whole

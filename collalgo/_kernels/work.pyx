@@ -53,6 +53,8 @@ cdef class Work(Task):
 
     def done(self):
         """Whether the call has ended, well or not."""
+        if self.status == PENDING:
+            self.progress.let_go()  # as who asks may do nothing else
         return self.status != PENDING and (
             self.underway is None or self.failure is not None or self.underway.done
         )

@@ -37,11 +37,15 @@ def attach(
 
     Of a world on several hosts ``members`` are the ranks of this one.
     """
-    waiting = ACROSS_HOSTS if world_size > size else patience(size, cores)
+    across = world_size > size
+    waiting = ACROSS_HOSTS if across else patience(size, cores)
     # In the background each rank has a thread besides the one that computes.
     crowded = patience(2 * size, cores) == SHARING
     giving_way = GIVING_WAY if crowded else waiting
-    return SharedMemory(segment, rank, size, waiting, giving_way, members, world_size)
+    lacks_cores = not across and patience(size + 1, cores) == SHARING
+    return SharedMemory(
+        segment, rank, size, waiting, giving_way, lacks_cores, members, world_size
+    )
 
 
 def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:

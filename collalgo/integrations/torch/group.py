@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import AllgatherOptions
 
 from collalgo.communicator import Communicator
+from collalgo.integrations.torch.backward import put_off
 from collalgo.integrations.torch.ops import operands
 from collalgo.integrations.torch.sparse import reduce_sparse
 from collalgo.integrations.torch.tensors import (
@@ -83,6 +84,8 @@ class CollalgoGroup(dist.ProcessGroup):
             args = (array_of(source), *args)
         in_background = opts.asyncOp or self._coalesced is not None
         if in_background:
+            if source is not None and source.is_cpu:
+                put_off(self.comm.progress)
             works.append(getattr(self.comm, f"{call}_async")(*args, **named))
         else:
             getattr(self.comm, call)(*args, **named)

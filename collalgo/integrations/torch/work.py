@@ -104,8 +104,11 @@ class GroupWork(dist.Work):
         return message.source
 
     def get_future(self) -> Any:
-        devices = [] if self._gpu is None else [self._gpu]
-        future: Any = torch.futures.Future(devices=devices)
+        future: Any
+        if self._gpu is None:
+            future = HelpedFuture(self.works)
+        else:
+            future = torch.futures.Future(devices=[self._gpu])
         last = Last(len(self.works), lambda: self._tell(future))
         for work in self.works:
             work.add_done_callback(last.has_ended)
@@ -131,6 +134,19 @@ class GroupWork(dist.Work):
             torch.cuda.Stream(self._gpu)
         )
         return beside
+
+
+class HelpedFuture(torch.futures.Future):
+    """A future whose waiter lends a hand with the calls that it is of."""
+
+    def __init__(self, works: Sequence[Work | Message]):
+        super().__init__()
+        self._works = works
+
+    def wait(self) -> Any:
+        for work in self._works:
+            work.exception()
+        return super().wait()
 
 
 class Last:
