@@ -217,12 +217,14 @@ cdef class Progress:
             self.let_go()
         if status == INTERRUPTED:
             self.raise_interrupted()
+        self.prune()
 
     cdef void let_go(self) noexcept nogil:
         """Hold no calls any more."""
         pthread_mutex_lock(&self.mutex)
         if self.held_until:
             self.held_until = 0
+            self.watching = False  # if it sleeps until then
             self.hasten()
         pthread_mutex_unlock(&self.mutex)
 
