@@ -46,7 +46,7 @@ cdef class Progress:
     cdef int64_t submitted, due  # the last, and when the thread is to run the first
     cdef int64_t held_until  # when it is to do so if nobody has caught up
     cdef bint running, closing
-    cdef bint watching  # whether the thread will soon look by itself
+    cdef int64_t wakes  # when the thread will look by itself
     cdef Recorder recorder
     cdef readonly bint used
 
@@ -54,6 +54,7 @@ cdef class Progress:
     cdef bint await_call(self, bint tidy) noexcept nogil
     cdef void hasten(self) noexcept nogil
     cdef void let_go(self) noexcept nogil
+    cdef void remind(self) noexcept nogil
     cdef void rouse(self) noexcept nogil
     cdef int perform_next(self, bint gives_way) noexcept nogil
     cdef bint end(self, void *task, int status, bint with_gil) noexcept nogil

@@ -49,6 +49,7 @@ cdef int64_t TIDY = 100_000_000  # ns without work after which arrays are let go
 cdef int64_t MOMENT = 100_000  # ns, after which the thread may run what is short
 cdef int64_t LINGER = 10_000_000  # ns after a call in which the thread looks by itself
 cdef int64_t HELD = 100_000_000  # ns in which somebody is to catch up on what is held
+cdef int64_t NEVER = 1 << 62
 cdef int64_t SELDOM = 1_000_000  # ns between two looks, if all that comes is waited for
 
 
@@ -102,6 +103,7 @@ cdef class Progress:
         self.transport, self.interrupted = transport, interrupted
         self.recorder = recorder
         self.kept = deque()
+        self.wakes = NEVER
 
     def __dealloc__(self):
         pthread_cond_destroy(&self.ended)
@@ -124,10 +126,10 @@ cdef class Progress:
             self.last.next = task
         self.last = task
         self.waiting += 1
-        if not short and self.held_until <= self.submitted:
+        if short:
+            self.remind()
+        else:
             self.hasten()
-        elif not self.watching:
-            pthread_cond_signal(&self.arrived)
         pthread_mutex_unlock(&self.mutex)
         if self.thread is None:
             self.used = True
@@ -153,48 +155,53 @@ cdef class Progress:
         It waits for ever only if all is tidy, and not at the end: otherwise it is told
         that there is none.
         """
-        cdef int64_t began = nanoseconds(), pause = MOMENT, now, look
+        cdef int64_t began = nanoseconds(), pause = MOMENT, now
         cdef bint free = False
         cdef timespec until
         pthread_mutex_lock(&self.mutex)
         while True:
             now = nanoseconds()
             free = self.waiting and not self.running
-            look = max(self.due, self.held_until)
-            if free and (look <= now or self.closing):
+            self.wakes = max(self.due, self.held_until)
+            if free and (self.wakes <= now or self.closing):
                 break
             if self.closing and not self.waiting:
                 break
-            self.watching = free or now < self.submitted + LINGER
             if free:
                 pass
-            elif self.watching:
-                look = now + pause
+            elif now < self.submitted + LINGER:
+                self.wakes = now + pause
                 pause = min(2 * pause, SELDOM)
             elif now >= began + TIDY and not tidy:
                 break
             else:
-                look = 0 if tidy else began + TIDY
-            if look:
-                until = at(look)
-                pthread_cond_timedwait(&self.arrived, &self.mutex, &until)
-            else:
+                self.wakes = NEVER if tidy else began + TIDY
+            if self.wakes == NEVER:
                 pthread_cond_wait(&self.arrived, &self.mutex)
-        self.watching = False
+            else:
+                until = at(self.wakes)
+                pthread_cond_timedwait(&self.arrived, &self.mutex, &until)
+        self.wakes = NEVER
         pthread_mutex_unlock(&self.mutex)
         return free
 
     cdef void hasten(self) noexcept nogil:
         """Let the thread run what is in the queue at once; the mutex is mine."""
         self.due = nanoseconds()
-        if self.waiting and self.held_until <= self.due:
+        if self.held_until > self.due:
+            self.remind()
+        elif self.waiting:
+            pthread_cond_signal(&self.arrived)
+
+    cdef void remind(self) noexcept nogil:
+        """Wake the thread if it would look too late by itself; the mutex is mine."""
+        if self.waiting and max(self.due, self.held_until) + SELDOM < self.wakes:
             pthread_cond_signal(&self.arrived)
 
     cdef void rouse(self) noexcept nogil:
-        """Wake the thread if there is something to do that it would not see."""
+        """The same, where the mutex is nobody's yet."""
         pthread_mutex_lock(&self.mutex)
-        if self.waiting and not self.watching:
-            pthread_cond_signal(&self.arrived)
+        self.remind()
         pthread_mutex_unlock(&self.mutex)
 
     def hold(self):
@@ -224,7 +231,6 @@ cdef class Progress:
         pthread_mutex_lock(&self.mutex)
         if self.held_until:
             self.held_until = 0
-            self.watching = False  # if it sleeps until then
             self.hasten()
         pthread_mutex_unlock(&self.mutex)
 
