@@ -20,7 +20,7 @@ COLLECTIVES = (
 )  # fmt: skip
 FRAMEWORK = (
     "data_parallel", "sparse_gradients", "zero_redundancy", "fully_sharded",
-    "tensors_in_parts",
+    "fully_sharded_flat", "compressed_gradients", "resized", "tensors_in_parts",
 )  # fmt: skip
 
 pytestmark = [

@@ -409,6 +409,40 @@ def fully_sharded():
     checkpoint(get_model_state_dict(model), model)
 
 
+def fully_sharded_flat():
+    """The first FSDP, which gives memory back by resizing tensors that were sent."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    host = torch.device("cpu")
+    model = FullyShardedDataParallel(network(), device_id=host, use_orig_params=True)
+    train(model, torch.optim.Adam(model.parameters(), lr=0.01))
+    with FullyShardedDataParallel.summon_full_params(model):
+        same_parameters(model)
+
+
+def compressed_gradients():
+    """A hook that calls again and waits where the one before has ended."""
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    model = nn.parallel.DistributedDataParallel(network(), bucket_cap_mb=0.001)
+    state = powerSGD_hook.PowerSGDState(None, 4, start_powerSGD_iter=2)
+    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.01))
+    for parameter in model.parameters():
+        of_first = parameter.detach().clone()
+        dist.broadcast(of_first, 0)
+        equal(parameter.detach(), of_first)
+
+
+def resized():
+    """What was sent can be given another size."""
+    for dtype in (*DTYPES, torch.float8_e5m2):
+        tensor = torch.zeros(6).to(dtype)
+        dist.broadcast(tensor, 0)
+        tensor.untyped_storage().resize_(1 << 16)
+        tensor.untyped_storage().resize_(0)
+
+
 def checkpoint(state, model):
     """What is saved by all ranks together comes back."""
     import torch.distributed.checkpoint as saved

@@ -17,6 +17,15 @@ NARROW = {
     torch.float8_e5m2fnuz: ("float8_e5m2fnuz", torch.uint8),
 }
 
+#: Tensors whose elements are where they say; those of other classes may have none.
+PLAIN = (Tensor, torch.nn.Parameter)
+
+#: The memory of the host, as DLPack has it.
+HOST = (1, 0)
+
+#: What makes a capsule that says whether the memory may be written, if torch has it.
+TO_DLPACK = getattr(torch._C, "_to_dlpack_versioned", torch._C._to_dlpack)
+
 
 def array_of(tensor: Tensor) -> Any:
     """What calls take for a tensor: a NumPy array on its memory, or on a GPU itself.
@@ -34,16 +43,48 @@ def array_of(tensor: Tensor) -> Any:
         import ml_dtypes
 
         name, word = NARROW[tensor.dtype]
-        narrow: NDArray[Any] = tensor.view(word).numpy().view(getattr(ml_dtypes, name))
-        return narrow
+        return _on_memory_of(tensor.view(word)).view(getattr(ml_dtypes, name))
     try:
-        array: NDArray[Any] = tensor.numpy()
+        return _on_memory_of(tensor)
     except (TypeError, RuntimeError) as error:
         raise TypeError(
             f"collalgo: a tensor of {tensor.dtype} on {tensor.device} cannot be "
             f"communicated ({error}); pass a dense tensor in the memory of the host "
             "or of a CUDA device"
         ) from None
+
+
+class Lent:
+    """The memory of a tensor as NumPy asks for it.
+
+    After ``tensor.numpy()`` it could never be resized, as FSDP and hooks of DDP do.
+    """
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Tensor):
+        self._tensor = tensor
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return HOST
+
+    def __dlpack__(self, *, max_version: object = None, **_: object) -> Any:
+        if max_version is None:
+            return torch._C._to_dlpack(self._tensor)
+        return TO_DLPACK(self._tensor)
+
+
+def _on_memory_of(tensor: Tensor) -> NDArray[Any]:
+    """A NumPy array on the memory of a tensor."""
+    plain = (
+        type(tensor) in PLAIN
+        and tensor.is_cpu
+        and tensor.layout == torch.strided
+        and not (tensor.is_conj() or tensor.is_neg())
+    )
+    array: NDArray[Any] = np.from_dlpack(Lent(tensor)) if plain else tensor.numpy()
+    if not array.flags.writeable:  # older versions cannot say that it is
+        array = tensor.numpy()
     return array
 
 
