@@ -421,10 +421,13 @@ def fully_sharded_flat():
 
 
 def compressed_gradients():
-    """A hook that calls again and waits where the one before has ended."""
+    """A hook that calls again and waits where the one before has ended.
+
+    With several buckets the ranks may make its calls in different orders.
+    """
     from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
-    model = nn.parallel.DistributedDataParallel(network(), bucket_cap_mb=0.001)
+    model = nn.parallel.DistributedDataParallel(network())
     state = powerSGD_hook.PowerSGDState(None, 4, start_powerSGD_iter=2)
     model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     train(model, torch.optim.SGD(model.parameters(), lr=0.01))
