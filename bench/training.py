@@ -21,7 +21,7 @@ from collalgo.bench.timing import medians, row_of
 #: The networks have layers of so many parameters, a tenth of the smallest network.
 WIDTH = 100
 
-#: How long the steps in a row last at least, in seconds.
+#: How long the steps in a row last, in seconds, unless they would be too many.
 ROW_SECONDS = 0.1
 
 #: What is timed.

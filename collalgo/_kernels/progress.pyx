@@ -199,7 +199,7 @@ cdef class Progress:
             pthread_cond_signal(&self.arrived)
 
     cdef void rouse(self) noexcept nogil:
-        """The same, where the mutex is nobody's yet."""
+        """The same; the mutex is not mine."""
         pthread_mutex_lock(&self.mutex)
         self.remind()
         pthread_mutex_unlock(&self.mutex)

@@ -57,7 +57,8 @@ def array_of(tensor: Tensor) -> Any:
 class Lent:
     """The memory of a tensor as NumPy asks for it.
 
-    After ``tensor.numpy()`` it could never be resized, as FSDP and hooks of DDP do.
+    After ``tensor.numpy()`` it could never be resized, as FSDP and hooks of DDP do; and
+    ``Tensor.__dlpack__`` takes three times as long to make the same capsule.
     """
 
     __slots__ = ("_tensor",)
