@@ -59,6 +59,8 @@ def is_right(done, size, *duties):
             2,
             (
                 *COLLECTIVES,
+                "what_follows_fails",
+                "profiles",
                 "what_cannot_be",
                 "results_are_in_place",
                 "futures_are_of_all_calls",

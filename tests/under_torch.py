@@ -10,7 +10,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -372,16 +374,48 @@ def ends_of_backward_passes():
 
 def waits_in_backward_passes():
     """What is waited for in a pass is made at once."""
-    made_by = []
 
-    def hook(gradient):
+    def hook(gradient, follow, made_by):
         total, future = sum_of(gradient, dist.group.WORLD, made_by)
-        future.wait()
+        follow(future).wait()
         equal(total, torch.full((1000,), 2.0 * dist.get_world_size()))
 
-    for _ in range(20):
-        backward(hook)
-    assert made_by.count(threading.get_ident()) > 10
+    for follow in (lambda future: future, lambda future: future.then(id)):
+        made_by = []
+        for _ in range(20):
+            backward(partial(hook, follow=follow, made_by=made_by))
+        assert made_by.count(threading.get_ident()) > 10
+
+
+def what_follows_fails():
+    """An error in what follows a call is that of the future."""
+    work = dist.all_reduce(values(0), async_op=True)
+    future = work.get_future().then(lambda _: 1 // 0).then(lambda done: done.value())
+    try:
+        future.wait()
+    except Exception as error:
+        assert "by zero" in str(error), error
+    else:
+        raise AssertionError("no error")
+
+
+def profiles():
+    """The profiler sees calls by the names that they have with other backends."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU]
+    ) as profile:
+        dist.all_reduce(values(rank))
+        work = dist.all_reduce(values(rank), async_op=True)
+        dist.all_gather([values(0) for _ in range(size)], values(rank))
+        received = dist.irecv(values(0), (rank - 1) % size)
+        dist.send(values(rank), (rank + 1) % size)
+        received.wait()
+        work.wait()
+    found = Counter(event.name for event in profile.events())
+    assert found["collalgo:all_reduce"] == 2, found
+    for name in ("all_gather", "send", "recv"):
+        assert found[f"collalgo:{name}"] == 1, found
 
 
 def zero_redundancy():

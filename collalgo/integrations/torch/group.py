@@ -11,6 +11,7 @@ from torch.distributed.distributed_c10d import AllgatherOptions
 from collalgo.communicator import Communicator
 from collalgo.integrations.torch.backward import put_off
 from collalgo.integrations.torch.ops import operands
+from collalgo.integrations.torch.profiling import profiled
 from collalgo.integrations.torch.sparse import reduce_sparse
 from collalgo.integrations.torch.tensors import (
     Target,
@@ -62,6 +63,7 @@ class CollalgoGroup(dist.ProcessGroup):
 
     # ---- how a call is made
 
+    @profiled
     def _make(
         self,
         call: str,
@@ -264,23 +266,26 @@ class CollalgoGroup(dist.ProcessGroup):
 
     # ---- messages between two ranks
 
+    @profiled
+    def _message(
+        self, call: str, tensors: list[Tensor], peer: int | None, tag: int
+    ) -> GroupWork:
+        if call == "send":
+            array, finish = array_of(flat(tensors[0])), []
+        else:
+            into = Target(tensors)
+            array, finish = array_of(into.tensor), [into.finish]
+        work = getattr(self.comm, f"i{call}")(array, peer, tag)
+        return self._noted(GroupWork([work], tensors, finish, tensors[0].device))
+
     def send(self, tensors: list[Tensor], to: int, tag: int) -> GroupWork:
-        work = self.comm.isend(array_of(flat(tensors[0])), to, tag)
-        return self._noted(GroupWork([work], tensors, (), tensors[0].device))
+        return self._message("send", tensors, to, tag)
 
     def recv(self, tensors: list[Tensor], source: int, tag: int) -> GroupWork:
-        return self._receive(tensors, source, tag)
-
-    def _receive(
-        self, tensors: list[Tensor], source: int | None, tag: int
-    ) -> GroupWork:
-        into = Target(tensors)
-        work = self.comm.irecv(array_of(into.tensor), source, tag)
-        made = GroupWork([work], tensors, [into.finish], tensors[0].device)
-        return self._noted(made)
+        return self._message("recv", tensors, source, tag)
 
     def recv_anysource(self, tensors: list[Tensor], tag: int) -> GroupWork:
-        return self._receive(tensors, None, tag)
+        return self._message("recv", tensors, None, tag)
 
     # ---- the end
 

@@ -59,7 +59,7 @@ class GroupWork(dist.Work):
         return cls(
             [work for part in parts for work in part.works],
             [tensor for part in parts for tensor in part.tensors],
-            [finish for part in parts for finish in part.finish],
+            [part._finish for part in parts],
             next((part._gpu for part in parts if part._gpu is not None), None),
         )
 
@@ -147,6 +147,19 @@ class HelpedFuture(torch.futures.Future):
         for work in self._works:
             work.exception()
         return super().wait()
+
+    def then(self, callback: Callable[[Any], Any]) -> Any:
+        """Like that of other futures, and so is what follows from it."""
+        following = HelpedFuture(self._works)
+
+        def go_on(done: Any) -> None:
+            try:
+                following.set_result(callback(done))
+            except Exception as error:
+                following.set_exception(error)
+
+        self.add_done_callback(go_on)
+        return following
 
 
 class Last:
