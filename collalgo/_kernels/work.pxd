@@ -1,7 +1,8 @@
 cimport numpy as cnp
 
 from collalgo._kernels.engine cimport Program
-from collalgo._kernels.progress cimport Progress, Task
+from collalgo._kernels.progress cimport Progress
+from collalgo._kernels.queue cimport Task
 
 
 cdef class Work(Task):

@@ -8,7 +8,8 @@ from libc.stdint cimport int64_t
 from time import monotonic, sleep
 
 from collalgo._kernels.engine cimport Program
-from collalgo._kernels.progress cimport PENDING, Progress, Task
+from collalgo._kernels.progress cimport Progress
+from collalgo._kernels.queue cimport PENDING, Task
 from collalgo._kernels.transport cimport CLOSED, GO_ON
 
 from collalgo._kernels.engine import RUN_NEEDS_PACKING

@@ -22,7 +22,7 @@ from collalgo.errors import (
 from collalgo.messages.message import Message
 
 if TYPE_CHECKING:
-    from collalgo._kernels.progress import Outlook
+    from collalgo._kernels.queue import Outlook
     from collalgo.communicator import Communicator
 
 #: Gives the communicator whose ranks send the messages, unless it is gone.
