@@ -57,7 +57,8 @@ typedef struct {
     uint32_t bell, asleep;
     int64_t reach;   /* the bytes of each heap that this rank has mapped */
     int64_t fetches; /* whether it may read the memory of all other processes */
-    char pad0[CACHE_LINE - 24];
+    int64_t fences;  /* whether it orders what it writes before it looks who sleeps */
+    char pad0[CACHE_LINE - 32];
     uint32_t status;
     int32_t process;
     char pad1[CACHE_LINE - 8];

@@ -163,7 +163,7 @@ static void rouse(rank_header *peer) {
 }
 
 static inline void wake(endpoint *e, const int64_t *channels, int64_t readers) {
-    if (e->fenced) __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (e->fences) __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else __atomic_signal_fence(__ATOMIC_SEQ_CST);
     for (int64_t i = 0; i < readers; i++) rouse(e->channels[channels[i]].peer);
 }

@@ -19,13 +19,19 @@ static void relax(void) {
 #endif
 }
 
-/* Say that I am going to sleep. Who sends then sees it, or I see what was sent: where the
- * others do not fence, this makes each of their processors do it now. */
+static int all_fence(endpoint *e) {
+    for (int64_t r = 0; r < e->size && !e->all_fence; r++)
+        if (!LOAD(&header(e, r)->fences)) return 0;
+    return e->all_fence = 1;
+}
+
+/* Say that I am going to sleep. Who sends then sees it, or I see what was sent: unless the
+ * others fence, this makes each of their processors do it now. */
 static void arm(endpoint *e) {
     __atomic_store_n(&e->me->asleep, 1, __ATOMIC_SEQ_CST);
     e->bell_seen = LOAD(&e->me->bell);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    if (!all_fence(e)) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
 /* Let the thread of a caller, by the clock of its processor time, have the core that I need
