@@ -97,7 +97,7 @@ struct endpoint {
     int64_t streamed;  /* how many parts of that went past the caches */
     int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */
     char *populated; /* whose large ring has been mapped, for me */
-    int64_t fences;     /* whether I order what I write before I look who sleeps, */
+    int64_t fences;    /* whether I order what I write before I look who sleeps, */
     int64_t all_fence; /* and whether all do, as far as I know */
     uint32_t bell_seen;
     int32_t generation;
@@ -179,8 +179,8 @@ static void open_channels(endpoint *e) {
 }
 
 /* Order from now on what I write before I look who sleeps: then nobody who goes to sleep
- * need make my processor do it. */
-static void fence(endpoint *e) {
+ * need make my processor do it, which stops what it does for microseconds. */
+static void endpoint_fence(endpoint *e) {
     e->fences = 1;
     STORE(&e->me->fences, 1);
 }
@@ -214,15 +214,16 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
     e->generation = fork_generation;
     e->me = header(e, rank);
     e->me->reach = heap_bytes;
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0)) fence(e);
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0))
+        endpoint_fence(e);
     STORE(&e->me->status, RANK_ACTIVE);
     return e;
 }
 
-/* The ranks share cores: they often sleep, and should not interrupt others for it. */
+/* The ranks share cores. */
 static void endpoint_crowd(endpoint *e) {
     e->large.enough = SHARED_CORES_BYTES;
-    fence(e);
+    endpoint_fence(e);
 }
 
 static void futex_wake(uint32_t *word) {

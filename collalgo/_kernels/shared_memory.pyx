@@ -81,6 +81,7 @@ cdef extern from "shared_memory.h" nogil:
     )
     void endpoint_free(endpoint *e)
     void endpoint_crowd(endpoint *e)
+    void endpoint_fence(endpoint *e)
     void endpoint_leave(endpoint *e, uint32_t status, const char *farewell)
     int endpoint_enter(endpoint *e, const call_record *call, double timeout)
     void endpoint_exit(endpoint *e)
@@ -271,6 +272,7 @@ cdef class SharedMemory(Transport):
             endpoint_crowd(self.end)
         if world_size > size:
             self.end.nap = NAP
+            endpoint_fence(self.end)  # as it often goes to sleep
         for place, member in enumerate(self.members):
             self.end.names[place] = member
 

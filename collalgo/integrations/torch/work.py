@@ -149,7 +149,7 @@ class HelpedFuture(torch.futures.Future):
         return super().wait()
 
     def then(self, callback: Callable[[Any], Any]) -> Any:
-        """Like that of other futures, and so is what follows from it."""
+        """As of other futures; who waits for what follows lends a hand, too."""
         following = HelpedFuture(self._works)
 
         def go_on(done: Any) -> None:
