@@ -2,10 +2,12 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from collalgo.bootstrap.membership import Membership
+from collalgo.bootstrap.seat import Seat
 from collalgo.bootstrap.store.client import Client, StoreError
 from collalgo.bootstrap.store.server import Server
 from collalgo.errors import BootstrapError
@@ -74,3 +76,25 @@ def test_some_do_not_wait_for_who_is_none_of_them(members):
     third.store.close()
     with pytest.raises(BootstrapError, match=r"rank 0 waited .* rank 2 is gone"):
         two.get("never", 20)
+
+
+def test_of_the_ranks_of_a_host_one_judges(members):
+    """They find the same failure at once, and may hear of it at different times."""
+    job, *_ = members(1)
+    host = SimpleNamespace(
+        members=(0, 1),
+        entered=lambda _place: 5,
+        call=lambda _place, _sequence=-1: None,
+        break_off=lambda: None,
+    )
+    one, other = (
+        Seat(job, "world", SimpleNamespace(rank=rank, shared=host), (0, 1, 2))
+        for rank in (0, 1)
+    )
+    failure = {"kind": "timeout", "rank": 0, "culprit": 0, "sequence": 5, "missing": []}
+    found = one.verdict(failure.copy())
+    assert 2 in found["missing"]
+    assert "2" not in found["last_calls"]
+    job.store.set("testimony/world/2", b'{"2": [4, {"count": 7}, null]}')  # too late
+    threading.Timer(0.2, other.judged, [found]).start()
+    assert other.verdict(failure.copy()) == found

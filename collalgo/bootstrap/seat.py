@@ -8,19 +8,20 @@ import json
 from contextlib import suppress
 from functools import cached_property
 from threading import Event
+from time import monotonic
 from typing import Any, Protocol
 
 from collalgo._kernels.composite import Composite
 from collalgo.bootstrap.store.client import Client, StoreError
 
 #: Seconds that the first to find a failure waits for what the others know of it.
-TESTIMONY_SECONDS = 1.0
+TESTIMONY_SECONDS = 2.0
 
 #: Seconds that the store has to answer, which may be out of reach.
 ANSWER_SECONDS = 1.0
 
 #: Seconds that the others wait for the first to say what has failed.
-VERDICT_SECONDS = 3.0
+VERDICT_SECONDS = 4.0
 
 
 class Job(Protocol):
@@ -136,7 +137,8 @@ class Seat:
     def _propose(self, failure: dict[str, Any]) -> None:
         """Say what has failed; if nobody was before me, ask the others and judge."""
         store = self._job.store
-        mine = json.dumps(failure).encode()
+        # Ranks of one host all find the same: what they say tells them apart by this.
+        mine = json.dumps({**failure, "judge": self._transport.rank}).encode()
         key = f"failed/{self._name}"
         if store.compare_set(key, None, mine, ANSWER_SECONDS) == mine:
             self._complete(failure)
@@ -182,11 +184,12 @@ class Seat:
         """For each rank its number of calls, its last one, and the one that failed."""
         known: dict[str, Any] = {}
         asked = [failure["culprit"]] if failure["kind"] == "mismatch" else self._others
+        end = monotonic() + TESTIMONY_SECONDS
         for rank in [self._transport.rank, *asked]:
             if str(rank) not in known:
                 with suppress(StoreError):
                     key = f"testimony/{self._name}/{rank}"
-                    found = self._job.store.get(key, TESTIMONY_SECONDS)
+                    found = self._job.store.get(key, max(0.0, end - monotonic()))
                     known.update(json.loads(found))
         return known
 
