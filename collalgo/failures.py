@@ -147,7 +147,8 @@ def _timeout(failure: dict[str, Any]) -> str:
         for last in [_last_call(failure, rank)]
     )
     more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
-    return f"{gave_up}{ranks}{more}; make the call there too, or pass a longer timeout"
+    advice = "make the call there too, or pass a longer timeout here"
+    return f"{gave_up}{ranks}{more}; {advice}"
 
 
 def _last_call(failure: dict[str, Any], rank: int) -> str:

@@ -102,7 +102,7 @@ def every_collective():
         dist.reduce_scatter(found, [row.clone() for row in rows])
         equal(found, size * values(rank, dtype))
     dist.barrier()
-    dist.group.WORLD.monitored_barrier(timedelta(seconds=30))
+    dist.group.WORLD.monitored_barrier(timedelta(seconds=30), wait_all_ranks=True)
 
 
 def pieces_of(rank, dtype):

@@ -185,7 +185,7 @@ class Pair:
         return CollectiveTimeout(
             f"{call}: rank {self._me} waited {timeout:g} s for rank {self.peer}, which "
             f"has neither sent to it nor received from it under tag {self._tag}; make "
-            "the call there too, or pass a longer timeout",
+            "the call there too, or pass a longer timeout here",
             rank=self._me,
             missing=(self.peer,),
         )

@@ -259,9 +259,11 @@ class CollalgoGroup(dist.ProcessGroup):
         return self._make("barrier", opts or dist.BarrierOptions(), [], None)
 
     def monitored_barrier(
-        self, timeout: timedelta = timedelta(0), _wait_all_ranks: bool = False
+        self,
+        timeout: timedelta = timedelta(0),
+        wait_all_ranks: bool = True,  # noqa: ARG002  which is what happens
     ) -> None:
-        """Wait for all ranks; the error names those that are missing."""
+        """Wait for all ranks; the error names all that are missing."""
         self.comm.barrier(timeout=seconds_of(timeout))
 
     # ---- messages between two ranks
