@@ -4,6 +4,7 @@
 
 #include "cores.h"
 
+#define SLOW_YIELD 1200000     /* ticks, half a millisecond */
 #define LONG_YIELD 4000000     /* ticks, one to two milliseconds */
 #define BUSY_AT_LEAST 8000000  /* ticks, a few milliseconds */
 #define BUSY_AT_MOST 300000000 /* ticks, about a tenth of a second */
@@ -84,6 +85,15 @@ static void expect_busy(busy_spell *spell, int64_t begun, int64_t ended) {
     spell->until = ended + spell->length;
 }
 
+/* Whether a yield has been so long that somebody must have computed: who begins to takes a
+ * while once, who goes on takes it again. */
+static int is_long(endpoint *e, int64_t begun, int64_t ended) {
+    if (ended - begun <= SLOW_YIELD) return 0;
+    int again = begun - e->slow_yield < BUSY_AT_LEAST;
+    e->slow_yield = ended;
+    return again || ended - begun > LONG_YIELD;
+}
+
 /* Whether a rank has not come to this call yet. */
 static int some_are_late(endpoint *e) {
     for (int64_t r = 0; r < e->size; r++)
@@ -109,7 +119,7 @@ static int yield_core(endpoint *e) {
     sched_yield();
     int64_t ended = ticks(), passed = ended - begun;
     show_core(e, ended);
-    if (passed <= LONG_YIELD) return 1;
+    if (!is_long(e, begun, ended)) return 1;
     if (had_by_ranks(e, begun, ended) >= passed / 2) {
         expect_busy(&e->by_ranks, begun, ended);
     } else if (caller_computes(e)) {
