@@ -60,6 +60,18 @@ static void forgets_a_single_long_yield(void) {
     if (spell.length != BUSY_AT_MOST) abort();
 }
 
+/* One slow yield may be anybody's; a second one soon after it, or a long one, is not. */
+static void tells_slow_yields_from_long_ones(void) {
+    endpoint e = {0};
+    int64_t now = 1000000000000, slow = SLOW_YIELD + 1;
+    if (is_long(&e, now, now + SLOW_YIELD) || is_long(&e, now, now + slow)) abort();
+    if (!is_long(&e, now + slow + 1, now + 2 * slow + 1)) abort();
+    now += 2 * slow + 1 + BUSY_AT_LEAST;
+    if (is_long(&e, now, now + slow)) abort();
+    now += slow + BUSY_AT_LEAST;
+    if (!is_long(&e, now, now + LONG_YIELD + 1)) abort();
+}
+
 static char *new_world(void) {
     char *base = mmap(NULL, (size_t)segment_bytes(4), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -82,6 +94,20 @@ static void expects_ranks_only_before_a_call(void) {
     e->by_others.until = 60;
     if (!is_core_busy(e, 50) || is_core_busy(e, 60)) abort();
     endpoint_free(e);
+    munmap(base, (size_t)segment_bytes(4));
+}
+
+/* Who goes to sleep may rely on fences only once all ranks have said that they fence. */
+static void knows_whether_all_fence(void) {
+    char *base = new_world();
+    endpoint *e = endpoint_new(base, 0, 0, 2, 1);
+    endpoint_fence(e);
+    if (!e->fences || all_fence(e)) abort(); /* the other has not even come */
+    endpoint *other = endpoint_new(base, 0, 1, 2, 1);
+    if (all_fence(e) != other->fences) abort(); /* by itself only without membarrier */
+    endpoint_crowd(other);
+    if (!all_fence(e) || !all_fence(other)) abort();
+    endpoint_free(e), endpoint_free(other);
     munmap(base, (size_t)segment_bytes(4));
 }
 
@@ -147,6 +173,8 @@ int main(void) {
     finds_a_roomier_core();
     stays_after_a_mistake();
     forgets_a_single_long_yield();
+    tells_slow_yields_from_long_ones();
+    knows_whether_all_fence();
     expects_ranks_only_before_a_call();
     knows_what_ranks_had();
     puts("all right");
