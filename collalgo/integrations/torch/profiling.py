@@ -40,8 +40,9 @@ def profiled(
             if work.works:
                 # Before anyone goes on who waits: the profiler may end then, and what
                 # ends later would write where it has been.
-                work.finish.append(event.pop_all().close)
-                work.get_future()  # which needs no waiter
+                end = event.pop_all().close
+                work.finish.append(end)
+                work.get_future().add_done_callback(lambda _: end())  # or has failed
             return work
 
     return made
