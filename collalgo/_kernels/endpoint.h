@@ -89,7 +89,7 @@ struct endpoint {
     int64_t looked, used;    /* the nanoseconds when I looked at it last, and of it then */
     int rests;
     busy_spell by_others, by_ranks, by_caller; /* in which who computes on my core */
-    int64_t slow_yield; /* the ticks when one ended that took long */
+    int64_t slow_yield; /* the ticks when the last yield ended that was slow */
     int64_t spread_at;   /* when I look again for a core with fewer ranks, */
     int64_t moved, stay; /* when I have moved to one, and how long I stay if I should not */
     int64_t hope_ends; /* the ticks, or 0 if I have not hoped since something came */
