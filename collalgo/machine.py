@@ -1,6 +1,6 @@
 """What this machine can do: how many cores we have, and what a step costs on them.
 
-The figures are measured once per machine, in 0.2 seconds, and kept in a file of
+The figures are measured once per machine, in 0.3 seconds, and kept in a file of
 the user's cache directory; ``collalgo calibrate`` measures them with more patience. The
 file is JSON: ``format``, ``node``, ``processor``, ``trials`` (how many measurements
 each figure is the median of) and ``machine``, the attributes of :class:`Machine`. Where
@@ -26,8 +26,8 @@ from collalgo.transport.waiting import cores
 #: What files say that they are, to be raised when the figures change their meaning.
 FORMAT = "machine/7"
 
-#: How many measurements ``collalgo calibrate`` makes.
-TRIALS = 100
+#: How many measurements ``collalgo calibrate`` makes, and who finds none at first.
+TRIALS, FIRST_TRIALS = 100, 5
 
 #: Bytes of the last level of cache that ranks may count on. Systems tell that of all
 #: cores of a processor, many of which are those of other guests.
@@ -117,7 +117,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """The figures of this machine, from the cache or measured now (in 0.2 s).
+    """The figures of this machine, from the cache or measured now (in 0.3 s).
 
     All threads get the same: ranks with different figures would choose differently.
     """
@@ -131,7 +131,7 @@ _one_at_a_time = Lock()
 @cache
 def known_figures() -> Machine:
     """Look the figures up, or measure and keep them; once in a process."""
-    return kept_figures() or calibrate(1)
+    return kept_figures() or calibrate(FIRST_TRIALS)
 
 
 def kept_figures() -> Machine | None:

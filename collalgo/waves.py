@@ -13,10 +13,10 @@ from collalgo.schedule import ScheduleFunction, trace
 from collalgo.transfers import TransferTable
 
 #: What a rank sends at most in one step of a wave, in bytes.
-WAVE_BYTES = 256 << 10
+WAVE_BYTES = 512 << 10
 
-#: The same where ranks share cores, if no message of it is longer than that: each wave
-#: takes turns of all ranks.
+#: The same where ranks share cores, if no message of it is longer than half a
+#: WAVE_BYTES: each wave takes turns of all ranks.
 TURN_BYTES = 1 << 20
 
 #: With more ranks, or chunks that are finer, a call is one wave.

@@ -21,6 +21,12 @@ FINER = (1, 2, 4, 8, 16, 32)
 #: where with the first the result is read and written, too.
 FURTHER = 1 / 2
 
+#: How many latencies a step of a further wave takes that waits for its messages while
+#: others write them: the line that tells of a message, its data, and the line that
+#: tells that it was read go from core to core. Measured with broadcasts, reduces and
+#: scatters of two ranks.
+HANDOVERS = 3
+
 
 class Price:
     """What a schedule costs on a machine.
@@ -30,8 +36,7 @@ class Price:
     are more ranks than cores, a wait costs a switch between ranks, and all the work is
     spread over the cores: what a core does not do of the longest chain of messages is
     done meanwhile (Graham's bound for greedy scheduling). Of a call in waves the first
-    takes the longest chain, each further one what the busiest rank has to do; who only
-    receives does not wait for those any more.
+    takes the longest chain, each further one what the busiest rank has to do.
 
     Parameters
     ----------
@@ -47,8 +52,8 @@ class Price:
         posted = replay.total(replay.posted, share)
         self.size = replay.size
         crowded = replay.size > machine.cores
-        #: What is WAVE_BYTES at most in a wave, as a share of the buffer.
-        self.heaviest = _heaviest(replay, posted, crowded)
+        #: How many waves there must be for each byte of the buffer.
+        self.least_waves = _least_waves(replay, posted, crowded)
         takes, reduces = replay.kind == 1, replay.kind == 2
         taken = replay.total(takes | reduces)
         work = machine.copy * replay.total(takes, share)
@@ -61,7 +66,7 @@ class Price:
         latency = machine.switch if crowded else machine.latency
         #: The time of the first wave and of each further one, for the sizes of GRID.
         self.first = replay.longest(sending, receiving, latency)
-        waiting = latency * (taken > 0) * _sends(replay)
+        waiting = HANDOVERS * latency * (taken > 0)
         self.further = _busiest(replay, sending + receiving + waiting[:, None])
         if crowded:
             total = (sending + receiving).sum(axis=0)
@@ -93,7 +98,7 @@ class Price:
         """How many waves keep what is sent at once within its limit."""
         if self.size > RANKS:
             return np.ones_like(sizes)
-        return np.maximum(1.0, np.ceil(self.heaviest * sizes / WAVE_BYTES))
+        return np.maximum(1.0, np.ceil(self.least_waves * sizes))
 
     def _in_waves(self, sizes: Reals, waves: Reals | int) -> Reals:
         first = np.interp(sizes / waves, GRID, self.first)
@@ -105,16 +110,17 @@ class Price:
         return times
 
 
-def _heaviest(replay: Replay, posted: Reals, crowded: bool) -> float:
-    """The most that a rank sends in a step, as a share of the buffer.
+def _least_waves(replay: Replay, posted: Reals, crowded: bool) -> float:
+    """Waves for each byte, so many that none of them sends too much in a step.
 
-    Where ranks share cores a step may send more, if no message is longer.
+    Where ranks share cores a step may send more, if no message is long.
     """
     step = float(posted.max(initial=0.0))
     if not crowded:
-        return step
+        return step / WAVE_BYTES
     messages = replay.share[replay.sent] / replay.grid
-    return float(messages.max(initial=step * WAVE_BYTES / TURN_BYTES))
+    longest = float(messages.max(initial=0.0))
+    return max(step / TURN_BYTES, 2 * longest / WAVE_BYTES)
 
 
 def _beyond_caches(
@@ -141,13 +147,6 @@ def _further_inputs(replay: Replay) -> NDArray[np.bool_]:
     further: NDArray[np.bool_] = replay.kind == 2
     further[reduced[first]] = False
     return further
-
-
-def _sends(replay: Replay) -> NDArray[np.bool_]:
-    """Whether the rank of each step sends at all: if not, it can only fall behind."""
-    sends = np.zeros(replay.size, bool)
-    sends[replay.rank_of[replay.step[replay.kind == 0]]] = True
-    return sends[replay.rank_of]
 
 
 def _busiest(replay: Replay, work: Reals) -> Reals:

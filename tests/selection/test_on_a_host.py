@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from collalgo import ALGORITHMS, machine as machine_module, select, threads
 from collalgo.algorithms import find
 from collalgo.cli import main
-from collalgo.cost.host import FURTHER, Price
+from collalgo.cost.host import FURTHER, HANDOVERS, Price
 from collalgo.machine import (
     USUAL,
     Machine,
@@ -119,6 +119,18 @@ def test_waves_let_the_ends_of_a_chain_work_at_the_same_time():
     long = 1 << 28
     assert price.seconds(long) < 0.6 * price.seconds(long, 1)
     assert price.seconds(long) > ONE_CORE_EACH.copy * long
+
+
+def test_a_further_wave_costs_its_handovers_whoever_receives():
+    row = find("broadcast", "linear", 2)
+    schedules = [trace(row.schedule, rank, 2) for rank in range(2)]
+    one, slow = (
+        Price(schedules, replace(ONE_CORE_EACH, latency=latency))
+        for latency in (1e-6, 1e-3)
+    )
+    assert one.waves(1 << 18) > slow.waves(1 << 18) == 1
+    further = slow.seconds(1 << 18, 3) - slow.seconds(1 << 18, 2)
+    assert further == pytest.approx(HANDOVERS * 1e-3, rel=0.01)
 
 
 def test_what_cannot_run_is_listed_with_its_reason():
