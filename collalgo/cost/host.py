@@ -66,8 +66,9 @@ class Price:
         latency = machine.switch if crowded else machine.latency
         #: The time of the first wave and of each further one, for the sizes of GRID.
         self.first = replay.longest(sending, receiving, latency)
-        waiting = HANDOVERS * latency * (taken > 0)
-        self.further = _busiest(replay, sending + receiving + waiting[:, None])
+        # Where ranks share cores others run meanwhile: see the switches of the total.
+        waiting = 0.0 if crowded else HANDOVERS * latency * (taken > 0)[:, None]
+        self.further = _busiest(replay, sending + receiving + waiting)
         if crowded:
             total = (sending + receiving).sum(axis=0)
             total += machine.switch * np.count_nonzero(taken)
