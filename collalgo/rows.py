@@ -36,7 +36,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The rows of one rank; ``engine.pyx`` gives the meaning of the columns.
+    """The rows of one rank; ``rows.pxd`` gives the meaning of the columns.
 
     Attributes
     ----------

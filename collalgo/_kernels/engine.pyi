@@ -3,6 +3,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from collalgo._kernels.reduce import Reduction
+from collalgo._kernels.steps import Steps
 from collalgo._kernels.transport import Transport
 from collalgo.rows import Plan
 
@@ -14,8 +15,7 @@ RUN_BUSY: int
 RUN_NEEDS_PACKING: int
 RUN_NEEDS_SCRATCH: int
 
-class Program:
-    plan: Plan
+class Program(Steps):
     def __init__(
         self,
         plan: Plan,

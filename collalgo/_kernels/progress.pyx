@@ -11,8 +11,9 @@ from posix.time cimport timespec
 
 from threading import Thread, current_thread
 
+from collalgo._kernels.engine cimport INTERRUPTED
 from collalgo._kernels.queue cimport (
-    INTERRUPTED, Queue, Task, at, condition, pthread_cond_broadcast,
+    Queue, Task, at, condition, pthread_cond_broadcast,
     pthread_cond_destroy, pthread_cond_signal, pthread_cond_timedwait,
     pthread_cond_wait, pthread_mutex_lock, pthread_mutex_unlock,
 )

@@ -1,8 +1,9 @@
 from libc.stdint cimport int64_t
 from posix.time cimport clockid_t, timespec
 
-from collalgo._kernels.engine cimport Program, array_bounds
+from collalgo._kernels.engine cimport Program
 from collalgo._kernels.recorder cimport CallSite, Recorder
+from collalgo._kernels.rows cimport array_bounds
 from collalgo._kernels.transport cimport Transport
 
 cdef extern from "<pthread.h>" nogil:
@@ -22,7 +23,6 @@ cdef extern from "<pthread.h>" nogil:
 
 cdef enum:
     PENDING = -50  # the status of a call that has not ended
-    INTERRUPTED = -100  # by a signal, whose exception is set
 
 cdef void condition(pthread_cond_t *cond) noexcept nogil
 cdef timespec at(int64_t nanosecond) noexcept nogil

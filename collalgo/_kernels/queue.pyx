@@ -15,6 +15,7 @@ import sys
 from collections import deque
 from time import monotonic
 
+from collalgo._kernels.engine cimport INTERRUPTED
 from collalgo._kernels.recorder cimport CallSite, Recorder, nanoseconds
 from collalgo._kernels.transport cimport CLOSED, GO_ON, NOBODY, QUIET, Transport
 

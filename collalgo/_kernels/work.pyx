@@ -10,16 +10,15 @@ from time import monotonic, sleep
 from collalgo._kernels.engine cimport Program
 from collalgo._kernels.progress cimport Progress
 from collalgo._kernels.queue cimport PENDING, Task
+from collalgo._kernels.rows cimport NEEDS_PACKING
 from collalgo._kernels.transport cimport CLOSED, GO_ON
 
-from collalgo._kernels.engine import RUN_NEEDS_PACKING
 from collalgo.arrays import packed
 from collalgo.connection import seconds as seconds_of
 from collalgo.errors import CollalgoError, CommunicatorClosed
 
 cnp.import_array()
 
-cdef int NEEDS_PACKING = RUN_NEEDS_PACKING
 cdef double LOOK = 1e-4  # seconds after which a waiter looks at a stream
 cdef int64_t SHORT = 1 << 17  # bytes of a call that is left to its waiter for a moment
 

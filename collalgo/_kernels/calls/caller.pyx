@@ -18,16 +18,15 @@ import numpy as np
 from collalgo._kernels.engine cimport Program
 from collalgo._kernels.progress cimport Progress
 from collalgo._kernels.recorder cimport Recorder, StepLog
+from collalgo._kernels.rows cimport NEEDS_SCRATCH
 from collalgo._kernels.transport cimport CLOSED, GO_ON, Transport
 from collalgo._kernels.work cimport Persistent, Work
 
-from collalgo._kernels.engine import RUN_NEEDS_SCRATCH
 from collalgo.arrays import as_array, length, result_like
 from collalgo.connection import seconds as seconds_of
 
 cnp.import_array()
 
-cdef int NEEDS_SCRATCH = RUN_NEEDS_SCRATCH
 cdef object NO_DTYPE = np.dtype(np.uint8)
 
 

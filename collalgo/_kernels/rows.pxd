@@ -1,0 +1,107 @@
+"""The rows of :mod:`collalgo.rows`, as they lie in the arrays of a plan."""
+
+cimport cython
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.reduce cimport Reduction
+from collalgo._kernels.transport cimport CACHE_LINE
+
+# The columns, in the order in which rows.py writes them. The offset of a piece is its
+# place in the whole buffer; those of its source and target are places in their arrays.
+cdef struct step_row:
+    int64_t first_post, first_receive, end
+
+cdef struct message_row:
+    int64_t first_piece, end_piece, first_channel, end_channel
+    int64_t own_place, first_hazard, end_hazard
+
+cdef struct piece_row:
+    int64_t offset, nbytes, source, source_offset, target, target_offset, action
+
+cdef enum:
+    COPY = 0
+    REDUCE = 1
+    REDUCE_AND_DIVIDE = 2
+    STORE = 3
+    INPUT = 0
+    SCRATCH = 2  # which all waves share
+    BYTES = 1     # the columns of a piece: its bytes and its source
+    SOURCE = 2
+    NEEDS_PACKING = -2  # why a call cannot be bound
+    NEEDS_SCRATCH = -3
+
+cdef struct array_bounds:  # where the arrays of a call are
+    char *base[3]
+    bint apart
+
+
+cdef void *address(cnp.ndarray array) except? NULL
+
+
+cdef class Rows:
+    cdef readonly object plan
+    cdef Reduction reduction
+    cdef int64_t divisor, scratch_bytes
+    cdef int64_t waves, wave
+    cdef int64_t steps_end, channels_end, copies_end, divisions_end
+    cdef const step_row *steps
+    cdef const message_row *messages
+    cdef const piece_row *pieces
+    cdef const int64_t *channels
+    cdef const int64_t *hazards
+    cdef const int64_t *lendable
+    cdef const piece_row *copies
+    cdef const piece_row *divisions
+    cdef bint reads, streamed
+    cdef array_bounds arrays
+    cdef object room
+    cdef const void **inputs  # of a reduction
+
+    cdef int bind(
+        self, array_bounds *arrays, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch
+    ) except -100
+    cdef int64_t length_in_wave(self, int64_t m) noexcept nogil
+    cdef void reduce(
+        self, void *target, int64_t n, int64_t nbytes, int64_t action
+    ) noexcept nogil
+    cdef void store(
+        self, char *target, const char *source, int64_t nbytes, int64_t action
+    ) noexcept nogil
+    cdef void finish(self) noexcept nogil
+
+    @cython.final
+    cdef inline int64_t bytes_until(
+        self, const piece_row *piece, int64_t wave
+    ) noexcept nogil:
+        """How many bytes of a piece belong to the waves before this one."""
+        if wave == 0:
+            return 0
+        if wave == self.waves:
+            return piece.nbytes
+        cdef int64_t lines = (piece.nbytes + CACHE_LINE - 1) // CACHE_LINE
+        return lines * wave // self.waves * CACHE_LINE
+
+    @cython.final
+    cdef inline char *source_of(
+        self, const piece_row *piece, int64_t done
+    ) noexcept nogil:
+        """Where a piece is to be read, when so many of its bytes are done."""
+        return self.place(piece, piece.source, piece.source_offset) + done
+
+    @cython.final
+    cdef inline char *target_of(
+        self, const piece_row *piece, int64_t done
+    ) noexcept nogil:
+        """Where a piece is to be written, when so many of its bytes are done."""
+        return self.place(piece, piece.target, piece.target_offset) + done
+
+    @cython.final
+    cdef inline char *place(
+        self, const piece_row *piece, int64_t array, int64_t offset
+    ) noexcept nogil:
+        """Where a piece would begin, were the part of this wave where it is."""
+        if array == SCRATCH:
+            offset -= self.bytes_until(piece, self.wave)
+        return self.arrays.base[array] + offset

@@ -1,0 +1,4 @@
+from collalgo.rows import Plan
+
+class Rows:
+    plan: Plan

@@ -1,0 +1,129 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""The rows of a plan and the arrays of a call: where every byte lies, wave by wave.
+
+A plan runs in waves: all its steps on the first part of every piece, then on the next.
+So what a step leaves is still in the caches when the next step reads it, and neither the
+memory that the ranks share nor the scratch of a rank need hold more than a wave.
+"""
+
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+import numpy as np
+
+from collalgo._kernels.reduce cimport Reduction
+from collalgo._kernels.transport cimport GO_ON, copy_bytes, stream_bytes
+
+cnp.import_array()
+
+
+cdef void *address(cnp.ndarray array) except? NULL:
+    if array.dtype != np.int64 or not cnp.PyArray_IS_C_CONTIGUOUS(array):
+        raise TypeError("the arrays of a plan are contiguous and of int64")
+    return cnp.PyArray_DATA(array)
+
+
+cdef class Rows:
+    """The rows of one rank, bound to a reduction and to the arrays of a call.
+
+    Parameters
+    ----------
+    plan : collalgo.rows.Plan
+        The rows.
+    reduction : Reduction or None
+        The kernel, for collectives that reduce.
+    divisor : int
+        What complete sums are divided by; 0 for not at all.
+    streamed : bool
+        Whether results that are not read again had better go past the caches.
+    """
+    def __init__(self, plan, Reduction reduction, int64_t divisor, bint streamed):
+        self.plan = plan
+        self.reduction = reduction
+        self.divisor = divisor
+        self.streamed = streamed
+        self.waves = plan.waves
+        self.scratch_bytes = plan.scratch_bytes
+        self.steps_end = len(plan.steps)
+        self.channels_end = len(plan.channels)
+        self.copies_end = len(plan.copies)
+        self.divisions_end = len(plan.divisions)
+        self.steps = <const step_row *>address(plan.steps)
+        self.messages = <const message_row *>address(plan.messages)
+        self.pieces = <const piece_row *>address(plan.pieces)
+        self.channels = <const int64_t *>address(plan.channels)
+        self.hazards = <const int64_t *>address(plan.hazards)
+        self.lendable = <const int64_t *>address(plan.lendable)
+        self.copies = <const piece_row *>address(plan.copies)
+        self.divisions = <const piece_row *>address(plan.divisions)
+        self.reads = bool((plan.pieces[:, SOURCE] == INPUT).any() or len(plan.copies))
+        self.room = np.zeros(len(plan.channels) + 1, np.int64)
+        self.inputs = <const void **>address(self.room)
+
+    cdef int bind(
+        self, array_bounds *arrays, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch
+    ) except -100:
+        """Find where the arrays of a call are: GO_ON, or what it needs."""
+        if cnp.PyArray_NBYTES(scratch) < self.scratch_bytes:
+            return NEEDS_SCRATCH
+        arrays.base[0] = arrays.base[1] = NULL
+        arrays.base[2] = cnp.PyArray_BYTES(scratch)
+        if source is not None:
+            if not cnp.PyArray_CHKFLAGS(source, cnp.NPY_ARRAY_CARRAY_RO):
+                return NEEDS_PACKING
+            arrays.base[0] = cnp.PyArray_BYTES(source)
+        if target is not None:
+            if not cnp.PyArray_CHKFLAGS(target, cnp.NPY_ARRAY_CARRAY):
+                return NEEDS_PACKING
+            arrays.base[1] = cnp.PyArray_BYTES(target)
+        arrays.apart = not self.reads or arrays.base[0] != arrays.base[1]
+        return GO_ON
+
+    cdef int64_t length_in_wave(self, int64_t m) noexcept nogil:
+        """How many bytes of a message belong to this wave."""
+        cdef int64_t p, nbytes = 0
+        for p in range(self.messages[m].first_piece, self.messages[m].end_piece):
+            nbytes += self.bytes_until(&self.pieces[p], self.wave + 1)
+            nbytes -= self.bytes_until(&self.pieces[p], self.wave)
+        return nbytes
+
+    cdef void reduce(
+        self, void *target, int64_t n, int64_t nbytes, int64_t action
+    ) noexcept nogil:
+        self.reduction.function(
+            target, self.inputs, n, nbytes // self.reduction.itemsize,
+            self.divisor if action == REDUCE_AND_DIVIDE else 0, self.reduction.tables,
+        )
+
+    cdef void store(
+        self, char *target, const char *source, int64_t nbytes, int64_t action
+    ) noexcept nogil:
+        # In place the caches hold the target already: it was the input.
+        if action == STORE and self.streamed and self.arrays.apart:
+            stream_bytes(target, source, nbytes)
+        else:
+            copy_bytes(target, source, nbytes)
+
+    cdef void finish(self) noexcept nogil:
+        """Copy what no message brought, and divide what came undivided."""
+        cdef int64_t i, first, nbytes
+        cdef const piece_row *piece
+        cdef char *source
+        cdef char *target
+        for i in range(self.copies_end):
+            piece = &self.copies[i]
+            first = self.bytes_until(piece, self.wave)
+            nbytes = self.bytes_until(piece, self.wave + 1) - first
+            source = self.source_of(piece, first)
+            target = self.target_of(piece, first)
+            if source != target:
+                self.store(target, source, nbytes, piece.action)
+        for i in range(self.divisions_end):
+            piece = &self.divisions[i]
+            first = self.bytes_until(piece, self.wave)
+            nbytes = self.bytes_until(piece, self.wave + 1) - first
+            target = self.target_of(piece, first)
+            self.inputs[0] = target
+            self.reduce(target, 1, nbytes, REDUCE_AND_DIVIDE)

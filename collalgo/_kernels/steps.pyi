@@ -1,0 +1,3 @@
+from collalgo._kernels.rows import Rows
+
+class Steps(Rows): ...
