@@ -5,7 +5,8 @@ from bisect import insort
 from contextlib import suppress
 from threading import Lock
 
-from collalgo._kernels.shared_memory import Block, Segment, SharedMemory, give_back
+from collalgo._kernels.segment import Block, Segment, give_back
+from collalgo._kernels.shared_memory import SharedMemory
 
 #: Arrays begin at pages, so that their pages can be given back.
 PAGE = 4096

@@ -20,7 +20,8 @@ from collalgo import (
     spawn,
     threads,
 )
-from collalgo._kernels.shared_memory import Segment, SharedMemory
+from collalgo._kernels.segment import Segment
+from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.collective import COLLECTIVES
 from collalgo.transport.shm import attach
 from tests.oracle import check, vectors

@@ -13,7 +13,7 @@ import pytest
 
 import collalgo
 from collalgo import AlgorithmNotApplicable, CollalgoError, CommunicatorClosed, threads
-from collalgo._kernels.shared_memory import Segment
+from collalgo._kernels.segment import Segment
 from collalgo.algorithms import ring
 
 pytestmark = pytest.mark.parallel

@@ -51,7 +51,7 @@ def test_the_links_decide():
     short, long = names(market.prospect(told(buses, topology)), 1024, 1 << 28)
     assert short != long
     mesh, _ = host_of("dgx1v")
-    assert "ring" in market.prospect(told(buses, mesh)).sites
+    assert "ring" in market.prospect(told(buses, mesh)).ground.sites
 
 
 @pytest.mark.parametrize("buses", [["10:00.0"] * 4, ["7f:00.0", "80:00.0"]])

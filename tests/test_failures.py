@@ -23,7 +23,8 @@ from collalgo import (
     spawn,
     threads,
 )
-from collalgo._kernels.shared_memory import Segment, SharedMemory
+from collalgo._kernels.segment import Segment
+from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.transport import shm
 from collalgo.transport.waiting import SHARING
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from collalgo import ALGORITHMS, CommunicatorClosed, programs, spawn, threads
-from collalgo._kernels.shared_memory import Segment, SharedMemory
+from collalgo._kernels.segment import Segment
+from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.cost import host
 from collalgo.heap import PAGE, Heap
 from collalgo.transport.waiting import SHARING

@@ -101,42 +101,15 @@ struct endpoint {
     int64_t fences;    /* whether I order what I write before I look who sleeps, */
     int64_t all_fence; /* and whether all do, as far as I know */
     uint32_t bell_seen;
-    int32_t generation;
     struct pollfd *processes; /* readable when the process of a rank has ended */
     int64_t sequence, fingerprint;
     double timeout, waiting_since, checked;
 };
 
-static int32_t fork_generation;
-static void count_fork(void) { fork_generation++; }
-
 #define LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define STORE(p, value) __atomic_store_n((p), (value), __ATOMIC_RELEASE)
 
-/* ---- layout */
-
-static int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
-static int64_t acks_offset(void) { return round_up(sizeof(rank_header), CACHE_LINE); }
-static int64_t mail_offset(int64_t size) {
-    return round_up(acks_offset() + LANES * size * (int64_t)sizeof(ack_line), 128);
-}
-static int64_t window_offset(int64_t size) {
-    int64_t lines = LANES * size * LINES * (int64_t)sizeof(mail_line);
-    return round_up(mail_offset(size) + lines, 4096);
-}
-/* So large that even with the most posts in a step each has a few lines of it. */
-static int64_t large_ring_bytes(int64_t size) {
-    int64_t least = LANES * size * 2 * SLOTS * CACHE_LINE;
-    return round_up(least > LARGE_RING_BYTES ? least : LARGE_RING_BYTES, 4096);
-}
-static int64_t region_bytes(int64_t size) {
-    return window_offset(size) + SMALL_RING_BYTES + large_ring_bytes(size);
-}
-static int64_t regions_offset(void) { return round_up(sizeof(world_header), 4096); }
-static int64_t segment_bytes(int64_t size) {
-    return round_up(regions_offset() + size * region_bytes(size), 1 << 21);
-}
+/* ---- where things are */
 
 static char *region(const endpoint *e, int64_t rank) {
     return e->regions + rank * e->region_bytes;
@@ -212,7 +185,6 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
     }
     open_channels(e);
     for (int64_t r = 0; r < size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
-    e->generation = fork_generation;
     e->me = header(e, rank);
     e->me->reach = heap_bytes;
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0))

@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.queue cimport Queue, Task, pthread_cond_t
+from collalgo._kernels.pthreads cimport pthread_cond_t
+from collalgo._kernels.queue cimport Queue, Task
 
 
 cdef class Progress(Queue):

@@ -12,11 +12,11 @@ from posix.time cimport timespec
 from threading import Thread, current_thread
 
 from collalgo._kernels.engine cimport INTERRUPTED
-from collalgo._kernels.queue cimport (
-    Queue, Task, at, condition, pthread_cond_broadcast,
-    pthread_cond_destroy, pthread_cond_signal, pthread_cond_timedwait,
-    pthread_cond_wait, pthread_mutex_lock, pthread_mutex_unlock,
+from collalgo._kernels.pthreads cimport (
+    at, condition, pthread_cond_broadcast, pthread_cond_destroy, pthread_cond_signal,
+    pthread_cond_timedwait, pthread_cond_wait, pthread_mutex_lock, pthread_mutex_unlock,
 )
+from collalgo._kernels.queue cimport Queue, Task
 from collalgo._kernels.recorder cimport Recorder, nanoseconds
 from collalgo._kernels.transport cimport Transport
 

@@ -1,31 +1,14 @@
 from libc.stdint cimport int64_t
-from posix.time cimport clockid_t, timespec
+from posix.time cimport clockid_t
 
 from collalgo._kernels.engine cimport Program
+from collalgo._kernels.pthreads cimport pthread_cond_t, pthread_mutex_t
 from collalgo._kernels.recorder cimport CallSite, Recorder
 from collalgo._kernels.rows cimport array_bounds
 from collalgo._kernels.transport cimport Transport
 
-cdef extern from "<pthread.h>" nogil:
-    ctypedef struct pthread_mutex_t:
-        pass
-    ctypedef struct pthread_cond_t:
-        pass
-    int pthread_mutex_lock(pthread_mutex_t *mutex)
-    int pthread_mutex_unlock(pthread_mutex_t *mutex)
-    int pthread_cond_destroy(pthread_cond_t *cond)
-    int pthread_cond_signal(pthread_cond_t *cond)
-    int pthread_cond_broadcast(pthread_cond_t *cond)
-    int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
-    int pthread_cond_timedwait(
-        pthread_cond_t *cond, pthread_mutex_t *mutex, const timespec *until
-    )
-
 cdef enum:
     PENDING = -50  # the status of a call that has not ended
-
-cdef void condition(pthread_cond_t *cond) noexcept nogil
-cdef timespec at(int64_t nanosecond) noexcept nogil
 
 
 cdef class Task:

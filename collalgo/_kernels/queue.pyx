@@ -9,48 +9,25 @@ foreground.
 
 from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
 from libc.stdint cimport int64_t
-from posix.time cimport CLOCK_MONOTONIC, clockid_t, timespec
+from posix.time cimport timespec
 
 import sys
 from collections import deque
 from time import monotonic
 
 from collalgo._kernels.engine cimport INTERRUPTED
+from collalgo._kernels.pthreads cimport (
+    at, condition, pthread_cond_broadcast, pthread_cond_destroy, pthread_cond_timedwait,
+    pthread_getcpuclockid, pthread_mutex_destroy, pthread_mutex_init,
+    pthread_mutex_lock, pthread_mutex_unlock, pthread_self,
+)
 from collalgo._kernels.recorder cimport CallSite, Recorder, nanoseconds
 from collalgo._kernels.transport cimport CLOSED, GO_ON, NOBODY, QUIET, Transport
-
-cdef extern from "<pthread.h>" nogil:
-    ctypedef struct pthread_condattr_t:
-        pass
-    ctypedef unsigned long pthread_t
-    pthread_t pthread_self()
-    int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
-    int pthread_mutex_init(pthread_mutex_t *mutex, void *attributes)
-    int pthread_mutex_destroy(pthread_mutex_t *mutex)
-    int pthread_condattr_init(pthread_condattr_t *attributes)
-    int pthread_condattr_setclock(pthread_condattr_t *attributes, int clock)
-    int pthread_cond_init(pthread_cond_t *cond, pthread_condattr_t *attributes)
 
 #: By the numbers that transports give them.
 OUTLOOKS = ("quiet", "called", "left")
 
 cdef double DOZE = 0.05  # seconds after which a waiter looks whether there are signals
-
-
-cdef void condition(pthread_cond_t *cond) noexcept nogil:
-    """Make something to wait for, until a time of the monotonic clock."""
-    cdef pthread_condattr_t monotonic_clock
-    pthread_condattr_init(&monotonic_clock)
-    pthread_condattr_setclock(&monotonic_clock, CLOCK_MONOTONIC)
-    pthread_cond_init(cond, &monotonic_clock)
-
-
-cdef timespec at(int64_t nanosecond) noexcept nogil:
-    """A time as threads wait for it."""
-    cdef timespec time
-    time.tv_sec = nanosecond // 1_000_000_000
-    time.tv_nsec = nanosecond % 1_000_000_000
-    return time
 
 
 cdef class Task:

@@ -85,4 +85,35 @@ typedef struct {
     char data[INLINE_BYTES];
 } mail_line;
 
+/* ---- layout */
+
+static inline int64_t round_up(int64_t n, int64_t unit) {
+    return (n + unit - 1) / unit * unit;
+}
+
+static inline int64_t acks_offset(void) {
+    return round_up(sizeof(rank_header), CACHE_LINE);
+}
+static inline int64_t mail_offset(int64_t size) {
+    return round_up(acks_offset() + LANES * size * (int64_t)sizeof(ack_line), 128);
+}
+static inline int64_t window_offset(int64_t size) {
+    int64_t lines = LANES * size * LINES * (int64_t)sizeof(mail_line);
+    return round_up(mail_offset(size) + lines, 4096);
+}
+/* So large that even with the most posts in a step each has a few lines of it. */
+static inline int64_t large_ring_bytes(int64_t size) {
+    int64_t least = LANES * size * 2 * SLOTS * CACHE_LINE;
+    return round_up(least > LARGE_RING_BYTES ? least : LARGE_RING_BYTES, 4096);
+}
+static inline int64_t region_bytes(int64_t size) {
+    return window_offset(size) + SMALL_RING_BYTES + large_ring_bytes(size);
+}
+static inline int64_t regions_offset(void) {
+    return round_up(sizeof(world_header), 4096);
+}
+static inline int64_t segment_bytes(int64_t size) {
+    return round_up(regions_offset() + size * region_bytes(size), 1 << 21);
+}
+
 #endif

@@ -1,5 +1,6 @@
 from libc.stdint cimport int32_t, int64_t
 
+from collalgo._kernels.segment cimport Segment
 from collalgo._kernels.transport cimport Transport, call_record
 
 
@@ -11,21 +12,12 @@ cdef extern from "<poll.h>" nogil:
 cdef extern from "transport.h" nogil:
     ctypedef struct wait_turns:
         int64_t spins, hopes, yields
-    ctypedef struct endpoint:  # of which only shared_memory.pyx knows more
+    ctypedef struct endpoint:  # of which only its C knows more
         pollfd *processes
-        int32_t generation
         int64_t sequence
         int64_t *names
         wait_turns usual, aside
         int64_t nap
-
-
-cdef class Segment:
-    cdef char *base
-    cdef int64_t nbytes, size
-    cdef readonly int64_t heap_bytes
-    cdef int32_t generation
-    cdef bint private
 
 
 cdef class SharedMemory(Transport):

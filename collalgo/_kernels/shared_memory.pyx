@@ -2,209 +2,38 @@
 # cython: freethreading_compatible=True
 """Transport between the ranks of one host: processes or threads, by the same code.
 
-The mechanism is C (``shared_memory.h``); this module owns the memory and tells Python
-what happened.
+The mechanism is C (``shared_memory.h``); this module tells Python what happened.
 """
 
-from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 from posix.time cimport clockid_t
 from posix.unistd cimport getpid
 
+from collalgo._kernels.endpoint cimport (
+    endpoint_begin_step, endpoint_commit, endpoint_crowd, endpoint_enter, endpoint_exit,
+    endpoint_fence, endpoint_fetch, endpoint_free, endpoint_give_way, endpoint_is_lent,
+    endpoint_leave, endpoint_lend, endpoint_new, endpoint_outlook, endpoint_pause,
+    endpoint_peek, endpoint_post, endpoint_release, endpoint_reserve, endpoint_resume,
+    header, is_gone, may_fetch, report, stage, world,
+)
+from collalgo._kernels.segment cimport (
+    CALLS, FAILURE_ELSEWHERE, FAILURE_MISMATCH, FAILURE_NONE, FAILURE_PEER,
+    FAILURE_TIMEOUT, MISSING, RANK_CLOSED, RANK_FAILED, SMALL_BYTES, Segment, forks,
+    rank_header, world_failure,
+)
 from collalgo._kernels.transport cimport (
     CALLED, CLOSED, FORKED, LANE_LIMIT, Transport, as_dict, call_record, segment_state
 )
-
-
-cdef extern from "<pthread.h>" nogil:
-    int pthread_atfork(void (*prepare)(), void (*parent)(), void (*child)())
-
-
-cdef extern from "<sys/mman.h>" nogil:
-    enum: PROT_READ
-    enum: PROT_WRITE
-    enum: MAP_SHARED
-    enum: MAP_ANONYMOUS
-    enum: MAP_NORESERVE
-    enum: MADV_DONTFORK
-    enum: MADV_DONTDUMP
-    enum: MADV_REMOVE
-    void *MAP_FAILED
-    void *mmap(void *address, size_t length, int prot, int flags, int fd, long offset)
-    int munmap(void *address, size_t length)
-    int madvise(void *address, size_t length, int advice)
-
-
-cdef extern from "waiting.h" nogil:
-    void endpoint_give_way(endpoint *e, clockid_t caller)
-    int endpoint_pause(endpoint *e, int64_t *idle)
-    void endpoint_resume(endpoint *e)
-
-cdef extern from "staging.h" nogil:
-    void stage(endpoint *e, char *target, const char *data, int64_t nbytes)
-
-cdef extern from "shared_memory.h" nogil:
-    enum: MISSING
-    enum: SMALL_BYTES
-    enum: FAILURE_NONE
-    enum: FAILURE_MISMATCH
-    enum: FAILURE_PEER
-    enum: FAILURE_TIMEOUT
-    enum: FAILURE_ELSEWHERE
-    enum: RANK_CLOSED
-    enum: RANK_FAILED
-    enum: CALLS
-    ctypedef struct world_failure:
-        uint32_t kind
-        int64_t rank, culprit, sequence, missing_ranks
-        double waited
-        call_record mine, theirs
-        int32_t missing[MISSING]
-    ctypedef struct world_header:
-        world_failure failure
-        double settings[16]
-    ctypedef struct rank_header:
-        uint32_t status
-        int32_t process
-        int64_t fetches
-        uint64_t entered, completed
-        call_record calls[CALLS]
-        char farewell[1]
-    int32_t fork_generation
-    void count_fork()
-    int64_t segment_bytes(int64_t size)
-    world_header *world(const endpoint *e)
-    rank_header *header(const endpoint *e, int64_t rank)
-    endpoint *endpoint_new(
-        char *base, int64_t heap_bytes, int64_t rank, int64_t size, int64_t posts
-    )
-    void endpoint_free(endpoint *e)
-    void endpoint_crowd(endpoint *e)
-    void endpoint_fence(endpoint *e)
-    void endpoint_leave(endpoint *e, uint32_t status, const char *farewell)
-    int endpoint_enter(endpoint *e, const call_record *call, double timeout)
-    void endpoint_exit(endpoint *e)
-    int report(
-        endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence,
-        const call_record *theirs
-    )
-    void endpoint_begin_step(endpoint *e, int64_t posts, int brief)
-    bint endpoint_post(
-        endpoint *e, const int64_t *channels, int64_t readers, const char *data,
-        int64_t nbytes
-    )
-    char *endpoint_reserve(
-        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
-        int64_t left, int64_t *room
-    )
-    void endpoint_commit(
-        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
-        int64_t nbytes
-    )
-    bint endpoint_lend(
-        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
-        const char *data, int64_t nbytes, int fetch
-    )
-    bint endpoint_is_lent(endpoint *e)
-    bint endpoint_peek(
-        endpoint *e, const int64_t *channels, int64_t senders, segment_state *segments
-    )
-    int endpoint_fetch(
-        endpoint *e, int64_t channel, char *target, const char *data, int64_t nbytes
-    )
-    bint may_fetch(int process)
-    void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders)
-    bint is_gone(endpoint *e, int64_t rank)
-    int endpoint_outlook(endpoint *e, int64_t rank)
-
-
-pthread_atfork(NULL, NULL, count_fork)
 
 FAILURES = {
     FAILURE_MISMATCH: "mismatch", FAILURE_PEER: "peer", FAILURE_TIMEOUT: "timeout",
     FAILURE_ELSEWHERE: "elsewhere",
 }
 
-
-#: The largest world on one host.
-RANKS = 4096
-
 cdef enum:
     PATIENCE = 100  # pauses, of about 3 microseconds: as long as a short call takes
     NAP = 100000    # nanoseconds: engines must be asked whether anything has come
-
-
-def segment_size(int64_t size, int64_t heap_bytes):
-    """Bytes of the segment of a world; most of them are never touched."""
-    return segment_bytes(size) + size * heap_bytes
-
-
-cdef class Segment:
-    """The mapped memory of a world: of a file descriptor, or private without one.
-
-    Parameters
-    ----------
-    size : int
-        The number of ranks.
-    heap_bytes : int
-        What each rank can lend to the others at most.
-    fd : int
-        The memory file.
-    """
-    def __init__(self, int64_t size, int64_t heap_bytes=0, int fd=-1):
-        cdef int flags = MAP_SHARED | MAP_NORESERVE
-        if not 1 <= size <= RANKS:
-            raise ValueError(f"{size} ranks: one host can hold 1 to {RANKS}")
-        self.size = size
-        self.heap_bytes = heap_bytes
-        self.nbytes = segment_size(size, heap_bytes)
-        self.generation = fork_generation
-        self.private = fd < 0
-        cdef void *base = mmap(
-            NULL, self.nbytes, PROT_READ | PROT_WRITE,
-            flags | (MAP_ANONYMOUS if fd < 0 else 0), fd, 0,
-        )
-        if base == MAP_FAILED:
-            raise OSError(f"cannot map {self.nbytes} bytes for {size} ranks")
-        self.base = <char *>base
-        madvise(base, self.nbytes, MADV_DONTFORK)
-        madvise(base + segment_bytes(size), size * heap_bytes, MADV_DONTDUMP)
-
-    def settings(self):
-        """The numbers that rank 0 has set for all ranks."""
-        return [(<world_header *>self.base).settings[i] for i in range(16)]
-
-    def __dealloc__(self):
-        # A forked child does not have the mapping: the address may be another's.
-        if self.base != NULL and self.generation == fork_generation:
-            munmap(self.base, self.nbytes)
-
-
-cdef class Block:
-    """A run of the heap of a rank, as a buffer; given back when nobody uses it."""
-    cdef object __weakref__
-    cdef Segment segment
-    cdef char *start
-    cdef Py_ssize_t nbytes
-
-    def __init__(self, Segment segment, int64_t rank, int64_t offset, int64_t nbytes):
-        if not 0 <= offset <= offset + nbytes <= segment.heap_bytes:
-            raise ValueError(f"{nbytes} bytes at {offset} are not in the heap")
-        self.segment = segment
-        self.start = segment.base + segment_bytes(segment.size)
-        self.start += rank * segment.heap_bytes + offset
-        self.nbytes = nbytes
-
-    def __getbuffer__(self, Py_buffer *view, int flags):
-        PyBuffer_FillInfo(view, self, self.start, self.nbytes, False, flags)
-
-
-def give_back(Segment segment, int64_t rank, int64_t offset, int64_t nbytes):
-    """Let the kernel have the pages of a part of the heap of a rank."""
-    cdef char *start = segment.base + segment_bytes(segment.size)
-    if segment.generation == fork_generation:
-        madvise(start + rank * segment.heap_bytes + offset, nbytes, MADV_REMOVE)
 
 
 def may_read(processes):
@@ -218,12 +47,6 @@ def are_numbered_here(processes, int64_t rank):
     Those of another may here be the numbers of strangers.
     """
     return processes[rank] == getpid()
-
-
-def write_settings(Segment segment, numbers):
-    """Set the numbers that all ranks can read."""
-    for i, number in enumerate(numbers[:16]):
-        (<world_header *>segment.base).settings[i] = number
 
 
 cdef class SharedMemory(Transport):
@@ -293,7 +116,7 @@ cdef class SharedMemory(Transport):
     @property
     def forked(self):
         """Whether this is the child of a process that was forked after opening."""
-        return self.generation != fork_generation
+        return self.generation != forks
 
     def watch(self, int64_t rank, int descriptor):
         """Take the rank for dead once a descriptor, as of a pidfd, becomes readable."""
@@ -373,24 +196,21 @@ cdef class SharedMemory(Transport):
         cdef world_failure *failure = &world(self.open()).failure
         if failure.kind == FAILURE_NONE:
             return None
-        named = min(failure.missing_ranks, MISSING)
+        culprit, named = failure.culprit, min(failure.missing_ranks, MISSING)
         missing = [failure.missing[i] for i in range(named)]
-        about = [rank for rank in {failure.culprit, *missing} if rank in self.members]
+        about = [rank for rank in {culprit, *missing} if rank in self.members]
         places = {rank: self.members.index(rank) for rank in about}
         return {
             "kind": FAILURES[failure.kind],
             "rank": failure.rank,
-            "culprit": failure.culprit,
+            "culprit": culprit,
             "sequence": failure.sequence,
             "waited": failure.waited,
             "mine": as_dict(&failure.mine),
             "theirs": as_dict(&failure.theirs),
             "missing": missing,
             "last_calls": {str(rank): self.call(places[rank]) for rank in about},
-            "farewell": next(
-                (self.farewell(places[rank]) for rank in about
-                 if rank == failure.culprit), "",
-            ),
+            "farewell": self.farewell(places[culprit]) if culprit in places else "",
         }
 
     cdef const call_record *called(self) noexcept nogil:
@@ -410,7 +230,7 @@ cdef class SharedMemory(Transport):
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil:
         if self.end == NULL:
             return CLOSED
-        if self.end.generation != fork_generation:
+        if self.generation != forks:
             return FORKED
         return endpoint_enter(self.end, call, timeout)
 
@@ -418,7 +238,7 @@ cdef class SharedMemory(Transport):
         endpoint_exit(self.end)
 
     cdef int outlook(self, int64_t rank) noexcept nogil:
-        if self.end == NULL or self.end.generation != fork_generation:
+        if self.end == NULL or self.generation != forks:
             return CALLED
         return endpoint_outlook(self.end, rank)
 

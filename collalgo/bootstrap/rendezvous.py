@@ -11,7 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from collalgo._kernels.shared_memory import Segment, SharedMemory
+from collalgo._kernels.segment import Segment
+from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.bootstrap.guest import take
 from collalgo.bootstrap.leader import hand_out
 from collalgo.bootstrap.party import Neighbours, NoRoll, Party, Roll, Watch

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
 
-from collalgo.collective import COLLECTIVES
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.cuts import GRAIN, SINK, SOURCE, Network, Part
 from collalgo.cost.figures import DEFAULTS, Figures
@@ -237,30 +236,6 @@ def _allreduce(collective: str, network: Network, root: str) -> Bound:
             )
             best = Bound(collective, per_byte, tuple(network.ranks), reason)
     return best
-
-
-def through_ports(collective: str, cluster: Cluster, figures: Figures) -> float:
-    """Seconds for each byte of the buffer that the ports of its hosts take at least.
-
-    It is found at once, and no more than the bound, of whose cuts it is one.
-    """
-    host = cluster.pair.hosts[0]
-    ports = [
-        figures.bytes_per_second(link)
-        for link in cluster.pair.links
-        if [cluster.pair.device(end).host for end in link.ends].count(host) == 1
-    ]
-    known = COLLECTIVES[collective]
-    if cluster.hosts == 1 or not known.carries_data:
-        return 0.0
-    elsewhere = (cluster.hosts - 1) / cluster.hosts
-    if collective == "allreduce":  # every element leaves, and comes back
-        crossings = 2 * elsewhere
-    elif known.blocks:  # of an alltoall those of each rank
-        crossings = elsewhere * len(cluster.each) ** (known.blocks - 1)
-    else:
-        crossings = 1.0
-    return crossings / sum(ports)
 
 
 def _by_cut(

@@ -1,19 +1,20 @@
 """Candidates for ranks on a topology: all algorithms, in several orders of ranks."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from threading import Lock
 
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.algorithms.ring import along
 from collalgo.collective import COLLECTIVES
-from collalgo.cost.bounds import Bound, bound_of, through_ports
-from collalgo.cost.clusters import Cluster
+from collalgo.cost.bounds import Bound, bound_of
+from collalgo.cost.clusters import Cluster, through_ports
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.folding import FEW, Traces
 from collalgo.cost.roads import ranks_of
 from collalgo.cost.rounds import Line
 from collalgo.cost.site import Site
+from collalgo.selection.ground import Ground
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.prices import (
     SIZES,
@@ -24,21 +25,12 @@ from collalgo.selection.prices import (
     sifted,
 )
 from collalgo.selection.selection import nobody, obstacle_to
-from collalgo.selection.variants import cycles_of, grids_of, variants, without_twins
-from collalgo.topology.axes import axes_of
-from collalgo.topology.model import Kind, Topology
-from collalgo.topology.orders import narrow_last, ring_order
-from collalgo.topology.rings import Ring, bandwidth, rings
+from collalgo.selection.variants import grids_of, variants, without_twins
+from collalgo.topology.model import Topology
 from collalgo.transfers import Reals
-
-#: With more directed rings than this on a host, only so many carry data.
-MOST_RINGS = 12
 
 #: A rank does much beyond so many transfers.
 MUCH = 50
-
-#: GB/s of a NIC or of PCIe where a topology does not tell, as NCCL takes them.
-NIC, PCIE = 12.0, 12.0
 
 
 class Prospect:
@@ -62,6 +54,7 @@ class Prospect:
     ):
         self.machine = machine
         self.plain = Site(machine, places, figures)
+        self.ground = Ground(machine, self.plain)
         self._bounds: dict[str, Bound | None] = {}
         self._candidates: dict[Algorithm, list[Prospective]] = {}
         self._floors: dict[str, float] = {}
@@ -76,64 +69,6 @@ class Prospect:
     def size(self) -> int:
         """The number of ranks."""
         return self.plain.size
-
-    @cached_property
-    def sites(self) -> dict[str, Site]:
-        """The orders of ranks that differ: by number, along fast rings, by width."""
-        plain = self.plain
-        if plain.cluster is None:
-            assert isinstance(self.machine, Topology)
-            ours = set(plain.places)
-            along = [place for place in ring_order(self.machine) if place in ours]
-            others = {"ring": along, "narrow": narrow_last(self.machine, plain.places)}
-        else:
-            others = {"ring": [gpu for ring in self._rings[:1] for gpu in ring.order]}
-        found = {"": plain}
-        for name, places in others.items():
-            if places and places != plain.places[: len(places)]:
-                found[name] = plain.reordered(places)
-        return found
-
-    @cached_property
-    def _rings(self) -> list[Ring]:
-        """The rings of NVLinks through all ranks of the first host."""
-        topology, each = self._first_host
-        return rings(topology, tuple(each)) if len(each) > 1 else []
-
-    @property
-    def _first_host(self) -> tuple[Topology, Sequence[str]]:
-        if self.plain.cluster is not None:
-            return self.plain.cluster.pair, self.plain.cluster.each
-        assert isinstance(self.machine, Topology)
-        return self.machine, self.plain.places[: self.plain.hosts[0]]
-
-    @cached_property
-    def _along(self) -> str:
-        """The order in which cycles are given: of hosts that are alike that of a ring.
-
-        There they differ in where they begin only, which makes a schedule symmetric.
-        """
-        return "ring" if self.plain.cluster and "ring" in self.sites else ""
-
-    @cached_property
-    def _cycles(self) -> list[list[int]]:
-        """The cycles for algorithms of several rings, where hosts are alike."""
-        topology, each = self._first_host
-        hosts = self.plain.hosts
-        if len(set(hosts)) > 1 or not each or len(each) == 1:
-            return []
-        nics = len(topology.devices(Kind.NIC, host=topology.hosts[0])) or 1
-        order = self.sites[self._along].places[: len(each)]
-        found = cycles_of(self._rings, order, len(hosts), min(nics, len(each)))
-        return found[:MOST_RINGS]
-
-    @cached_property
-    def _axes(self) -> tuple[int, ...]:
-        """The dimensions of the grid that links make; none behind switches."""
-        if self.plain.cluster is not None:
-            return ()
-        assert isinstance(self.machine, Topology)
-        return axes_of(self.machine, self.plain.places)
 
     def sifted(
         self, collective: str, reproducible: bool = False
@@ -150,17 +85,18 @@ class Prospect:
     def contenders(self, rows: Iterable[Algorithm], sizes: Reals) -> list[Priced]:
         """The candidates that are the cheapest for some sizes, and maybe others."""
         with self._lock:
-            distinct = without_twins(rows, self.size, self._cycles)
+            distinct = without_twins(rows, self.size, self.ground.cycles)
             return contenders(self.candidates(distinct), sizes)
 
     def candidates(self, rows: Iterable[Algorithm]) -> list[Prospective]:
         """Some algorithms in all variants and orders that make sense."""
         rows = list(rows)
+        hosts, ground = self.plain.hosts, self.ground
         tried = [
             (row, variant, order)
             for row in rows
             if row not in self._candidates
-            for variant in variants(row, self.plain.hosts, self._cycles, self._axes)
+            for variant in variants(row, hosts, ground.cycles, ground.axes)
             for order in self._orders(variant)
         ]
         fresh: dict[Algorithm, list[Prospective]]
@@ -180,7 +116,9 @@ class Prospect:
         rooted = COLLECTIVES[row.collective].rooted
         if rooted or row.collective in ("scan", "exscan"):
             return [""]
-        return [self._along] if "cycles" in dict(row.parameters) else self.sites
+        if "cycles" in dict(row.parameters):
+            return [self.ground.along]
+        return self.ground.sites
 
     def bound(self, collective: str) -> Bound | None:
         """How fast a collective can be there, computed once; None if not known."""
@@ -200,7 +138,7 @@ class Prospect:
         if not candidate.order:
             return candidate.row
         number = {place: rank for rank, place in enumerate(self.plain.places)}
-        places = self.sites[candidate.order].places
+        places = self.ground.sites[candidate.order].places
         order = along([number[place] for place in places], self.size)
         return candidate.row.having({"order": tuple(order)})
 
@@ -208,24 +146,10 @@ class Prospect:
         """An algorithm as it stands, with its price."""
         return [one.priced for one in self._glimpsed([(row, "")])]
 
-    @cached_property
+    @property
     def world(self) -> World:
         """What the model of NCCL asks of the machine."""
-        topology, _ = self._first_host
-        hosts = len(self.plain.hosts)
-        fast = bandwidth(self._rings) if self._rings else None
-        inside = fast or PCIE
-        nics = topology.devices(Kind.NIC, host=topology.hosts[0])
-        network = sum(nic.attributes.get("speed") or NIC for nic in nics) or NIC
-        gpus = topology.devices(Kind.GPU)
-        return World(
-            self.size,
-            hosts,
-            inside if hosts == 1 else min(inside, network),
-            2 * max(sum(ring.count for ring in self._rings), 1),
-            fast is not None,
-            max((gpu.attributes.get("sm", 0) for gpu in gpus), default=0),
-        )
+        return self.ground.world
 
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
         """From which size on which algorithm is the cheapest."""
@@ -238,7 +162,7 @@ class Prospect:
         """Algorithms in orders of the ranks, by what rank 0 does at first in each."""
         found: dict[tuple[Algorithm, str], Prospective] = {}
         for order in {order for _, order in tried}:
-            site = self.sites[order] if order else self.plain
+            site = self.ground.sites[order] if order else self.plain
             rows = [row for row, where in tried if where == order]
             glimpses = [self._traces(row).beginning for row in rows]
             least = site.least(glimpses, [_segments(row) for row in rows])

@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 from collalgo import Topology, TopologyError, select
 from collalgo.cli import main
 from collalgo.collective import COLLECTIVES
-from collalgo.cost.bounds import BOUNDED, bound, through_ports
-from collalgo.cost.clusters import Cluster
+from collalgo.cost.bounds import BOUNDED, bound
+from collalgo.cost.clusters import Cluster, through_ports
 from collalgo.cost.cuts import Network
 from collalgo.cost.figures import DEFAULTS
 from collalgo.topology.model import FAST, Kind, LinkKind

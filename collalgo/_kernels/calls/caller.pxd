@@ -8,12 +8,6 @@ from collalgo._kernels.transport cimport Transport
 from collalgo._kernels.work cimport Work
 
 
-cdef cnp.ndarray array_of(buf, str caller)
-cdef cnp.ndarray like_it(out, cnp.ndarray source, str caller)
-cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis)
-cdef int64_t length_of(cnp.ndarray array, str caller) except -1
-
-
 cdef class Caller:
     cdef readonly int64_t rank, size
     cdef public double seconds

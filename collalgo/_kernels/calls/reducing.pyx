@@ -5,7 +5,7 @@
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.calls.caller cimport array_of, fits, length_of, like_it
+from collalgo._kernels.calls.arrays cimport array_of, fits, length_of, like_it
 from collalgo._kernels.calls.rooted cimport Rooted
 
 from collalgo.arrays import (

@@ -6,7 +6,7 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from collalgo._kernels.calls.caller cimport array_of, fits, length_of
+from collalgo._kernels.calls.arrays cimport array_of, fits, length_of
 from collalgo._kernels.calls.sharing cimport Sharing
 
 from collalgo.arrays import (

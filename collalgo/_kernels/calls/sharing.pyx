@@ -7,7 +7,8 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-from collalgo._kernels.calls.caller cimport Caller, array_of, fits, length_of
+from collalgo._kernels.calls.arrays cimport array_of, fits, length_of
+from collalgo._kernels.calls.caller cimport Caller
 
 from collalgo.arrays import (
     check_counts,

@@ -1,0 +1,62 @@
+"""What a rank does with the memory that it shares: the C of ``shared_memory.h``."""
+
+from libc.stdint cimport int64_t, uint32_t
+from posix.time cimport clockid_t
+
+from collalgo._kernels.segment cimport rank_header, world_header
+from collalgo._kernels.shared_memory cimport endpoint
+from collalgo._kernels.transport cimport call_record, segment_state
+
+
+cdef extern from "waiting.h" nogil:
+    void endpoint_give_way(endpoint *e, clockid_t caller)
+    int endpoint_pause(endpoint *e, int64_t *idle)
+    void endpoint_resume(endpoint *e)
+
+cdef extern from "staging.h" nogil:
+    void stage(endpoint *e, char *target, const char *data, int64_t nbytes)
+
+cdef extern from "shared_memory.h" nogil:
+    world_header *world(const endpoint *e)
+    rank_header *header(const endpoint *e, int64_t rank)
+    endpoint *endpoint_new(
+        char *base, int64_t heap_bytes, int64_t rank, int64_t size, int64_t posts
+    )
+    void endpoint_free(endpoint *e)
+    void endpoint_crowd(endpoint *e)
+    void endpoint_fence(endpoint *e)
+    void endpoint_leave(endpoint *e, uint32_t status, const char *farewell)
+    int endpoint_enter(endpoint *e, const call_record *call, double timeout)
+    void endpoint_exit(endpoint *e)
+    int report(
+        endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence,
+        const call_record *theirs
+    )
+    void endpoint_begin_step(endpoint *e, int64_t posts, int brief)
+    bint endpoint_post(
+        endpoint *e, const int64_t *channels, int64_t readers, const char *data,
+        int64_t nbytes
+    )
+    char *endpoint_reserve(
+        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
+        int64_t left, int64_t *room
+    )
+    void endpoint_commit(
+        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
+        int64_t nbytes
+    )
+    bint endpoint_lend(
+        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
+        const char *data, int64_t nbytes, int fetch
+    )
+    bint endpoint_is_lent(endpoint *e)
+    bint endpoint_peek(
+        endpoint *e, const int64_t *channels, int64_t senders, segment_state *segments
+    )
+    int endpoint_fetch(
+        endpoint *e, int64_t channel, char *target, const char *data, int64_t nbytes
+    )
+    bint may_fetch(int process)
+    void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders)
+    bint is_gone(endpoint *e, int64_t rank)
+    int endpoint_outlook(endpoint *e, int64_t rank)
