@@ -5,7 +5,7 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.reduce cimport Reduction
-from collalgo._kernels.transport cimport CACHE_LINE
+from collalgo._kernels.transport cimport CACHE_LINE, copy_bytes, stream_bytes
 
 # The columns, in the order in which rows.py writes them. The offset of a piece is its
 # place in the whole buffer; those of its source and target are places in their arrays.
@@ -63,12 +63,6 @@ cdef class Rows:
         cnp.ndarray scratch
     ) except -100
     cdef int64_t length_in_wave(self, int64_t m) noexcept nogil
-    cdef void reduce(
-        self, void *target, int64_t n, int64_t nbytes, int64_t action
-    ) noexcept nogil
-    cdef void store(
-        self, char *target, const char *source, int64_t nbytes, int64_t action
-    ) noexcept nogil
     cdef void finish(self) noexcept nogil
 
     @cython.final
@@ -105,3 +99,22 @@ cdef class Rows:
         if array == SCRATCH:
             offset -= self.bytes_until(piece, self.wave)
         return self.arrays.base[array] + offset
+
+    @cython.final
+    cdef inline void reduce(
+        self, void *target, int64_t n, int64_t nbytes, int64_t action
+    ) noexcept nogil:
+        self.reduction.function(
+            target, self.inputs, n, nbytes // self.reduction.itemsize,
+            self.divisor if action == REDUCE_AND_DIVIDE else 0, self.reduction.tables,
+        )
+
+    @cython.final
+    cdef inline void store(
+        self, char *target, const char *source, int64_t nbytes, int64_t action
+    ) noexcept nogil:
+        # In place the caches hold the target already: it was the input.
+        if action == STORE and self.streamed and self.arrays.apart:
+            stream_bytes(target, source, nbytes)
+        else:
+            copy_bytes(target, source, nbytes)

@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t
 import numpy as np
 
 from collalgo._kernels.reduce cimport Reduction
-from collalgo._kernels.transport cimport GO_ON, copy_bytes, stream_bytes
+from collalgo._kernels.transport cimport GO_ON
 
 cnp.import_array()
 
@@ -88,23 +88,6 @@ cdef class Rows:
             nbytes += self.bytes_until(&self.pieces[p], self.wave + 1)
             nbytes -= self.bytes_until(&self.pieces[p], self.wave)
         return nbytes
-
-    cdef void reduce(
-        self, void *target, int64_t n, int64_t nbytes, int64_t action
-    ) noexcept nogil:
-        self.reduction.function(
-            target, self.inputs, n, nbytes // self.reduction.itemsize,
-            self.divisor if action == REDUCE_AND_DIVIDE else 0, self.reduction.tables,
-        )
-
-    cdef void store(
-        self, char *target, const char *source, int64_t nbytes, int64_t action
-    ) noexcept nogil:
-        # In place the caches hold the target already: it was the input.
-        if action == STORE and self.streamed and self.arrays.apart:
-            stream_bytes(target, source, nbytes)
-        else:
-            copy_bytes(target, source, nbytes)
 
     cdef void finish(self) noexcept nogil:
         """Copy what no message brought, and divide what came undivided."""
