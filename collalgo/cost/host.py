@@ -21,10 +21,10 @@ FINER = (1, 2, 4, 8, 16, 32)
 #: where with the first the result is read and written, too.
 FURTHER = 1 / 2
 
-#: How many latencies a step of a further wave takes that waits for its messages while
-#: others write them: the line that tells of a message, its data, and the line that
-#: tells that it was read go from core to core. Measured with broadcasts, reduces and
-#: scatters of two ranks.
+#: How many latencies a step takes that goes on with a stream of messages, in a further
+#: wave or from the same peer: the line that tells of a message, its data, and the line
+#: that tells that it was read go from core to core, and nothing else meanwhile.
+#: Measured with broadcasts, reduces and scatters of two ranks.
 HANDOVERS = 3
 
 
@@ -36,7 +36,8 @@ class Price:
     are more ranks than cores, a wait costs a switch between ranks, and all the work is
     spread over the cores: what a core does not do of the longest chain of messages is
     done meanwhile (Graham's bound for greedy scheduling). Of a call in waves the first
-    takes the longest chain, each further one what the busiest rank has to do.
+    takes the longest chain, each further one what the busiest rank has to do; segments
+    of the schedule itself cost the same.
 
     Parameters
     ----------
@@ -64,11 +65,12 @@ class Price:
         receiving = np.outer(work, GRID) + machine.message * taken[:, None]
         self._far = _beyond_caches(replay, posted, share, machine)
         latency = machine.switch if crowded else machine.latency
-        #: The time of the first wave and of each further one, for the sizes of GRID.
-        self.first = replay.longest(sending, receiving, latency)
         # Where ranks share cores others run meanwhile: see the switches of the total.
-        waiting = 0.0 if crowded else HANDOVERS * latency * (taken > 0)[:, None]
-        self.further = _busiest(replay, sending + receiving + waiting)
+        handed = HANDOVERS * latency * (taken > 0)[:, None] * (not crowded)
+        streamed = handed * _is_streamed(replay)[:, None]
+        #: The time of the first wave and of each further one, for the sizes of GRID.
+        self.first = replay.longest(sending, receiving + streamed, latency)
+        self.further = _busiest(replay, sending + receiving + handed)
         if crowded:
             total = (sending + receiving).sum(axis=0)
             total += machine.switch * np.count_nonzero(taken)
@@ -148,6 +150,19 @@ def _further_inputs(replay: Replay) -> NDArray[np.bool_]:
     further: NDArray[np.bool_] = replay.kind == 2
     further[reduced[first]] = False
     return further
+
+
+def _is_streamed(replay: Replay) -> NDArray[np.bool_]:
+    """Whether a rank that never sends hears in a step from whom it has heard before."""
+    sends = np.zeros(replay.size, bool)
+    sends[replay.rank_of[replay.out]] = True
+    pairs = replay.rank_of[replay.into] * replay.size + replay.rank_of[replay.out]
+    _, pair = np.unique(pairs, return_inverse=True)
+    earliest = np.full(len(pairs), len(replay.rank_of))
+    np.minimum.at(earliest, pair, replay.into)
+    streamed = np.zeros(len(replay.rank_of), bool)
+    streamed[replay.into[replay.into > earliest[pair]]] = True
+    return streamed & ~sends[replay.rank_of]
 
 
 def _busiest(replay: Replay, work: Reals) -> Reals:

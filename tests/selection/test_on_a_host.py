@@ -133,6 +133,22 @@ def test_a_further_wave_costs_its_handovers_whoever_receives():
     assert further == pytest.approx(HANDOVERS * 1e-3, rel=0.01)
 
 
+@pytest.mark.parametrize("collective", ["broadcast", "reduce", "scatter"])
+@pytest.mark.parametrize("parts", [2, 4, 8])
+def test_waves_and_segments_cost_the_same(collective, parts):
+    waves, segments = (
+        Price([trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH)
+        for row in (
+            find(collective, "linear", 2),
+            find(collective, f"linear(segments={parts})", 2),
+        )
+    )
+    for nbytes in (0, 1 << 14, 1 << 20):
+        assert waves.seconds(nbytes, parts) == pytest.approx(
+            segments.seconds(nbytes, 1), rel=1e-9
+        )
+
+
 def test_what_cannot_run_is_listed_with_its_reason():
     chosen = select("allgather", 100, size=7, machine=ONE_CORE_EACH)
     last = next(c for c in chosen.candidates if c.algorithm == "neighbor_exchange")
