@@ -39,18 +39,10 @@ cdef class Program(Steps):
 
     Parameters
     ----------
-    plan : collalgo.rows.Plan
-        The rows.
-    reduction : Reduction or None
-        The kernel, for collectives that reduce.
-    divisor : int
-        What complete sums are divided by; 0 for not at all.
+    plan, reduction, divisor, fetched, streamed
+        As of :class:`Steps`.
     record : tuple
         Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
-    fetched : bool
-        Whether it pays to read what is only copied from the memory of its process.
-    streamed : bool
-        Whether results that are not read again had better go past the caches.
     """
     def __init__(
         self, plan, Reduction reduction, int64_t divisor, tuple record,
