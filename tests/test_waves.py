@@ -145,6 +145,9 @@ def test_the_kernel_copies_what_its_figures_say():
     assert not fetched("gather", 1 << 16, size=3)  # the root would copy alone
     assert not fetched("broadcast", 1 << 20)  # beyond the caches
     assert fetched("alltoall", 1 << 20, exchange=0.5)
+    crowded = {"size": 3, "cores": 2, "exchange": 0.5}
+    assert not fetched("alltoall", 1 << 19, **crowded)  # the caches of a core hold waves
+    assert fetched("alltoall", 1 << 20, **crowded)
 
 
 def test_nothing_is_read_by_the_numbers_of_another_namespace():
