@@ -146,7 +146,7 @@ def test_the_kernel_copies_what_its_figures_say():
     assert not fetched("broadcast", 1 << 20)  # beyond the caches
     assert fetched("alltoall", 1 << 20, exchange=0.5)
     crowded = {"size": 3, "cores": 2, "exchange": 0.5}
-    assert not fetched("alltoall", 1 << 19, **crowded)  # the caches of a core hold waves
+    assert not fetched("alltoall", 1 << 19, **crowded)  # a core's cache holds waves
     assert fetched("alltoall", 1 << 20, **crowded)
 
 
