@@ -130,7 +130,7 @@ SIZES = [
     click.option("-R", "--ranks", type=click.IntRange(1), help="Start so many ranks."),
     click.option(
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),
-        help="A file whose @collalgo.algorithm functions are to be known.",
+        help="A file of algorithms: Python with @collalgo.algorithm, or XML of MSCCL.",
     ),
     click.option("-J", "--json", "json_file", type=click.Path(dir_okay=False)),
     click.option("--csv", "csv_file", type=click.Path(dir_okay=False)),

@@ -34,7 +34,7 @@ from collalgo.bench.timing import race, row_of
 from collalgo import Communicator, spawn, verify
 from collalgo.algorithms import Algorithm, find
 from collalgo.errors import AlgorithmNotApplicable
-from collalgo.loading import load
+from collalgo.loading import load_algorithms
 from collalgo.machine import this_machine
 from collalgo.selection.choice import select
 from collalgo.selection.on_host import Host, predicted
@@ -99,7 +99,7 @@ def measure(
 ) -> list[Record]:
     """Measure a sweep on all ranks; the rows are the same on each."""
     for name in sweep.files:
-        load(name)
+        load_algorithms(name)
     records: list[Record] = []
     floor = Floor(comm)
     for cell in sweep.cells(comm.size):

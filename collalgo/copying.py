@@ -11,19 +11,19 @@ from collalgo.collective import COLLECTIVES
 from collalgo.machine import Machine
 
 #: Collectives in which every rank copies as much as any other. One copy by the kernel
-#: takes 0.7 to 1.1 times as long as two through shared memory for the longest arrays, and
-#: for others from half to twice as long: the figures of the machine tell.
+#: takes 0.7 to 1.1 times as long as two through shared memory for the longest arrays,
+#: and for others from half to twice as long: the figures of the machine tell.
 EXCHANGES = ("allgather", "alltoall")
 
 #: Those whose messages have a single reader, so that the kernel copies half as much as
-#: the ranks would. That may pay even where they share cores; what several read is copied
-#: faster from shared memory there, as the first copy leaves it in a cache.
+#: the ranks would. That may pay even where they share cores; what several read is
+#: copied faster from shared memory there, as the first copy leaves it in a cache.
 SINGLE_READERS = ("alltoall",)
 
-#: An exchange is long if the arrays of all ranks take more than so many times the caches.
-#: Where ranks share cores, what a single one reads stays in the cache of its core for long
-#: if it goes in waves: by the kernel, alltoalls of 3 and 4 ranks took 1.05 to 1.4 times as
-#: long up to there; those of 8 the same for 2 MiB each, and 0.9 times as long for more.
+#: An exchange is long if the arrays of all ranks take more than so many times the
+#: caches. Where ranks share cores, what a single one reads stays in the cache of its
+#: core if it goes in waves: by the kernel, alltoalls of 3 and 4 ranks took 1.05 to 1.4
+#: times as long up to there, those of 8 as long for 2 MiB each, and 0.9 times for more.
 LONG_EXCHANGE, LONG_CROWDED = 1 / 4, 4
 
 #: Collectives in which each of the others copies something of the root's. By the kernel

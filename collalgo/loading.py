@@ -4,6 +4,9 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
+from collalgo.algorithms.table import enter
+from collalgo.errors import ScheduleError
+
 
 def load(name: str) -> ModuleType:
     """Run a file of Python, and give its module.
@@ -25,3 +28,24 @@ def load(name: str) -> ModuleType:
         what = f"{type(error).__name__}: {error}"
         raise ValueError(f"{name} cannot be run: {what}") from error
     return module
+
+
+def load_algorithms(name: str) -> None:
+    """Put the algorithms of a file into the table.
+
+    It is Python in which :func:`collalgo.algorithm` decorates some, or XML of MSCCL.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it is neither.
+    """
+    if Path(name).suffix != ".xml":
+        load(name)
+        return
+    from collalgo.exchange.row import algorithm_of
+
+    try:
+        enter(algorithm_of(name))
+    except ScheduleError as error:
+        raise ValueError(str(error)) from None

@@ -6,7 +6,7 @@ from types import ModuleType
 import click
 
 from collalgo.collective import COLLECTIVES
-from collalgo.loading import load
+from collalgo.loading import load, load_algorithms
 
 
 def load_named(name: str) -> ModuleType:
@@ -17,10 +17,18 @@ def load_named(name: str) -> ModuleType:
         raise click.UsageError(str(error)) from None
 
 
+def enter_named(name: str) -> None:
+    """Put the algorithms of a user's file into the table."""
+    try:
+        load_algorithms(name)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
 def _load_files(_context: object, _parameter: object, names: Sequence[str]) -> None:
-    """Run the files of the user whose algorithms are to be in the table."""
+    """Put the algorithms of the user's files into the table."""
     for name in names:
-        load_named(name)
+        enter_named(name)
 
 
 load_option = click.option(
@@ -29,7 +37,7 @@ load_option = click.option(
     multiple=True,
     expose_value=False,
     callback=_load_files,
-    help="A file whose @collalgo.algorithm functions are to be known.",
+    help="A file of algorithms: Python with @collalgo.algorithm, or XML of MSCCL.",
 )
 
 collective_option = click.option(

@@ -89,25 +89,30 @@ def algorithm(
         raise ValueError(f"{name!r} is no name; use letters, digits and underscores")
 
     def register(function: ScheduleFunction) -> ScheduleFunction:
-        for row in candidates(collective):
-            if row.name == name:
-                if not (row.unproved and _same(row.function, function)):
-                    raise ValueError(
-                        f"{collective} has an algorithm {name!r} already; choose "
-                        "another name"
-                    )
-                ALGORITHMS.remove(row)
-        add(
-            collective,
-            name,
-            function,
-            obstacle=obstacle,
-            unproved=True,
-            **parameters,
-        )
+        own = tuple(parameters.items())
+        enter(Algorithm(collective, name, function, own, obstacle, unproved=True))
         return function
 
     return register
+
+
+def enter(row: Algorithm) -> None:
+    """Put a user's algorithm into the table, in place of its version before.
+
+    Raises
+    ------
+    ValueError
+        If another algorithm has the name.
+    """
+    for other in candidates(row.collective):
+        if other.name == row.name:
+            if not (other.unproved and _same(other.function, row.function)):
+                raise ValueError(
+                    f"{row.collective} has an algorithm {row.name!r} already; choose "
+                    "another name"
+                )
+            ALGORITHMS.remove(other)
+    ALGORITHMS.append(row)
 
 
 def _same(old: ScheduleFunction, new: ScheduleFunction) -> bool:

@@ -14,6 +14,7 @@ from collalgo.cost.simulation import MODELS, simulate
 from collalgo.cost.timeline import timeline
 from collalgo.errors import CollalgoError
 from collalgo.machine import calibrate, figures_file, kept_figures, this_machine
+from collalgo.options import load_option
 from collalgo.sizes import human, human_time, parse_size
 from collalgo.topology import orders, presets
 from collalgo.topology.cli import load, named, parameters_argument
@@ -73,6 +74,7 @@ def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | Cluster:
     help="Write when who sends: a picture, or for .json a trace for Perfetto.",
 )
 @figures_option
+@load_option
 def simulate_command(
     collective: str,
     algorithm: str,
