@@ -168,6 +168,28 @@ def out_of_place(size):
     return algo("alltoall", gpus, size, inplace=0)
 
 
+def test_each_channel_may_have_a_part():
+    """An allgather of pairs, each of which passes on what it has from the other."""
+    gpus = []
+    for me in range(4):
+        blocks = []
+        for c in range(4):
+            near, far, both = (f"o{4 * (me ^ other) + c}" for other in (1, 2, 3))
+            mine = f"i{c}"
+            told = [("s", mine, near, 1), ("rcs", mine, far, 1)]
+            own = [("s", mine, far, 1), ("cpy", mine, f"o{4 * me + c}", 1)]
+            blocks += [
+                (-1, me ^ 1, c, [("r", mine, near, 1), ("r", "o0", both, 1)]),
+                (me ^ 1, me ^ 2, c, told),
+                (me ^ 2, -1, c, own),
+            ]
+        gpus.append(blocks)
+    text = algo("allgather", gpus, 16, inplace=0).replace('cnt="1"', "")  # the default
+    proof = proof_of(read(text), 4)
+    ours = proof_of(find("allgather", "bruck", 4), 4)
+    assert (proof.steps, proof.sent, proof.links) == (2, ours.sent, 8)
+
+
 def test_results_may_be_apart_from_what_is_read():
     proof = proof_of(read(out_of_place(4)), 4)
     assert (proof.steps, proof.links) == (1, 12)

@@ -19,8 +19,14 @@ LARGEST, GPUS, CHANNELS, CHUNKS = 1 << 26, 1024, 64, 1 << 16
 #: The steps of a thread block at most.
 STEPS = (1 << 16) - 2
 
-#: The numbers of a step, with the least that they may be.
-NUMBERS = {"srcoff": -1, "dstoff": -1, "cnt": 0, "depid": -1, "deps": -1}
+#: The numbers of a step: the least that they may be, and what they are if not given.
+NUMBERS = {
+    "srcoff": (-1, -1),
+    "dstoff": (-1, -1),
+    "cnt": (0, 1),
+    "depid": (-1, -1),
+    "deps": (-1, -1),
+}
 
 #: The step of a block that does nothing; the offsets are not looked at.
 NOTHING = Cell("i", 0)
@@ -105,8 +111,8 @@ def _instruction(step: Any, where: str, place: int) -> Instruction:
     if integer(step.get("s"), f"s of {where}") != place:
         raise ScheduleError(f"{where} has the number {step.get('s')}, out of order")
     source, target, chunks, block, after = (
-        integer(step.get(name, -1), f"{name} of {where}", least, CHUNKS)
-        for name, least in NUMBERS.items()
+        integer(step.get(name, default), f"{name} of {where}", least, CHUNKS)
+        for name, (least, default) in NUMBERS.items()
     )
     awaited = (block, after) if block >= 0 else None
     if kind == "nop":
