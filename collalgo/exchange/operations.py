@@ -63,16 +63,31 @@ class Operations:
         The messages first, in the order in which they were given.
     touches : dict
         The uses of each cell of each GPU, the first first.
+    levels : list of int
+        The step of each event.
+
+    Raises
+    ------
+    Circle
+        If events wait for each other.
     """
 
-    def __init__(self, program: Program, messages: list[Message], order: Order):
+    def __init__(
+        self,
+        program: Program,
+        messages: list[Message],
+        order: Order,
+        adds_at_once: bool = True,
+    ):
         self.program, self.order = program, order
         self.events = [Event(m, m.receiver, "message") for m in messages]
         self.touches: dict[tuple[int, Cell], list[Touch]] = defaultdict(list)
         for number in order.sequence:
             self._unroll(number, order.nodes[number])
         self._check_races()
-        self._fuse()
+        if adds_at_once:
+            self._fuse()
+        self.levels = self._levels()
 
     # ---- one instruction after the other
 
@@ -187,7 +202,7 @@ class Operations:
 
     # ---- when
 
-    def levels(self) -> list[int]:
+    def _levels(self) -> list[int]:
         """The step of each event, if every one happens as early as can be.
 
         What is sent in a step is what was there before: who overwrites it may come in
@@ -245,7 +260,7 @@ class Operations:
         ]
 
     def _clashing(self, ways: dict[Way, list[int]]) -> set[Way]:
-        """The ways by which a cell comes that comes by another too, but not all."""
+        """The ways that bring some of what another brings, but not the very same."""
         brought = {
             way: {
                 pair

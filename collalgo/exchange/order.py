@@ -20,6 +20,10 @@ from collalgo.exchange.program import Instruction, Message, Program
 LARGEST = 1 << 27
 
 
+class Circle(ScheduleError):
+    """Events wait for each other."""
+
+
 class Node(NamedTuple):
     """An instruction and where it is: its GPU, block and step."""
 
@@ -158,8 +162,8 @@ def levels(edges: dict[int, dict[int, int]], count: int) -> list[int]:
 
     Raises
     ------
-    ScheduleError
-        If there are none, as events wait for each other.
+    Circle
+        If there are none.
     """
     found = [0] * count
     waiting = deque(range(count))
@@ -171,7 +175,7 @@ def levels(edges: dict[int, dict[int, int]], count: int) -> list[int]:
             if found[other] < found[event] + later:
                 found[other] = found[event] + later
                 if found[other] > count:
-                    raise ScheduleError("messages wait for each other in a circle")
+                    raise Circle("messages wait for each other in a circle")
                 if not queued[other]:
                     waiting.append(other)
                     queued[other] = True

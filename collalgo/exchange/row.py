@@ -11,7 +11,7 @@ from collalgo.errors import ScheduleError
 from collalgo.exchange.cells import Cells
 from collalgo.exchange.msccl import read, text_of
 from collalgo.exchange.program import Program
-from collalgo.exchange.steps import RankSteps, Writer
+from collalgo.exchange.steps import RankSteps, Translator
 from collalgo.exchange.writing import Scribe
 from collalgo.schedule import Group, Step, Transfer, trace
 
@@ -92,7 +92,7 @@ def named_after(program: Program, file: str) -> Algorithm:
     return Algorithm(
         cells.collective,
         re.sub(r"\W|^(?=\d)", "_", program.name),
-        FromFile(cells, Writer(program).steps(), file),
+        FromFile(cells, Translator(program).steps(), file),
         obstacle=obstacle,
         unproved=True,
     )

@@ -2,12 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import Any, NamedTuple
 
 from collalgo.errors import ScheduleError
 from collalgo.exchange.cells import Cell
 from collalgo.exchange.operations import Event, Operations, Touch
-from collalgo.exchange.order import Order
+from collalgo.exchange.order import Circle, Order
 from collalgo.exchange.program import Program, messages
 from collalgo.schedule import Kind
 
@@ -28,6 +29,9 @@ class Where(NamedTuple):
     home: int
     spare: int
 
+
+#: From where to where.
+Pairs = list[tuple[Where, Where]]
 
 #: For each step the moves of a rank.
 RankSteps = list[list[Move]]
@@ -59,6 +63,11 @@ class Memory:
         self._left = {cell: list(reversed(uses)) for cell, uses in touches.items()}
         for cell in given:
             self._forget_unless_used(cell)
+        self.begin()
+
+    def begin(self) -> None:
+        """From now on things happen at once."""
+        self._before = frozenset(self.where.values())
 
     def at(self, cell: Cell) -> Where:
         """Where a cell is that is read."""
@@ -96,22 +105,30 @@ class Memory:
         uses.remove(next(use for use in uses if use.event == event and use.writes))
         self._forget_unless_used(cell)
 
-    def free(self, homes: Iterable[int]) -> int:
-        """The first buffer in which nothing is at any of these homes."""
-        homes = tuple(homes)
-        spare = 0
-        while any(self.used[Where(home, spare)] for home in homes):
-            spare += 1
+    def free(self, homes: Iterable[int], *, untouched: bool = False) -> int:
+        """The first buffer in which nothing is at any of these homes.
+
+        What is ``untouched`` has not been there either before what happens at once.
+        """
+        before = self._before if untouched else frozenset()
+        places = [Where(home, 0) for home in homes]
+        for spare in count():
+            there = [place._replace(spare=spare) for place in places]
+            if not any(self.used[place] or place in before for place in there):
+                break
         return spare
 
 
-class Writer:
-    """Writes the steps of all ranks, one after the other."""
+class Translator:
+    """Turns what a file says into the steps of all ranks."""
 
     def __init__(self, program: Program):
         order = Order(program, found := messages(program))
         self.program = program
-        self.operations = operations = Operations(program, found, order)
+        try:
+            self.operations = operations = Operations(program, found, order)
+        except Circle:  # a message may be needed before all of it can be added
+            self.operations = operations = Operations(program, found, order, False)
         cells, ranks = program.cells, range(program.cells.size)
         touches: list[dict[Cell, list[Touch]]] = [defaultdict(list) for _ in ranks]
         for (gpu, cell), uses in operations.touches.items():
@@ -125,7 +142,7 @@ class Writer:
     def steps(self) -> list[RankSteps]:
         """The steps of all ranks; all have the same number."""
         at: dict[int, list[int]] = defaultdict(list)
-        for number, level in enumerate(self.operations.levels()):
+        for number, level in enumerate(self.operations.levels):
             if self.operations.events[number].targets:
                 at[level].append(number)
         found: list[RankSteps] = [[] for _ in self.memories]
@@ -144,8 +161,10 @@ class Writer:
     def _level(self, numbers: list[int]) -> list[list[list[Move]]]:
         """The two steps in which some events happen: first what must be apart."""
         events = [(number, self.operations.events[number]) for number in numbers]
+        for memory in self.memories:
+            memory.begin()
         read = [self._read(number, event) for number, event in events]
-        apart: list[list[Move]] = [[] for _ in self.memories]
+        apart: list[Pairs] = [[] for _ in self.memories]
         moves: list[list[Move]] = [[] for _ in self.memories]
         for (number, event), sources in zip(events, read, strict=True):
             if event.kind == "copy":
@@ -162,7 +181,8 @@ class Writer:
                 ends[way] += zip(sources, targets, event.adds, strict=True)
         for way, pairs in ends.items():
             self._join(way, pairs, moves)
-        return [apart, moves]
+        copies = [within(r, pairs, Kind.RECV) for r, pairs in enumerate(apart)]
+        return [copies, moves]
 
     def _read(self, number: int, event: Event) -> list[Where]:
         """Where what an event reads is."""
@@ -175,7 +195,7 @@ class Writer:
         return found
 
     def _write(
-        self, number: int, event: Event, sources: list[Where], apart: list[Move]
+        self, number: int, event: Event, sources: list[Where], apart: Pairs
     ) -> list[Where]:
         """Where what an event writes is to be."""
         memory = self.memories[event.gpu]
@@ -193,12 +213,14 @@ class Writer:
             where = Where(source.home, spare)
             if adds:
                 where = self._own(memory, event, source, cell, apart)
+            elif memory.used[where]:  # by another part of this message
+                where = Where(source.home, memory.free([source.home]))
             memory.put(cell, where, number)
             found.append(where)
         return found
 
     def _own(
-        self, memory: Memory, event: Event, source: Where, cell: Cell, apart: list[Move]
+        self, memory: Memory, event: Event, source: Where, cell: Cell, apart: Pairs
     ) -> Where:
         """Where a cell is that something is added to: it must be there alone."""
         where = memory.at(cell)
@@ -210,8 +232,8 @@ class Writer:
                 rank=event.gpu,
             )
         if memory.used[where] > 1:
-            alone = Where(where.home, memory.free([where.home]))
-            apart += within(event.gpu, [(where, alone)], Kind.RECV, len(apart))
+            alone = Where(where.home, memory.free([where.home], untouched=True))
+            apart.append((where, alone))
             return alone
         return where
 
@@ -221,7 +243,7 @@ class Writer:
         """Make transfers of what goes one way, or is added inside of a GPU."""
         if isinstance(way, int):
             pairs = [(source, target) for source, target, _ in ends]
-            moves[way] += within(way, pairs, Kind.RECV_REDUCE, 0)
+            moves[way] += within(way, pairs, Kind.RECV_REDUCE)
             return
         sender, receiver, channel = way
         parts: dict[tuple[int, int], list[tuple[int, bool]]] = defaultdict(list)
@@ -239,7 +261,7 @@ class Writer:
     def _finish(self) -> Iterator[list[Move]]:
         """Bring what belongs into the buffer there, for each rank."""
         for rank, memory in enumerate(self.memories):
-            pairs = []
+            pairs: Pairs = []
             for cell, home in memory.wanted.items():
                 where = memory.where.get(cell)
                 if where is None or where.home != home:
@@ -252,18 +274,16 @@ class Writer:
                     )
                 if where.spare:
                     pairs.append((where, Where(home, 0)))
-            yield within(rank, pairs, Kind.RECV, 0)
+            yield within(rank, pairs, Kind.RECV)
 
 
-def within(
-    rank: int, pairs: list[tuple[Where, Where]], kind: Kind, lane: int
-) -> list[Move]:
-    """Transfers inside of a rank, from buffer to buffer, on lanes from one on."""
+def within(rank: int, pairs: Pairs, kind: Kind) -> list[Move]:
+    """Transfers inside of a rank, a lane for each two buffers."""
     parts: dict[tuple[int, int], list[int]] = defaultdict(list)
     for source, target in pairs:
         parts[source.spare, target.spare].append(source.home)
     found = []
-    for number, ((out, into), homes) in enumerate(sorted(parts.items())):
-        found.append(Move(Kind.SEND, rank, lane + number, out, tuple(homes)))
-        found.append(Move(kind, rank, lane + number, into, tuple(homes)))
+    for lane, ((out, into), homes) in enumerate(sorted(parts.items())):
+        found.append(Move(Kind.SEND, rank, lane, out, tuple(homes)))
+        found.append(Move(kind, rank, lane, into, tuple(homes)))
     return found
