@@ -112,6 +112,7 @@ from collalgo.world import init
 
 if TYPE_CHECKING:
     from collalgo.cost.simulation import Simulation, simulate
+    from collalgo.loading import load_algorithms
     from collalgo.selection.choice import select
     from collalgo.topology.model import Topology
 
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
 _LATER = {
     "Simulation": "collalgo.cost.simulation",
     "simulate": "collalgo.cost.simulation",
+    "load_algorithms": "collalgo.loading",
     "select": "collalgo.selection.choice",
     "Topology": "collalgo.topology.model",
 }
@@ -180,6 +182,7 @@ __all__ = [
     "gatherv",
     "gatherv_async",
     "init",
+    "load_algorithms",
     "recv",
     "recv_reduce",
     "reduce",

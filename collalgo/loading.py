@@ -33,17 +33,25 @@ def load(name: str) -> ModuleType:
 def load_algorithms(name: str) -> None:
     """Put the algorithms of a file into the table.
 
-    It is Python in which :func:`collalgo.algorithm` decorates some, or XML of MSCCL.
+    They can be used at once by their names, on every rank that has loaded the file, and
+    are proved before they move a byte.
+
+    Parameters
+    ----------
+    name
+        The file: Python in which :func:`collalgo.algorithm` decorates some, or, if it
+        ends in ``.xml``, what MSCCL runs on GPUs.
 
     Raises
     ------
     ValueError
-        If there is no such file, or it is neither.
+        If there is no such file, or it is neither, or an algorithm of the library has
+        the name of one of its own.
     """
     if Path(name).suffix != ".xml":
         load(name)
         return
-    from collalgo.exchange.row import algorithm_of
+    from collalgo.exchange import algorithm_of
 
     try:
         enter(algorithm_of(name))

@@ -12,7 +12,8 @@ from collalgo import drawing
 from collalgo.algorithms import ALGORITHMS, Algorithm, named
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import CollalgoError
-from collalgo.exchange.row import FromFile, xml_of
+from collalgo.exchange import xml_of
+from collalgo.exchange.row import FromFile
 from collalgo.options import (
     collective_option,
     enter_named,

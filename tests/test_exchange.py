@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
-from collalgo import ALGORITHMS, ScheduleError, threads, verify
+from collalgo import ALGORITHMS, ScheduleError, load_algorithms, threads, verify
 from collalgo.algorithms import find
 from collalgo.cli import main
 from collalgo.errors import AlgorithmNotApplicable
+from collalgo.exchange import algorithm_of, xml_of
 from collalgo.exchange.cells import NAMES, Cell
 from collalgo.exchange.msccl import LARGEST, parse
-from collalgo.exchange.row import algorithm_of, named_after, xml_of
-from collalgo.loading import load_algorithms
+from collalgo.exchange.row import named_after
 from tests.conftest import at_leisure
 from tests.oracle import check, vectors
 
