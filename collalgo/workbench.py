@@ -12,8 +12,8 @@ from collalgo import drawing
 from collalgo.algorithms import ALGORITHMS, Algorithm, named
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import CollalgoError
-from collalgo.exchange import xml_of
-from collalgo.exchange.row import FromFile
+from collalgo.exchange.msccl import beyond, text_of
+from collalgo.exchange.row import FromFile, program_of
 from collalgo.options import (
     collective_option,
     enter_named,
@@ -244,6 +244,9 @@ def export(
         raise click.UsageError(f"say which, by -c: {names or 'a row of the table'}")
     _prove(rows[0], collective, size)
     try:
-        output.write(xml_of(rows[0], size, protocol))
+        program = program_of(rows[0], size)
     except CollalgoError as error:
         raise click.ClickException(str(error)) from None
+    for excess in beyond(program):
+        click.echo(f"warning: {excess}", err=True)
+    output.write(text_of(program, protocol))

@@ -437,6 +437,17 @@ def test_a_result_in_the_wrong_place_is_told():
         read(algo("allreduce", moves, 2))
 
 
+def test_what_msccl_does_not_take_is_told(tmp_path):
+    command = ["algorithms", "export", "-o", str(tmp_path / "x.xml"), "-c", "allreduce"]
+    run = partial(CliRunner().invoke, main)
+    assert "warning" not in run([*command, "ring", "-n", "8"]).output
+    found = run([*command, "one_shot", "-n", "20"])
+    assert "at most 32 blocks on a channel, and this has 39" in found.output
+    found = run([*command, "ring(segments=400)", "-n", "2"])
+    assert "at most 256 steps in a block, and this has" in found.output
+    assert (tmp_path / "x.xml").exists()
+
+
 def test_only_what_msccl_knows_is_written():
     with pytest.raises(
         AlgorithmNotApplicable, match="written for allreduce, allgather"
@@ -460,6 +471,7 @@ def test_a_file_is_proved_drawn_and_exported_by_commands(tmp_path):
     assert "twice" in found.output
     found = run(main, ["algorithms", "export", "ring"])
     assert "say which, by -c: allreduce ring" in found.output
+    assert "none.xml: No such file" in run(main, ["verify", "none.xml"]).output
     path.write_text("no XML")
     assert (
         f"{path}: this is no well-formed XML" in run(main, ["verify", str(path)]).output

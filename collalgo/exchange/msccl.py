@@ -4,6 +4,7 @@ An ``algo`` holds a ``gpu`` for each rank, that a ``tb`` for each thread block, 
 its ``step``. Source: the compiler msccl-tools and the parser of msccl.
 """
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -18,6 +19,9 @@ LARGEST, GPUS, CHANNELS, CHUNKS = 1 << 26, 1024, 64, 1 << 16
 
 #: The steps of a thread block at most.
 STEPS = (1 << 16) - 2
+
+#: What MSCCL itself takes at most: steps of a block, and blocks on a channel of a GPU.
+STEPS_TAKEN, BLOCKS_TAKEN = 256, 32
 
 #: The numbers of a step: the least that they may be, and what they are if not given.
 NUMBERS = {
@@ -44,7 +48,9 @@ def read(path: str | Path) -> Program:
     try:
         with Path(path).open("rb") as file:
             return parse(file.read(LARGEST + 1).decode(), Path(path).stem)
-    except (OSError, UnicodeDecodeError, ScheduleError) as error:
+    except OSError as error:
+        raise ScheduleError(f"{path}: {error.strerror}") from None
+    except (UnicodeDecodeError, ScheduleError) as error:
         raise ScheduleError(f"{path}: {error}") from None
 
 
@@ -127,6 +133,23 @@ def _buffer(step: Any, name: str, where: str) -> str:
     if found not in ("i", "o", "s"):
         raise ScheduleError(f"{where}: {name} {found!r} is none of i, o and s")
     return str(found)
+
+
+def beyond(program: Program) -> list[str]:
+    """What of a program is more than MSCCL takes, in sentences."""
+    blocks = [block for of_gpu in program.blocks for block in of_gpu]
+    steps = max((len(block.steps) for block in blocks), default=0)
+    together = Counter((block.gpu, block.channel) for block in blocks)
+    crowd = max(together.values(), default=0)
+    found = {
+        f"{STEPS_TAKEN} steps in a block": (steps, STEPS_TAKEN),
+        f"{BLOCKS_TAKEN} blocks on a channel": (crowd, BLOCKS_TAKEN),
+    }
+    return [
+        f"MSCCL takes at most {what}, and this has {count}"
+        for what, (count, most) in found.items()
+        if count > most
+    ]
 
 
 def text_of(program: Program, protocol: str = "Simple") -> str:

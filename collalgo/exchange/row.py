@@ -98,6 +98,13 @@ def named_after(program: Program, file: str) -> Algorithm:
     )
 
 
+def program_of(row: Algorithm, size: int) -> Program:
+    """What the thread blocks of so many GPUs do in an algorithm."""
+    name = f"{row.collective}_{row.name}_{size}"
+    schedules = [trace(row.schedule, rank, size) for rank in range(size)]
+    return Scribe(name, row.collective, schedules).program()
+
+
 def xml_of(row: Algorithm, size: int, protocol: str = "Simple") -> str:
     """The XML of MSCCL for an algorithm with so many ranks.
 
@@ -115,6 +122,4 @@ def xml_of(row: Algorithm, size: int, protocol: str = "Simple") -> str:
     AlgorithmNotApplicable
         If MSCCL does not know the collective.
     """
-    name = f"{row.collective}_{row.name}_{size}"
-    schedules = [trace(row.schedule, rank, size) for rank in range(size)]
-    return text_of(Scribe(name, row.collective, schedules).program(), protocol)
+    return text_of(program_of(row, size), protocol)
