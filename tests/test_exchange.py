@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict, deque
 from functools import partial
+from random import Random
 
 import numpy as np
 import pytest
@@ -43,9 +44,12 @@ def proof_of(row, size):
 @pytest.mark.parametrize(
     "size", at_leisure([1, 2, 3, 4, 5, 7, 8, 12, 17], {1, 2, 3, 5, 8})
 )
-def test_what_is_written_is_read_as_the_same_algorithm(size):
+def test_what_is_written_is_right_and_read_as_the_same_algorithm(size):
     for row in rows_of(size):
-        before, after = proof_of(row, size), proof_of(read(xml_of(row, size)), size)
+        text = xml_of(row, size)
+        program, dice = parse(text), Random(size)
+        assert is_right(program, outcome(program, dice)), row.name
+        before, after = proof_of(row, size), proof_of(read(text), size)
         assert (before.sent, before.reduced) == (after.sent, after.reduced), row.name
         assert before.links == after.links
         assert before.consistent == after.consistent
