@@ -10,10 +10,7 @@ from typing import NamedTuple
 
 from collalgo.exchange.cells import Cell
 from collalgo.exchange.order import Node, Order, cells_from, levels
-from collalgo.exchange.program import Message, Program
-
-#: Sender, receiver and channel.
-Way = tuple[int, int, int]
+from collalgo.exchange.program import Message, Program, Way
 
 
 class Touch(NamedTuple):

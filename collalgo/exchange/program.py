@@ -6,6 +6,12 @@ from typing import NamedTuple
 from collalgo.errors import ScheduleError
 from collalgo.exchange.cells import Cell, Cells
 
+#: Sender, receiver and channel.
+Way = tuple[int, int, int]
+
+#: GPU, block and step.
+Place = tuple[int, int, int]
+
 #: What an instruction does: whether it receives, reduces, keeps the result, and sends.
 KINDS = {
     "nop": "",
@@ -96,8 +102,8 @@ class Message(NamedTuple):
     sender: int
     receiver: int
     channel: int
-    sent: tuple[int, int, int]  # GPU, block, step
-    taken: tuple[int, int, int]
+    sent: Place
+    taken: Place
 
 
 def messages(program: Program) -> list[Message]:
@@ -108,62 +114,65 @@ def messages(program: Program) -> list[Message]:
     ScheduleError
         If what is sent is not taken, or is not as long as what is expected.
     """
-    sent: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
-    taken: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
-    for gpu, blocks in enumerate(program.blocks):
-        for number, block in enumerate(blocks):
-            for side, peer, here in ((sent, block.send, 1), (taken, block.recv, 0)):
-                ends = (gpu, peer) if here else (peer, gpu)
-                places = [
-                    (gpu, number, step)
-                    for step, one in enumerate(block.steps)
-                    if (one.sends if here else one.receives)
-                ]
-                if not places:
-                    continue
-                if peer is None:
-                    verb = "sends" if here else "receives"
-                    raise ScheduleError(
-                        f"{program.name}: block {number} of GPU {gpu} {verb}, but "
-                        "names no peer for it"
-                    )
-                key = (*ends, block.channel)
-                if side.setdefault(key, places) is not places:
-                    raise ScheduleError(
-                        f"{program.name}: two blocks of GPU {gpu} use the same "
-                        f"connection with GPU {peer} on channel {block.channel}"
-                    )
+    sent, taken = _ends(program, sends=True), _ends(program, sends=False)
     return [
-        Message(*key, out, into)
-        for key in sorted({*sent, *taken})
-        for out, into in _paired(program, key, sent.get(key, []), taken.get(key, []))
+        Message(*way, out, into)
+        for way in sorted({*sent, *taken})
+        for out, into in _paired(program, way, sent.get(way, []), taken.get(way, []))
     ]
 
 
+def _ends(program: Program, *, sends: bool) -> dict[Way, list[Place]]:
+    """The instructions at one end of each way, in their order."""
+    found: dict[Way, list[Place]] = {}
+    for gpu, blocks in enumerate(program.blocks):
+        for number, block in enumerate(blocks):
+            places = [
+                (gpu, number, step)
+                for step, what in enumerate(block.steps)
+                if (what.sends if sends else what.receives)
+            ]
+            if not places:
+                continue
+            peer = block.send if sends else block.recv
+            if peer is None:
+                raise ScheduleError(
+                    f"{program.name}: block {number} of GPU {gpu} "
+                    f"{'sends' if sends else 'receives'}, but names no peer for it"
+                )
+            ends = (gpu, peer) if sends else (peer, gpu)
+            way = (*ends, block.channel)
+            if way in found:
+                raise ScheduleError(
+                    f"{program.name}: two blocks of GPU {gpu} use the same connection "
+                    f"with GPU {peer} on channel {block.channel}"
+                )
+            found[way] = places
+    return found
+
+
 def _paired(
-    program: Program,
-    key: tuple[int, int, int],
-    sent: list[tuple[int, int, int]],
-    taken: list[tuple[int, int, int]],
-) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
-    sender, receiver, channel = key
-    way = f"{program.name}: GPU {sender} sends GPU {receiver} on channel {channel}"
+    program: Program, way: Way, sent: list[Place], taken: list[Place]
+) -> list[tuple[Place, Place]]:
+    """Both ends of each message of a way."""
+    sender, receiver, channel = way
+    what = f"{program.name}: GPU {sender} sends GPU {receiver} on channel {channel}"
     if len(sent) != len(taken):
         raise ScheduleError(
-            f"{way} {len(sent)} messages but {len(taken)} are received there; all that "
-            "is sent must be received"
+            f"{what} {len(sent)} messages but {len(taken)} are received there; all "
+            "that is sent must be received"
         )
     for number, (out, into) in enumerate(zip(sent, taken, strict=True)):
         counts = [instruction(program, place).chunks for place in (out, into)]
         if counts[0] != counts[1]:
             raise ScheduleError(
-                f"{way} {counts[0]} chunks as message {number} but {counts[1]} are "
+                f"{what} {counts[0]} chunks as message {number} but {counts[1]} are "
                 "received; both must be equal"
             )
     return list(zip(sent, taken, strict=True))
 
 
-def instruction(program: Program, place: tuple[int, int, int]) -> Instruction:
+def instruction(program: Program, place: Place) -> Instruction:
     """The instruction at a place."""
     gpu, block, step = place
     return program.blocks[gpu][block].steps[step]

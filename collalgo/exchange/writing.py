@@ -10,19 +10,12 @@ from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.exchange.cells import NAMES, Cell, Cells
 from collalgo.exchange.gpu import Gpu
-from collalgo.exchange.program import Program
+from collalgo.exchange.program import Program, Way
 from collalgo.replay import Replay
 from collalgo.schedule import Kind, Step, Transfer
 
 #: Chunks of one instruction at most; MSCCL has the same limit.
 MOST = 72
-
-#: A rank, and a step of it.
-Place = tuple[int, int]
-
-
-#: Sender, receiver and lane.
-Way = tuple[int, int, int]
 
 
 class Parcel(NamedTuple):
@@ -31,7 +24,7 @@ class Parcel(NamedTuple):
     Attributes
     ----------
     way : tuple of int
-        Sender, receiver and lane.
+        Sender, receiver and lane, which is the channel.
     out, into : int
         The step of the sender, and that of the receiver.
     source, target : int
@@ -82,8 +75,8 @@ class Scribe:
         self.name, self.schedules = name, schedules
         self.cells = Cells(collective, size, each, collective != "alltoall")
         self.gpus = [Gpu(rank, self.cells) for rank in range(size)]
-        self._leaving: dict[Place, list[Parcel]] = defaultdict(list)
-        self._coming: dict[Place, list[Parcel]] = defaultdict(list)
+        self._leaving: dict[tuple[int, int], list[Parcel]] = defaultdict(list)
+        self._coming: dict[tuple[int, int], list[Parcel]] = defaultdict(list)
         self._sums: dict[Parcel, list[Parcel]] = {}
         for parcel in self._parcels():
             self._leaving[parcel.way[0], parcel.out].append(parcel)
@@ -95,16 +88,12 @@ class Scribe:
         """All that is sent; what is sent first on a way is received first."""
         sent = self._ends(sends=True)
         for way, ends in self._ends(sends=False).items():
-            for (out, (first, *_)), (into, transfers) in zip(
-                sent[way], ends, strict=True
-            ):
+            for (out, left), (into, took) in zip(sent[way], ends, strict=True):
                 for kind in (Kind.RECV, Kind.RECV_REDUCE):
-                    of_kind = [t for t in transfers if t.kind is kind and t.chunks]
-                    if of_kind:  # a token moves nothing
-                        source, target = (
-                            t.chunks[0].spare for t in (first, of_kind[0])
-                        )
-                        homes, adds = self._homes(of_kind), kind is Kind.RECV_REDUCE
+                    taken = [t for t in took if t.kind is kind and t.chunks]
+                    if taken:  # a token moves nothing
+                        source, target = (t[0].chunks[0].spare for t in (left, taken))
+                        homes, adds = self._homes(taken), kind is Kind.RECV_REDUCE
                         yield Parcel(way, out, into, source, target, homes, adds)
 
     def _ends(self, *, sends: bool) -> dict[Way, list[tuple[int, list[Transfer]]]]:
