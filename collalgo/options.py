@@ -1,26 +1,31 @@
 """Options that several commands have."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import TypeVar
 
 import click
 
 from collalgo.collective import COLLECTIVES
 from collalgo.loading import load, load_algorithms
 
+T = TypeVar("T")
+
 
 def load_named(name: str) -> ModuleType:
     """The module of a user's file."""
-    try:
-        return load(name)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    return _taken(load, name)
 
 
 def enter_named(name: str) -> None:
     """Put the algorithms of a user's file into the table."""
+    _taken(load_algorithms, name)
+
+
+def _taken(take: Callable[[str], T], name: str) -> T:
+    """What is taken from a user's file; an error of usage if it cannot be."""
     try:
-        load_algorithms(name)
+        return take(name)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 

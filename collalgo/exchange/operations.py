@@ -4,8 +4,9 @@ What receives into scratch only to be added somewhere is a receive that reduces 
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from collalgo.exchange.cells import Cell
@@ -58,8 +59,8 @@ class Operations:
     ----------
     events : list of Event
         The messages first, in the order in which they were given.
-    touches : dict
-        The uses of each cell of each GPU, the first first.
+    touches : list of dict
+        For each GPU the uses of each cell, the first first.
     levels : list of int
         The step of each event.
 
@@ -78,7 +79,9 @@ class Operations:
     ):
         self.program, self.order = program, order
         self.events = [Event(m, m.receiver, "message") for m in messages]
-        self.touches: dict[tuple[int, Cell], list[Touch]] = defaultdict(list)
+        self.touches: list[dict[Cell, list[Touch]]] = [
+            defaultdict(list) for _ in program.blocks
+        ]
         for number in order.sequence:
             self._unroll(number, order.nodes[number])
         self._check_races()
@@ -103,21 +106,21 @@ class Operations:
                 self._inside(number, gpu, False, source, target)
             event = self.events[self.order.takes[number]]
             event.targets, event.adds = target, [what.reduces] * len(target)
-            for cell in target:
-                self._touch(gpu, cell, self.order.takes[number], number, what.reduces)
+            take = Touch(self.order.takes[number], number, what.reduces, True)
+            self._touch(gpu, target, take)
         if what.sends:
             sent = target if what.receives else source
             self.events[self.order.sends[number]].sources = sent
-            for cell in sent:
-                touch = Touch(self.order.sends[number], number, True, False)
-                self.touches[gpu, cell].append(touch)
+            self._touch(gpu, sent, Touch(self.order.sends[number], number, True, False))
 
     def _named(self, gpu: int, first: Cell, count: int) -> list[Cell]:
         named = self.program.cells.named
         return [named(gpu, cell) for cell in cells_from(first, count)]
 
-    def _touch(self, gpu: int, cell: Cell, event: int, node: int, adds: bool) -> None:
-        self.touches[gpu, cell].append(Touch(event, node, adds, True))
+    def _touch(self, gpu: int, cells: list[Cell], touch: Touch) -> None:
+        """Note that some cells are used."""
+        for cell in cells:
+            self.touches[gpu][cell].append(touch)
 
     def _inside(
         self, node: int, gpu: int, adds: bool, source: list[Cell], target: list[Cell]
@@ -125,17 +128,15 @@ class Operations:
         """Note what is copied or added inside of a GPU."""
         if source == target and not adds:
             return
-        number = len(self.events)
-        self.events.append(Event(None, gpu, "add" if adds else "copy", source, target))
-        self.events[-1].adds = [adds] * len(target)
-        for cell in source:
-            self.touches[gpu, cell].append(Touch(number, node, True, False))
-        for cell in target:
-            self._touch(gpu, cell, number, node, adds)
+        number, kind = len(self.events), "add" if adds else "copy"
+        added = [adds] * len(target)
+        self.events.append(Event(None, gpu, kind, source, target, added))
+        self._touch(gpu, source, Touch(number, node, True, False))
+        self._touch(gpu, target, Touch(number, node, adds, True))
 
     def _check_races(self) -> None:
         """See that whoever uses a cell does so in an order that is certain."""
-        for (_, cell), touches in self.touches.items():
+        for cell, touches in self._uses():
             written: list[int] = []
             read: list[int] = []
             for touch in touches:
@@ -145,6 +146,10 @@ class Operations:
                     written, read = [touch.node], []
                 else:
                     read.append(touch.node)
+
+    def _uses(self) -> Iterator[tuple[Cell, list[Touch]]]:
+        """All cells of all GPUs, with their uses."""
+        return chain.from_iterable(of_gpu.items() for of_gpu in self.touches)
 
     # ---- what is received to be added
 
@@ -163,7 +168,7 @@ class Operations:
 
     def _add_at_once(self, gpu: int, number: int, source: Cell, target: Cell) -> bool:
         """Let messages add to the target what they bring, or add, to the source."""
-        uses = self.touches[gpu, source]
+        uses = self.touches[gpu][source]
         end = next(i for i, use in enumerate(uses) if use.event == number)
         first = self._brought(uses[:end])
         if first is None or source == target or not self._is_dead(gpu, source, end):
@@ -174,7 +179,7 @@ class Operations:
             place = event.targets.index(source)
             event.targets[place], event.adds[place] = target, True
         del uses[first : end + 1]
-        sums = self.touches[gpu, target]
+        sums = self.touches[gpu][target]
         here = next(i for i, use in enumerate(sums) if use.event == number)
         node = sums[here].node
         sums[here : here + 1] = [Touch(use.event, node, True, True) for use in brought]
@@ -192,7 +197,7 @@ class Operations:
 
     def _is_dead(self, gpu: int, cell: Cell, last: int) -> bool:
         """Whether nobody reads a cell after one of its uses."""
-        uses = self.touches[gpu, cell]
+        uses = self.touches[gpu][cell]
         if last + 1 < len(uses):
             return not uses[last + 1].reads
         return cell not in self.program.cells.wanted(gpu)
@@ -211,7 +216,7 @@ class Operations:
             if first != second:
                 edges[first][second] = max(by, edges[first].get(second, 0))
 
-        for touches in self.touches.values():
+        for _, touches in self._uses():
             written: Touch | None = None
             read: list[Touch] = []
             for touch in touches:

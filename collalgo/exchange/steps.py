@@ -129,13 +129,10 @@ class Translator:
             self.operations = operations = Operations(program, found, order)
         except Circle:  # a message may be needed before all of it can be added
             self.operations = operations = Operations(program, found, order, False)
-        cells, ranks = program.cells, range(program.cells.size)
-        touches: list[dict[Cell, list[Touch]]] = [defaultdict(list) for _ in ranks]
-        for (gpu, cell), uses in operations.touches.items():
-            touches[gpu][cell] = uses
+        cells = program.cells
         self.memories = [
-            Memory(program.name, cells.given(rank), cells.wanted(rank), touches[rank])
-            for rank in ranks
+            Memory(program.name, cells.given(rank), cells.wanted(rank), touches)
+            for rank, touches in enumerate(operations.touches)
         ]
         self.channels = 1 + max((m.channel for m in found), default=0)
 
