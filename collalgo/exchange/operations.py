@@ -51,6 +51,11 @@ class Event:
     targets: list[Cell] = field(default_factory=list)
     adds: list[bool] = field(default_factory=list)
 
+    @property
+    def way(self) -> Way:
+        """From where to where, and on which channel."""
+        return (self.gpu, self.gpu, 0) if self.message is None else self.message[:3]
+
 
 class Operations:
     """The events of a program, and how each cell is used by them in turn.
@@ -232,10 +237,9 @@ class Operations:
         last: dict[Way, int] = {}
         for number, event in enumerate(self.events):
             if event.message is not None:
-                way = event.message[:3]
-                if way in last:
-                    later(last[way], number, 0)
-                last[way] = number
+                if event.way in last:
+                    later(last[event.way], number, 0)
+                last[event.way] = number
         while True:
             found = levels(edges, len(self.events))
             apart = self._not_at_once(found)
@@ -253,7 +257,7 @@ class Operations:
         for number, event in enumerate(self.events):
             if event.message is not None and event.targets:
                 ways = together[found[number], event.gpu]
-                ways.setdefault(event.message[:3], []).append(number)
+                ways.setdefault(event.way, []).append(number)
         return [
             pair
             for ways in together.values()

@@ -3,13 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from collalgo.errors import ScheduleError
 from collalgo.exchange.cells import Cell
 from collalgo.exchange.operations import Event, Operations, Touch
 from collalgo.exchange.order import Circle, Order
-from collalgo.exchange.program import Program, messages
+from collalgo.exchange.program import Program, Way, messages
 from collalgo.schedule import Kind
 
 
@@ -30,8 +30,8 @@ class Where(NamedTuple):
     spare: int
 
 
-#: From where to where.
-Pairs = list[tuple[Where, Where]]
+#: From where to where, and whether what is there is added to.
+Ends = list[tuple[Where, Where, bool]]
 
 #: For each step the moves of a rank.
 RankSteps = list[list[Move]]
@@ -161,8 +161,7 @@ class Translator:
         for memory in self.memories:
             memory.begin()
         read = [self._read(number, event) for number, event in events]
-        apart: list[Pairs] = [[] for _ in self.memories]
-        moves: list[list[Move]] = [[] for _ in self.memories]
+        apart: list[Ends] = [[] for _ in self.memories]
         for (number, event), sources in zip(events, read, strict=True):
             if event.kind == "copy":
                 memory = self.memories[event.gpu]
@@ -170,16 +169,12 @@ class Translator:
                     memory.put(cell, where, number)
                 for cell in event.sources:
                     memory.over(cell, number)
-        ends: dict[object, list[tuple[Where, Where, bool]]] = defaultdict(list)
+        ends: dict[Way, Ends] = defaultdict(list)
         for (number, event), sources in zip(events, read, strict=True):
             if event.kind != "copy":
                 targets = self._write(number, event, sources, apart[event.gpu])
-                way: Any = event.message[:3] if event.message else event.gpu
-                ends[way] += zip(sources, targets, event.adds, strict=True)
-        for way, pairs in ends.items():
-            self._join(way, pairs, moves)
-        copies = [within(r, pairs, Kind.RECV) for r, pairs in enumerate(apart)]
-        return [copies, moves]
+                ends[event.way] += zip(sources, targets, event.adds, strict=True)
+        return [self._within(apart), self._moves(ends)]
 
     def _read(self, number: int, event: Event) -> list[Where]:
         """Where what an event reads is."""
@@ -192,7 +187,7 @@ class Translator:
         return found
 
     def _write(
-        self, number: int, event: Event, sources: list[Where], apart: Pairs
+        self, number: int, event: Event, sources: list[Where], apart: Ends
     ) -> list[Where]:
         """Where what an event writes is to be."""
         memory = self.memories[event.gpu]
@@ -217,7 +212,7 @@ class Translator:
         return found
 
     def _own(
-        self, memory: Memory, event: Event, source: Where, cell: Cell, apart: Pairs
+        self, memory: Memory, event: Event, source: Where, cell: Cell, apart: Ends
     ) -> Where:
         """Where a cell is that something is added to: it must be there alone."""
         where = memory.at(cell)
@@ -230,35 +225,29 @@ class Translator:
             )
         if memory.used[where] > 1:
             alone = Where(where.home, memory.free([where.home], untouched=True))
-            apart.append((where, alone))
+            apart.append((where, alone, False))
             return alone
         return where
 
-    def _join(
-        self, way: Any, ends: list[tuple[Where, Where, bool]], moves: list[list[Move]]
-    ) -> None:
-        """Make transfers of what goes one way, or is added inside of a GPU."""
-        if isinstance(way, int):
-            pairs = [(source, target) for source, target, _ in ends]
-            moves[way] += within(way, pairs, Kind.RECV_REDUCE)
-            return
-        sender, receiver, channel = way
-        parts: dict[tuple[int, int], list[tuple[int, bool]]] = defaultdict(list)
-        for source, target, adds in ends:
-            parts[source.spare, target.spare].append((source.home, adds))
-        for number, ((out, into), homes) in enumerate(sorted(parts.items())):
-            lane = channel + number * self.channels
-            sent = tuple(home for home, _ in homes)
-            moves[sender].append(Move(Kind.SEND, receiver, lane, out, sent))
-            for kind, chosen in ((Kind.RECV, False), (Kind.RECV_REDUCE, True)):
-                taken = tuple(home for home, adds in homes if adds is chosen)
-                if taken:
-                    moves[receiver].append(Move(kind, sender, lane, into, taken))
+    def _within(self, ends: list[Ends]) -> list[list[Move]]:
+        """The moves of what each rank copies from buffer to buffer."""
+        return self._moves(
+            {(rank, rank, 0): of_rank for rank, of_rank in enumerate(ends)}
+        )
 
-    def _finish(self) -> Iterator[list[Move]]:
+    def _moves(self, ends: dict[Way, Ends]) -> list[list[Move]]:
+        """The moves of all ranks, by what goes each way."""
+        moves: list[list[Move]] = [[] for _ in self.memories]
+        for way, of_way in ends.items():
+            channels = self.channels if way[0] != way[1] else 1
+            for rank, move in moves_of(way, of_way, channels):
+                moves[rank].append(move)
+        return moves
+
+    def _finish(self) -> list[list[Move]]:
         """Bring what belongs into the buffer there, for each rank."""
+        ends: list[Ends] = [[] for _ in self.memories]
         for rank, memory in enumerate(self.memories):
-            pairs: Pairs = []
             for cell, home in memory.wanted.items():
                 where = memory.where.get(cell)
                 if where is None or where.home != home:
@@ -270,17 +259,21 @@ class Translator:
                         rank=rank,
                     )
                 if where.spare:
-                    pairs.append((where, Where(home, 0)))
-            yield within(rank, pairs, Kind.RECV)
+                    ends[rank].append((where, Where(home, 0), False))
+        return self._within(ends)
 
 
-def within(rank: int, pairs: Pairs, kind: Kind) -> list[Move]:
-    """Transfers inside of a rank, a lane for each two buffers."""
-    parts: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for source, target in pairs:
-        parts[source.spare, target.spare].append(source.home)
-    found = []
-    for lane, ((out, into), homes) in enumerate(sorted(parts.items())):
-        found.append(Move(Kind.SEND, rank, lane, out, tuple(homes)))
-        found.append(Move(kind, rank, lane, into, tuple(homes)))
-    return found
+def moves_of(way: Way, ends: Ends, channels: int) -> Iterator[tuple[int, Move]]:
+    """The moves of what goes one way, by their ranks: a lane for each two buffers."""
+    sender, receiver, channel = way
+    parts: dict[tuple[int, int], list[tuple[int, bool]]] = defaultdict(list)
+    for source, target, adds in ends:
+        parts[source.spare, target.spare].append((source.home, adds))
+    for number, ((out, into), homes) in enumerate(sorted(parts.items())):
+        lane = channel + number * channels
+        sent = tuple(home for home, _ in homes)
+        yield sender, Move(Kind.SEND, receiver, lane, out, sent)
+        for kind, chosen in ((Kind.RECV, False), (Kind.RECV_REDUCE, True)):
+            taken = tuple(home for home, adds in homes if adds is chosen)
+            if taken:
+                yield receiver, Move(kind, sender, lane, into, taken)
