@@ -4,6 +4,7 @@ With one device, and CuPy::
 
     python -m collalgo.bench.devices reductions --json reductions.json
     collalgo run -n 2 python -m collalgo.bench.devices calls --json calls_2.json
+    python -m collalgo.bench.devices calls --threads 2 --json threads_2.json
 
 Bandwidths are bytes read and written in a second.
 """
@@ -11,12 +12,14 @@ Bandwidths are bytes read and written in a second.
 import json
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import click
 import numpy as np
+from collalgo.bench.cells import dtype_of
 from collalgo.bench.records import environment
 
 import collalgo
@@ -27,11 +30,20 @@ from collalgo.devices.streams import VARIABLE
 #: Of the arrays that are reduced, in MiB.
 SIZES = (1, 16, 64, 256)
 
-DTYPES = ("float16", "float32", "float64", "int32", "int8")
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int32", "int8")
 INPUTS = (2, 4, 8)
 
 #: Bytes of allreduces: where launches are what takes time, and where memory is.
 CALLS = (8, 1 << 10, 1 << 13, 1 << 16, 1 << 18, 1 << 20, 1 << 24, 1 << 28)
+
+#: Above so many bytes one kernel is not measured.
+LONGEST_ONE_KERNEL = 1 << 20
+
+#: Elements, drawn at random, of which arrays to be reduced consist again and again.
+BLOCK = 1 << 16
+
+#: Reductions in a row, and how many seconds of calls are.
+ROW, BUDGET = 10, 0.1
 
 json_option = click.option(
     "--json", "file", type=click.Path(path_type=Path), help="Write the rows."
@@ -67,38 +79,54 @@ def reductions(file: Path | None) -> None:
 
 def _reduction(cupy: Any, nbytes: int, dtype: str, inputs: int) -> dict[str, Any]:
     """GB/s of each contestant for the sum of some arrays."""
-    kind = np.dtype(dtype)
-    count = nbytes // kind.itemsize
-    arrays = [cupy.ones(count, kind) for _ in range(inputs)]
-    result = cupy.empty(count, kind)
+    kind, rng = dtype_of(dtype), np.random.default_rng(5)
+    blocks = [rng.integers(0, 8, BLOCK).astype(kind) for _ in range(inputs)]
+    arrays = [_repeated(cupy, block, nbytes) for block in blocks]
+    result = cupy.empty_like(arrays[0])
     ours = reducer(cupy.cuda.Device().id, dtype, "sum")
     pointers = [array.data.ptr for array in arrays]
-
-    def of_cupy() -> None:
-        cupy.add(arrays[0], arrays[1], out=result)
-        for array in arrays[2:]:
-            cupy.add(result, array, out=result)
-
     works: dict[str, Callable[[], object]] = {
         "copy": lambda: cupy.copyto(result, arrays[0]),
-        "collalgo": lambda: ours(result.data.ptr, pointers, count),
-        "cupy": of_cupy,
+        "collalgo": lambda: ours(result.data.ptr, pointers, result.size),
     }
-    works |= _of_torch(arrays, result) | _of_cub(arrays, result)
+    works |= _of_torch(arrays, result, dtype)
+    if arrays[0].dtype == kind:
+        works |= _of_cupy(cupy, arrays, result) | _of_cub(arrays, result)
     found: dict[str, Any] = {
         "nbytes": nbytes,
         "dtype": dtype,
         "inputs": inputs,
         "contestants": list(works),
     }
+    total = np.add.reduce(blocks, dtype=kind)
+    expected = _repeated(cupy, total, nbytes)
     for name, work in works.items():
         moved = 2 if name == "copy" else inputs + 1
-        found[name] = moved * nbytes / _seconds(work) / 1e9
-    assert (result == inputs).all()
+        found[name] = moved * nbytes / _seconds(cupy, work) / 1e9
+        assert name == "copy" or (result == expected).all(), name
     return found
 
 
-def _of_torch(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]:
+def _repeated(cupy: Any, block: Any, nbytes: int) -> Any:
+    """A block, again and again; the bits of what CuPy has no dtype for."""
+    known = block if block.dtype.kind in "iuf" else block.view(f"u{block.itemsize}")
+    return cupy.tile(cupy.asarray(known), nbytes // block.nbytes)
+
+
+def _of_cupy(
+    cupy: Any, arrays: list[Any], result: Any
+) -> dict[str, Callable[[], object]]:
+    def of_cupy() -> None:
+        cupy.add(arrays[0], arrays[1], out=result)
+        for array in arrays[2:]:
+            cupy.add(result, array, out=result)
+
+    return {"cupy": of_cupy}
+
+
+def _of_torch(
+    arrays: list[Any], result: Any, dtype: str
+) -> dict[str, Callable[[], object]]:
     """The same sum by torch, where it is installed with CUDA."""
     try:
         import torch
@@ -106,7 +134,8 @@ def _of_torch(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]
         return {}
     if not torch.cuda.is_available():
         return {}
-    tensors, total = [torch.as_tensor(a) for a in arrays], torch.as_tensor(result)
+    kind = getattr(torch, dtype)
+    total, *tensors = (torch.as_tensor(a).view(kind) for a in (result, *arrays))
 
     def of_torch() -> None:
         torch.add(tensors[0], tensors[1], out=total)
@@ -125,8 +154,9 @@ def _of_cub(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]:
 
     def add(first: Any, second: Any) -> None:
         compute.binary_transform(
-            first, second, result, compute.OpKind.PLUS, len(result)
-        )
+            d_in1=first, d_in2=second, d_out=result, op=compute.OpKind.PLUS,
+            num_items=len(result),
+        )  # fmt: skip
 
     def of_cub() -> None:
         add(arrays[0], arrays[1])
@@ -143,72 +173,93 @@ def _of_cub(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]:
 
 @main.command()
 @json_option
-def calls(file: Path | None) -> None:
+@click.option("--threads", type=int, help="Ranks that are threads of one process.")
+def calls(file: Path | None, threads: int | None) -> None:
     """Time allreduces of ranks that share a device: each way that a call can go."""
-    cupy = checked_cupy()
-    cupy.cuda.Stream(non_blocking=True).use()
-    world = collalgo.init()
-    rows = []
-    for nbytes in CALLS:
-        for way, seconds in _ways(cupy, world, nbytes):
-            row = {"nbytes": nbytes, "way": way, "seconds": seconds}
-            rows.append(row)
-            if world.rank == 0:
-                print(f"{nbytes:10d} B {way:12s} {1e6 * seconds:10.1f} us", flush=True)
+    if threads is None:
+        _calls(file, collalgo.init())
+    else:
+        collalgo.threads(partial(_calls, file), threads)
+
+
+def _calls(file: Path | None, world: Communicator) -> None:
+    cupy, rows = checked_cupy(), []
+    with cupy.cuda.Stream(non_blocking=True):
+        for nbytes in CALLS:
+            for way, seconds in _ways(cupy, world, nbytes):
+                rows.append({"nbytes": nbytes, "way": way, "seconds": seconds})
+                if world.rank == 0:
+                    print(
+                        f"{nbytes:10d} B {way:18s} {1e6 * seconds:10.1f} us", flush=True
+                    )
     if world.rank == 0:
         _write(file, cupy, rows, world.size)
 
 
 def _ways(cupy: Any, world: Communicator, nbytes: int) -> Iterator[tuple[str, float]]:
     """How long a call takes on the slowest rank, each way that it can go."""
-    x = cupy.zeros(nbytes // 4, np.float32)
+    x = cupy.random.default_rng(world.rank).random(nbytes // 4, np.float32)
     y = cupy.empty_like(x)
-    times = 100 if nbytes < 1 << 20 else 10
-    yield "copy", _slowest(cupy, world, lambda: cupy.copyto(y, x), times)
+    yield "copy", _slowest(cupy, world, lambda: cupy.copyto(y, x))
     for way, limit in (("operations", 0), ("one kernel", nbytes)):
-        if limit > 1 << 20:
+        if limit > LONGEST_ONE_KERNEL:
             continue
         os.environ[VARIABLE] = str(limit)
         with world.group(range(world.size)) as comm:
-            comm.allreduce(x)
 
             def call(comm: Any = comm) -> None:
-                comm.allreduce(x)
+                comm.allreduce(x, out=y)
 
-            yield way, _slowest(cupy, world, call, times)
+            call()
+            yield way, _slowest(cupy, world, call)
             stream = cupy.cuda.get_current_stream()
             stream.begin_capture()
-            comm.allreduce(x)
+            call()
             graph = stream.end_capture()
-            yield f"{way}, graph", _slowest(cupy, world, graph.launch, times)
+            yield f"{way}, graph", _slowest(cupy, world, graph.launch)
             stream.synchronize()
 
 
-def _slowest(
-    cupy: Any, comm: Communicator, work: Callable[[], object], times: int
-) -> float:
-    """Seconds of some work, of so many in a row; the least of five such rows."""
+def _slowest(cupy: Any, comm: Communicator, work: Callable[[], object]) -> float:
+    """Seconds of some work, of several in a row; the least of five such rows.
+
+    A row has as many as fit into :data:`BUDGET`, and is long enough for its beginning,
+    which the ranks do not make at once, to count for little.
+    """
     stream = cupy.cuda.get_current_stream()
-    found = np.empty(5)
-    for i in range(-1, len(found)):
+
+    def row(times: int) -> float:
         stream.synchronize()
         comm.barrier()
         start = perf_counter()
         for _ in range(times):
             work()
         stream.synchronize()
-        if i >= 0:
-            found[i] = (perf_counter() - start) / times
-    comm.allreduce(found, "max")
-    return float(found.min())
+        found = np.array([(perf_counter() - start) / times])
+        comm.allreduce(found, "max")
+        return float(found[0])
+
+    row(1)
+    times = max(1, min(int(BUDGET / row(2)), 100))
+    return min(row(times) for _ in range(5))
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    """The median of the seconds that some work takes on the device."""
-    from cupyx.profiler import benchmark
+def _seconds(cupy: Any, work: Callable[[], object]) -> float:
+    """The median of the seconds that some work takes, of several in a row.
 
-    times = benchmark(work, n_repeat=20, n_warmup=3).gpu_times
-    return float(np.median(times))
+    The device has the next before it has ended one, unless to launch it takes longer.
+    """
+    start, end = cupy.cuda.Event(), cupy.cuda.Event()
+    found = []
+    for row in range(12):
+        start.record()
+        for _ in range(ROW):
+            work()
+        end.record()
+        end.synchronize()
+        if row >= 2:
+            found.append(cupy.cuda.get_elapsed_time(start, end) / 1e3 / ROW)
+    return float(np.median(found))
 
 
 def _write(

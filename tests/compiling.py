@@ -46,6 +46,16 @@ def check_for_devices(kernels, architecture, folder, names=sources.SOURCES):
     assert all(kernel.name.encode() in symbols for kernel in kernels)
 
 
+def instructions_of(kernels, folder, *options):
+    """The instructions that nvcc makes of some kernels, in its own assembly."""
+    path, text = folder / "kernels.cu", folder / "kernels.ptx"
+    path.write_text(sources.source(kernels))
+    _compile(
+        [NVCC, *sources.OPTIONS, *options, "-arch=sm_90", "-ptx", path, "-o", text]
+    )
+    return text.read_text()
+
+
 def _compile(command):
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (built.returncode, built.stderr) == (0, "")

@@ -121,7 +121,7 @@ class StandIn:
         self.interpreters, self.interpreted = interpreters, 0
         self.opened, self.closed = [], []
         self.queue, self.graph = SimpleQueue(), None
-        self.failures = []
+        self.failures, self.loaded = [], set()
         self.thread = threading.Thread(target=self._work, daemon=True)
         self.thread.start()
 
@@ -190,6 +190,8 @@ class StandIn:
     def bus_id(self):
         return f"00000000:{self.device + 1:02X}:00.0"
 
+    in_turns = False
+
     @property
     def bandwidth(self):
         return 900.0
@@ -246,6 +248,9 @@ class StandIn:
     def follow(self, buf):
         pass
 
+    def load(self, dtype, op, *, whole):
+        self.loaded.add((dtype, op, whole))
+
     def copy(self, target, source, nbytes):
         def copy():
             host(target, nbytes)[...] = host(source, nbytes)
@@ -254,6 +259,7 @@ class StandIn:
 
     def reduce(self, dtype, op, target, sources, count, divisor):
         kind = dtype_of(dtype)
+        assert (dtype, op, False) in self.loaded
 
         def reduce():
             arrays = [
@@ -264,8 +270,10 @@ class StandIn:
 
         self._put(reduce)
 
-    def interpret(self, table, buffers, nbytes):
+    def interpret(self, table, buffers, nbytes, ranks):
+        assert ranks >= 1
         self.interpreted += 1
+        assert (table.dtype, table.op, True) in self.loaded
         name = sources.interpreter(table.dtype, table.op).name
         assert nbytes > 0
         addresses = [buffer & (ELSEWHERE - 1) for buffer in buffers]
@@ -305,7 +313,7 @@ class StandIn:
             self.process, self.device, maps=self.maps, reaches=self.reaches,
             interpreters=self.interpreters,
         )  # fmt: skip
-        found.failures = self.failures
+        found.failures, found.loaded = self.failures, self.loaded
         return found
 
     def write(self, flag, number):

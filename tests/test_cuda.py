@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from collalgo.bench import devices
 
+import collalgo
 from collalgo._kernels import cuda, sources
+from collalgo.devices import nccl
 from collalgo.reduction import DTYPES, OPS
 from tests.oracle import dtype_of
 from tests.test_elements import operands
@@ -83,20 +85,37 @@ def test_arrays_that_lie_differently_and_means(cupy, name):
     assert_same_bits(fetched(inputs[0], arrays[0]), expected)
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("one_kernel", ["0", "1000000"])
-@pytest.mark.parametrize("size", [2, 4, 8])
-@pytest.mark.usefixtures("cupy")
-def test_processes_on_one_device_by_every_algorithm(size, one_kernel):
-    script = Path(__file__).parent / "on_devices.py"
+def ended(*command, **environment):
+    """The output of a script, which has ended well."""
     done = subprocess.run(
-        [sys.executable, "-m", "collalgo", "run", "-n", str(size), script],
+        [sys.executable, *map(str, command)],
         capture_output=True, text=True, timeout=280, check=False,
-        env=os.environ | {"COLLALGO_ONE_KERNEL": one_kernel},
+        cwd=Path(__file__).parent.parent, env=os.environ | environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "by way of the host" not in done.stderr
-    assert done.stdout.count("right") == size
+    return done.stdout
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("one_kernel", ["", "0", "1000000"])
+@pytest.mark.parametrize("size", [2, 4, 8])
+@pytest.mark.usefixtures("cupy")
+def test_processes_on_one_device_by_every_algorithm(size, one_kernel):
+    found = ended(
+        "-m", "collalgo", "run", "-n", size, sys.executable, "-m", "tests.on_devices",
+        COLLALGO_ONE_KERNEL=one_kernel,
+    )  # fmt: skip
+    assert found.count("right") == size
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("one_kernel", ["", "0", "1000000"])
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+@pytest.mark.usefixtures("cupy")
+def test_threads_on_one_device_by_every_algorithm(size, one_kernel):
+    found = ended("-m", "tests.on_devices", size, COLLALGO_ONE_KERNEL=one_kernel)
+    assert found.count("right") == size
 
 
 @pytest.mark.gpu
@@ -104,25 +123,46 @@ def test_processes_on_one_device_by_every_algorithm(size, one_kernel):
 def test_torch_works_on_it_with_tensors_of_a_device():
     if not pytest.importorskip("torch").cuda.is_available():
         pytest.skip("this torch cannot use the device")
-    done = subprocess.run(
-        [sys.executable, "-m", "collalgo", "run", "-n", "3",
-         sys.executable, "-m", "tests.torch_on_gpu"],
-        cwd=Path(__file__).parent.parent,
-        capture_output=True, text=True, timeout=280, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("right") == 3
+    found = ended(
+        "-m", "collalgo", "run", "-n", "3", sys.executable, "-m", "tests.torch_on_gpu"
+    )
+    assert found.count("right") == 3
+
+
+@pytest.mark.gpu
+def test_arrays_of_others_are_taken(cupy):
+    comm = collalgo.init()
+    torch, numba = (pytest.importorskip(name) for name in ("torch", "numba.cuda"))
+    tensor = torch.arange(5.0, device="cuda")
+    assert comm.allreduce(tensor, "avg") is tensor
+    foreign = numba.to_device(np.arange(5.0))
+    assert comm.allreduce(foreign) is foreign
+    assert foreign.copy_to_host().tolist() == tensor.tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(TypeError, match="allreduce: of buf and out one is on a device"):
+        comm.allreduce(cupy.zeros(5), out=np.zeros(5))
+
+
+@pytest.mark.gpu
+def test_nccl_carries_what_a_rank_sends_itself(cupy):
+    if nccl.version() is None:
+        pytest.skip("this CuPy has no NCCL")
+    a, b = cupy.arange(1000), cupy.zeros(1000, int)
+    end = nccl.Nccl(nccl.identity(), 0, 1)
+    stream = cupy.cuda.get_current_stream()
+    end.exchange(stream.ptr, [(a.data.ptr, 8000, 0)], [(b.data.ptr, 8000, 0)])
+    assert (a == b).all()
+    end.close()
 
 
 @pytest.mark.parametrize("works", [True, False])
 def test_cub_takes_part_in_the_race_where_it_works(monkeypatch, capsys, works):
     """On a fake with the signature of cuda.compute."""
 
-    def binary_transform(first, second, result, op, count):
+    def binary_transform(*, d_in1, d_in2, d_out, op, num_items):
         if not works:
             raise TypeError("no such dtype")
         assert op == "plus"
-        np.add(first[:count], second[:count], out=result)
+        np.add(d_in1[:num_items], d_in2[:num_items], out=d_out)
 
     fake = SimpleNamespace(
         binary_transform=binary_transform, OpKind=SimpleNamespace(PLUS="plus")
@@ -154,6 +194,8 @@ def test_as_many_arrays_are_taken_as_the_kernels_can(monkeypatch, inputs):
 
     monkeypatch.setattr(cuda, "checked_cupy", lambda: Cupy)
     reduce = cuda.Reducer("float32", "sum")
+    assert len(launched) == len(sources.kernels("float32", "sum"))  # so CUDA loads them
+    launched.clear()
     if 1 <= inputs <= sources.MOST:
         reduce(64, [128] * inputs, 1000, 4)
         assert launched == [f"reduce_float32_Sum_{2 * (inputs == 2)}_4"]

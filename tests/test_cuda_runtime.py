@@ -92,7 +92,7 @@ class Fake:
         class Device:
             pci_bus_id = "0000:0A:00.0"
             attributes = {  # noqa: RUF012
-                "MultiProcessorCount": 4,
+                "MultiProcessorCount": 12,
                 "MemoryClockRate": 2_619_000,
                 "GlobalMemoryBusWidth": 5120,
             }
@@ -141,7 +141,9 @@ class Fake:
         self.ndarray = Array
         self.RawModule = RawModule
         self.empty = lambda shape, dtype: np.empty(shape, dtype).view(Array)
-        self.asarray = lambda buf: np.asarray(buf).view(Array)
+        self.asarray = lambda buf: np.asarray(
+            SimpleNamespace(__array_interface__=buf.__cuda_array_interface__)
+        ).view(Array)
         self.cuda = SimpleNamespace(
             Stream=Stream,
             Event=Event,
@@ -181,6 +183,11 @@ class Driver:
         base._obj.value = pointer.value - 64
         return 0
 
+    def cuDeviceGetAttribute(self, value, attribute, device):
+        assert (attribute, device) == (133, 0)
+        value._obj.value = self.fake.shared
+        return 0
+
     def cuThreadExchangeStreamCaptureMode(self, mode):
         self.mode, mode._obj.value = mode._obj.value, self.mode
         return 0
@@ -203,11 +210,11 @@ def fake(monkeypatch):
     monkeypatch.setattr(runtime_of_cuda.ctypes, "CDLL", lambda _: Driver(found))
     monkeypatch.setitem(sys.modules, "cupy", found)
     monkeypatch.setitem(sys.modules, "cupy.cuda", found.cuda)
-    for cached in (kernels.reducer, kernels.interpretation):
+    for cached in (kernels.reducer, kernels.interpretation, runtime_of_cuda._loading):
         cached.cache_clear()
     runtime_of_cuda._of_thread.runtimes.clear()
     yield found
-    for cached in (kernels.reducer, kernels.interpretation):
+    for cached in (kernels.reducer, kernels.interpretation, runtime_of_cuda._loading):
         cached.cache_clear()
     runtime_of_cuda._of_thread.runtimes.clear()
 
@@ -235,6 +242,12 @@ def test_arrays_are_found_and_parts_made(fake, runtime):
     assert runtime.bandwidth == pytest.approx(3352.3, rel=1e-3)
     assert runtime.bus_id == "0000:0A:00.0"
     assert runtime_of_cuda.cuda(0) is runtime
+
+
+@pytest.mark.parametrize("shared", [0, 1])
+def test_the_driver_says_whether_processes_share_a_device_in_turns(fake, shared):
+    fake.shared = shared
+    assert runtime_of_cuda.cuda().in_turns != shared
 
 
 def test_an_array_of_another_device_has_the_stream_of_that(fake):
@@ -301,21 +314,30 @@ def test_what_goes_on_a_stream(fake, runtime):
     assert (np.asarray(flags.array).view(np.uint32) == 0x7F7F7F7F).all()
 
 
-def test_kernels_are_launched_on_the_stream(fake, runtime):
+@pytest.mark.parametrize(("ranks", "blocks"), [(1, 8), (3, 4), (13, 1)])
+def test_kernels_are_launched_on_the_stream(fake, runtime, ranks, blocks):
+    """Those of all ranks that wait for each other on one device have room there."""
     from collalgo.devices.runtime import Table
 
+    with calls_of(fake):
+        runtime.load("float32", "sum", whole=False)
+        runtime.load("float32", "sum", whole=True)
+    loaded = [call[1:] for call in fake.calls if call[0] == "launch"]
+    assert [where[1] for _, *where, _ in loaded] == [*[(256,)] * 4, (512,)]
+    assert {where[2] for _, *where, _ in loaded}.isdisjoint({runtime.stream})
     with calls_of(fake):
         runtime.reduce("float32", "sum", 64, [128, 192], 1000, 0)
         rows = runtime.upload(np.zeros(64, np.uint8))
         table = Table("float32", "sum", rows, rows, 3, rows)
-        runtime.interpret(table, [640] * 10, 1 << 17)
+        runtime.interpret(table, [640] * 10, 1 << 17, ranks)
     launches = [call[1:] for call in fake.calls if call[0] == "launch"]
     (name, *where, arguments), (other, *there, more) = launches
     stream = runtime.stream
-    assert (name, where) == ("reduce_float32_Sum_2_4", [(1,), (512,), stream, False])
+    assert (name, where) == ("reduce_float32_Sum_2_4", [(1,), (256,), stream, False])
     assert arguments[1]["array"][:3].tolist() == [128, 192, 0]
     assert arguments[2:] == (2, 1000, 0)
-    assert (other, there) == ("interpret_float32_Sum", [(4,), (512,), stream, True])
+    assert other == "interpret_float32_Sum"
+    assert there == [(blocks,), (512,), stream, True]
     assert more[:3] == (rows.pointer, 3, rows.pointer)
     assert more[3]["begin"].tolist() == [640] * 10 + [0] * (ROOM - 10)
 
@@ -364,12 +386,25 @@ def test_nccl_is_asked_in_groups(fake, runtime):
         runtime.join(b"x" * 128, 9, 3)
 
 
-def test_a_call_of_one_rank_goes_all_the_way(fake):
+class Foreign:
+    """An array of another library."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__cuda_array_interface__ = array.__array_interface__
+
+
+def test_a_call_of_one_rank_goes_all_the_way(fake, monkeypatch):
     import collalgo
 
-    x = fake.empty((10,), np.float32)
-    x[...] = 3
+    monkeypatch.setenv("COLLALGO_ONE_KERNEL", "0")  # kernels of the fake do nothing
+    array = fake.empty((10,), np.float32)
+    array[...] = 3
+    x = Foreign(array)
     comm = collalgo.init()
-    assert comm.allreduce(x, "avg") is x
-    assert comm.allreduce_async(x).wait() is x
+    with calls_of(fake):
+        assert comm.allreduce(x, "avg") is x
+        assert comm.allreduce_async(x).wait() is x
+    assert [call[0] for call in fake.calls].count("record") > 1
     assert (np.asarray(comm.allgather(x)) == 3).all()
+    comm.close()

@@ -132,6 +132,74 @@ def on_host(call, size, dtype):
     return collalgo.threads(rank, size)
 
 
+class Locking(StandIn):
+    """Streams of one process, which waits for all of them when it loads a kernel.
+
+    Meanwhile none can be filled, as in a context of CUDA. Some are filled slowly.
+    """
+
+    def __init__(self, interpreters, of=None):
+        self.lock = threading.RLock() if of is None else of.lock
+        self.streams = [] if of is None else of.streams
+        super().__init__(interpreters=interpreters)
+        with self.lock:
+            self.slowness = 4e-3 * len(self.streams)
+            self.streams.append(self)
+        if of is not None:
+            self.failures, self.loaded = of.failures, of.loaded
+
+    def aside(self):
+        return Locking(self.interpreters, self)
+
+    def _put(self, operation):
+        time.sleep(self.slowness)
+        with self.lock:
+            super()._put(operation)
+
+    def load(self, dtype, op, *, whole):
+        with self.lock:
+            if (dtype, op, whole) not in self.loaded:
+                ends = [threading.Event() for _ in self.streams]
+                for stream, end in zip(self.streams, ends, strict=True):
+                    stream.queue.put(end.set)
+                assert all(end.wait(5) for end in ends), "a stream waits for a rank"
+            super().load(dtype, op, whole=whole)
+
+
+@pytest.mark.parametrize("insisted", [False, True])
+@pytest.mark.parametrize("kind", ["several processes",
+                                  "several devices of several processes"])  # fmt: skip
+def test_no_kernel_waits_for_ranks_that_have_the_device_in_turns(
+    devices, monkeypatch, kind, insisted
+):
+    """Unless the user insists: what it waits for needs the device that it keeps."""
+    monkeypatch.setattr(StandIn, "in_turns", True)
+    if os.environ.get("COLLALGO_ONE_KERNEL") == "0":
+        pytest.skip("no kernel waits here")
+    if insisted:
+        monkeypatch.setenv("COLLALGO_ONE_KERNEL", "1000")
+
+    def rank(comm, device):
+        x = comm.allreduce(device.array(np.ones(6, "f4")))
+        assert device.values(x).tolist() == [3.0] * 6
+        return device.interpreted
+
+    assert devices(rank, 3, kind) == [int(insisted or "devices" in kind)] * 3
+
+
+def test_ranks_of_one_process_load_kernels_while_no_stream_waits_for_them(
+    devices, interpreters
+):
+    def rank(comm, device):
+        for kind, op in (("f4", "sum"), ("f4", "max"), ("f4", "min"), ("f8", "sum")):
+            x = device.array(np.arange(6, dtype=kind))
+            comm.allreduce(x, op)
+        return device.values(x).tolist()
+
+    found = devices(rank, 3, shared=Locking(interpreters))
+    assert found == [[0, 3, 6, 9, 12, 15]] * 3
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", at_leisure([1, 2, 3], {1, 3}))
 @pytest.mark.parametrize("call", CALLS)
@@ -259,7 +327,7 @@ def test_short_calls_are_one_kernel(devices, request):
     one = "one kernel" in request.node.name
 
     def rank(comm, runtime):
-        for count in (10, 1 << 18):
+        for count in (10, (1 << 18) + 1):
             x = runtime.array(np.full(count, 2, np.float32))
             comm.allreduce(x)
             assert runtime.values(x)[-1] == 4

@@ -1,7 +1,7 @@
 """The kernels of the device, run on the host thread after thread, against NumPy.
 
 What a device computes on elements is C++ that both compile. Only the launch, and the
-instructions that convert float16 there, need a device: see test_cuda.py.
+instructions for float32 and float16 there, need a device: see test_cuda.py.
 """
 
 import ctypes
@@ -11,7 +11,13 @@ import pytest
 
 from collalgo._kernels import sources
 from collalgo.reduction import DTYPES, FLOAT8, OPS, reduction
-from tests.compiling import ARCHITECTURES, check_for_devices, for_host, needs_nvcc
+from tests.compiling import (
+    ARCHITECTURES,
+    check_for_devices,
+    for_host,
+    instructions_of,
+    needs_nvcc,
+)
 from tests.conftest import at_leisure
 from tests.oracle import dtype_of
 from tests.test_reduction import assert_same_bits, has, random_bits, twin
@@ -148,6 +154,8 @@ def test_python_and_the_kernels_agree_on_their_numbers():
     text = sources.source([])
     assert f"constexpr int MOST = {sources.MOST};" in text
     assert f"__launch_bounds__({sources.THREADS})" in text
+    text = sources.source([], sources.INTERPRETER_SOURCES)
+    assert f"__launch_bounds__({sources.TEAM_THREADS})" in text
 
 
 SAMPLE = [sources.kernels(name, "sum")[1] for name in DTYPES]
@@ -159,3 +167,15 @@ SAMPLE = [sources.kernels(name, "sum")[1] for name in DTYPES]
 def test_the_kernels_compile_for_devices(architecture, kernels, tmp_path):
     chosen = SAMPLE if kernels == "sums" else sources.every_kernel()
     check_for_devices(chosen, architecture, tmp_path)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("op", ["sum", "prod", "min", "max", "land"])
+def test_subnormal_numbers_are_none_for_those_who_compile_without_them(op, tmp_path):
+    """As CuPy does. Instructions that take them for zeros have a name of their own."""
+    names = [name for name in DTYPES if "64" not in name or name == "complex64"]
+    able = [name for name in names if has(dtype_of(name), op)]
+    chosen = {kernel for name in able for kernel in sources.kernels(name, op)[:2]}
+    instructions = instructions_of(chosen, tmp_path, "-ftz=true")
+    assert ".rn.f32" in instructions or op in {"min", "max", "land"}
+    assert ".ftz" not in instructions

@@ -48,6 +48,7 @@ class Tardy(stand_in.StandIn):
     def aside(self):
         found = Tardy(self.process, self.device)
         found.failures, found.slow = self.failures, True
+        found.loaded = self.loaded
         return found
 
     def after(self, mark):

@@ -43,6 +43,52 @@ EVERYWHERE float bits_float(uint32 bits) {
 
 constexpr uint32 SIGN = 0x80000000, INFINITE = 0x7f800000;
 
+/* ---- Arithmetic. CuPy compiles with -ftz=true, for which operators on float32 take
+ * subnormal numbers for zeros; instructions do so only when they are told to. */
+
+template <class T> EVERYWHERE T plus(T a, T b) { return a + b; }
+template <class T> EVERYWHERE T minus(T a, T b) { return a - b; }
+template <class T> EVERYWHERE T times(T a, T b) { return a * b; }
+template <class T> EVERYWHERE T quotient(T a, T b) { return a / b; }
+template <class T> EVERYWHERE bool less(T a, T b) { return a < b; }
+template <class T> EVERYWHERE bool is_nan(T a) { return a != a; }
+template <class T> EVERYWHERE bool is_true(T a) { return a != 0; }
+
+#ifdef __CUDA_ARCH__
+EVERYWHERE float plus(float a, float b) {
+    float sum;
+    asm("add.rn.f32 %0, %1, %2;" : "=f"(sum) : "f"(a), "f"(b));
+    return sum;
+}
+
+EVERYWHERE float minus(float a, float b) {
+    float difference;
+    asm("sub.rn.f32 %0, %1, %2;" : "=f"(difference) : "f"(a), "f"(b));
+    return difference;
+}
+
+EVERYWHERE float times(float a, float b) {
+    float product;
+    asm("mul.rn.f32 %0, %1, %2;" : "=f"(product) : "f"(a), "f"(b));
+    return product;
+}
+
+EVERYWHERE float quotient(float a, float b) {
+    float result;
+    asm("div.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+
+EVERYWHERE bool less(float a, float b) {
+    uint32 yes;
+    asm("set.lt.u32.f32 %0, %1, %2;" : "=r"(yes) : "f"(a), "f"(b));
+    return yes;
+}
+
+EVERYWHERE bool is_nan(float a) { return (float_bits(a) & ~SIGN) > INFINITE; }
+EVERYWHERE bool is_true(float a) { return float_bits(a) & ~SIGN; }
+#endif
+
 /* The power of two, as the bits of a float. */
 EVERYWHERE constexpr uint32 power(int exponent) {
     return static_cast<uint32>(exponent + 127) << 23;
@@ -71,7 +117,8 @@ struct Small {
     EVERYWHERE static float widen(Word word) {
         uint32 code = word, magnitude = code & LAST;
         /* The exponent is rebased by a multiplication, which normalises subnormals. */
-        uint32 bits = float_bits(bits_float(magnitude << SHIFT) * bits_float(power(127 - BIAS)));
+        float based = bits_float(magnitude << SHIFT), power_of_bias = bits_float(power(127 - BIAS));
+        uint32 bits = float_bits(times(based, power_of_bias));
         if (TOP == Top::IEEE && magnitude >= INF) bits = magnitude << SHIFT | INFINITE;
         if (TOP == Top::ONE_NAN && magnitude == LAST) bits = INFINITE | 1u << 22;
         if (TOP == Top::NAN_FOR_NEGATIVE_ZERO && code == MINUS) bits = INFINITE | 1u << 22;
@@ -83,7 +130,7 @@ struct Small {
         uint32 rounded = magnitude - ((127u - BIAS) << 23) + (1u << (SHIFT - 1)) - 1 + even;
         /* The last bit of this power is that of a subnormal: the addition rounds. */
         uint32 unit = power(24 - BIAS - MANTISSA);
-        uint32 subnormal = float_bits(bits_float(magnitude) + bits_float(unit)) - unit;
+        uint32 subnormal = float_bits(plus(bits_float(magnitude), bits_float(unit))) - unit;
         uint32 code = magnitude < (128u - BIAS) << 23 ? subnormal : rounded >> SHIFT;
         if (code >= BEYOND) code = OVERFLOW;
         if (magnitude > INFINITE) code = NAN_CODE;
@@ -180,11 +227,11 @@ struct Sum {
     template <class T>
     EVERYWHERE static T of(T a, T b) {
         using U = typename Wrapping<T>::type;
-        return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+        return static_cast<T>(plus(static_cast<U>(a), static_cast<U>(b)));
     }
     template <class T>
     EVERYWHERE static Complex<T> of(Complex<T> a, Complex<T> b) {
-        return {a.real + b.real, a.imag + b.imag};
+        return {plus(a.real, b.real), plus(a.imag, b.imag)};
     }
 };
 
@@ -192,23 +239,24 @@ struct Prod {
     template <class T>
     EVERYWHERE static T of(T a, T b) {
         using U = typename Wrapping<T>::type;
-        return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
+        return static_cast<T>(times(static_cast<U>(a), static_cast<U>(b)));
     }
     template <class T>
     EVERYWHERE static Complex<T> of(Complex<T> a, Complex<T> b) {
-        return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
+        return {minus(times(a.real, b.real), times(a.imag, b.imag)),
+                plus(times(a.real, b.imag), times(a.imag, b.real))};
     }
 };
 
 /* A NaN wins, whichever side it is on. */
 struct Min {
     template <class T>
-    EVERYWHERE static T of(T a, T b) { return a < b || a != a ? a : b; }
+    EVERYWHERE static T of(T a, T b) { return less(a, b) || is_nan(a) ? a : b; }
 };
 
 struct Max {
     template <class T>
-    EVERYWHERE static T of(T a, T b) { return a > b || a != a ? a : b; }
+    EVERYWHERE static T of(T a, T b) { return less(b, a) || is_nan(a) ? a : b; }
 };
 
 struct Band {
@@ -228,24 +276,24 @@ struct Bxor {
 
 struct Land {
     template <class T>
-    EVERYWHERE static T of(T a, T b) { return static_cast<T>((a != 0) & (b != 0)); }
+    EVERYWHERE static T of(T a, T b) { return static_cast<T>(is_true(a) & is_true(b)); }
 };
 
 struct Lor {
     template <class T>
-    EVERYWHERE static T of(T a, T b) { return static_cast<T>((a != 0) | (b != 0)); }
+    EVERYWHERE static T of(T a, T b) { return static_cast<T>(is_true(a) | is_true(b)); }
 };
 
 struct Lxor {
     template <class T>
-    EVERYWHERE static T of(T a, T b) { return static_cast<T>((a != 0) ^ (b != 0)); }
+    EVERYWHERE static T of(T a, T b) { return static_cast<T>(is_true(a) ^ is_true(b)); }
 };
 
 /* ---- The division of a mean. */
 
 template <class T>
 EVERYWHERE T divided(T a, int64 n) {
-    if (T(0.5) != T(0)) return static_cast<T>(a / static_cast<T>(n));
+    if (T(0.5) != T(0)) return quotient(a, static_cast<T>(n));
     if (T(-1) > T(0)) return static_cast<T>(static_cast<uint64>(a) / static_cast<uint64>(n));
     /* As Python's //, so that a mean of integers does not depend on their sign. */
     int64 wide = static_cast<int64>(a), quotient = wide / n;

@@ -26,16 +26,16 @@ struct Blocks {
         return before;
     }
 
+    __device__ void release() const { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+
     __device__ void set(unsigned *flag, unsigned number) const {
-        asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(number) : "memory");
+        asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(number) : "memory");
     }
 
     __device__ void sync() const { __syncthreads(); }
 
     __device__ void wait(const unsigned *flag, unsigned number) const {
-        if (lane == 0)
-            while (static_cast<int>(seen(flag) - number) < 0) __nanosleep(20);
-        __syncthreads();
+        while (static_cast<int>(seen(flag) - number) < 0) __nanosleep(20);
     }
 
     __device__ bool all_here(int row) const {

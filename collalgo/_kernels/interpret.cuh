@@ -8,7 +8,8 @@
  *   all_here(row)      true in one thread, which comes after all that all have done
  *   meet(row)          wait for all
  *   wait(flag, n)      wait until a flag that another rank sets has at least the value n
- *   set(flag, n)       set a flag, for all that comes before to be seen by whoever sees it
+ *   release()          let all that comes before be seen by whoever sees what is set next
+ *   set(flag, n)       set a flag
  */
 #ifndef COLLALGO_INTERPRET_CUH
 #define COLLALGO_INTERPRET_CUH
@@ -35,7 +36,8 @@ struct Row {
     int64 kind;
     Place place;          /* of the flag, or of the result */
     int64 number;         /* of the flag, or of the bytes of the result */
-    int64 first, sources; /* which of the places are read, and how many */
+    int64 first, sources; /* which of the places are read, and how many; of flags, how many
+                             rows of the same kind there are from here on */
     int64 divisor;        /* 0 for none */
     int64 meets;          /* whether this needs what other blocks have done before */
 };
@@ -66,34 +68,52 @@ EVERYWHERE void combine(const Row &row, const Place *places, const Buffers &buff
         alike &= reinterpret_cast<uint64>(inputs.array[k]) % 16 ==
                  reinterpret_cast<uint64>(target) % 16;
     int64 count = row.number / static_cast<int64>(sizeof(T));
-    if (n == 1 && !row.divisor) {
+    if constexpr (MEANS<Op>)
+        if (row.divisor) {
+            write_all(result, Averaged<T>{inputs, n, row.divisor}, count, alike, team);
+            return;
+        }
+    if (n == 1) {
         if (target != inputs.array[0])
             write_all(result, Copied<T>{inputs.array[0]}, count, alike, team);
     } else if (n == 2) {
-        write_all(result, Combined<T, Op, 2>{inputs, n, row.divisor}, count, alike, team);
+        write_all(result, Combined<T, Op, 2>{inputs, n}, count, alike, team);
     } else {
-        write_all(result, Combined<T, Op, 0>{inputs, n, row.divisor}, count, alike, team);
+        write_all(result, Combined<T, Op, 0>{inputs, n}, count, alike, team);
     }
 }
+
+EVERYWHERE unsigned *flag_of(const Row &row, const Buffers &buffers) {
+    return reinterpret_cast<unsigned *>(buffers.begin[row.place.buffer] + row.place.at);
+}
+
+/* What a flag is to be set to, or waited for to have. */
+EVERYWHERE unsigned number_of(const Row &row) { return static_cast<unsigned>(row.number); }
 
 /* The inputs are shared by the threads of a block. */
 template <class T, class Op, class Team>
 EVERYWHERE void interpret(const Row *rows, int n, const Place *places,
                           const Buffers &buffers, Inputs &inputs, const Team &team) {
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n;) {
         const Row &row = rows[i];
         if (row.kind == COMBINE) {
             if (row.meets) team.meet(i);
             else team.sync();
             combine<T, Op>(row, places, buffers, inputs, team);
+            i++;
             continue;
         }
-        char *place = buffers.begin[row.place.buffer] + row.place.at;
-        unsigned *flag = reinterpret_cast<unsigned *>(place);
-        if (row.kind == WAIT)
-            team.wait(flag, static_cast<unsigned>(row.number));
-        else if (team.all_here(i))
-            team.set(flag, row.kind == SIGNAL ? static_cast<unsigned>(row.number) : 0);
+        int alike = static_cast<int>(row.sources);
+        if (row.kind == WAIT) {
+            for (int64 k = team.lane; k < alike; k += team.lanes)
+                team.wait(flag_of(rows[i + k], buffers), number_of(rows[i + k]));
+            team.sync();
+        } else if (team.all_here(i)) {
+            team.release();
+            for (int k = 0; k < alike; k++)
+                team.set(flag_of(rows[i + k], buffers), number_of(rows[i + k]));
+        }
+        i += alike;
     }
 }
 

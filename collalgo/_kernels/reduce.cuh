@@ -41,28 +41,32 @@ struct Total {
             element[i] = Op::of(element[i], Wide<T>::load(next.element[i]));
     }
 
+    EVERYWHERE void divide(int64 divisor) {
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) element[i] = divided(element[i], divisor);
+    }
+
     /* Small floats are rounded only here. */
-    EVERYWHERE Vector<T, WIDTH> result(int64 divisor) const {
+    EVERYWHERE Vector<T, WIDTH> result() const {
         Vector<T, WIDTH> rounded;
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++)
-            rounded.element[i] =
-                Wide<T>::store(divisor ? divided(element[i], divisor) : element[i]);
+        for (int i = 0; i < WIDTH; i++) rounded.element[i] = Wide<T>::store(element[i]);
         return rounded;
     }
 };
 
 /* WIDTH elements of N arrays, or of n if N is 0, from the same place on. */
 template <class T, class Op, int N, int WIDTH>
-EVERYWHERE Vector<T, WIDTH> combined(const Inputs &inputs, int n, int64 at, int64 divisor) {
+EVERYWHERE Total<T, WIDTH> combined(const Inputs &inputs, int n, int64 at) {
     using Part = Vector<T, WIDTH>;
     const void *const *array = inputs.array;
     Total<T, WIDTH> total(vector_of<T, WIDTH>(array[0], at));
     if (N == 2) {
         total.template combine<Op>(vector_of<T, WIDTH>(array[1], at));
-        return total.result(divisor);
+        return total;
     }
     int k = 1;
+#pragma unroll 1
     for (; k + 3 <= n; k += 3) {  /* what is read at once need not be waited for in turn */
         Part a = vector_of<T, WIDTH>(array[k], at), b = vector_of<T, WIDTH>(array[k + 1], at);
         Part c = vector_of<T, WIDTH>(array[k + 2], at);
@@ -70,8 +74,9 @@ EVERYWHERE Vector<T, WIDTH> combined(const Inputs &inputs, int n, int64 at, int6
         total.template combine<Op>(b);
         total.template combine<Op>(c);
     }
+#pragma unroll 1
     for (; k < n; k++) total.template combine<Op>(vector_of<T, WIDTH>(array[k], at));
-    return total.result(divisor);
+    return total;
 }
 
 /* Elements of arrays, combined. */
@@ -79,13 +84,32 @@ template <class T, class Op, int N>
 struct Combined {
     const Inputs &inputs;
     int n;
+
+    template <int WIDTH>
+    EVERYWHERE Vector<T, WIDTH> from(int64 at) const {
+        return combined<T, Op, N, WIDTH>(inputs, n, at).result();
+    }
+};
+
+/* Their means; apart, as a test for each element would keep what can be read at once in
+ * turn. */
+template <class T>
+struct Averaged {
+    const Inputs &inputs;
+    int n;
     int64 divisor;
 
     template <int WIDTH>
     EVERYWHERE Vector<T, WIDTH> from(int64 at) const {
-        return combined<T, Op, N, WIDTH>(inputs, n, at, divisor);
+        Total<T, WIDTH> total = combined<T, Sum, 0, WIDTH>(inputs, n, at);
+        total.divide(divisor);
+        return total.result();
     }
 };
+
+/* Whether what an op gives may be divided. */
+template <class Op> constexpr bool MEANS = false;
+template <> constexpr bool MEANS<Sum> = true;
 
 /* Elements of one array as they are. */
 template <class T>
@@ -110,10 +134,12 @@ EVERYWHERE void write(T *result, const Source &source, int64 count, int64 thread
     int64 head = past ? static_cast<int64>((BYTES - past) / sizeof(T)) : 0;
     if (head > count) head = count;
     int64 vectors = (count - head) / WIDTH, tail = head + vectors * WIDTH;
+#pragma unroll 1
     for (int64 i = thread; i < vectors; i += threads) {
         int64 at = head + i * WIDTH;
         *reinterpret_cast<Part *>(result + at) = source.template from<WIDTH>(at);
     }
+#pragma unroll 1
     for (int64 i = thread; i < head + count - tail; i += threads) {
         int64 at = i < head ? i : tail + i - head;
         result[at] = source.template from<1>(at).element[0];
@@ -123,7 +149,12 @@ EVERYWHERE void write(T *result, const Source &source, int64 count, int64 thread
 template <class T, class Op, int N, int WIDTH>
 EVERYWHERE void reduce(T *result, const Inputs &inputs, int n, int64 count, int64 divisor,
                        int64 thread, int64 threads) {
-    write<WIDTH>(result, Combined<T, Op, N>{inputs, n, divisor}, count, thread, threads);
+    if constexpr (MEANS<Op>)
+        if (divisor) {
+            Averaged<T> means{inputs, n, divisor};
+            return write<WIDTH>(result, means, count, thread, threads);
+        }
+    write<WIDTH>(result, Combined<T, Op, N>{inputs, n}, count, thread, threads);
 }
 
 }  // namespace collalgo

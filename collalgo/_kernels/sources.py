@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
 from collalgo.reduction import DTYPES
 
-#: Threads of a block.
-THREADS = 512
+#: Threads of a block that reduces, and of one of those that run a whole plan.
+THREADS, TEAM_THREADS = 256, 512
 
 #: Bytes that a thread reads and writes at once, where all arrays lie right for it.
 VECTOR = 16
@@ -75,6 +76,7 @@ class Interpreter(NamedTuple):
         return f"INTERPRETER({self.name}, {', '.join(self)})"
 
 
+@cache
 def itemsize(dtype: str) -> int:
     """The bytes of an element of a dtype."""
     bits = re.search(r"\d+", dtype)
@@ -99,7 +101,8 @@ def interpreter(dtype: str, op: str) -> Interpreter:
     return Interpreter(element, _OF_BOOL[op] if dtype == "bool" else _STRUCTURES[op])
 
 
-def kernels(dtype: str, op: str) -> list[Kernel]:
+@cache
+def kernels(dtype: str, op: str) -> tuple[Kernel, ...]:
     """The kernels for a dtype and an op, which is none of means.
 
     Raises
@@ -109,11 +112,11 @@ def kernels(dtype: str, op: str) -> list[Kernel]:
     """
     element, structure = interpreter(dtype, op)
     widths = sorted({VECTOR // itemsize(dtype), 1}, reverse=True)
-    return [
+    return tuple(
         Kernel(element, structure, inputs, width)
         for width in widths
         for inputs in NUMBERS
-    ]
+    )
 
 
 def every_kernel() -> list[Kernel]:

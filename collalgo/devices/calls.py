@@ -148,6 +148,7 @@ class DeviceCalls:
         """Put a call on a stream of its own: where it ends there.
 
         Its arrays are kept until then, as the stream of their user may be far ahead.
+        Those of a graph are kept by who has the graph: it has no end that can be seen.
         """
         runtime = ours.runtime
         if runtime.device not in self._asides:
@@ -155,8 +156,9 @@ class DeviceCalls:
         aside = self._asides[runtime.device]
         aside.after(begun)
         end = self.put(fill, aside)
-        with self._keeping:
-            self._kept.append((end, ours))
+        if not aside.capturing:
+            with self._keeping:
+                self._kept.append((end, ours))
         return end
 
     def tidy(self) -> None:

@@ -4,7 +4,7 @@ import ctypes
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from threading import local
 from typing import Any, NamedTuple, cast
 
@@ -21,6 +21,9 @@ GREATER_OR_EQUAL = 0
 
 #: GB/s of memory that does not tell.
 USUAL = 1000.0
+
+#: The attribute of a device whose processes run side by side.
+MPS_ENABLED = 133
 
 #: While streams are captured, a thread may do all that is safe outside of their graphs.
 RELAXED = 2
@@ -44,15 +47,31 @@ class Cuda:
     @cached_property
     def _loading(self) -> Any:
         """A stream for what is wanted at once."""
-        return self._cupy.cuda.Stream(non_blocking=True)
+        return _loading(self.device)
 
-    @property
+    @cached_property
     def bus_id(self) -> str:
         return str(self._cupy.cuda.Device(self.device).pci_bus_id)
 
+    @cached_property
+    def in_turns(self) -> bool:
+        shared = ctypes.c_int()  # by the multi-process service of CUDA
+        status = self._driver.cuDeviceGetAttribute(
+            ctypes.byref(shared), MPS_ENABLED, self.device
+        )
+        return not (status == 0 and shared.value)
+
+    @cached_property
+    def _attributes(self) -> Any:
+        return self._cupy.cuda.Device(self.device).attributes
+
+    @cached_property
+    def _multiprocessors(self) -> int:
+        return int(self._attributes["MultiProcessorCount"])
+
     @property
     def bandwidth(self) -> float:
-        known = self._cupy.cuda.Device(self.device).attributes
+        known = self._attributes
         clock, width = known.get("MemoryClockRate"), known.get("GlobalMemoryBusWidth")
         if not clock or not width:
             return USUAL
@@ -168,6 +187,11 @@ class Cuda:
         with self._uncaptured():
             return nccl.Nccl(identity, rank, size)
 
+    def load(self, dtype: str, op: str, *, whole: bool) -> None:
+        with self._uncaptured(), self._loading:
+            (interpretation if whole else reducer)(self.device, dtype, op)
+        self._loading.synchronize()
+
     def copy(self, target: int, source: int, nbytes: int) -> None:
         runtime = self._cupy.cuda.runtime
         runtime.memcpyAsync(
@@ -181,11 +205,14 @@ class Cuda:
         with self._stream:
             reducer(self.device, dtype, op)(target, sources, count, divisor)
 
-    def interpret(self, table: Table, buffers: Sequence[int], nbytes: int) -> None:
+    def interpret(
+        self, table: Table, buffers: Sequence[int], nbytes: int, ranks: int
+    ) -> None:
+        room = self._multiprocessors // ranks
         with self._stream:
             interpretation(self.device, table.dtype, table.op)(
                 table.rows.pointer, table.length, table.places.pointer, buffers,
-                table.arrived.pointer, nbytes,
+                table.arrived.pointer, nbytes, room,
             )  # fmt: skip
 
     def write(self, flag: int, number: int) -> None:
@@ -285,6 +312,14 @@ def _check_contiguous(is_contiguous: bool, buf: Any, caller: str) -> None:
             f"{caller}: the elements of this {type(buf).__name__} do not lie one "
             "behind the other; pass a contiguous copy of it"
         )
+
+
+@cache
+def _loading(device: int) -> Any:
+    """One for all threads: a device has few queues, and streams may share one."""
+    cupy = checked_cupy()
+    with cupy.cuda.Device(device):
+        return cupy.cuda.Stream(non_blocking=True)
 
 
 class _OfThread(local):

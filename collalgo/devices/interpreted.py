@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import IntEnum
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ def interpreted(operations: Sequence[Operation], size: int) -> Interpreted:
     rows: list[tuple[int, ...]] = []
     places: list[tuple[int, int]] = []
     since: list[Combine] = []
-    for operation in operations:
+    for operation, row in zip(operations, _in_a_row(operations), strict=True):
         if isinstance(operation, Combine):
             meets = any(_meet(operation, other) for other in since)
             since = [operation] if meets else [*since, operation]
@@ -66,14 +67,22 @@ def interpreted(operations: Sequence[Operation], size: int) -> Interpreted:
             continue
         place = _located(operation.flag.place(size))
         if isinstance(operation, Clear):
-            rows.append((Kind.CLEAR, *place, 0, 0, 0, 0, 0))
+            rows.append((Kind.CLEAR, *place, 0, 0, row, 0, 0))
         else:
             kind = Kind.SIGNAL if isinstance(operation, Signal) else Kind.WAIT
-            rows.append((kind, *place, operation.number, 0, 0, 0, 0))
+            rows.append((kind, *place, operation.number, 0, row, 0, 0))
     return Interpreted(
         np.array(rows, np.int64).reshape(-1, 8),
         np.array(places, np.int64).reshape(-1, 2),
     )
+
+
+def _in_a_row(operations: Sequence[Operation]) -> list[int]:
+    """How many operations of the same kind there are, from each on."""
+    found: list[int] = []
+    for _, alike in groupby(operations, type):
+        found += range(len(list(alike)), 0, -1)
+    return found
 
 
 def _located(place: Place) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from collalgo.rows import SCRATCH
 #: A buffer as ranks tell of it: a handle, the place within it, and the address.
 HANDLE = 64
 _BUFFER = struct.Struct(f"={HANDLE}sqq")
-_HEAD = struct.Struct("=qqq")
+_HEAD = struct.Struct("=qqq32s")
 OFFER = _HEAD.size + len(BUFFERS) * _BUFFER.size
 
 log = logging.getLogger("collalgo")
@@ -35,6 +35,8 @@ class Offer(NamedTuple):
     ----------
     process, device : int
         Its process, and which of its devices the buffers are on.
+    bus : bytes
+        Where on the bus of the host that is.
     mappable : bool
         Whether others can map all of the buffers.
     exports, pointers : list
@@ -43,23 +45,39 @@ class Offer(NamedTuple):
 
     process: int
     device: int
+    bus: bytes
     mappable: bool
     exports: list[Export]
     pointers: list[int]
 
     def pack(self) -> bytes:
-        parts = [_HEAD.pack(self.process, self.device, self.mappable)]
+        parts = [_HEAD.pack(self.process, self.device, self.mappable, self.bus)]
         for export, pointer in zip(self.exports, self.pointers, strict=True):
             parts.append(_BUFFER.pack(export.handle, export.offset, pointer))
         return b"".join(parts)
 
     @classmethod
     def unpack(cls, data: bytes) -> "Offer":
-        process, device, mappable = _HEAD.unpack_from(data)
+        process, device, mappable, bus = _HEAD.unpack_from(data)
         found = list(_BUFFER.iter_unpack(data[_HEAD.size :]))
         exports = [Export(handle, offset) for handle, offset, _ in found]
         pointers = [pointer for _, _, pointer in found]
-        return cls(process, device, bool(mappable), exports, pointers)
+        return cls(process, device, bus, bool(mappable), exports, pointers)
+
+
+class Sharing(NamedTuple):
+    """Who uses the device of a rank.
+
+    Attributes
+    ----------
+    ranks : int
+        How many ranks.
+    in_turns : bool
+        Whether only in turns: a kernel that waits for others keeps them from running.
+    """
+
+    ranks: int
+    in_turns: bool
 
 
 class Peers:
@@ -76,14 +94,18 @@ class Peers:
         Whether all are on one host.
     crowded : bool
         Whether ranks may share a process, and with it streams.
+    sharing : Sharing or None
+        Who else uses the device of this rank; None until ranks have met.
     """
 
     def __init__(self, hosts: Sequence[int]):
         self.crowded = len(hosts) > 1
+        self.sharing: Sharing | None = None
         self._size = len(hosts)
         self.near = len(set(hosts)) == 1
         self._own: dict[tuple[int, int], Memory] = {}  # by device and buffer
         self._outgrown: list[Memory] = []
+        self._exports: dict[int, Export | None] = {}  # of these
         self._mapped: dict[tuple[int, bytes], int] = {}
         self._runtime: Runtime | None = None
         self._tried: list[tuple[int, int]] = []
@@ -107,11 +129,15 @@ class Peers:
         self._runtime = runtime
         flags = self._room(runtime, FLAGS, flag_bytes(self._size))
         pointers = [*self.own(runtime, arrays, scratch, outbox), flags]
-        exports = [runtime.export(p) if p else NOTHING for p in pointers]
+        found = {p: runtime.export(p) for p in set(arrays) if p}
+        exports = [
+            NOTHING if p == 0 else found[p] if p in found else self._export(runtime, p)
+            for p in pointers
+        ]
         mappable = self.near and all(export is not None for export in exports)
         handles = [export or NOTHING for export in exports]
         return Offer(
-            runtime.process, runtime.device, mappable, handles, pointers
+            runtime.process, runtime.device, _bus(runtime), mappable, handles, pointers
         ).pack()
 
     def own(
@@ -141,6 +167,9 @@ class Peers:
         offers = [Offer.unpack(offer) for offer in told]
         processes = {offer.process for offer in offers}
         self.crowded = len(processes) < self._size
+        mine = _bus(runtime)
+        here = [o.process for o in offers if o.bus.rstrip(b"\0") == mine]
+        self.sharing = Sharing(len(here), len(set(here)) > 1 and runtime.in_turns)
         if not all(offer.mappable for offer in offers):
             return None
         places = [(offer.process, offer.device) for offer in offers]
@@ -198,6 +227,7 @@ class Peers:
             self._runtime.close(self._mapped.popitem()[1])
         self._own.clear()
         self._outgrown.clear()
+        self._exports.clear()
 
     def _room(self, runtime: Runtime, buffer: int, nbytes: int) -> int:
         """A buffer of this rank that is large enough.
@@ -214,6 +244,12 @@ class Peers:
             larger = max(nbytes, 2 * known.shape[0])
             known = self._own[key] = self._new(runtime, buffer, larger)
         return known.pointer
+
+    def _export(self, runtime: Runtime, pointer: int) -> Export | None:
+        """How others map a buffer of this rank, which stays where it is."""
+        if pointer not in self._exports:
+            self._exports[pointer] = runtime.export(pointer)
+        return self._exports[pointer]
 
     @staticmethod
     def _new(runtime: Runtime, buffer: int, nbytes: int) -> Memory:
@@ -240,3 +276,7 @@ class Peers:
         if key not in self._mapped:
             self._mapped[key] = runtime.open(export.handle)
         return self._mapped[key] + export.offset
+
+
+def _bus(runtime: Runtime) -> bytes:
+    return runtime.bus_id.lower().encode()

@@ -196,12 +196,16 @@ class _Writer:
 def _cleared(operations: Sequence[Operation]) -> list[Operation]:
     """The same operations, by which all flags end as they have begun."""
     last = {o.flag: i for i, o in enumerate(operations) if isinstance(o, Wait)}
-    found = []
+    found: list[Operation] = []
+    done: list[Clear] = []  # behind all waits in a row, as these can be one
     for i, operation in enumerate(operations):
+        if not isinstance(operation, Wait):
+            found += done
+            done = []
+        elif last[operation.flag] == i:
+            done.append(Clear(operation.flag))
         found.append(operation)
-        if isinstance(operation, Wait) and last[operation.flag] == i:
-            found.append(Clear(operation.flag))
-    return found
+    return found + done
 
 
 def _ends(programs: Sequence[Sequence[Operation]]) -> bool:

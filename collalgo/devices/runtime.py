@@ -108,6 +108,10 @@ class Runtime(Protocol):
         """Where on the bus the device is."""
 
     @property
+    def in_turns(self) -> bool:
+        """Whether kernels of several processes run on the device in turns."""
+
+    @property
     def bandwidth(self) -> float:
         """GB/s of its memory."""
 
@@ -173,6 +177,13 @@ class Runtime(Protocol):
             If it cannot come up.
         """
 
+    def load(self, dtype: str, op: str, *, whole: bool) -> None:
+        """Load the kernels that reduce, or the one that runs whole programs.
+
+        To load one may wait for all streams, and keep other threads from putting
+        anything on theirs: no stream may wait for a rank that has still to be served.
+        """
+
     def copy(self, target: int, source: int, nbytes: int) -> None:
         """Copy bytes."""
 
@@ -180,10 +191,15 @@ class Runtime(Protocol):
         self, dtype: str, op: str, target: int, sources: Sequence[int], count: int,
         divisor: int,
     ) -> None:  # fmt: skip
-        """Reduce elements of arrays in their order, and divide unless by 0."""
+        """Reduce elements in their order by a loaded kernel; divide unless by 0."""
 
-    def interpret(self, table: Table, buffers: Sequence[int], nbytes: int) -> None:
-        """Run a whole program, for a call of so many bytes, by one kernel."""
+    def interpret(
+        self, table: Table, buffers: Sequence[int], nbytes: int, ranks: int
+    ) -> None:
+        """Run a whole program, for a call of so many bytes, by a loaded kernel.
+
+        Those of so many ranks, which wait for each other, must fit on the device.
+        """
 
     def write(self, flag: int, number: int) -> None:
         """Set a flag of 32 bits when all that comes before is done."""

@@ -17,6 +17,7 @@ from collalgo.devices.operations import (
     Place,
     Signal,
 )
+from collalgo.devices.peers import Sharing
 from collalgo.devices.runtime import Network, Runtime, Table
 from collalgo.reduction import dtype_name
 
@@ -28,7 +29,7 @@ Bases = Mapping[int, Sequence[int]]
 
 #: Bytes of the whole buffer up to which a call is run by one kernel, unless the user
 #: says otherwise.
-ONE_KERNEL, VARIABLE = 1 << 18, "COLLALGO_ONE_KERNEL"
+ONE_KERNEL, VARIABLE = 1 << 20, "COLLALGO_ONE_KERNEL"
 
 
 def one_kernel() -> int:
@@ -61,14 +62,24 @@ class _Put(Generic[P]):
 
     def __init__(self, call: Call, program: P, size: int):
         self.program: P = program
-        self._dtype, self._op = dtype_name(call.dtype), call.op
+        self._dtype = dtype_name(call.dtype)
+        self._op = "sum" if call.op in (None, "avg") else call.op
         self._itemsize = call.dtype.itemsize
         self._size = size
+        combines = (o for o in program.operations if isinstance(o, Combine))
+        self._reduces = any(_reduces(combine) for combine in combines)
+        self._loaded: set[int] = set()  # on these devices
+
+    def load(self, runtime: Runtime) -> None:
+        """Load the kernels that reduce, before anything is put on a stream."""
+        if self._reduces and runtime.device not in self._loaded:
+            runtime.load(self._dtype, self._op, whole=False)
+            self._loaded.add(runtime.device)
 
     def _combine(self, runtime: Runtime, operation: Combine, bases: Bases) -> None:
         target = _address(operation.target, bases)
         sources = [_address(place, bases) for place in operation.sources]
-        if len(sources) > 1 or operation.divide:
+        if _reduces(operation):
             count = operation.nbytes // self._itemsize
             divisor = self._size if operation.divide else 0
             runtime.reduce(self._dtype, self._op, target, sources, count, divisor)
@@ -101,29 +112,50 @@ class Streamed(_Put[DeviceProgram]):
         combines = (o for o in program.operations if isinstance(o, Combine))
         most = max((len(combine.sources) for combine in combines), default=0)
         self._whole = fits(size) and most <= MOST and 0 < self._nbytes <= one_kernel()
+        self._insisted = bool(os.environ.get(VARIABLE))
         self._tables: dict[int, Table] = {}
 
-    def put(self, runtime: Runtime, bases: Bases) -> None:
+    def prepare(self, runtime: Runtime, sharing: Sharing | None) -> None:
+        """Load what is needed, before anything is put on a stream.
+
+        Parameters
+        ----------
+        runtime
+            Of this rank.
+        sharing
+            Who uses its device; None if that is not known.
+        """
+        if sharing is None or self._in_one(sharing):
+            self._load_table(runtime)
+        if sharing is None or not self._in_one(sharing):
+            self.load(runtime)
+
+    def _in_one(self, sharing: Sharing) -> bool:
+        """Whether one kernel runs it all."""
+        return self._whole and (self._insisted or not sharing.in_turns)
+
+    def put(self, runtime: Runtime, bases: Bases, sharing: Sharing) -> None:
         """Put what this rank does on its stream."""
-        if self._whole:
+        if self._in_one(sharing):
             buffers = [place for rank in range(self._size) for place in bases[rank]]
-            runtime.interpret(self._table(runtime), buffers, self._nbytes)
+            table = self._tables[runtime.device]
+            runtime.interpret(table, buffers, self._nbytes, sharing.ranks)
         else:
             self._put_each(runtime, bases)
 
-    def _table(self, runtime: Runtime) -> Table:
-        """The rows on the device, where they stay."""
-        if runtime.device not in self._tables:
-            rows, places = interpreted(self.program.operations, self._size)
-            self._tables[runtime.device] = Table(
-                self._dtype,
-                "sum" if self._op in (None, "avg") else self._op,
-                runtime.upload(rows.view(np.uint8).reshape(-1)),
-                runtime.upload(places.view(np.uint8).reshape(-1)),
-                len(rows),
-                runtime.upload(np.zeros(4 * len(rows), np.uint8)),
-            )
-        return self._tables[runtime.device]
+    def _load_table(self, runtime: Runtime) -> None:
+        if not self._whole or runtime.device in self._tables:
+            return
+        runtime.load(self._dtype, self._op, whole=True)
+        rows, places = interpreted(self.program.operations, self._size)
+        self._tables[runtime.device] = Table(
+            self._dtype,
+            self._op,
+            runtime.upload(rows.view(np.uint8).reshape(-1)),
+            runtime.upload(places.view(np.uint8).reshape(-1)),
+            len(rows),
+            runtime.upload(np.zeros(4 * len(rows), np.uint8)),
+        )
 
     def _put_each(self, runtime: Runtime, bases: Bases) -> None:
         for operation in self.program.operations:
@@ -137,6 +169,11 @@ class Streamed(_Put[DeviceProgram]):
                 runtime.write(flag, 0)
             else:
                 runtime.wait(flag, operation.number)
+
+
+def _reduces(operation: Combine) -> bool:
+    """Whether it is more than a copy."""
+    return len(operation.sources) > 1 or operation.divide
 
 
 def _address(place: Place, bases: Bases) -> int:

@@ -118,6 +118,7 @@ class Underway:
         """What this rank tells the others of its buffers."""
         scratch = outbox = 0
         if self._calls.peers.near:
+            self._lowered.streamed.prepare(runtime, self._calls.peers.sharing)
             program = self._lowered.streamed.program
             scratch, outbox = program.scratch_bytes, program.outbox_bytes
         return self._calls.peers.offer(runtime, self._ours.addresses, scratch, outbox)
@@ -132,6 +133,10 @@ class Underway:
         elif self._background or self._calls.peers.crowded:
             assert self._begun is not None
             self._end = self._calls.put_aside(fill, self._ours, self._begun)
+            if self._calls.peers.crowded:
+                # Whoever goes on may load a kernel, which waits for all streams of the
+                # process while nobody else can fill his: first all fill theirs.
+                self._tell(b"")
             if not self._background:
                 runtime.after(self._end)
         else:
@@ -142,11 +147,14 @@ class Underway:
         peers = self._calls.peers
         bases = peers.found(runtime, self._told(), self._tell)
         if bases is not None:
-            return partial(self._lowered.streamed.put, bases=bases)
+            assert peers.sharing is not None
+            put = self._lowered.streamed.put
+            return partial(put, bases=bases, sharing=peers.sharing)
         network = self._calls.network(runtime, self._tell)
         grouped = self._lowered.grouped if network is not None else None
         if network is None or grouped is None:
             return None
+        grouped.load(runtime)
         needs = grouped.program.scratch_bytes, grouped.program.inbox_bytes
         own = peers.own(runtime, self._ours.addresses, *needs)
         return partial(grouped.put, network=network, bases={self._calls.rank: own})

@@ -32,7 +32,8 @@ def operands(tensor: Tensor, reduction: Any) -> tuple[Tensor, str]:
     if op == dist.ReduceOp.PREMUL_SUM:
         is_float8 = tensor.is_floating_point() and tensor.element_size() == 1
         factors = tensor.float() if is_float8 else tensor  # which torch cannot multiply
-        return (factors * reduction.factor).to(tensor.dtype), "sum"
+        _, factor = reduction.__getstate__()  # which older versions show nowhere else
+        return (factors * factor).to(tensor.dtype), "sum"
     names = ", ".join(map(name_of, OPS))
     raise ValueError(f"collalgo has no {op}; choose one of {names}, PREMUL_SUM")
 
