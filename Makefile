@@ -43,7 +43,10 @@ cuda-bench: .venv/installed
 		--json bench/results/devices/reductions.json
 	for n in 2 4 8; do $(BIN)/collalgo run -n $$n $(BIN)/python \
 		-m collalgo.bench.devices calls \
-		--json bench/results/devices/calls_$$n.json || exit 1; done
+		--json bench/results/devices/processes_$$n.json || exit 1; done
+	for n in 2 4 8; do CUDA_DEVICE_MAX_CONNECTIONS=32 $(BIN)/python \
+		-m collalgo.bench.devices calls --threads $$n \
+		--json bench/results/devices/threads_$$n.json || exit 1; done
 
 cuda-sanitize: .venv/installed
 	for tool in memcheck racecheck; do \

@@ -327,7 +327,7 @@ def test_short_calls_are_one_kernel(devices, request):
     one = "one kernel" in request.node.name
 
     def rank(comm, runtime):
-        for count in (10, (1 << 18) + 1):
+        for count in (10, (1 << 20) + 1):
             x = runtime.array(np.full(count, 2, np.float32))
             comm.allreduce(x)
             assert runtime.values(x)[-1] == 4

@@ -25,7 +25,7 @@ from collalgo._kernels.sources import (
 MOST_BLOCKS = 1 << 30
 
 #: Blocks that run one plan at most, each for so many bytes.
-TEAM, SHARE = 32, 1 << 14
+TEAM, SHARE = 64, 1 << 14
 
 
 class Reducer:

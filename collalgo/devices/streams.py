@@ -29,7 +29,7 @@ Bases = Mapping[int, Sequence[int]]
 
 #: Bytes of the whole buffer up to which a call is run by one kernel, unless the user
 #: says otherwise.
-ONE_KERNEL, VARIABLE = 1 << 20, "COLLALGO_ONE_KERNEL"
+ONE_KERNEL, VARIABLE = 1 << 22, "COLLALGO_ONE_KERNEL"
 
 
 def one_kernel() -> int:
