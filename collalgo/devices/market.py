@@ -18,15 +18,22 @@ from collalgo.topology.path_types import PathType
 #: Reckoned, not measured.
 LATENCY = 2e-6
 
-#: What a byte that is received costs the memory of a device: it is read twice, with
-#: what it is reduced with, and written.
-TOUCHED = 3
+#: How often a byte that is received touches the memory of a device: it is read and
+#: written; what it is reduced with is read, too.
+TOUCHED, REDUCED = 2, 1
 
 
-def figures() -> Figures:
-    """What messages cost between devices that read each other's memory."""
+def figures(reduction: float = 0.0) -> Figures:
+    """What messages cost between devices that read each other's memory.
+
+    Parameters
+    ----------
+    reduction
+        Seconds for each byte that a rank reduces.
+    """
     near = (path for path in PathType if path not in (PathType.LOC, PathType.NET))
-    return Figures(dict(Figures().latency) | dict.fromkeys(near, LATENCY))
+    latency = dict(Figures().latency) | dict.fromkeys(near, LATENCY)
+    return Figures(latency, reduction=reduction)
 
 
 def survey(runtime: Runtime, leads: bool, gather: Tell) -> Prospect:
@@ -73,8 +80,8 @@ def shared(size: int, bandwidth: float) -> Prospect:
     """The prices on one device that all ranks share, or of which no more is known."""
     topology = Topology(f"one device shared by {size} ranks", "of its memory")
     topology.add("memory", Kind.NVSWITCH, host="host0")
+    share = bandwidth / size
     for rank in range(size):
         part = topology.add(f"part{rank}", Kind.GPU, host="host0")
-        share = bandwidth / TOUCHED / size
-        topology.link(part, "memory", LinkKind.NVLINK, share)
-    return Prospect(topology, figures())
+        topology.link(part, "memory", LinkKind.NVLINK, share / TOUCHED)
+    return Prospect(topology, figures(REDUCED / (share * 1e9)))
