@@ -71,7 +71,7 @@ def test_a_device_that_is_shared_or_not_known_is_its_memory(buses):
 
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_what_is_reduced_is_read_twice(ranks):
-    """In one step each rank reduces all, in two only its part: so long calls take two."""
+    """In one step each rank reduces all, in two its part: so long calls take two."""
     short, long = names(market.shared(ranks, 3352.0), 1024, 1 << 28)
     assert (short, long) == ("one_shot", "two_shot")
 
