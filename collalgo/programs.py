@@ -37,8 +37,8 @@ REMEMBERED = 512
 SHORT = 16384
 
 
-def make_room(remembered: dict[Call, Any]) -> None:
-    """Forget the oldest of too many calls."""
+def make_room(remembered: dict[Any, Any]) -> None:
+    """Forget the oldest of too many calls, or of what is known by call."""
     while len(remembered) > REMEMBERED:
         del remembered[next(iter(remembered))]
 

@@ -2,8 +2,8 @@
 
 import logging
 import struct
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from collalgo.devices.agreement import Tell, all_can
 from collalgo.devices.operations import BUFFERS, FLAGS, OUTBOX, flag_bytes
 from collalgo.devices.runtime import Export, Memory, Runtime
 from collalgo.devices.watch import Watch
+from collalgo.programs import make_room
 from collalgo.rows import SCRATCH
 
 #: A buffer as ranks tell of it: a handle, the place within it, and the address.
@@ -26,6 +27,10 @@ _abandoned: list["Peers"] = []
 
 #: A buffer that there is not.
 NOTHING = Export(b"", 0)
+
+#: Where each buffer of each rank is for this one; of ranks that are not in the mapping
+#: it is not known.
+Bases: TypeAlias = Mapping[int, Sequence[int]]
 
 
 class Offer(NamedTuple):
@@ -107,6 +112,7 @@ class Peers:
         self._outgrown: list[Memory] = []
         self._exports: dict[int, Export | None] = {}  # of these
         self._mapped: dict[tuple[int, bytes], int] = {}
+        self._known: dict[tuple[int, bytes], tuple[bool, Sharing, Bases | None]] = {}
         self._runtime: Runtime | None = None
         self._tried: list[tuple[int, int]] = []
         self._reach_all = False
@@ -152,8 +158,10 @@ class Peers:
 
     def found(
         self, runtime: Runtime, told: Sequence[bytes], tell: Tell
-    ) -> dict[int, list[int]] | None:
+    ) -> Bases | None:
         """Where each buffer of each rank is; None if somebody cannot reach some.
+
+        What has been told before is known, on all ranks alike.
 
         Parameters
         ----------
@@ -164,12 +172,19 @@ class Peers:
         tell
             How they tell each other more, when some are on other devices than before.
         """
-        offers = [Offer.unpack(offer) for offer in told]
-        processes = {offer.process for offer in offers}
-        self.crowded = len(processes) < self._size
-        mine = _bus(runtime)
-        here = [o.process for o in offers if o.bus.rstrip(b"\0") == mine]
-        self.sharing = Sharing(len(here), len(set(here)) > 1 and runtime.in_turns)
+        key = runtime.device, b"".join(told)
+        if key not in self._known:
+            offers = [Offer.unpack(offer) for offer in told]
+            crowded = len({offer.process for offer in offers}) < self._size
+            bases = self._bases(runtime, offers, tell)
+            self._known[key] = crowded, _sharing(runtime, offers), bases
+            make_room(self._known)
+        self.crowded, self.sharing, bases = self._known[key]
+        return bases
+
+    def _bases(
+        self, runtime: Runtime, offers: Sequence[Offer], tell: Tell
+    ) -> Bases | None:
         if not all(offer.mappable for offer in offers):
             return None
         places = [(offer.process, offer.device) for offer in offers]
@@ -228,6 +243,7 @@ class Peers:
         self._own.clear()
         self._outgrown.clear()
         self._exports.clear()
+        self._known.clear()
 
     def _room(self, runtime: Runtime, buffer: int, nbytes: int) -> int:
         """A buffer of this rank that is large enough.
@@ -276,6 +292,12 @@ class Peers:
         if key not in self._mapped:
             self._mapped[key] = runtime.open(export.handle)
         return self._mapped[key] + export.offset
+
+
+def _sharing(runtime: Runtime, offers: Sequence[Offer]) -> Sharing:
+    mine = _bus(runtime)
+    here = [offer.process for offer in offers if offer.bus.rstrip(b"\0") == mine]
+    return Sharing(len(here), len(set(here)) > 1 and runtime.in_turns)
 
 
 def _bus(runtime: Runtime) -> bytes:

@@ -1,7 +1,6 @@
 """Programs on streams: operation by operation, or as one kernel that runs them all."""
 
 import os
-from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -17,15 +16,11 @@ from collalgo.devices.operations import (
     Place,
     Signal,
 )
-from collalgo.devices.peers import Sharing
+from collalgo.devices.peers import Bases, Sharing
 from collalgo.devices.runtime import Network, Runtime, Table
 from collalgo.reduction import dtype_name
 
 P = TypeVar("P", DeviceProgram, GroupedProgram)
-
-#: Where each buffer of each rank is for this one; of ranks that are not in the mapping
-#: it is not known.
-Bases = Mapping[int, Sequence[int]]
 
 #: Bytes of the whole buffer up to which a call is run by one kernel, unless the user
 #: says otherwise.
