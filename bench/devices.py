@@ -3,7 +3,7 @@
 With one device, and CuPy::
 
     python -m collalgo.bench.devices reductions --json reductions.json
-    collalgo run -n 2 python -m collalgo.bench.devices calls --json calls_2.json
+    collalgo run -n 2 python -m collalgo.bench.devices calls --json processes_2.json
     python -m collalgo.bench.devices calls --threads 2 --json threads_2.json
 
 Bandwidths are bytes read and written in a second.
@@ -25,7 +25,7 @@ from collalgo.bench.records import environment
 import collalgo
 from collalgo import Communicator
 from collalgo._kernels.cuda import checked_cupy, reducer
-from collalgo.devices.streams import VARIABLE
+from collalgo.devices.streams import ONE_KERNEL, VARIABLE
 
 #: Of the arrays that are reduced, in MiB.
 SIZES = (1, 16, 64, 256)
@@ -35,9 +35,6 @@ INPUTS = (2, 4, 8)
 
 #: Bytes of allreduces: where launches are what takes time, and where memory is.
 CALLS = (8, 1 << 10, 1 << 13, 1 << 16, 1 << 18, 1 << 20, 1 << 24, 1 << 28)
-
-#: Above so many bytes one kernel is not measured.
-LONGEST_ONE_KERNEL = 1 << 20
 
 #: Elements, drawn at random, of which arrays to be reduced consist again and again.
 BLOCK = 1 << 16
@@ -202,7 +199,7 @@ def _ways(cupy: Any, world: Communicator, nbytes: int) -> Iterator[tuple[str, fl
     y = cupy.empty_like(x)
     yield "copy", _slowest(cupy, world, lambda: cupy.copyto(y, x))
     for way, limit in (("operations", 0), ("one kernel", nbytes)):
-        if limit > LONGEST_ONE_KERNEL:
+        if limit > ONE_KERNEL:
             continue
         os.environ[VARIABLE] = str(limit)
         with world.group(range(world.size)) as comm:

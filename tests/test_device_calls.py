@@ -132,6 +132,23 @@ def on_host(call, size, dtype):
     return collalgo.threads(rank, size)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_ranks_may_come_to_share_a_device_and_part_again(devices, monkeypatch, first):
+    """Whether a kernel may wait for others is known only when they have met."""
+    monkeypatch.setattr(StandIn, "in_turns", True)
+
+    def rank(comm, device):
+        for call in range(4):
+            apart = (call + first) % 2
+            device.device = comm.rank if apart else 0
+            x = comm.allreduce(device.array(np.ones(6, "f4")))
+            assert device.values(x).tolist() == [2.0] * 6
+        return device.interpreted
+
+    one_kernel = os.environ.get("COLLALGO_ONE_KERNEL") != "0"
+    assert devices(rank, 2, "several processes") == [2 * one_kernel] * 2
+
+
 class Locking(StandIn):
     """Streams of one process, which waits for all of them when it loads a kernel.
 

@@ -99,13 +99,13 @@ class Peers:
         Whether all are on one host.
     crowded : bool
         Whether ranks may share a process, and with it streams.
-    sharing : Sharing or None
-        Who else uses the device of this rank; None until ranks have met.
+    sharing : Sharing
+        Who uses the device of this rank, as of the last meeting.
     """
 
     def __init__(self, hosts: Sequence[int]):
         self.crowded = len(hosts) > 1
-        self.sharing: Sharing | None = None
+        self.sharing = Sharing(1, in_turns=False)
         self._size = len(hosts)
         self.near = len(set(hosts)) == 1
         self._own: dict[tuple[int, int], Memory] = {}  # by device and buffer

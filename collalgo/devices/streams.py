@@ -110,20 +110,11 @@ class Streamed(_Put[DeviceProgram]):
         self._insisted = bool(os.environ.get(VARIABLE))
         self._tables: dict[int, Table] = {}
 
-    def prepare(self, runtime: Runtime, sharing: Sharing | None) -> None:
-        """Load what is needed, before anything is put on a stream.
-
-        Parameters
-        ----------
-        runtime
-            Of this rank.
-        sharing
-            Who uses its device; None if that is not known.
-        """
-        if sharing is None or self._in_one(sharing):
-            self._load_table(runtime)
-        if sharing is None or not self._in_one(sharing):
-            self.load(runtime)
+    def prepare(self, runtime: Runtime) -> None:
+        """Load what is needed either way, which ranks know only when they have met."""
+        self.load(runtime)
+        if self._whole and runtime.device not in self._tables:
+            self._tables[runtime.device] = self._table(runtime)
 
     def _in_one(self, sharing: Sharing) -> bool:
         """Whether one kernel runs it all."""
@@ -138,12 +129,11 @@ class Streamed(_Put[DeviceProgram]):
         else:
             self._put_each(runtime, bases)
 
-    def _load_table(self, runtime: Runtime) -> None:
-        if not self._whole or runtime.device in self._tables:
-            return
+    def _table(self, runtime: Runtime) -> Table:
+        """The rows on the device, where they stay."""
         runtime.load(self._dtype, self._op, whole=True)
         rows, places = interpreted(self.program.operations, self._size)
-        self._tables[runtime.device] = Table(
+        return Table(
             self._dtype,
             self._op,
             runtime.upload(rows.view(np.uint8).reshape(-1)),

@@ -118,7 +118,7 @@ class Underway:
         """What this rank tells the others of its buffers."""
         scratch = outbox = 0
         if self._calls.peers.near:
-            self._lowered.streamed.prepare(runtime, self._calls.peers.sharing)
+            self._lowered.streamed.prepare(runtime)
             program = self._lowered.streamed.program
             scratch, outbox = program.scratch_bytes, program.outbox_bytes
         return self._calls.peers.offer(runtime, self._ours.addresses, scratch, outbox)
@@ -147,9 +147,8 @@ class Underway:
         peers = self._calls.peers
         bases = peers.found(runtime, self._told(), self._tell)
         if bases is not None:
-            assert peers.sharing is not None
-            put = self._lowered.streamed.put
-            return partial(put, bases=bases, sharing=peers.sharing)
+            streamed, sharing = self._lowered.streamed, peers.sharing
+            return partial(streamed.put, bases=bases, sharing=sharing)
         network = self._calls.network(runtime, self._tell)
         grouped = self._lowered.grouped if network is not None else None
         if network is None or grouped is None:
