@@ -14,7 +14,7 @@ import pytest
 
 from collalgo._kernels import cuda as kernels
 from collalgo._kernels.sources import ROOM
-from collalgo.devices import cuda as runtime_of_cuda
+from collalgo.devices import cuda as runtime_of_cuda, driver
 
 pytestmark = pytest.mark.parallel
 
@@ -207,7 +207,7 @@ def fake(monkeypatch):
     found = Fake()
     monkeypatch.setattr(runtime_of_cuda, "checked_cupy", lambda: found)
     monkeypatch.setattr(kernels, "checked_cupy", lambda: found)
-    monkeypatch.setattr(runtime_of_cuda.ctypes, "CDLL", lambda _: Driver(found))
+    monkeypatch.setattr(driver.ctypes, "CDLL", lambda _: Driver(found))
     monkeypatch.setitem(sys.modules, "cupy", found)
     monkeypatch.setitem(sys.modules, "cupy.cuda", found.cuda)
     for cached in (kernels.reducer, kernels.interpretation, runtime_of_cuda._loading):

@@ -22,7 +22,8 @@ from collalgo.devices.agreement import Tell
 from collalgo.devices.arrays import Shadow
 from collalgo.devices.market import survey
 from collalgo.devices.network import come_up
-from collalgo.devices.peers import OFFER, Peers
+from collalgo.devices.offers import OFFER
+from collalgo.devices.peers import Peers
 from collalgo.devices.runtime import Mark, Network, Runtime
 from collalgo.devices.underway import Fill, Lowered, Ours, Underway
 from collalgo.programs import Programs, make_room

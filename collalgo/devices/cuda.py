@@ -1,9 +1,8 @@
-"""CUDA devices as CuPy has them, and what of the driver CuPy does not show."""
+"""CUDA devices as CuPy has them."""
 
-import ctypes
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cache, cached_property
 from threading import local
 from typing import Any, NamedTuple, cast
@@ -13,20 +12,12 @@ from numpy.typing import NDArray
 
 from collalgo._kernels.cuda import checked_cupy, interpretation, reducer
 from collalgo.devices import nccl
+from collalgo.devices.driver import Driver
 from collalgo.devices.runtime import Export, Mark, Memory, Table
 from collalgo.foreign import package_of
 
-#: A wait ends when the flag, counted around, is not below the number.
-GREATER_OR_EQUAL = 0
-
 #: GB/s of memory that does not tell.
 USUAL = 1000.0
-
-#: The attribute of a device whose processes run side by side.
-MPS_ENABLED = 133
-
-#: While streams are captured, a thread may do all that is safe outside of their graphs.
-RELAXED = 2
 
 
 class Cuda:
@@ -38,7 +29,7 @@ class Cuda:
 
     def __init__(self, stream: Any = None) -> None:
         self._cupy = checked_cupy()
-        self._driver = ctypes.CDLL("libcuda.so.1")
+        self._driver = Driver()
         self.process = os.getpid()
         self.device = int(self._cupy.cuda.runtime.getDevice())
         self._stream = stream or self._cupy.cuda.get_current_stream(self.device)
@@ -55,19 +46,11 @@ class Cuda:
 
     @cached_property
     def in_turns(self) -> bool:
-        shared = ctypes.c_int()  # by the multi-process service of CUDA
-        status = self._driver.cuDeviceGetAttribute(
-            ctypes.byref(shared), MPS_ENABLED, self.device
-        )
-        return not (status == 0 and shared.value)
+        return self._driver.in_turns(self.device)
 
     @cached_property
     def _attributes(self) -> Any:
         return self._cupy.cuda.Device(self.device).attributes
-
-    @cached_property
-    def _multiprocessors(self) -> int:
-        return int(self._attributes["MultiProcessorCount"])
 
     @property
     def bandwidth(self) -> float:
@@ -107,7 +90,7 @@ class Cuda:
         return Memory(array, array.data.ptr, array.shape, array.dtype)
 
     def upload(self, values: NDArray[np.uint8]) -> Memory:
-        with self._uncaptured(), self._loading:
+        with self._driver.uncaptured(), self._loading:
             array = self._cupy.empty(max(values.size, 1), np.uint8)
             array[: values.size].set(values)
         self._loading.synchronize()
@@ -122,18 +105,15 @@ class Cuda:
         return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
 
     def export(self, pointer: int) -> Export | None:
-        base, nbytes = ctypes.c_uint64(), ctypes.c_size_t()
-        status = self._driver.cuMemGetAddressRange_v2(
-            ctypes.byref(base), ctypes.byref(nbytes), ctypes.c_uint64(pointer)
-        )
-        if status:
+        base = self._driver.allocation(pointer)
+        if base is None:
             return None
         runtime = self._cupy.cuda.runtime
         try:  # asked each time: another allocation may have come to the same place
-            handle = runtime.ipcGetMemHandle(base.value)
+            handle = runtime.ipcGetMemHandle(base)
         except runtime.CUDARuntimeError:  # as memory of a pool of the driver
             return None
-        return Export(bytes(handle), pointer - base.value)
+        return Export(bytes(handle), pointer - base)
 
     def reach(self, device: int) -> None:
         runtime = self._cupy.cuda.runtime
@@ -143,7 +123,7 @@ class Cuda:
             raise OSError(
                 f"device {self.device} cannot read the memory of device {device}"
             )
-        with self._uncaptured():
+        with self._driver.uncaptured():
             try:
                 runtime.deviceEnablePeerAccess(device)
             except runtime.CUDARuntimeError as error:  # CuPy may have done it
@@ -153,7 +133,7 @@ class Cuda:
 
     def open(self, handle: bytes) -> int:
         runtime = self._cupy.cuda.runtime
-        with self._uncaptured():
+        with self._driver.uncaptured():
             try:
                 return int(
                     runtime.ipcOpenMemHandle(
@@ -184,11 +164,11 @@ class Cuda:
         return nccl.identity()
 
     def join(self, identity: bytes, rank: int, size: int) -> nccl.Nccl:
-        with self._uncaptured():
+        with self._driver.uncaptured():
             return nccl.Nccl(identity, rank, size)
 
     def load(self, dtype: str, op: str, *, whole: bool) -> None:
-        with self._uncaptured(), self._loading:
+        with self._driver.uncaptured(), self._loading:
             (interpretation if whole else reducer)(self.device, dtype, op)
         self._loading.synchronize()
 
@@ -208,7 +188,7 @@ class Cuda:
     def interpret(
         self, table: Table, buffers: Sequence[int], nbytes: int, ranks: int
     ) -> None:
-        room = self._multiprocessors // ranks
+        room = int(self._attributes["MultiProcessorCount"]) // ranks
         with self._stream:
             interpretation(self.device, table.dtype, table.op)(
                 table.rows.pointer, table.length, table.places.pointer, buffers,
@@ -216,11 +196,10 @@ class Cuda:
             )  # fmt: skip
 
     def write(self, flag: int, number: int) -> None:
-        # By default all that comes before can be seen by whoever sees the number.
-        self._checked("cuStreamWriteValue32_v2", flag, number, 0)
+        self._driver.write(self._stream.ptr, flag, number)
 
     def wait(self, flag: int, number: int) -> None:
-        self._checked("cuStreamWaitValue32_v2", flag, number, GREATER_OR_EQUAL)
+        self._driver.wait(self._stream.ptr, flag, number)
 
     def let_go(self, flags: Memory) -> None:
         # Each byte 127: a number that is not below any, counted around.
@@ -245,7 +224,7 @@ class Cuda:
         return Cuda(self._stream)
 
     def aside(self) -> "Cuda":
-        with self._uncaptured():
+        with self._driver.uncaptured():
             return Cuda(self._cupy.cuda.Stream(non_blocking=True))
 
     def to_host(self, pointer: int, target: NDArray[np.uint8]) -> None:
@@ -255,29 +234,6 @@ class Cuda:
     def to_device(self, pointer: int, source: NDArray[np.uint8]) -> None:
         self.copy(pointer, source.ctypes.data, source.nbytes)
         self._stream.synchronize()
-
-    def _checked(self, name: str, flag: int, number: int, how: int) -> None:
-        status = getattr(self._driver, name)(
-            ctypes.c_void_p(self._stream.ptr),
-            ctypes.c_uint64(flag),
-            ctypes.c_uint32(number),
-            ctypes.c_uint(how),
-        )
-        if status:
-            raise RuntimeError(
-                f"the driver cannot put {name} on a stream (status {status}); devices "
-                "need operations on memory in streams, which CUDA 12 has"
-            )
-
-    @contextmanager
-    def _uncaptured(self) -> Iterator[None]:
-        """Let memory be had and mapped though a stream of the thread is captured."""
-        mode = ctypes.c_int(RELAXED)
-        self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
-        try:
-            yield
-        finally:
-            self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
 
     def _known(self, stream: Any) -> Any:
         """A stream of CuPy, of torch, or a number, as CuPy has it."""

@@ -1,73 +1,27 @@
-"""What ranks tell each other of their buffers, and where these are for each of them."""
+"""Where the buffers of all ranks are for each of them."""
 
 import logging
-import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from collalgo.devices.agreement import Tell, all_can
+from collalgo.devices.offers import NOTHING, Offer, bus_of
 from collalgo.devices.operations import BUFFERS, FLAGS, OUTBOX, flag_bytes
 from collalgo.devices.runtime import Export, Memory, Runtime
 from collalgo.devices.watch import Watch
 from collalgo.programs import make_room
 from collalgo.rows import SCRATCH
 
-#: A buffer as ranks tell of it: a handle, the place within it, and the address.
-HANDLE = 64
-_BUFFER = struct.Struct(f"={HANDLE}sqq")
-_HEAD = struct.Struct("=qqq32s")
-OFFER = _HEAD.size + len(BUFFERS) * _BUFFER.size
-
 log = logging.getLogger("collalgo")
 
 #: What cannot be released, as streams that do not end use it.
 _abandoned: list["Peers"] = []
 
-#: A buffer that there is not.
-NOTHING = Export(b"", 0)
-
 #: Where each buffer of each rank is for this one; of ranks that are not in the mapping
 #: it is not known.
 Bases: TypeAlias = Mapping[int, Sequence[int]]
-
-
-class Offer(NamedTuple):
-    """What a rank tells the others of itself and its buffers.
-
-    Attributes
-    ----------
-    process, device : int
-        Its process, and which of its devices the buffers are on.
-    bus : bytes
-        Where on the bus of the host that is.
-    mappable : bool
-        Whether others can map all of the buffers.
-    exports, pointers : list
-        How to map each buffer, and where it is in its own process.
-    """
-
-    process: int
-    device: int
-    bus: bytes
-    mappable: bool
-    exports: list[Export]
-    pointers: list[int]
-
-    def pack(self) -> bytes:
-        parts = [_HEAD.pack(self.process, self.device, self.mappable, self.bus)]
-        for export, pointer in zip(self.exports, self.pointers, strict=True):
-            parts.append(_BUFFER.pack(export.handle, export.offset, pointer))
-        return b"".join(parts)
-
-    @classmethod
-    def unpack(cls, data: bytes) -> "Offer":
-        process, device, mappable, bus = _HEAD.unpack_from(data)
-        found = list(_BUFFER.iter_unpack(data[_HEAD.size :]))
-        exports = [Export(handle, offset) for handle, offset, _ in found]
-        pointers = [pointer for _, _, pointer in found]
-        return cls(process, device, bus, bool(mappable), exports, pointers)
 
 
 class Sharing(NamedTuple):
@@ -143,7 +97,12 @@ class Peers:
         mappable = self.near and all(export is not None for export in exports)
         handles = [export or NOTHING for export in exports]
         return Offer(
-            runtime.process, runtime.device, _bus(runtime), mappable, handles, pointers
+            runtime.process,
+            runtime.device,
+            bus_of(runtime),
+            mappable,
+            handles,
+            pointers,
         ).pack()
 
     def own(
@@ -295,10 +254,6 @@ class Peers:
 
 
 def _sharing(runtime: Runtime, offers: Sequence[Offer]) -> Sharing:
-    mine = _bus(runtime)
-    here = [offer.process for offer in offers if offer.bus.rstrip(b"\0") == mine]
+    bus = bus_of(runtime)
+    here = [offer.process for offer in offers if offer.bus == bus]
     return Sharing(len(here), len(set(here)) > 1 and runtime.in_turns)
-
-
-def _bus(runtime: Runtime) -> bytes:
-    return runtime.bus_id.lower().encode()

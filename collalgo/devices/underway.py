@@ -11,7 +11,7 @@ from collalgo.arrays import Array
 from collalgo.call import Call
 from collalgo.devices.arrays import Shadow
 from collalgo.devices.grouped import group
-from collalgo.devices.peers import OFFER
+from collalgo.devices.offers import OFFER
 from collalgo.devices.program import lower
 from collalgo.devices.runtime import Mark, Runtime
 from collalgo.devices.streams import Grouped, Streamed
