@@ -55,29 +55,18 @@ template <class T> EVERYWHERE bool is_nan(T a) { return a != a; }
 template <class T> EVERYWHERE bool is_true(T a) { return a != 0; }
 
 #ifdef __CUDA_ARCH__
-EVERYWHERE float plus(float a, float b) {
-    float sum;
-    asm("add.rn.f32 %0, %1, %2;" : "=f"(sum) : "f"(a), "f"(b));
-    return sum;
-}
+#define OF_FLOATS(name, instruction)                                              \
+    EVERYWHERE float name(float a, float b) {                                     \
+        float result;                                                             \
+        asm(instruction " %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));          \
+        return result;                                                            \
+    }
 
-EVERYWHERE float minus(float a, float b) {
-    float difference;
-    asm("sub.rn.f32 %0, %1, %2;" : "=f"(difference) : "f"(a), "f"(b));
-    return difference;
-}
-
-EVERYWHERE float times(float a, float b) {
-    float product;
-    asm("mul.rn.f32 %0, %1, %2;" : "=f"(product) : "f"(a), "f"(b));
-    return product;
-}
-
-EVERYWHERE float quotient(float a, float b) {
-    float result;
-    asm("div.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-}
+OF_FLOATS(plus, "add.rn.f32")
+OF_FLOATS(minus, "sub.rn.f32")
+OF_FLOATS(times, "mul.rn.f32")
+OF_FLOATS(quotient, "div.rn.f32")
+#undef OF_FLOATS
 
 EVERYWHERE bool less(float a, float b) {
     uint32 yes;

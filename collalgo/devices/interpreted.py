@@ -53,7 +53,7 @@ def interpreted(operations: Sequence[Operation], size: int) -> Interpreted:
     rows: list[tuple[int, ...]] = []
     places: list[tuple[int, int]] = []
     since: list[Combine] = []
-    for operation, row in zip(operations, _in_a_row(operations), strict=True):
+    for operation, alike in zip(operations, _in_a_row(operations), strict=True):
         if isinstance(operation, Combine):
             meets = any(_meet(operation, other) for other in since)
             since = [operation] if meets else [*since, operation]
@@ -67,10 +67,10 @@ def interpreted(operations: Sequence[Operation], size: int) -> Interpreted:
             continue
         place = _located(operation.flag.place(size))
         if isinstance(operation, Clear):
-            rows.append((Kind.CLEAR, *place, 0, 0, row, 0, 0))
+            rows.append((Kind.CLEAR, *place, 0, 0, alike, 0, 0))
         else:
             kind = Kind.SIGNAL if isinstance(operation, Signal) else Kind.WAIT
-            rows.append((kind, *place, operation.number, 0, row, 0, 0))
+            rows.append((kind, *place, operation.number, 0, alike, 0, 0))
     return Interpreted(
         np.array(rows, np.int64).reshape(-1, 8),
         np.array(places, np.int64).reshape(-1, 2),

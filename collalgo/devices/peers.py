@@ -89,10 +89,9 @@ class Peers:
         self._runtime = runtime
         flags = self._room(runtime, FLAGS, flag_bytes(self._size))
         pointers = [*self.own(runtime, arrays, scratch, outbox), flags]
-        found = {p: runtime.export(p) for p in set(arrays) if p}
+        found = {p: runtime.export(p) for p in set(arrays) - {0}} | {0: NOTHING}
         exports = [
-            NOTHING if p == 0 else found[p] if p in found else self._export(runtime, p)
-            for p in pointers
+            found[p] if p in found else self._export(runtime, p) for p in pointers
         ]
         mappable = self.near and all(export is not None for export in exports)
         handles = [export or NOTHING for export in exports]
