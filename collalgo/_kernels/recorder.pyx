@@ -22,13 +22,13 @@ cdef extern from "Python.h":
     ctypedef struct PyCodeObject:
         pass
     PyFrameObject *PyEval_GetFrame()
-    PyCodeObject *PyFrame_GetCode(PyFrameObject *frame)
     int PyCode_Addr2Line(PyCodeObject *code, int instruction)
 
 cdef extern from "frames.h":
     int instruction_of(PyFrameObject *frame)
+    PyObject *running_code(int *instruction)
 
-#: How many calls a rank remembers.
+#: How many calls a rank remembers, a power of two as all sizes of a ring.
 CALLS = 1024
 
 cdef enum:
@@ -143,9 +143,9 @@ cdef class Recorder:
         So many calls have been made.
     """
 
-    def __init__(self, int64_t capacity=CALLS):
-        self.capacity = capacity
-        self.ring = <call_entry *>PyMem_Calloc(capacity, sizeof(call_entry))
+    def __init__(self):
+        self.capacity = CALLS
+        self.ring = <call_entry *>PyMem_Calloc(CALLS, sizeof(call_entry))
         if self.ring == NULL:
             raise MemoryError
 
@@ -161,14 +161,12 @@ cdef class Recorder:
         """Note a call that begins now or, from a site, is queued: its number."""
         cdef int64_t number
         self.count += 1
-        cdef call_entry *entry = &self.ring[self.count % self.capacity]
-        cdef PyFrameObject *frame
+        cdef call_entry *entry = &self.ring[self.count & (self.capacity - 1)]
         cdef PyObject *old_program = entry.program
         cdef PyObject *old_code = entry.code
         entry.number = self.count
         entry.program = <PyObject *>program
         Py_XINCREF(entry.program)
-        entry.code = NULL
         if site is not None:
             entry.state = QUEUED
             entry.code = <PyObject *>site.code
@@ -176,10 +174,7 @@ cdef class Recorder:
             entry.instruction = site.instruction
         else:
             entry.state = UNDER_WAY
-            frame = PyEval_GetFrame()
-            if frame != NULL:
-                entry.code = <PyObject *>PyFrame_GetCode(frame)
-                entry.instruction = instruction_of(frame)
+            entry.code = running_code(&entry.instruction)
         entry.queued = entry.begun = ticks()
         entry.ended = 0
         number = self.count
@@ -189,7 +184,7 @@ cdef class Recorder:
 
     cdef call_entry *at(self, int64_t number) noexcept nogil:
         """The record of a call, or NULL if it is forgotten."""
-        cdef call_entry *entry = &self.ring[number % self.capacity]
+        cdef call_entry *entry = &self.ring[number & (self.capacity - 1)]
         return entry if entry.number == number else NULL
 
     cdef void begin(self, int64_t number) noexcept nogil:
@@ -207,18 +202,20 @@ cdef class Recorder:
             entry.ended = ticks()
 
     def grow(self, int64_t capacity):
-        """Remember so many calls from now on, if that is more."""
+        """Remember at least so many calls from now on."""
         cdef call_entry *ring
-        cdef int64_t number
-        if capacity <= self.capacity:
+        cdef int64_t number, larger = self.capacity
+        while larger < capacity:
+            larger *= 2
+        if larger == self.capacity:
             return
-        ring = <call_entry *>PyMem_Calloc(capacity, sizeof(call_entry))
+        ring = <call_entry *>PyMem_Calloc(larger, sizeof(call_entry))
         if ring == NULL:
             raise MemoryError
         for number in range(max(1, self.count - self.capacity + 1), self.count + 1):
-            ring[number % capacity] = self.ring[number % self.capacity]
+            ring[number & (larger - 1)] = self.at(number)[0]
         PyMem_Free(self.ring)
-        self.ring, self.capacity = ring, capacity
+        self.ring, self.capacity = ring, larger
 
     def program(self, int64_t number):
         """The program of a call that is remembered."""

@@ -8,6 +8,13 @@ from collalgo._kernels.transport cimport Transport
 from collalgo._kernels.work cimport Work
 
 
+cdef class LastCall:
+    cdef object collective, dtype, op, algorithm, counts
+    cdef int64_t count, root
+    cdef bint reproducible
+    cdef Program program
+
+
 cdef class Caller:
     cdef readonly int64_t rank, size
     cdef public double seconds
@@ -16,7 +23,8 @@ cdef class Caller:
     cdef Transport transport
     cdef object find, cope, interrupted, lock
     cdef cnp.ndarray scratch
-    cdef dict last
+    cdef dict last  # by collective
+    cdef LastCall latest  # of them all
     cdef Work prepared
     cdef unsigned long preparer
 

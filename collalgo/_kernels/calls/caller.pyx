@@ -32,10 +32,6 @@ cdef object NO_DTYPE = np.dtype(np.uint8)
 
 cdef class LastCall:
     """The arguments of the last call of a collective, and the program that it ran."""
-    cdef object dtype, op, algorithm, counts
-    cdef int64_t count, root
-    cdef bint reproducible
-    cdef Program program
 
 
 cdef class Caller:
@@ -76,7 +72,7 @@ cdef class Caller:
         counts=None, bint reproducible=False, str caller=None
     ) except -1:
         """Make a call; ``like`` has its dtype and its count unless that is given."""
-        cdef LastCall last = self.last.get(collective)
+        cdef LastCall last = self.latest
         cdef object dtype = NO_DTYPE
         if like is not None:
             dtype = <object>cnp.PyArray_DESCR(like)
@@ -92,6 +88,8 @@ cdef class Caller:
                 collective if caller is None else caller,
             )
             return 0
+        if last is None or last.collective is not collective:
+            last = self.latest = self.last.get(collective)
         if (
             last is None or last.dtype is not dtype or last.count != count
             or last.op is not op or last.root != root
@@ -102,11 +100,12 @@ cdef class Caller:
             last.program = self.find(
                 collective, dtype, count, op, root, algorithm, counts, reproducible
             )
+            last.collective = collective
             last.dtype, last.count, last.op, last.root = dtype, count, op, root
             last.algorithm, last.counts = algorithm, counts
             last.reproducible = reproducible
             if not isinstance(algorithm, list):  # which may be another the next time
-                self.last[collective] = last
+                self.last[collective] = self.latest = last
         cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
         if self.is_preparing():
             return self.prepared.prepare(
