@@ -26,7 +26,7 @@ cdef extern from "Python.h" nogil:
     int check_signals "PyErr_CheckSignals"()  # which leaves its exception behind
 
 cdef enum:
-    BRIEF_BYTES = 16384  # what is copied in about the time of releasing the GIL
+    BRIEF_BYTES = 65536  # what is moved in so few microseconds that no thread need run
 
 #: What became of a run: done, or failed for every rank, or not even begun.
 RUN_DONE, RUN_FAILED, RUN_CLOSED, RUN_FORKED = GO_ON, STOP, CLOSED, FORKED
