@@ -17,6 +17,7 @@ from collalgo.integrations.torch.tensors import (
     Target,
     array_of,
     flat,
+    gpu_of,
     in_rows,
     source_of,
 )
@@ -76,10 +77,10 @@ class CollalgoGroup(dist.ProcessGroup):
     ) -> GroupWork:
         """Make a call at once, or in the background if torch does not wait for it."""
         named: dict[str, Any] = {"timeout": seconds_of(opts.timeout)}
-        works, finish = [], []
+        works = []
+        finish = [] if into is None else [into.finish]
         if into is not None:
             out = into.tensor
-            finish.append(into.finish)
         if out is not None:
             named["out"] = array_of(out)
         if source is not None:
@@ -91,8 +92,7 @@ class CollalgoGroup(dist.ProcessGroup):
             works.append(getattr(self.comm, f"{call}_async")(*args, **named))
         else:
             getattr(self.comm, call)(*args, **named)
-        device = None if source is None else source.device
-        made = self._noted(GroupWork(works, tensors, finish, device))
+        made = self._noted(GroupWork(works, tensors, finish, gpu_of(source)))
         if not in_background:
             made.wait()
         return made
@@ -272,13 +272,11 @@ class CollalgoGroup(dist.ProcessGroup):
     def _message(
         self, call: str, tensors: list[Tensor], peer: int | None, tag: int
     ) -> GroupWork:
-        if call == "send":
-            array, finish = array_of(flat(tensors[0])), []
-        else:
-            into = Target(tensors)
-            array, finish = array_of(into.tensor), [into.finish]
-        work = getattr(self.comm, f"i{call}")(array, peer, tag)
-        return self._noted(GroupWork([work], tensors, finish, tensors[0].device))
+        into = None if call == "send" else Target(tensors)
+        tensor = flat(tensors[0]) if into is None else into.tensor
+        finish = [] if into is None else [into.finish]
+        work = getattr(self.comm, f"i{call}")(array_of(tensor), peer, tag)
+        return self._noted(GroupWork([work], tensors, finish, gpu_of(tensor)))
 
     def send(self, tensors: list[Tensor], to: int, tag: int) -> GroupWork:
         return self._message("send", tensors, to, tag)

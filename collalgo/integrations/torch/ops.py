@@ -16,6 +16,9 @@ OPS = {
     dist.ReduceOp.BXOR: "bxor",
 }
 
+#: The same by number, for torch takes long to hash and compare its ops.
+BY_NUMBER = {int(op): ours for op, ours in OPS.items()}
+
 
 def operands(tensor: Tensor, reduction: Any) -> tuple[Tensor, str]:
     """What is to be reduced, and by which op of ours.
@@ -26,7 +29,7 @@ def operands(tensor: Tensor, reduction: Any) -> tuple[Tensor, str]:
         If there is none.
     """
     op = reduction.op
-    known = OPS.get(op)
+    known = BY_NUMBER.get(int(op))
     if known is not None:
         return tensor, known
     if op == dist.ReduceOp.PREMUL_SUM:

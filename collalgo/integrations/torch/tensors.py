@@ -95,9 +95,15 @@ def dtype_of(tensor: Tensor) -> "np.dtype[Any]":
     return dtype
 
 
+def gpu_of(tensor: Tensor | None) -> torch.device | None:
+    """The GPU that a tensor is on."""
+    return tensor.device if tensor is not None and tensor.is_cuda else None
+
+
 def flat(tensor: Tensor) -> Tensor:
     """The elements of a tensor in one row, in its own memory if they lie in one."""
-    return tensor.contiguous().view(-1)
+    row = tensor.contiguous()
+    return row if row.dim() == 1 else row.view(-1)  # each view is a tensor to be made
 
 
 def in_rows(row: Tensor, rows: int) -> Tensor:
@@ -108,6 +114,8 @@ def in_rows(row: Tensor, rows: int) -> Tensor:
 def row_of(tensors: Sequence[Tensor]) -> Tensor | None:
     """The elements of tensors that lie one behind the other in one memory, or None."""
     first, end = tensors[0], tensors[0].data_ptr()
+    if len(tensors) == 1:
+        return flat(first) if first.is_contiguous() else None
     memory = first.untyped_storage().data_ptr()
     for tensor in tensors:
         if (

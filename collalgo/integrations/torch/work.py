@@ -33,8 +33,8 @@ class GroupWork(dist.Work):
         What they write.
     finish
         Called once when they have ended well.
-    device
-        Where the tensors of the calls are.
+    gpu
+        The device that they are on, if it is a GPU.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class GroupWork(dist.Work):
         works: Sequence[Work | Message],
         tensors: list[Tensor],
         finish: Sequence[Callable[[], None]] = (),
-        device: torch.device | None = None,
+        gpu: torch.device | None = None,
     ):
         super().__init__()
-        self.works = list(works)
+        self.works = works
         self.tensors = tensors
         self.finish = list(finish)
-        self._gpu = device if device is not None and device.type == "cuda" else None
+        self._gpu = gpu
         self._finishing = Lock()
 
     @classmethod
