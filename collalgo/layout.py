@@ -150,22 +150,26 @@ class Marks:
 
     def mark(self, span: Span, label: int) -> None:
         """Give a span a label, whatever it had before."""
-        marks = [(span, label)]
-        for old, kept in self._marks:
-            marks.append((Span(old.start, min(old.stop, span.start)), kept))
-            marks.append((Span(max(old.start, span.stop), old.stop), kept))
-        self._marks = []
-        for (start, stop), kept in sorted(m for m in marks if m[0].start < m[0].stop):
-            last, label = self._marks[-1] if self._marks else (Span(0, -1), kept)
-            if last.stop == start and label == kept:
-                self._marks[-1] = Span(last.start, stop), kept
-            else:
-                self._marks.append((Span(start, stop), kept))
+        if span.start >= span.stop:
+            return
+        first, end = self._touching(span)
+        start, stop = span
+        before, after = [], []
+        for old, kept in self._marks[first:end]:
+            if kept == label:
+                start, stop = min(start, old.start), max(stop, old.stop)
+                continue
+            if old.start < span.start:
+                before.append((Span(old.start, span.start), kept))
+            if old.stop > span.stop:
+                after.append((Span(span.stop, old.stop), kept))
+        self._marks[first:end] = [*before, (Span(start, stop), label), *after]
 
     def cut(self, span: Span) -> Iterator[tuple[Span, int]]:
         """Cut a span where the label changes, in ascending order."""
         start = span.start
-        for old, label in self._marks:
+        first, end = self._touching(span)
+        for old, label in self._marks[first:end]:
             if old.stop <= start or old.start >= span.stop or start == span.stop:
                 continue
             if start < old.start:
@@ -174,3 +178,9 @@ class Marks:
             start = min(old.stop, span.stop)
         if start < span.stop:
             yield Span(start, span.stop), self.blank
+
+    def _touching(self, span: Span) -> tuple[int, int]:
+        """The first mark that overlaps or adjoins a span, and the one after."""
+        first = bisect_left(self._marks, span.start, key=lambda mark: mark[0].stop)
+        end = bisect_right(self._marks, span.stop, key=lambda mark: mark[0].start)
+        return first, max(first, end)

@@ -14,6 +14,7 @@ from collalgo._kernels.transport import LANES
 from collalgo.chunk import Chunk, merge
 from collalgo.errors import ScheduleError
 from collalgo.layout import Layout, Marks, Region, Span
+from collalgo.lending import Lending
 from collalgo.rows import (
     INPUT,
     OUTPUT,
@@ -83,8 +84,13 @@ class Walk:
         self.target = target
         self.written = Marks(INPUT)
 
-    def lower(self, steps: Sequence[Step], averaging: Averaging) -> Plan:
-        """Lower ``steps``, all that the schedule asks of this rank."""
+    def lower(
+        self, steps: Sequence[Step], averaging: Averaging, shared: bool = False
+    ) -> Plan:
+        """Lower ``steps``, all that the schedule asks of this rank.
+
+        ``shared`` tells that every result contains what all ranks have put in.
+        """
         lowered = []
         for step in steps:
             posts, receives = self._posts(step), self._receives(step)
@@ -103,8 +109,9 @@ class Walk:
             for span, buffer in self.written.cut(whole)
             if buffer != OUTPUT
         ]
+        lendable = Lending(lowered, copies, divisions, shared).marks
         return RowWriter(self.rank, self.source, self.target).plan(
-            lowered, copies, divisions, self.waves.count
+            lowered, copies, divisions, lendable, self.waves.count
         )
 
     def _spans(self, chunks: Iterable[Chunk]) -> Iterator[Span]:

@@ -170,7 +170,8 @@ class Programs:
         steps = trace(chosen.schedule, rank, self.size, call.root)
         ends = call.ends(layout, rank, self.size)
         walk = Walk(layout, rank, self.size, *ends, waves, hosts)
-        return walk.lower(steps, _averaging(call.collective, call.op))
+        shared = call.collective == "allreduce"
+        return walk.lower(steps, _averaging(shared, call.op), shared)
 
     def _record(self, call: Call, layout: Layout, name: str) -> tuple[Any, ...]:
         """What the ranks compare of a call."""
@@ -248,10 +249,9 @@ def _name(schedule: ScheduleFunction) -> str:
     return getattr(schedule, "__qualname__", type(schedule).__qualname__)
 
 
-def _averaging(collective: str, op: str | None) -> Averaging:
+def _averaging(shared: bool, op: str | None) -> Averaging:
     if op != "avg":
         return Averaging.NO
-    shared = collective == "allreduce"
     return Averaging.BEFORE_SHARING if shared else Averaging.AT_THE_END
 
 

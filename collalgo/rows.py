@@ -43,8 +43,8 @@ class Plan:
     scratch_bytes : int
         How much scratch the rank needs, which is the same for every wave.
     lendable : ndarray
-        For each message whether its readers may read it where it is: 1 if this rank
-        does not change it in the call, 2 if so when the result has other memory.
+        For each message whether its readers may read it where it is; see
+        :class:`collalgo.lending.Lendable`.
     waves : int
         In how many parts of every piece, one after the other, the steps are run.
     """
@@ -103,6 +103,7 @@ class RowWriter:
         lowered: Sequence[Lowered],
         copies: Sequence[Piece],
         divisions: Sequence[Piece],
+        lendable: Rows,
         waves: int,
     ) -> Plan:
         """Write the steps, then what is copied and divided when they are done."""
@@ -133,7 +134,7 @@ class RowWriter:
             copies=_table([row for p in copies for row in self._rows(p)], 7),
             divisions=_table([row for p in divisions for row in self._rows(p)], 7),
             scratch_bytes=self.regions[SCRATCH].nbytes,
-            lendable=_lendable(lowered, copies, divisions),
+            lendable=lendable,
             waves=waves,
         )
 
@@ -166,23 +167,6 @@ class RowWriter:
                     *(start, stop - start, piece.source, at, piece.target, target),
                     int(piece.action),
                 )
-
-
-def _lendable(
-    lowered: Sequence[Lowered], copies: Sequence[Piece], divisions: Sequence[Piece]
-) -> Rows:
-    """What may be read where it is: inputs, as others would write results over it."""
-    received = (p for _, receives in lowered for m in receives for p in m.pieces)
-    results = (*received, *copies, *divisions)
-    written = Region(piece.span for piece in results if piece.target == OUTPUT)
-    marks = []
-    for posts, receives in lowered:
-        for post in posts:
-            read = [p for p in post.pieces if p.source == INPUT]
-            kept = all(place is None for p in read for _, place in written.cut(p.span))
-            marks.append((1 if kept else 2) if len(read) == len(post.pieces) else 0)
-        marks += [0] * len(receives)
-    return np.array(marks, np.int64)
 
 
 def _table(rows: Sequence[Sequence[int]], columns: int) -> Rows:

@@ -45,12 +45,23 @@ def shape_of(collective, size, rank, shape):
 @pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("wave", [4096, 1 << 20])
 def test_every_algorithm_gives_the_same_as_on_other_arrays(monkeypatch, size, wave):
+    every_algorithm(monkeypatch, size, wave, in_place=False)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+@pytest.mark.parametrize("wave", [4096, 1 << 20])
+def test_every_allreduce_is_right_in_place(monkeypatch, size, wave):
+    every_algorithm(monkeypatch, size, wave, in_place=True)
+
+
+def every_algorithm(monkeypatch, size, wave, in_place):
     monkeypatch.setattr(host, "WAVE_BYTES", wave)
     monkeypatch.setattr(programs, "SHORT", 0)
     rows = [
         row
         for row in ALGORITHMS
         if row.collective not in ("barrier", "scatter", "exscan")
+        and (row.collective == "allreduce" or not in_place)
         and row.obstacle(size) is None
     ]
     inputs = vectors(size, 480 * size, np.dtype(np.int64))
@@ -62,7 +73,9 @@ def test_every_algorithm_gives_the_same_as_on_other_arrays(monkeypatch, size, wa
             results = []
             for make in (lambda array: array.copy(), lambda array: lent(comm, array)):
                 source = make(inputs[rank])
-                out = None if shape is None else make(np.full(shape, JUNK))
+                out = None
+                if shape is not None and not in_place:
+                    out = make(np.full(shape, JUNK))
                 for _ in range(3):  # the ranks may change them as soon as they return
                     call(comm, row, source, out)
                     results.append((source.copy(), None if out is None else out.copy()))
