@@ -1,7 +1,9 @@
-"""What a rank may let others read where it is, of what it sends in a call.
+"""What other ranks may read or write where it is, of what a rank sends and receives.
 
-That saves a copy where the arrays of the call lie in memory that all ranks have mapped.
-What is lent must not change until it has been read, and a rank may be far behind.
+That saves copies where the arrays of the call lie in memory that all ranks have
+mapped: the readers of a message read it where it is, or its sender writes it where it
+belongs. What is lent so must not change, or be read, meanwhile; and a rank may be far
+behind.
 """
 
 import enum
@@ -12,15 +14,16 @@ import numpy as np
 from collalgo.layout import Marks
 from collalgo.rows import INPUT, OUTPUT, Action, Lowered, Message, Piece, Rows
 
-#: How often a byte is read or written: once, to one rank or from it, or in another way.
-NOT, ONCE, OTHERWISE = range(3)
+#: What happens to a byte: nothing, one thing, or more than that. What is read for one
+#: message to one rank is labelled by its channel, from ONE on.
+NOTHING, MORE, ONE = range(3)
 
 #: The last step that writes a byte, if none does.
 NEVER = -1
 
 
 class Lendable(enum.IntEnum):
-    """Whether a message may be read where it is."""
+    """Whether other ranks may read or write a message where it is."""
 
     NO = 0
     ALWAYS = 1
@@ -53,51 +56,47 @@ class Lending:
         shared: bool,
     ):
         self._shared = shared
-        self._given, self._got = Marks(NOT), Marks(NOT)
+        self._given, self._got = Marks(NOTHING), Marks(NOTHING)
         self._written = Marks(NEVER)
         for number, (posts, receives) in enumerate(lowered):
             for pieces, readers, _ in posts:
-                self._read(pieces, ONCE if len(readers) == 1 else OTHERWISE)
+                self._read(pieces, ONE + readers[0] if len(readers) == 1 else MORE)
             for pieces, _, _ in receives:
                 self._write(pieces, number)
         self._write(copies, len(lowered))
         self._write(divisions, len(lowered))
         marks: list[int] = []
         for number, (posts, receives) in enumerate(lowered):
-            marks += [self._mark(post, number) for post in posts]
-            marks += [Lendable.NO] * len(receives)
+            marks += [self._of_post(post, number) for post in posts]
+            marks += [self._of_receive(receive) for receive in receives]
         self.marks: Rows = np.array(marks, np.int64)
 
     def _read(self, pieces: Iterable[Piece], how: int) -> None:
         """Note what is read of the input."""
-        if not self._shared:
-            return
         for span in (piece.span for piece in pieces if piece.source == INPUT):
             for part, before in list(self._given.cut(span)):
-                self._given.mark(part, how if before == NOT else OTHERWISE)
+                self._given.mark(part, how if before == NOTHING else MORE)
 
     def _write(self, pieces: Iterable[Piece], step: int) -> None:
         """Note what is written to the output, and what is read for it."""
-        copied = (Action.COPY, Action.STORE)
         for piece in pieces:
-            if piece.action not in copied or piece.source != piece.target:
-                self._read([piece], OTHERWISE)
+            if not _is_brought(piece):
+                self._read([piece], MORE)
             if piece.target != OUTPUT:
                 continue
             self._written.mark(piece.span, step)
-            if self._shared:
-                for part, before in list(self._got.cut(piece.span)):
-                    once = before == NOT and piece.action in copied
-                    self._got.mark(part, ONCE if once else OTHERWISE)
+            for part, before in list(self._got.cut(piece.span)):
+                once = before == NOTHING and _is_brought(piece)
+                self._got.mark(part, ONE if once else MORE)
 
-    def _mark(self, post: Message, step: int) -> Lendable:
+    def _of_post(self, post: Message, step: int) -> Lendable:
         """Whether a message that leaves in a step may be read where it is."""
-        marks = {self._mark_of(piece, step) for piece in post.pieces}
+        marks = {self._of_piece(piece, step) for piece in post.pieces}
         if Lendable.NO in marks:
             return Lendable.NO
         return Lendable.APART if Lendable.APART in marks else Lendable.ALWAYS
 
-    def _mark_of(self, piece: Piece, step: int) -> Lendable:
+    def _of_piece(self, piece: Piece, step: int) -> Lendable:
         last = max((last for _, last in self._written.cut(piece.span)), default=NEVER)
         if piece.source == OUTPUT:
             return Lendable.ALWAYS if last < step else Lendable.NO
@@ -115,6 +114,25 @@ class Lending:
         """
         return (
             self._shared
-            and all(how == ONCE for _, how in self._given.cut(piece.span))
-            and all(how != OTHERWISE for _, how in self._got.cut(piece.span))
+            and all(how >= ONE for _, how in self._given.cut(piece.span))
+            and all(how != MORE for _, how in self._got.cut(piece.span))
         )
+
+    def _of_receive(self, receive: Message) -> Lendable:
+        """Whether a message may be written where it belongs, all through the call."""
+        (piece, *more), (channel, *others), _ = receive
+        if more or others or piece.target != OUTPUT or not _is_brought(piece):
+            return Lendable.NO
+        if any(how != ONE for _, how in self._got.cut(piece.span)):
+            return Lendable.NO
+        known = (NOTHING, ONE + channel) if self._shared else (NOTHING,)
+        if all(how in known for _, how in self._given.cut(piece.span)):
+            return (
+                Lendable.ALWAYS
+            )  # the sender knows when it has read what it gets here
+        return Lendable.APART
+
+
+def _is_brought(piece: Piece) -> bool:
+    """Whether nothing of this rank goes into what is written."""
+    return piece.source == piece.target and piece.action in (Action.COPY, Action.STORE)

@@ -1,6 +1,7 @@
 """The rows of a plan: what the engine reads, with every byte at its place in memory."""
 
 import enum
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -42,8 +43,10 @@ class Plan:
     ----------
     scratch_bytes : int
         How much scratch the rank needs, which is the same for every wave.
+    numbers : ndarray
+        For each channel of a message, how many went or came there before.
     lendable : ndarray
-        For each message whether its readers may read it where it is; see
+        For each message whether other ranks may read or write it where it is; see
         :class:`collalgo.lending.Lendable`.
     waves : int
         In how many parts of every piece, one after the other, the steps are run.
@@ -53,6 +56,7 @@ class Plan:
     messages: Rows
     pieces: Rows
     channels: Rows
+    numbers: Rows
     hazards: Rows
     copies: Rows
     divisions: Rows
@@ -96,6 +100,7 @@ class RowWriter:
         self.regions: list[Region | Reused] = [source, target]
         self.pieces: list[tuple[int, ...]] = []
         self.channels: list[int] = []
+        self.numbers: list[int] = []
         self.hazards: list[int] = []
 
     def plan(
@@ -116,20 +121,23 @@ class RowWriter:
         self.regions.append(Reused(scratch, waves) if waves > 1 else Region(scratch))
         steps: list[tuple[int, ...]] = []
         rows: list[tuple[int, ...]] = []
+        sent: Counter[int] = Counter()
+        received: Counter[int] = Counter()
         for posts, receives in lowered:
             first = len(rows)
-            rows += [self._message(post, []) for post in posts]
+            rows += [self._message(post, [], sent) for post in posts]
             for message in receives:
                 overlapping = [
                     first + i for i, post in enumerate(posts) if message.overlaps(post)
                 ]
-                rows.append(self._message(message, overlapping))
+                rows.append(self._message(message, overlapping, received))
             steps.append((first, first + len(posts), len(rows)))
         return Plan(
             steps=_table(steps, 3),
             messages=_table(rows, 7),
             pieces=_table(self.pieces, 7),
             channels=np.array(self.channels, np.int64),
+            numbers=np.array(self.numbers, np.int64),
             hazards=np.array(self.hazards, np.int64),
             copies=_table([row for p in copies for row in self._rows(p)], 7),
             divisions=_table([row for p in divisions for row in self._rows(p)], 7),
@@ -138,11 +146,15 @@ class RowWriter:
             waves=waves,
         )
 
-    def _message(self, message: Message, overwritten: list[int]) -> tuple[int, ...]:
+    def _message(
+        self, message: Message, overwritten: list[int], before: Counter[int]
+    ) -> tuple[int, ...]:
         """The row of a message, with what it refers to."""
         first = len(self.pieces), len(self.channels), len(self.hazards)
         self.pieces += [row for piece in message.pieces for row in self._rows(piece)]
         self.channels += message.channels
+        self.numbers += [before[channel] for channel in message.channels]
+        before.update(message.channels)
         self.hazards += overwritten
         piece, channel, hazard = first
         return (

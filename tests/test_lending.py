@@ -1,8 +1,9 @@
-"""What a rank may let others read where it is."""
+"""What a rank may let others read or write where it is."""
 
+import numpy as np
 import pytest
 
-from collalgo import ALGORITHMS
+from collalgo import ALGORITHMS, threads
 from collalgo.layout import Layout, Region
 from collalgo.lending import Lendable
 from collalgo.plan import Averaging, Walk
@@ -11,22 +12,23 @@ from collalgo.schedule import recv, recv_reduce, send, trace
 pytestmark = pytest.mark.parallel
 
 
-def marks(schedule, size, rank=0, averaging=Averaging.NO, shared=True):
-    """The marks of what a rank sends, of a buffer with a block for each rank."""
+def marks(schedule, size, averaging=Averaging.NO, shared=True, sent=True):
+    """The marks of what rank 0 sends, or receives, of a block for each rank."""
     layout = Layout(64 * size, 8, size)
     whole = Region([layout.whole])
-    plan = Walk(layout, rank, size, whole, whole).lower(
-        trace(schedule, rank, size), averaging, shared
+    plan = Walk(layout, 0, size, whole, whole).lower(
+        trace(schedule, 0, size), averaging, shared
     )
-    sent = [n for first, end, _ in plan.steps for n in range(first, end)]
-    return [Lendable(mark) for mark in plan.lendable[sent]]
+    columns = (0, 1) if sent else (1, 2)
+    chosen = [n for first, end in plan.steps[:, columns] for n in range(first, end)]
+    return [Lendable(mark) for mark in plan.lendable[chosen]]
 
 
-def named(name):
+def named(name, collective="allreduce"):
     return next(
         row.schedule
         for row in ALGORITHMS
-        if (row.collective, row.name) == ("allreduce", name)
+        if (row.collective, row.name) == (collective, name)
     )
 
 
@@ -71,3 +73,40 @@ def test_partial_results_that_are_passed_on_are_not_lent():
     found = marks(named("recursive_doubling"), 4)
     assert found[0] is Lendable.APART
     assert found[1] is Lendable.NO  # it is overwritten in the step in which it is sent
+
+
+@pytest.mark.parametrize("size", [2, 3, 8])
+def test_the_reader_of_what_it_gives_back_may_write_it_where_it_belongs(size):
+    found = marks(named("two_shot"), size, sent=False)
+    assert found == [Lendable.NO, *(size - 1) * [Lendable.ALWAYS]]
+
+
+def test_others_may_write_the_result_only_if_it_has_memory_of_its_own():
+    _, _, _, *found = marks(named("ring"), 4, sent=False)
+    # The left one brings it, and the right one was given it. All else has been partial.
+    assert found == [Lendable.APART, Lendable.NO, Lendable.NO]
+
+
+def test_what_nobody_reads_may_be_written_at_any_time():
+    found = marks(named("direct", "allgather"), 4, shared=False, sent=False)
+    assert found == 3 * [Lendable.ALWAYS]
+
+
+def test_what_is_written_twice_comes_in_messages():
+    found = marks(named("recursive_doubling"), 4, sent=False)
+    assert set(found) == {Lendable.NO}
+    divided = marks(
+        named("direct", "allgather"), 4, Averaging.AT_THE_END, False, sent=False
+    )
+    assert set(divided) == {Lendable.NO}
+
+
+def test_long_messages_are_offered():
+    def run(comm):
+        offers = []
+        for count in (1 << 10, 1 << 16):
+            comm.allreduce(np.ones(count), algorithm="two_shot")
+            offers.append(comm.recorder.program(comm.recorder.count).offers_end)
+        return offers
+
+    assert threads(run, 3) == 3 * [[0, 2]]

@@ -15,8 +15,8 @@ from posix.time cimport clockid_t
 from collalgo._kernels.network cimport Network
 from collalgo._kernels.shared_memory cimport SharedMemory
 from collalgo._kernels.transport cimport (
-    CALLED, LANE_LIMIT, LEFT, QUIET, SIGNALS, STOP, Transport, call_record, copy_bytes,
-    segment_state,
+    CALLED, LANE_LIMIT, LEFT, NEAR, QUIET, SIGNALS, STOP, Transport, call_record,
+    copy_bytes, message_part, segment_state,
 )
 
 cdef enum:
@@ -154,6 +154,22 @@ cdef class Composite(Transport):
             post, self.inside(channels, readers), readers, data, nbytes, fetch
         )
 
+    cdef void offer(
+        self, int64_t channel, int64_t number, const char *target, int64_t nbytes
+    ) noexcept nogil:
+        if self.local[channel] != ELSEWHERE:
+            self.shared.offer(self.local[channel], number, target, nbytes)
+
+    cdef bint put(
+        self, int64_t post, const int64_t *channels, const int64_t *numbers,
+        int64_t readers, const message_part *part, bint past_caches
+    ) noexcept nogil:
+        if self.local[channels[0]] == ELSEWHERE:
+            return False
+        return self.shared.put(
+            post, self.inside(channels, readers), numbers, readers, part, past_caches
+        )
+
     cdef bint is_needed(self) noexcept nogil:
         return self.shared.is_needed() or self.network.is_needed()
 
@@ -181,7 +197,7 @@ cdef class Composite(Transport):
         if data == NULL:
             return
         if theirs.fingerprint == mine.fingerprint:
-            segment.data, segment.remote = data, False
+            segment.data, segment.whereabouts = data, NEAR
             return
         # The calls part where the letter comes from, or where I am if that is earlier.
         self.shared.accuse(

@@ -29,6 +29,7 @@ typedef struct {
     uint64_t sent, acked, consumed;
     mail_line *out, *in;       /* LINES of each */
     ack_line *given, *gotten;  /* for what came in, and for what went out */
+    offer_line *offered, *offer; /* by me, and to me */
     rank_header *peer;
     uint64_t bit; /* of the peer in `missing` */
 } channel_state;
@@ -121,6 +122,11 @@ static rank_header *header(const endpoint *e, int64_t rank) {
 static ack_line *ack(const endpoint *e, int64_t reader, int64_t lane, int64_t sender) {
     return (ack_line *)(region(e, reader) + acks_offset()) + lane * e->size + sender;
 }
+static offer_line *offer_of(const endpoint *e, int64_t reader, int64_t lane,
+                            int64_t sender) {
+    char *lines = region(e, reader) + offers_offset(e->size);
+    return (offer_line *)lines + lane * e->size + sender;
+}
 static mail_line *mailbox(const endpoint *e, int64_t sender, int64_t lane,
                           int64_t reader) {
     mail_line *lines = (mail_line *)(region(e, sender) + mail_offset(e->size));
@@ -147,6 +153,8 @@ static void open_channels(endpoint *e) {
         e->channels[channel] = (channel_state){
             .out = mailbox(e, e->rank, lane, peer), .in = mailbox(e, peer, lane, e->rank),
             .given = ack(e, e->rank, lane, peer), .gotten = ack(e, peer, lane, e->rank),
+            .offered = offer_of(e, e->rank, lane, peer),
+            .offer = offer_of(e, peer, lane, e->rank),
             .peer = header(e, peer), .bit = peer < 64 ? UINT64_C(1) << peer : 0,
         };
     }

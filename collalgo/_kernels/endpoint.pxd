@@ -5,7 +5,7 @@ from posix.time cimport clockid_t
 
 from collalgo._kernels.segment cimport rank_header, world_header
 from collalgo._kernels.shared_memory cimport endpoint
-from collalgo._kernels.transport cimport call_record, segment_state
+from collalgo._kernels.transport cimport call_record, message_part, segment_state
 
 
 cdef extern from "waiting.h" nogil:
@@ -15,6 +15,20 @@ cdef extern from "waiting.h" nogil:
 
 cdef extern from "staging.h" nogil:
     void stage(endpoint *e, char *target, const char *data, int64_t nbytes)
+
+cdef extern from "lending.h" nogil:
+    bint endpoint_lend(
+        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
+        const char *data, int64_t nbytes, int fetch
+    )
+    bint endpoint_is_lent(endpoint *e)
+    void endpoint_offer(
+        endpoint *e, int64_t channel, int64_t number, const char *target, int64_t nbytes
+    )
+    bint endpoint_put(
+        endpoint *e, int64_t post, const int64_t *channels, const int64_t *numbers,
+        int64_t readers, const message_part *part, bint past_caches
+    )
 
 cdef extern from "shared_memory.h" nogil:
     world_header *world(const endpoint *e)
@@ -45,11 +59,6 @@ cdef extern from "shared_memory.h" nogil:
         endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
         int64_t nbytes
     )
-    bint endpoint_lend(
-        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
-        const char *data, int64_t nbytes, int fetch
-    )
-    bint endpoint_is_lent(endpoint *e)
     bint endpoint_peek(
         endpoint *e, const int64_t *channels, int64_t senders, segment_state *segments
     )

@@ -123,6 +123,7 @@ cdef class Program(Steps):
     cdef int execute(self, Transport transport, double timeout) noexcept nogil:
         cdef int status = transport.enter(&self.record, timeout)
         if status == GO_ON:
+            self.offer(transport)
             status = self.run_waves(transport)
             if status == GO_ON:
                 status = self.settle(transport)

@@ -49,6 +49,7 @@ cdef class Rows:
     cdef const message_row *messages
     cdef const piece_row *pieces
     cdef const int64_t *channels
+    cdef const int64_t *numbers
     cdef const int64_t *hazards
     cdef const int64_t *lendable
     cdef const piece_row *copies

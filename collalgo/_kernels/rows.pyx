@@ -53,6 +53,7 @@ cdef class Rows:
         self.messages = <const message_row *>address(plan.messages)
         self.pieces = <const piece_row *>address(plan.pieces)
         self.channels = <const int64_t *>address(plan.channels)
+        self.numbers = <const int64_t *>address(plan.numbers)
         self.hazards = <const int64_t *>address(plan.hazards)
         self.lendable = <const int64_t *>address(plan.lendable)
         self.copies = <const piece_row *>address(plan.copies)

@@ -3,6 +3,7 @@
  * It holds a world header and one region per rank. A region holds
  *   - a header: who is waiting, how far the rank is, what it called last;
  *   - acks: how many messages from each peer, on each lane, the rank has consumed;
+ *   - offers: for each peer and lane, where it may write a message;
  *   - mailboxes: for each peer and lane a ring of lines that the rank writes;
  *   - a window: two rings in which the rank stages what does not fit into a line.
  * Behind the regions lies a heap for each rank, for arrays that the others may read where
@@ -18,6 +19,7 @@
 #define LINES 8           /* messages under way on one channel */
 #define INLINE_BYTES 88   /* what a line carries itself */
 #define INLINE_DATA (-1)
+#define PUT (-2)           /* instead of the place of what the reader already has */
 /* To write a line that the reader still has in its cache takes three times as long as
  * to write one that it has forgotten. So what is short goes round in a small ring, which
  * stays in the caches of both, and what is long in one larger than these caches. Ranks
@@ -85,6 +87,14 @@ typedef struct {
     char data[INLINE_BYTES];
 } mail_line;
 
+/* Where a sender may write a message, instead of saying where it can be read. */
+typedef struct {
+    int64_t fingerprint;   /* of the call; written last */
+    int64_t place;         /* of the message, in the region of who offers */
+    int64_t number, nbytes; /* of the message on its channel in this call, from 0; its length */
+    char pad[CACHE_LINE - 32];
+} offer_line;
+
 /* ---- layout */
 
 static inline int64_t round_up(int64_t n, int64_t unit) {
@@ -94,8 +104,11 @@ static inline int64_t round_up(int64_t n, int64_t unit) {
 static inline int64_t acks_offset(void) {
     return round_up(sizeof(rank_header), CACHE_LINE);
 }
+static inline int64_t offers_offset(int64_t size) {
+    return acks_offset() + LANES * size * (int64_t)sizeof(ack_line);
+}
 static inline int64_t mail_offset(int64_t size) {
-    return round_up(acks_offset() + LANES * size * (int64_t)sizeof(ack_line), 128);
+    return round_up(offers_offset(size) + LANES * size * (int64_t)sizeof(offer_line), 128);
 }
 static inline int64_t window_offset(int64_t size) {
     int64_t lines = LANES * size * LINES * (int64_t)sizeof(mail_line);

@@ -168,16 +168,6 @@ static inline void wake(endpoint *e, const int64_t *channels, int64_t readers) {
     for (int64_t i = 0; i < readers; i++) rouse(e->channels[channels[i]].peer);
 }
 
-/* Whether a reader has not yet read all that was lent to it. */
-static int endpoint_is_lent(endpoint *e) {
-    while (e->lends_out) {
-        lend *last = e->lends + e->lends_out - 1;
-        if (!acked(e, last->channel, last->number)) return 1;
-        e->lends_out--;
-    }
-    return 0;
-}
-
 /* Send a line that carries `data` or, unless its place is INLINE_DATA, says where it is:
  * the number of the line. */
 static uint64_t send_line(endpoint *e, channel_state *c, int64_t place, const char *data,
@@ -232,29 +222,6 @@ static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
     wake(e, channels, readers);
 }
 
-/* Let the readers of a post read the next bytes of its message where they are: in my heap,
- * or if they are to `fetch` them, anywhere. They must not change while they are lent. */
-static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
-                         int64_t readers, const char *data, int64_t nbytes, int fetch) {
-    post_state *post = e->posts + index;
-    int mapped = data >= e->heap && data + nbytes <= e->heap + e->heap_bytes;
-    if (!mapped && !fetch) return 0;
-    if (post->slots || nbytes > UINT32_MAX || readers > LENDS) return 0;
-    for (int64_t i = 0; i < readers; i++) {
-        rank_header *reader = e->channels[channels[i]].peer;
-        if (mapped ? reader->reach != e->heap_bytes : !LOAD(&reader->fetches)) return 0;
-    }
-    if (e->lends_out + readers > LENDS && endpoint_is_lent(e)) return 0;
-    if (!begin_lines(e, post, channels, readers)) return 0;
-    post->place = mapped ? data - region(e, e->rank) : -(int64_t)(uintptr_t)data;
-    post->left = nbytes;
-    endpoint_commit(e, index, channels, readers, nbytes);
-    for (int64_t i = 0; i < readers; i++)
-        e->lends[e->lends_out++] =
-            (lend){channels[i], e->channels[channels[i]].sent};
-    return 1;
-}
-
 /* ---- receiving */
 
 /* The next segment on a channel, or NULL if it has not come. */
@@ -275,9 +242,9 @@ static const char *peek_at(endpoint *e, int64_t channel, segment_state *segment)
         return NULL;
     }
     segment->left = l->nbytes;
-    segment->remote = l->offset < INLINE_DATA;
-    if (segment->remote) return (const char *)(uintptr_t)-l->offset;
-    if (l->offset == INLINE_DATA) return l->data;
+    segment->whereabouts = l->offset == PUT ? PLACED : l->offset < PUT ? REMOTE : NEAR;
+    if (segment->whereabouts == REMOTE) return (const char *)(uintptr_t)-l->offset;
+    if (l->offset < 0) return l->data;
     int64_t sender = channel % e->size, in_ring = l->offset - e->large.offset;
     if (0 <= in_ring && in_ring < e->large.bytes) populate(e, sender);
     return region(e, sender) + l->offset;

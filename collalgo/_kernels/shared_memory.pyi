@@ -1,12 +1,9 @@
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from collalgo._kernels.segment import Segment
 from collalgo._kernels.transport import Transport
 from collalgo.transport.waiting import Turns
-
-def may_read(processes: Iterable[int]) -> bool: ...
-def are_numbered_here(processes: list[int], rank: int) -> bool: ...
 
 class SharedMemory(Transport):
     segment: Segment

@@ -8,14 +8,13 @@ The mechanism is C (``shared_memory.h``); this module tells Python what happened
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from posix.time cimport clockid_t
-from posix.unistd cimport getpid
 
 from collalgo._kernels.endpoint cimport (
     endpoint_begin_step, endpoint_commit, endpoint_crowd, endpoint_enter, endpoint_exit,
     endpoint_fence, endpoint_fetch, endpoint_free, endpoint_give_way, endpoint_is_lent,
-    endpoint_leave, endpoint_lend, endpoint_new, endpoint_outlook, endpoint_pause,
-    endpoint_peek, endpoint_post, endpoint_release, endpoint_reserve, endpoint_resume,
-    header, is_gone, may_fetch, report, stage, world,
+    endpoint_leave, endpoint_lend, endpoint_new, endpoint_offer, endpoint_outlook,
+    endpoint_pause, endpoint_peek, endpoint_post, endpoint_put, endpoint_release,
+    endpoint_reserve, endpoint_resume, header, is_gone, report, stage, world,
 )
 from collalgo._kernels.segment cimport (
     CALLS, FAILURE_ELSEWHERE, FAILURE_MISMATCH, FAILURE_NONE, FAILURE_PEER,
@@ -23,8 +22,11 @@ from collalgo._kernels.segment cimport (
     rank_header, world_failure,
 )
 from collalgo._kernels.transport cimport (
-    CALLED, CLOSED, FORKED, LANE_LIMIT, Transport, as_dict, call_record, segment_state
+    CALLED, CLOSED, FORKED, LANE_LIMIT, Transport, as_dict, call_record, message_part,
+    segment_state,
 )
+
+from collalgo._kernels.processes import are_numbered_here, may_read
 
 FAILURES = {
     FAILURE_MISMATCH: "mismatch", FAILURE_PEER: "peer", FAILURE_TIMEOUT: "timeout",
@@ -34,19 +36,6 @@ FAILURES = {
 cdef enum:
     PATIENCE = 100  # pauses, of about 3 microseconds: as long as a short call takes
     NAP = 100000    # nanoseconds: engines must be asked whether anything has come
-
-
-def may_read(processes):
-    """Whether this process may read the memory of all these processes."""
-    return all(process and may_fetch(process) for process in processes)
-
-
-def are_numbered_here(processes, int64_t rank):
-    """Whether the numbers of processes are of my namespace: mine is what it says.
-
-    Those of another may here be the numbers of strangers.
-    """
-    return processes[rank] == getpid()
 
 
 cdef class SharedMemory(Transport):
@@ -271,6 +260,17 @@ cdef class SharedMemory(Transport):
         int64_t nbytes, bint fetch
     ) noexcept nogil:
         return endpoint_lend(self.end, post, channels, readers, data, nbytes, fetch)
+
+    cdef void offer(
+        self, int64_t channel, int64_t number, const char *target, int64_t nbytes
+    ) noexcept nogil:
+        endpoint_offer(self.end, channel, number, target, nbytes)
+
+    cdef bint put(
+        self, int64_t post, const int64_t *channels, const int64_t *numbers,
+        int64_t readers, const message_part *part, bint past_caches
+    ) noexcept nogil:
+        return endpoint_put(self.end, post, channels, numbers, readers, part, past_caches)
 
     cdef bint is_needed(self) noexcept nogil:
         return endpoint_is_lent(self.end)

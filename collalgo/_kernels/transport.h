@@ -18,12 +18,21 @@ enum { NOBODY };
  * that a call of mine goes on at once or fails, or nothing ever. */
 enum { QUIET, CALLED, LEFT };
 
-/* What has come on a channel and is not consumed yet; if it is `remote`, its address is one
- * of the sender's. */
+/* Where what has come is to be found: in memory that I can read, in that of the process of
+ * the sender only, or already where it belongs. */
+enum { NEAR, REMOTE, PLACED };
+
+/* What has come on a channel and is not consumed yet. */
 typedef struct {
     const char *data;
-    int64_t left, remote;
+    int64_t left, whereabouts;
 } segment_state;
+
+/* Some bytes of a message: where they are, at which of the whole they begin. */
+typedef struct {
+    const char *data;
+    int64_t nbytes, done, whole;
+} message_part;
 
 /* What a rank called: the ranks of a communicator compare these. */
 typedef struct {

@@ -12,6 +12,9 @@ cdef extern from "transport.h":
     enum: CLOSED
     enum: FORKED
     enum: NOBODY
+    enum: NEAR
+    enum: REMOTE
+    enum: PLACED
     enum: QUIET
     enum: CALLED
     enum: LEFT
@@ -20,7 +23,10 @@ cdef extern from "transport.h":
         char algorithm[NAME_BYTES]
     ctypedef struct segment_state:
         const char *data
-        int64_t left, remote
+        int64_t left, whereabouts
+    ctypedef struct message_part:
+        const char *data
+        int64_t nbytes, done, whole
     ctypedef struct step_time:
         int64_t call, wave, step, begun, ended
     ctypedef struct step_log:
@@ -64,6 +70,13 @@ cdef class Transport:
     cdef bint lend(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
         int64_t nbytes, bint fetch
+    ) noexcept nogil
+    cdef void offer(
+        self, int64_t channel, int64_t number, const char *target, int64_t nbytes
+    ) noexcept nogil
+    cdef bint put(
+        self, int64_t post, const int64_t *channels, const int64_t *numbers,
+        int64_t readers, const message_part *part, bint past_caches
     ) noexcept nogil
     cdef bint is_needed(self) noexcept nogil
     cdef bint peek(

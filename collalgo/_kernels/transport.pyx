@@ -80,6 +80,26 @@ cdef class Transport:
         """
         return False
 
+    cdef void offer(
+        self, int64_t channel, int64_t number, const char *target, int64_t nbytes
+    ) noexcept nogil:
+        """Let the sender write a message where it belongs, from now on, if it can.
+
+        The message is that of this number on its channel in this call. It may come in
+        another way all the same.
+        """
+
+    cdef bint put(
+        self, int64_t post, const int64_t *channels, const int64_t *numbers,
+        int64_t readers, const message_part *part, bint past_caches
+    ) noexcept nogil:
+        """Write the next bytes of a post's message where they belong.
+
+        False if not all readers have offered that for the message, which has a number
+        on the channel of each, or not now.
+        """
+        return False
+
     cdef bint is_needed(self) noexcept nogil:
         """Whether somebody may still read what was lent, or has yet to be sent it."""
         return False
@@ -89,7 +109,7 @@ cdef class Transport:
     ) noexcept nogil:
         """Look for the next segments on channels, where there is no data yet.
 
-        Whether all have come. They are valid until released; what is ``remote`` can be
+        Whether all have come. They are valid until released; what is ``REMOTE`` can be
         read by nothing but :meth:`fetch`.
         """
         return False

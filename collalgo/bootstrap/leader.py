@@ -9,7 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 
-from collalgo._kernels.shared_memory import may_read
+from collalgo._kernels.processes import may_read
 from collalgo.bootstrap.party import (
     HELLO,
     LOOK_SECONDS,

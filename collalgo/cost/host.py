@@ -56,6 +56,8 @@ class Price:
         #: How many waves there must be for each byte of the buffer.
         self.least_waves = _least_waves(replay, posted, crowded)
         takes, reduces = replay.kind == 1, replay.kind == 2
+        #: How many buffers all ranks together reduce.
+        self.reduced = float(replay.total(reduces, share).sum())
         taken = replay.total(takes | reduces)
         work = machine.copy * replay.total(takes, share)
         weight = np.where(_further_inputs(replay), FURTHER, 1.0)

@@ -16,6 +16,10 @@ from collalgo.selection.prices import Choices, Priced, sifted
 from collalgo.selection.selection import nobody, obstacle_to
 from collalgo.transfers import Reals
 
+#: Prices that differ by no more than these parts of them are taken for the same, and
+#: for similar: what they are made of is not known better.
+ALIKE, SIMILAR = 0.001, 0.03
+
 
 class OfOneRank(NamedTuple):
     """A price over the bytes of one rank's buffer, of which there are several."""
@@ -91,7 +95,8 @@ class Host(NamedTuple):
         """An algorithm as it stands, with its price."""
         copying = Copying(row.collective, self.size, self.machine)
         cost = price(row.schedule, self.size, self.machine)
-        return [Priced(row, OfOneRank(cost, copying))]
+        work = round(cost.reduced, 6)
+        return [Priced(row, OfOneRank(cost, copying), work=work)]
 
 
 def choices(
@@ -113,7 +118,7 @@ def _choices(
     able, _ = host.sifted(collective, reproducible)
     if not able:
         raise nobody(collective, size)
-    return Choices(host.priced(able))
+    return Choices(host.priced(able), ALIKE, SIMILAR)
 
 
 def predicted(row: Algorithm, size: int, nbytes: int, machine: Machine) -> float:

@@ -30,11 +30,13 @@ class Priced(NamedTuple):
     """A candidate with its price for every size.
 
     ``order`` is the name of the order in which ranks stand on devices, if it matters.
+    ``work`` tells the less laborious of candidates with about the same price.
     """
 
     row: Algorithm
     price: Curve
     order: str = ""
+    work: float = 0.0
 
 
 class Prospective:
@@ -129,10 +131,19 @@ class Break(NamedTuple):
     candidate: Priced
 
 
-def breaks(candidates: Sequence[Priced]) -> list[Break]:
-    """From which size on which candidate is the cheapest; of equals the first."""
+def breaks(
+    candidates: Sequence[Priced], alike: float = ALIKE, similar: float = 0.0
+) -> list[Break]:
+    """From which size on which candidate is the cheapest.
+
+    Of those whose prices are similar it is the one with the least work, and of those
+    whose prices are alike then the first: they differ by no more than such a part.
+    """
     table = np.stack([candidate.price.seconds(SIZES) for candidate in candidates])
-    best = (table <= table.min(axis=0) * (1 + ALIKE)).argmax(axis=0)
+    work = np.array([[candidate.work] for candidate in candidates])
+    rivals = table <= table.min(axis=0) * (1 + similar)
+    table[work > np.where(rivals, work, np.inf).min(axis=0)] = np.inf
+    best = (table <= table.min(axis=0) * (1 + alike)).argmax(axis=0)
     found = [Break(0.0, candidates[best[0]])]
     for i in np.flatnonzero(np.diff(best)):
         old, new = candidates[best[i]], candidates[best[i + 1]]
@@ -154,8 +165,10 @@ def _crossing(old: Priced, new: Priced, low: float, high: float) -> float:
 class Choices:
     """The breaks of a collective, to be looked up by size."""
 
-    def __init__(self, candidates: Sequence[Priced]):
-        self.breaks = breaks(candidates)
+    def __init__(
+        self, candidates: Sequence[Priced], alike: float = ALIKE, similar: float = 0.0
+    ):
+        self.breaks = breaks(candidates, alike, similar)
         self._from = [one.nbytes for one in self.breaks]
 
     def at(self, nbytes: float) -> Priced:

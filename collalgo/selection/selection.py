@@ -156,6 +156,8 @@ class Selection:
         second = min(others, key=lambda candidate: candidate.seconds)
         if second.seconds == self.seconds:
             return f"as cheap as {second.words}"
+        if second.seconds < self.seconds and self.decider == "price":
+            return f"nearly as cheap as {second.words}"
         if second.seconds < self.seconds:
             lost = self.seconds / second.seconds if second.seconds else float("inf")
             return f"{lost:.2f}x the time of {second.words}"

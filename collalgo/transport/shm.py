@@ -7,8 +7,9 @@ rank ends, however it ends.
 import os
 from collections.abc import Sequence
 
+from collalgo._kernels.processes import are_numbered_here
 from collalgo._kernels.segment import Segment, segment_size, write_settings
-from collalgo._kernels.shared_memory import SharedMemory, are_numbered_here
+from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.heap import heap_bytes
 from collalgo.transport.waiting import ACROSS_HOSTS, GIVING_WAY, SHARING, patience
 
