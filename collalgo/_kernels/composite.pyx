@@ -15,8 +15,8 @@ from posix.time cimport clockid_t
 from collalgo._kernels.network cimport Network
 from collalgo._kernels.shared_memory cimport SharedMemory
 from collalgo._kernels.transport cimport (
-    CALLED, LANE_LIMIT, LEFT, NEAR, QUIET, SIGNALS, STOP, Transport, call_record,
-    copy_bytes, message_part, segment_state,
+    CALLED, LANE_LIMIT, LEFT, NEAR, NOT_WANTED, QUIET, SIGNALS, STOP, Transport,
+    call_record, copy_bytes, message_part, segment_state,
 )
 
 cdef enum:
@@ -160,12 +160,12 @@ cdef class Composite(Transport):
         if self.local[channel] != ELSEWHERE:
             self.shared.offer(self.local[channel], number, target, nbytes)
 
-    cdef bint put(
+    cdef int put(
         self, int64_t post, const int64_t *channels, const int64_t *numbers,
         int64_t readers, const message_part *part, bint past_caches
     ) noexcept nogil:
         if self.local[channels[0]] == ELSEWHERE:
-            return False
+            return NOT_WANTED
         return self.shared.put(
             post, self.inside(channels, readers), numbers, readers, part, past_caches
         )

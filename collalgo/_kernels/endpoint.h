@@ -30,6 +30,8 @@ typedef struct {
     mail_line *out, *in;       /* LINES of each */
     ack_line *given, *gotten;  /* for what came in, and for what went out */
     offer_line *offered, *offer; /* by me, and to me */
+    int64_t number, nbytes; /* of the last message that I wrote where that was offered, */
+    int64_t hopes;          /* and how often more I look whether it is again */
     rank_header *peer;
     uint64_t bit; /* of the peer in `missing` */
 } channel_state;

@@ -25,7 +25,7 @@ cdef extern from "lending.h" nogil:
     void endpoint_offer(
         endpoint *e, int64_t channel, int64_t number, const char *target, int64_t nbytes
     )
-    bint endpoint_put(
+    int endpoint_put(
         endpoint *e, int64_t post, const int64_t *channels, const int64_t *numbers,
         int64_t readers, const message_part *part, bint past_caches
     )

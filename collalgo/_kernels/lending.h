@@ -5,6 +5,8 @@
 
 #include "shared_memory.h"
 
+#define HOPES 64 /* looks for an offer of who has just come to the call: a microsecond or two */
+
 /* Whether a reader has not yet read all that was lent to it. */
 static int endpoint_is_lent(endpoint *e) {
     while (e->lends_out) {
@@ -54,36 +56,45 @@ static void endpoint_offer(endpoint *e, int64_t channel, int64_t number,
     STORE(&c->offered->fingerprint, e->fingerprint);
 }
 
-/* Whether all readers of a post have offered that I write a message of so many bytes, by
- * its number on the channel of each. */
-static int all_offer(const endpoint *e, const int64_t *channels, const int64_t *numbers,
-                     int64_t readers, int64_t nbytes) {
-    for (int64_t i = 0; i < readers; i++) {
-        const offer_line *o = e->channels[channels[i]].offer;
-        if (LOAD(&o->fingerprint) != e->fingerprint) return 0;
-        if (o->number != numbers[i] || o->nbytes != nbytes) return 0;
-    }
-    return !failure_kind(e);
+/* Whether a reader has offered that I write a message of so many bytes, by its number on the
+ * channel. If it did so the last time, I wait until it has come to the call. */
+static int is_wanted(endpoint *e, channel_state *c, int64_t number, int64_t nbytes) {
+    const offer_line *o = c->offer;
+    if (LOAD(&o->fingerprint) == e->fingerprint)
+        return o->number == number && o->nbytes == nbytes ? WRITTEN : NOT_WANTED;
+    if (c->nbytes != nbytes || c->number != number || !c->hopes) return NOT_WANTED;
+    if (!e->usual.spins) return NOT_WANTED; /* to wait would be another's turn */
+    if (LOAD(&c->peer->entered) >= (uint64_t)e->sequence) c->hopes--;
+    return WANTED_LATER;
 }
 
 /* Write a part of a message where it belongs and tell the readers, if all have offered: as
- * what is staged, which may be in the caches of others, or past all caches. */
+ * what is staged, which may be in the caches of others, or past all caches. Where ranks share
+ * cores only what is in mine: readers may as well do with the rest what I would. */
 static int endpoint_put(endpoint *e, int64_t index, const int64_t *channels,
                         const int64_t *numbers, int64_t readers,
                         const message_part *part, int past_caches) {
     post_state *post = e->posts + index;
-    if (post->slots || part->nbytes > UINT32_MAX) return 0;
-    if (!all_offer(e, channels, numbers, readers, part->whole)) return 0;
-    if (!begin_lines(e, post, channels, readers)) return 0;
+    int found = WRITTEN;
+    if (post->slots || part->nbytes > UINT32_MAX || failure_kind(e)) return NOT_WANTED;
+    if (!e->usual.spins && !part->is_result) return NOT_WANTED;
+    for (int64_t i = 0; i < readers && found; i++) {
+        channel_state *c = e->channels + channels[i];
+        int wanted = is_wanted(e, c, numbers[i], part->whole);
+        if (wanted < found) found = wanted;
+    }
+    if (found != WRITTEN) return found;
+    if (!begin_lines(e, post, channels, readers)) return WANTED_LATER;
     for (int64_t i = 0; i < readers; i++) {
         channel_state *c = e->channels + channels[i];
         char *target = region(e, channels[i] % e->size) + c->offer->place + part->done;
         if (past_caches) stream_bytes(target, part->data, part->nbytes);
         else stage(e, target, part->data, part->nbytes);
+        c->number = numbers[i], c->nbytes = part->whole, c->hopes = HOPES;
     }
     post->place = PUT, post->left = part->nbytes;
     endpoint_commit(e, index, channels, readers, part->nbytes);
-    return 1;
+    return WRITTEN;
 }
 
 #endif

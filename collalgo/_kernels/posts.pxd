@@ -26,6 +26,6 @@ cdef class Posts(Rows):
     cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil
     cdef bint may_share(self, int64_t m) noexcept nogil
     cdef void offer(self, Transport transport) noexcept nogil
-    cdef bint put(self, Transport transport, int64_t m, int64_t post) noexcept nogil
+    cdef int put(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef int push(self, Transport transport, int64_t m, int64_t post) noexcept nogil

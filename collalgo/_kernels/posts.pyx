@@ -14,8 +14,12 @@ from libc.string cimport memcpy
 import numpy as np
 
 from collalgo._kernels.reduce cimport Reduction
-from collalgo._kernels.rows cimport BYTES, Rows, address, message_row, piece_row, step_row
-from collalgo._kernels.transport cimport GO_ON, Transport, message_part, segment_state
+from collalgo._kernels.rows cimport (
+    BYTES, INPUT, Rows, address, message_row, piece_row, step_row,
+)
+from collalgo._kernels.transport cimport (
+    GO_ON, NOT_WANTED, WRITTEN, Transport, message_part, segment_state,
+)
 
 cnp.import_array()
 
@@ -131,26 +135,27 @@ cdef class Posts(Rows):
                 )
 
     @cython.final
-    cdef bint put(self, Transport transport, int64_t m, int64_t post) noexcept nogil:
-        """Write the next piece of a post where it belongs; whether that is possible."""
+    cdef int put(self, Transport transport, int64_t m, int64_t post) noexcept nogil:
+        """Write the next piece of a post where it belongs, as :meth:`Transport.put`."""
         cdef const message_row *message = &self.messages[m]
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece = &self.pieces[state.piece]
         cdef message_part part
+        cdef int found
         if message.end_piece - message.first_piece > 1:
-            return False
+            return NOT_WANTED
         part.data, part.done = self.source_of(piece, state.done), state.done
         part.nbytes = self.bytes_until(piece, self.wave + 1) - state.done
-        part.whole = piece.nbytes
-        if not transport.put(
+        part.whole, part.is_result = piece.nbytes, piece.source != INPUT
+        found = transport.put(
             post, &self.channels[message.first_channel],
             &self.numbers[message.first_channel],
             message.end_channel - message.first_channel, &part,
             self.streamed and self.arrays.apart,
-        ):
-            return False
-        self.advance(m, part.nbytes)
-        return True
+        )
+        if found == WRITTEN:
+            self.advance(m, part.nbytes)
+        return found
 
     @cython.final
     cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil:
@@ -177,9 +182,12 @@ cdef class Posts(Rows):
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece
         cdef int64_t room, filled = 0, nbytes
+        cdef int found
         if state.left >= LEND_BYTES:
-            if state.left >= PUT_BYTES and self.put(transport, m, post):
-                return GO_ON
+            if state.left >= PUT_BYTES:
+                found = self.put(transport, m, post)
+                if found != NOT_WANTED:
+                    return GO_ON if found == WRITTEN else NOTHING
             if self.may_share(m) and self.lend(transport, m, post):
                 return GO_ON
         if 0 <= self.whole[m] <= transport.whole:

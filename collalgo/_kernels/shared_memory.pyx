@@ -266,7 +266,7 @@ cdef class SharedMemory(Transport):
     ) noexcept nogil:
         endpoint_offer(self.end, channel, number, target, nbytes)
 
-    cdef bint put(
+    cdef int put(
         self, int64_t post, const int64_t *channels, const int64_t *numbers,
         int64_t readers, const message_part *part, bint past_caches
     ) noexcept nogil:

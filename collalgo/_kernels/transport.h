@@ -28,10 +28,15 @@ typedef struct {
     int64_t left, whereabouts;
 } segment_state;
 
-/* Some bytes of a message: where they are, at which of the whole they begin. */
+/* What becomes of a message whose readers might offer where to write it: none of it has been
+ * written as they do not, they may yet, or some has. */
+enum { NOT_WANTED, WANTED_LATER, WRITTEN };
+
+/* Some bytes of a message: where they are, at which of the whole they begin, and whether they
+ * are a result of the call. */
 typedef struct {
     const char *data;
-    int64_t nbytes, done, whole;
+    int64_t nbytes, done, whole, is_result;
 } message_part;
 
 /* What a rank called: the ranks of a communicator compare these. */

@@ -15,6 +15,9 @@ cdef extern from "transport.h":
     enum: NEAR
     enum: REMOTE
     enum: PLACED
+    enum: NOT_WANTED
+    enum: WANTED_LATER
+    enum: WRITTEN
     enum: QUIET
     enum: CALLED
     enum: LEFT
@@ -26,7 +29,7 @@ cdef extern from "transport.h":
         int64_t left, whereabouts
     ctypedef struct message_part:
         const char *data
-        int64_t nbytes, done, whole
+        int64_t nbytes, done, whole, is_result
     ctypedef struct step_time:
         int64_t call, wave, step, begun, ended
     ctypedef struct step_log:
@@ -74,7 +77,7 @@ cdef class Transport:
     cdef void offer(
         self, int64_t channel, int64_t number, const char *target, int64_t nbytes
     ) noexcept nogil
-    cdef bint put(
+    cdef int put(
         self, int64_t post, const int64_t *channels, const int64_t *numbers,
         int64_t readers, const message_part *part, bint past_caches
     ) noexcept nogil

@@ -89,16 +89,16 @@ cdef class Transport:
         another way all the same.
         """
 
-    cdef bint put(
+    cdef int put(
         self, int64_t post, const int64_t *channels, const int64_t *numbers,
         int64_t readers, const message_part *part, bint past_caches
     ) noexcept nogil:
-        """Write the next bytes of a post's message where they belong.
+        """Write the next bytes of a post's message where they belong: WRITTEN.
 
-        False if not all readers have offered that for the message, which has a number
-        on the channel of each, or not now.
+        Or NOT_WANTED if not all readers have offered that for the message, which has a
+        number on the channel of each, and WANTED_LATER if they may do so yet.
         """
-        return False
+        return NOT_WANTED
 
     cdef bint is_needed(self) noexcept nogil:
         """Whether somebody may still read what was lent, or has yet to be sent it."""

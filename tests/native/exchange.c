@@ -21,6 +21,7 @@ static uint8_t expected(int64_t call, int64_t rank, int64_t i) {
 }
 
 static int64_t length_of(int64_t call) {
+    if (call % 5 == 4) call--; /* so that what was wanted is expected to be again */
     uint64_t x = (uint64_t)call * 0x9e3779b97f4a7c15u;
     return (int64_t)(x >> 40) % (call % 3 ? 2000 : LONGEST);
 }
@@ -36,13 +37,14 @@ static void wait(endpoint *e, int64_t *idle) {
 /* Where a rank lets another write what it sends, behind what it sends itself. */
 static char *target_for(char *mine, int64_t peer) { return mine + (1 + peer) * LONGEST; }
 
-/* Write a half of what is sent where the others want it, if they have said so. */
+/* Write a half of what is sent where the others want it: how much, or -1 if they do not. */
 static int64_t put(endpoint *e, const int64_t *channels, int64_t readers,
                    const char *mine, int64_t sent, int64_t nbytes) {
     const int64_t numbers[RANKS] = {0};
     int64_t part = sent ? nbytes - sent : nbytes / 2;
-    message_part half = {mine + sent, part, sent, nbytes};
-    return endpoint_put(e, 0, channels, numbers, readers, &half, nbytes % 2) ? part : 0;
+    message_part half = {mine + sent, part, sent, nbytes, 1};
+    int found = endpoint_put(e, 0, channels, numbers, readers, &half, nbytes % 2);
+    return found == WRITTEN ? part : found == WANTED_LATER ? 0 : -1;
 }
 
 /* Every rank sends the same bytes to all the others, and receives theirs. */
@@ -59,10 +61,12 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
     endpoint_begin_step(e, 1, call % 2);
     while (!done || unfinished) {
         int moved = 0;
-        int64_t room, written = 0;
+        int64_t room, written = -1;
         if (!done && offers)
             written = put(e, channels, readers, mine, sent, nbytes);
-        if (written) {
+        if (written == 0) {
+            /* they may want it yet */
+        } else if (written > 0) {
             __atomic_add_fetch(&placed, 1, __ATOMIC_RELAXED);
             sent += written;
             done = sent == nbytes;
