@@ -5,7 +5,7 @@
 
 #include "shared_memory.h"
 
-#define HOPES 64 /* looks for an offer of who has just come to the call: a microsecond or two */
+#define HOPES 64 /* looks for an offer of who has come to the call: some microseconds */
 
 /* Whether a reader has not yet read all that was lent to it. */
 static int endpoint_is_lent(endpoint *e) {
