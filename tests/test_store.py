@@ -361,3 +361,14 @@ def test_nothing_is_left_of_a_store(connect):
     client.close()
     store.close()
     assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before
+
+
+def test_who_comes_as_the_store_ends_makes_no_noise(caplog):
+    for _ in range(30):
+        store = Server(SECRET, "127.0.0.1")
+        place = "127.0.0.1", store.port
+        visitors = [socket.create_connection(place) for _ in range(8)]
+        store.close()
+        for visitor in visitors:
+            visitor.close()
+    assert not caplog.records

@@ -73,7 +73,7 @@ class Server:
         self._values: dict[bytes, bytes] = {}
         self._waiting: dict[bytes, list[tuple[_Guest, bytes]]] = defaultdict(list)
         self._guests: set[_Guest] = set()
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._visits: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
         self._holder: dict[bytes, _Guest] = {}
         self._visitors = 0
         self._ending = False
@@ -103,17 +103,21 @@ class Server:
         server = await asyncio.start_server(self._welcome, sock=self._listener)
         await self._end.wait()
         self._ending = True
-        server.close()
+        self._loop.remove_reader(self._listener.fileno())  # nobody else is let in
         for guest in list(self._guests):
             with suppress(OSError, asyncio.TimeoutError):
                 await asyncio.wait_for(guest.writer.drain(), 1)
             guest.writer.close()
-        visits = asyncio.all_tasks() - {asyncio.current_task()}
-        for visit in visits:
-            visit.cancel()
-        for writer in self._writers:  # wait_for may swallow that it is cancelled
-            writer.transport.abort()
-        await asyncio.gather(*visits, return_exceptions=True)
+        # Who just comes in sees that it is over: asyncio complains of tasks that are
+        # cancelled before they begin, and of connections to a server that is closed.
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            while self._visits:
+                writer, visit = self._visits.popitem()
+                if visit is not None:
+                    visit.cancel()
+                writer.transport.abort()  # wait_for may swallow that it is cancelled
+            await asyncio.wait(tasks)
+        server.close()
 
     # ---- visitors
 
@@ -121,8 +125,10 @@ class Server:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Let a visitor prove itself, then serve it until it goes."""
-        self._writers.add(writer)
+        self._visits[writer] = asyncio.current_task()
         try:
+            if self._ending:
+                return
             session = await self._admit(reader, writer)
             await self._attend(reader, _Guest(session, writer))
         except Distrust as reason:
@@ -133,7 +139,7 @@ class Server:
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # gone, or the store is
         finally:
-            self._writers.discard(writer)
+            self._visits.pop(writer, None)
             writer.transport.abort()
             with suppress(OSError):  # the loop must not end before it is closed
                 await writer.wait_closed()
