@@ -127,9 +127,8 @@ class Lending:
             return Lendable.NO
         known = (NOTHING, ONE + channel) if self._shared else (NOTHING,)
         if all(how in known for _, how in self._given.cut(piece.span)):
-            return (
-                Lendable.ALWAYS
-            )  # the sender knows when it has read what it gets here
+            # The sender knows when it has read what it was given of this.
+            return Lendable.ALWAYS
         return Lendable.APART
 
 

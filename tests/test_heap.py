@@ -19,6 +19,10 @@ pytestmark = pytest.mark.parallel
 
 JUNK = 7
 
+#: Elements for each rank, and the bytes of a wave: what is short is read where it is,
+#: and what is long written where it belongs, in one wave and in some.
+LENGTHS = [(480, 4096), (480, 1 << 20), (2400, 1 << 20), (9600, 1 << 16)]
+
 
 def lent(comm, array):
     copy = comm.empty(array.shape, array.dtype)
@@ -43,18 +47,20 @@ def shape_of(collective, size, rank, shape):
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
-@pytest.mark.parametrize("wave", [4096, 1 << 20])
-def test_every_algorithm_gives_the_same_as_on_other_arrays(monkeypatch, size, wave):
-    every_algorithm(monkeypatch, size, wave, in_place=False)
+@pytest.mark.parametrize(("count", "wave"), LENGTHS)
+def test_every_algorithm_gives_the_same_as_on_other_arrays(
+    monkeypatch, size, count, wave
+):
+    every_algorithm(monkeypatch, size, count, wave, in_place=False)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
-@pytest.mark.parametrize("wave", [4096, 1 << 20])
-def test_every_allreduce_is_right_in_place(monkeypatch, size, wave):
-    every_algorithm(monkeypatch, size, wave, in_place=True)
+@pytest.mark.parametrize(("count", "wave"), LENGTHS)
+def test_every_allreduce_is_right_in_place(monkeypatch, size, count, wave):
+    every_algorithm(monkeypatch, size, count, wave, in_place=True)
 
 
-def every_algorithm(monkeypatch, size, wave, in_place):
+def every_algorithm(monkeypatch, size, count, wave, in_place):
     monkeypatch.setattr(host, "WAVE_BYTES", wave)
     monkeypatch.setattr(programs, "SHORT", 0)
     rows = [
@@ -64,7 +70,7 @@ def every_algorithm(monkeypatch, size, wave, in_place):
         and (row.collective == "allreduce" or not in_place)
         and row.obstacle(size) is None
     ]
-    inputs = vectors(size, 480 * size, np.dtype(np.int64))
+    inputs = vectors(size, count * size, np.dtype(np.int64))
 
     def run(comm):
         rank = comm.rank
