@@ -2,11 +2,13 @@
 
 import gc
 import os
+import re
 import signal
 import threading
 import time
 import weakref
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -261,6 +263,27 @@ def test_who_holds_calls_makes_them(crowded):
             comm.progress.catch_up()
             assert all((work.wait() == comm.size).all() for work in works)
         assert made_by.count(threading.get_ident()) > 2
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_calls_that_are_held_do_not_wake_the_thread(crowded):
+    def switches():
+        tasks = [t.native_id for t in threading.enumerate() if t.name == "collalgo"]
+        texts = [Path(f"/proc/self/task/{task}/status").read_text() for task in tasks]
+        return sum(int(re.search(r"\nvoluntary\D*(\d+)", text)[1]) for text in texts)
+
+    def on_each_rank(comm):
+        for calls in range(60):
+            if calls == 10:
+                comm.barrier()
+                before = switches()
+            comm.progress.hold()
+            comm.allreduce_async(np.ones(3)).add_done_callback(lambda _: None)
+            comm.progress.catch_up()
+            time.sleep(0.004)
+        comm.barrier()
+        assert switches() - before < 50
 
     threads(on_each_rank, 2, timeout=60)
 

@@ -9,6 +9,7 @@ cdef class Progress(Queue):
     cdef pthread_cond_t arrived
     cdef int64_t submitted, due  # the last, and when the thread is to run the first
     cdef int64_t held_until  # when it is to do so if nobody has caught up
+    cdef int64_t last_held  # when a call was left to who makes it
     cdef int64_t wakes  # when the thread will look by itself
     cdef readonly bint used
 

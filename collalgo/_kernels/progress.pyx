@@ -24,6 +24,7 @@ cdef int64_t TIDY = 100_000_000  # ns without work after which arrays are let go
 cdef int64_t MOMENT = 100_000  # ns, after which the thread may run what is short
 cdef int64_t LINGER = 10_000_000  # ns after a call in which the thread looks by itself
 cdef int64_t HELD = 100_000_000  # ns in which somebody is to catch up on what is held
+cdef int64_t HABIT = 10 * HELD  # ns after a call was held in which more will be
 cdef int64_t NEVER = 1 << 62
 cdef int64_t SELDOM = 1_000_000  # ns between two looks, if all that comes is waited for
 
@@ -99,6 +100,8 @@ cdef class Progress(Queue):
                 break
             if free:
                 pass
+            elif now < self.last_held + HABIT:
+                self.wakes = now + HELD  # so that none of them wakes it
             elif now < self.submitted + LINGER:
                 self.wakes = now + pause
                 pause = min(2 * pause, SELDOM)
@@ -151,7 +154,8 @@ cdef class Progress(Queue):
         """
         if self.transport.lacks_cores:
             pthread_mutex_lock(&self.mutex)
-            self.held_until = nanoseconds() + HELD
+            self.last_held = nanoseconds()
+            self.held_until = self.last_held + HELD
             pthread_mutex_unlock(&self.mutex)
         return self.transport.lacks_cores
 
