@@ -11,7 +11,7 @@ cdef extern from "<poll.h>" nogil:
 
 cdef extern from "transport.h" nogil:
     ctypedef struct wait_turns:
-        int64_t spins, hopes, yields
+        int64_t spins, hopes, yields, yields_in_waves
     ctypedef struct endpoint:  # of which only its C knows more
         pollfd *processes
         int64_t sequence

@@ -75,8 +75,7 @@ cdef class SharedMemory(Transport):
         )
         if self.end == NULL:
             raise MemoryError
-        self.end.usual.spins, self.end.usual.hopes, self.end.usual.yields = waiting
-        self.end.aside.spins, self.end.aside.hopes, self.end.aside.yields = giving_way
+        self.end.usual, self.end.aside = waiting._asdict(), giving_way._asdict()
         # The ranks of a private segment are threads: they wait for each other's GIL.
         self.patience = 0 if segment.private else min(self.end.usual.spins, PATIENCE)
         self.whole = SMALL_BYTES

@@ -56,9 +56,10 @@ typedef struct {
 } step_log;
 
 /* How often a rank that waits looks again before it sleeps, at once and after it has yielded
- * its core; and for how many ticks in the hope that those it waits for are about to come. */
+ * its core, also in a call of several waves; and for how many ticks in the hope that those it
+ * waits for are about to come. */
 typedef struct {
-    int64_t spins, hopes, yields;
+    int64_t spins, hopes, yields, yields_in_waves;
 } wait_turns;
 
 /* A rank's end of the memory of its host: endpoint.h tells what it is. */

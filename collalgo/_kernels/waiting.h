@@ -138,7 +138,8 @@ static int endpoint_pause(endpoint *e, int64_t *idle) {
         relax();
         return GO_ON;
     }
-    int64_t turn = (*idle)++, to_sleep = turns->spins + turns->yields;
+    int64_t yields = e->brief ? turns->yields : turns->yields_in_waves;
+    int64_t turn = (*idle)++, to_sleep = turns->spins + yields;
     if (turn < turns->spins) {
         relax();
         return GO_ON;

@@ -21,30 +21,36 @@ class Turns(NamedTuple):
         all that it waits for run on other cores.
     yields
         After it has yielded its core; never while other processes keep that busy.
+    yields_in_waves
+        The same in a call that is so long that it goes in waves.
     """
 
     spins: int
     hopes: int
     yields: int
+    yields_in_waves: int
 
 
 #: Where each rank has a core: some 5 microseconds of looking again, and 300 of yielding
 #: in vain, since waking a sleeper takes 30. Who is waited for longer than a step may
 #: have lost its core to another process, and can move to this one once that is free.
-ALONE = Turns(spins=200, hopes=0, yields=1000)
+ALONE = Turns(spins=200, hopes=0, yields=1000, yields_in_waves=1000)
 
 #: Where ranks share cores. Who spins may keep another from running, so it does only as
 #: long as those it waits for run on other cores, for 5 to 10 microseconds: to yield and
 #: come back takes 2 or more for each rank on the own core. A thousand yields take one
 #: to four milliseconds, and waits of eight ranks on two cores are that long at times.
-SHARING = Turns(spins=0, hopes=20_000, yields=1000)
+#: In a long call others have to work for longer than it takes to wake who sleeps; and
+#: the kernel lets two of them share a core while two that wait yield another one to
+#: each other, but not while these sleep.
+SHARING = Turns(spins=0, hopes=20_000, yields=1000, yields_in_waves=10)
 
 #: Where the rank itself has a better use for its core meanwhile.
-GIVING_WAY = Turns(spins=0, hopes=0, yields=20)
+GIVING_WAY = Turns(spins=0, hopes=0, yields=20, yields_in_waves=20)
 
 #: Where some of the ranks are on other hosts: to ask an engine takes as long as many
 #: spins, and what it waits for takes longer.
-ACROSS_HOSTS = Turns(spins=100, hopes=0, yields=120)
+ACROSS_HOSTS = Turns(spins=100, hopes=0, yields=120, yields_in_waves=120)
 
 #: Where the kernel says how much of the processors a group of processes may use.
 CGROUPS = Path("/sys/fs/cgroup")

@@ -1,6 +1,6 @@
-/* Who runs a call for a thread gives way to it while that computes, and only then; a core is
- * taken for busy the longer, the more yields in a row are long; and who shares a core moves
- * to one with fewer ranks. */
+/* Who runs a call for a thread gives way to it while that computes, and only then; who waits
+ * in a long call sleeps sooner; a core is taken for busy the longer, the more yields in a row
+ * are long; and who shares a core moves to one with fewer ranks. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -168,8 +168,32 @@ static void stays_after_a_mistake(void) {
     if (e.spread_at != now + 1 + STAY_LONGER * STAY_AT_LEAST) abort();
 }
 
+/* How often a rank pauses, in vain, until it says that it goes to sleep. */
+static int64_t pauses_before_sleep(int brief) {
+    char *base = new_world();
+    endpoint *e = endpoint_new(base, 0, 0, 2, 1);
+    int64_t idle = 0, pauses = 0;
+    e->usual = (wait_turns){.yields = 50, .yields_in_waves = 10};
+    for (e->brief = brief; !LOAD(&e->me->asleep); pauses++) endpoint_pause(e, &idle);
+    endpoint_free(e);
+    munmap(base, (size_t)segment_bytes(4));
+    return pauses;
+}
+
+/* Others may keep the core busy for a while, which makes it less. */
+static void sleeps_sooner_in_waves(void) {
+    int64_t most = 0, most_in_waves = 0;
+    for (int tries = 0; tries < 1000 && (most < 51 || most_in_waves < 11); tries++) {
+        int64_t pauses = pauses_before_sleep(1), in_waves = pauses_before_sleep(0);
+        if (pauses > most) most = pauses;
+        if (in_waves > most_in_waves) most_in_waves = in_waves;
+    }
+    if (most != 51 || most_in_waves != 11) abort();
+}
+
 int main(void) {
     gives_way();
+    sleeps_sooner_in_waves();
     finds_a_roomier_core();
     stays_after_a_mistake();
     forgets_a_single_long_yield();
