@@ -10,6 +10,7 @@ steps are timed in a row, as training has them: where ranks share cores, each be
 ends a single one in its own turn, which leaves out the turns of the others.
 """
 
+import ctypes
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,10 +25,28 @@ WIDTH = 100
 #: How long the steps in a row last, in seconds, unless they would be too many.
 ROW_SECONDS = 0.1
 
+#: Parameters of C's malloc, by the numbers that ``mallopt`` of glibc has for them.
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+
+#: The longest array, in bytes, that glibc can be told not to map by itself.
+LONGEST_KEPT = 32 << 20
+
 #: What is timed.
 Step = Callable[[], None]
 
 ALONE, GLOO, OURS = "alone", "gloo", "collalgo"
+
+
+def keep_memory() -> None:
+    """Let malloc keep what is freed.
+
+    Otherwise it depends on where arrays happen to lie whether the gradients of each
+    step are mapped anew, which takes longer than to communicate them.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(TRIM_THRESHOLD, 2**31 - 1)
+        mallopt(MMAP_THRESHOLD, LONGEST_KEPT)
 
 
 def network(parameters: int) -> Any:
@@ -99,6 +118,7 @@ def main(parameters: Sequence[float], rounds: int, file: Path | None) -> None:
     import torch
     import torch.distributed as dist
 
+    keep_memory()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     groups = {GLOO: dist.group.WORLD, OURS: dist.new_group(backend="collalgo")}
