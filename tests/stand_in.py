@@ -48,7 +48,7 @@ class DeviceArray:
             pointer = ELSEWHERE + owner.ctypes.data + -owner.ctypes.data % 64
             own(pointer, nbytes, owner)
         self.pointer, self.owner, self.nbytes = pointer, owner, nbytes
-        self.contiguous = True
+        self.contiguous = self.writeable = True
 
     @property
     def __cuda_array_interface__(self):
@@ -181,7 +181,7 @@ class StandIn:
     def memory(self, buf, caller):
         if not buf.contiguous:
             raise ValueError(f"{caller}: pass a contiguous copy of it")
-        return Memory(buf, buf.pointer, buf.shape, buf.dtype)
+        return Memory(buf, buf.pointer, buf.shape, buf.dtype, buf.writeable)
 
     def empty(self, shape, dtype):
         return self.memory(DeviceArray(shape, dtype), "empty")
@@ -223,6 +223,12 @@ class StandIn:
 
     def part(self, whole, pointer, shape, dtype):
         return DeviceArray(shape, dtype, pointer, whole)
+
+    def allocation(self, pointer):
+        for base, nbytes, owner in list(_owners.values()):
+            if base <= pointer < base + nbytes:
+                return id(owner)
+        raise AssertionError(f"nobody has {pointer:x}")
 
     def export(self, pointer):
         if not self.maps:

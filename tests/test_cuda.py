@@ -130,7 +130,8 @@ def test_torch_works_on_it_with_tensors_of_a_device():
 
 
 @pytest.mark.gpu
-def test_arrays_of_others_are_taken(cupy):
+def test_arrays_of_others_are_taken(cupy, monkeypatch):
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # others need some
     comm = collalgo.init()
     torch, numba = (pytest.importorskip(name) for name in ("torch", "numba.cuda"))
     tensor = torch.arange(5.0, device="cuda")
@@ -138,6 +139,11 @@ def test_arrays_of_others_are_taken(cupy):
     foreign = numba.to_device(np.arange(5.0))
     assert comm.allreduce(foreign) is foreign
     assert foreign.copy_to_host().tolist() == tensor.tolist() == [0, 1, 2, 3, 4]
+    jax = pytest.importorskip("jax.numpy")
+    fixed, out = jax.arange(5.0), cupy.zeros(5, np.float32)
+    with pytest.raises(ValueError, match="allreduce: buf is read-only"):
+        comm.allreduce(fixed)
+    assert comm.allreduce(fixed, out=out).tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(TypeError, match="allreduce: of buf and out one is on a device"):
         comm.allreduce(cupy.zeros(5), out=np.zeros(5))
 

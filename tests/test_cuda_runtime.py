@@ -46,6 +46,10 @@ class RuntimeFault(RuntimeError):
     pass
 
 
+#: An address that CUDA does not know.
+NOWHERE = 5
+
+
 class Fake:
     """A module like CuPy, with what has been called on it."""
 
@@ -183,6 +187,11 @@ class Driver:
         base._obj.value = pointer.value - 64
         return 0
 
+    def cuPointerGetAttribute(self, value, attribute, pointer):
+        assert attribute == 7
+        value._obj.value = pointer.value % 1000
+        return pointer.value == NOWHERE
+
     def cuDeviceGetAttribute(self, value, attribute, device):
         assert (attribute, device) == (133, 0)
         value._obj.value = self.fake.shared
@@ -234,7 +243,7 @@ def calls_of(fake):
 def test_arrays_are_found_and_parts_made(fake, runtime):
     array = fake.empty((3, 4), np.float32)
     memory = runtime.memory(array, "allreduce")
-    assert memory[1:] == (array.ctypes.data, (3, 4), np.dtype("f4"))
+    assert memory[1:] == (array.ctypes.data, (3, 4), np.dtype("f4"), True)
     with pytest.raises(ValueError, match="allreduce: the elements of this Array"):
         runtime.memory(array[:, ::2], "allreduce")
     assert runtime.empty((5,), np.dtype("i2")).shape == (5,)
@@ -256,6 +265,27 @@ def test_an_array_of_another_device_has_the_stream_of_that(fake):
     other.follow(fake.empty((3,), np.uint8))
     assert other.stream == 501
     assert runtime_of_cuda.cuda().device == 0
+
+
+def test_what_may_not_be_written_is_known(fake, runtime):
+    class Fixed:
+        __module__ = "others"
+
+        def __init__(self, read_only):
+            array = fake.empty((3,), np.float32)
+            found = {**array.__array_interface__}
+            found["data"] = found["data"][0], read_only
+            self.__array_interface__ = self.__cuda_array_interface__ = found
+
+    for read_only in (False, True):
+        assert runtime.memory(Fixed(read_only), "f").writeable == (not read_only)
+    Fixed.__module__ = "jaxlib._jax"
+    assert not runtime.memory(Fixed(read_only=False), "f").writeable
+
+
+def test_allocations_have_numbers(runtime):
+    assert runtime.allocation(4160) == 160
+    assert runtime.allocation(NOWHERE) is None
 
 
 def test_memory_is_exported_and_mapped(fake, runtime):
@@ -329,7 +359,7 @@ def test_kernels_are_launched_on_the_stream(fake, runtime, ranks, blocks):
         runtime.reduce("float32", "sum", 64, [128, 192], 1000, 0)
         rows = runtime.upload(np.zeros(64, np.uint8))
         table = Table("float32", "sum", rows, rows, 3, rows)
-        runtime.interpret(table, [640] * 10, 1 << 17, ranks)
+        runtime.interpret(table, (640,) * 10, 1 << 17, ranks)
     launches = [call[1:] for call in fake.calls if call[0] == "launch"]
     (name, *where, arguments), (other, *there, more) = launches
     stream = runtime.stream

@@ -651,11 +651,18 @@ def test_what_cannot_be_is_refused_and_loses_nothing(devices):
         apart.contiguous = False
         with pytest.raises(ValueError, match="allreduce: pass a contiguous copy"):
             comm.allreduce(apart)
+        fixed = runtime.array(x)
+        fixed.writeable = False
+        for call in (comm.allreduce, comm.allreduce_async):
+            with pytest.raises(ValueError, match=r"buf is read-only.*or out="):
+                call(fixed)
+        with pytest.raises(ValueError, match="allreduce: out is read-only"):
+            comm.allreduce(runtime.array(x), out=fixed)
         with pytest.raises(ValueError, match="root 7 is out of range"):
             comm.broadcast(runtime.array(x), 7)
         with pytest.raises(TypeError, match="op 'band' is not defined for float64"):
             comm.allreduce(runtime.array(x), "band")
-        return runtime.values(comm.allreduce(runtime.array(x)))[0]
+        return runtime.values(comm.allreduce(fixed, out=runtime.array(x)))[0]
 
     assert devices(rank, 2) == [2.0, 2.0]
 

@@ -1,7 +1,7 @@
 """Reductions on a CUDA device: kernels compiled at first use, and their launch."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -129,10 +129,10 @@ class Interpretation:
             code=code, options=OPTIONS, enable_cooperative_groups=True
         )
         self._function = module.get_function(kernel.name)
-        self(0, 0, 0, [], 0, 0, 1)
+        self(0, 0, 0, (), 0, 0, 1)
 
     def __call__(
-        self, rows: int, length: int, places: int, buffers: Sequence[int],
+        self, rows: int, length: int, places: int, buffers: tuple[int, ...],
         arrived: int, nbytes: int, room: int,
     ) -> None:  # fmt: skip
         """Run a plan on the current stream; the host does not wait.
@@ -148,13 +148,23 @@ class Interpretation:
         room
             The most blocks that there may be.
         """
-        addresses = np.zeros((), _BUFFERS)
-        addresses["begin"][: len(buffers)] = buffers
-        blocks = min(-(-nbytes // SHARE), TEAM, room) or 1
-        arguments = np.uint64(rows), np.int32(length), np.uint64(places)
-        self._function(
-            (blocks,), (TEAM_THREADS,), (*arguments, addresses, np.uint64(arrived))
+        blocks, arguments = _launch(
+            rows, length, places, buffers, arrived, nbytes, room
         )
+        self._function(blocks, (TEAM_THREADS,), arguments)
+
+
+@lru_cache(maxsize=4096)
+def _launch(
+    rows: int, length: int, places: int, buffers: tuple[int, ...], arrived: int,
+    nbytes: int, room: int,
+) -> tuple[tuple[int], tuple[Any, ...]]:  # fmt: skip
+    """The blocks that run a plan, and what it is as CuPy passes that by value."""
+    addresses = np.zeros((), _BUFFERS)
+    addresses["begin"][: len(buffers)] = buffers
+    blocks = min(-(-nbytes // SHARE), TEAM, room) or 1
+    plan = np.uint64(rows), np.int32(length), np.uint64(places)
+    return (blocks,), (*plan, addresses, np.uint64(arrived))
 
 
 _INPUTS = np.dtype([("array", np.uint64, MOST)])

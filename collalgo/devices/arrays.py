@@ -29,12 +29,17 @@ class Shadow(np.ndarray[Any, Any]):
         """Copy an array of the device into all of this."""
         if key is not Ellipsis or not isinstance(value, Shadow):
             raise TypeError("elements of an array on a device cannot be set here")
-        self.runtime.copy(self.ctypes.data, value.ctypes.data, self.nbytes)
+        self.runtime.copy(self.pointer, value.pointer, self.nbytes)
 
     def __repr__(self) -> str:
         return f"<array on a device, shape {self.shape}, {self.dtype}>"
 
     __str__ = __repr__
+
+    @property
+    def pointer(self) -> int:
+        """The address, which ``ctypes.data`` takes longer for."""
+        return int(self.__array_interface__["data"][0])
 
     def fresh(self, shape: tuple[int, ...]) -> "Shadow":
         """A new array on the device, of the same dtype."""
@@ -43,27 +48,32 @@ class Shadow(np.ndarray[Any, Any]):
     def on_device(self) -> Any:
         """What the user of the device knows this array as."""
         assert self.memory is not None
-        if (self.ctypes.data, self.shape) == (self.memory.pointer, self.memory.shape):
+        if (self.pointer, self.shape) == (self.memory.pointer, self.memory.shape):
             return self.memory.array
         whole = self.memory.array
-        return self.runtime.part(whole, self.ctypes.data, self.shape, self.dtype)
+        return self.runtime.part(whole, self.pointer, self.shape, self.dtype)
 
 
 class _Interface:
     """What NumPy asks for an array on memory of others."""
 
-    def __init__(self, memory: Memory):
+    def __init__(self, memory: Memory, typestr: str):
         self.__array_interface__ = {
-            "data": (memory.pointer, False),
+            "data": (memory.pointer, not memory.writeable),
             "shape": memory.shape,
-            "typestr": f"|V{memory.dtype.itemsize}",
+            "typestr": typestr,
             "version": 3,
         }
 
 
 def shadow(runtime: Runtime, memory: Memory) -> Shadow:
     """The shadow of an array on a device."""
-    found = np.asarray(_Interface(memory)).view(memory.dtype).view(Shadow)
+    dtype = memory.dtype
+    if dtype.isbuiltin == 1:
+        array = np.asarray(_Interface(memory, dtype.str))
+    else:  # as of ml_dtypes, which have no names there
+        array = np.asarray(_Interface(memory, f"|V{dtype.itemsize}")).view(dtype)
+    found = array.view(Shadow)
     found.runtime, found.memory = runtime, memory
     return found
 

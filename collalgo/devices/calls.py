@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from collalgo.arrays import Array
+from collalgo.arrays import Array, check_writeable
 from collalgo.call import Call
 from collalgo.devices.agreement import Tell
 from collalgo.devices.arrays import Shadow
@@ -71,7 +71,7 @@ class DeviceCalls:
         self._hosts = hosts
         self.programs = programs
         self._comm = comm
-        self._known: dict[Call, Lowered] = {}
+        self._known: dict[tuple[Any, ...], Lowered] = {}  # by what users say, too
         self._asides: dict[int, Runtime] = {}
         self._kept: deque[tuple[Mark, Ours]] = deque()
         self._keeping = Lock()
@@ -120,13 +120,17 @@ class DeviceCalls:
         ------
         TypeError
             If only one of the arrays is on a device.
+        ValueError
+            If the result cannot be written.
         """
         self.tidy()
-        call = Call(*fields).plain()
+        if target is not None:
+            check_writeable(target, "buf" if target is source else "out", caller)
         ours = Ours(_shadow(source, caller), _shadow(target, caller))
         if self._on_devices is None:
+            call = Call(*fields).plain()
             self._on_devices = self._surveyed(call, ours.runtime, waiting, caller)
-        lowered = self._lowered(call, self._on_devices)
+        lowered = self._lowered(fields, self._on_devices)
         return Underway(self, ours, lowered, waiting, caller, background)
 
     def put(self, fill: Fill, runtime: Runtime) -> Mark:
@@ -248,15 +252,22 @@ class DeviceCalls:
         found.market = survey(runtime, leads, gather)
         return found
 
-    def _lowered(self, call: Call, programs: Programs) -> Lowered:
+    def _lowered(self, fields: tuple[Any, ...], programs: Programs) -> Lowered:
         """What is run for a call, made at the first of its kind."""
         try:
-            return self._known[call]
+            return self._known[fields]
         except KeyError:
+            named = True
+        except TypeError:  # a list of algorithms
+            named = False
+        call = Call(*fields).plain()
+        if call not in self._known:
             name = f"{programs.name(call)} {ON_DEVICES}"
-        exchange = programs.exchange(call, OFFER, name)
-        lowered = Lowered(call, programs, exchange)
-        self._known[call] = lowered
+            exchange = programs.exchange(call, OFFER, name)
+            self._known[call] = Lowered(call, programs, exchange)
+        lowered = self._known[call]
+        if named:
+            self._known[fields] = lowered
         make_room(self._known)
         return lowered
 

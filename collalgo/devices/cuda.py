@@ -16,6 +16,9 @@ from collalgo.devices.driver import Driver
 from collalgo.devices.runtime import Export, Mark, Memory, Table
 from collalgo.foreign import package_of
 
+#: Packages whose arrays never change, whatever they say themselves.
+IMMUTABLE = ("jax", "jaxlib")
+
 #: GB/s of memory that does not tell.
 USUAL = 1000.0
 
@@ -75,14 +78,17 @@ class Cuda:
         if package_of(buf) == "torch":
             return _memory_of_torch(buf, caller)
         cupy = self._cupy
+        writeable = package_of(buf) not in IMMUTABLE
         if isinstance(buf, cupy.ndarray):
             array = buf
         elif hasattr(buf, "__cuda_array_interface__"):
             array = cupy.asarray(buf)
+            _, read_only = buf.__cuda_array_interface__["data"]
+            writeable &= not read_only
         else:
             array = cupy.from_dlpack(buf)
         _check_contiguous(array.flags.c_contiguous, buf, caller)
-        return Memory(buf, array.data.ptr, array.shape, array.dtype)
+        return Memory(buf, array.data.ptr, array.shape, array.dtype, writeable)
 
     def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Memory:
         with self.current(), self._stream:
@@ -104,12 +110,15 @@ class Cuda:
         memory = cupy.cuda.UnownedMemory(pointer, nbytes, whole)
         return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
 
+    def allocation(self, pointer: int) -> int | None:
+        return self._driver.allocation(pointer)
+
     def export(self, pointer: int) -> Export | None:
-        base = self._driver.allocation(pointer)
+        base = self._driver.beginning(pointer)
         if base is None:
             return None
         runtime = self._cupy.cuda.runtime
-        try:  # asked each time: another allocation may have come to the same place
+        try:
             handle = runtime.ipcGetMemHandle(base)
         except runtime.CUDARuntimeError:  # as memory of a pool of the driver
             return None
@@ -186,7 +195,7 @@ class Cuda:
             reducer(self.device, dtype, op)(target, sources, count, divisor)
 
     def interpret(
-        self, table: Table, buffers: Sequence[int], nbytes: int, ranks: int
+        self, table: Table, buffers: tuple[int, ...], nbytes: int, ranks: int
     ) -> None:
         room = int(self._attributes["MultiProcessorCount"]) // ranks
         with self._stream:

@@ -10,6 +10,9 @@ GREATER_OR_EQUAL = 0
 #: The attribute of a device whose processes run side by side.
 MPS_ENABLED = 133
 
+#: The attribute of memory that tells an allocation from all others.
+BUFFER_ID = 7
+
 #: While streams are captured, a thread may do all that is safe outside of their graphs.
 RELAXED = 2
 
@@ -29,6 +32,14 @@ class Driver:
         return not (status == 0 and shared.value)
 
     def allocation(self, pointer: int) -> int | None:
+        """The number of an allocation in this process; None if it is not of CUDA."""
+        number = ctypes.c_uint64()
+        status = self._library.cuPointerGetAttribute(
+            ctypes.byref(number), BUFFER_ID, ctypes.c_uint64(pointer)
+        )
+        return None if status else number.value
+
+    def beginning(self, pointer: int) -> int | None:
         """Where the memory begins that was allocated together; None if not by CUDA."""
         base, nbytes = ctypes.c_uint64(), ctypes.c_size_t()
         status = self._library.cuMemGetAddressRange_v2(

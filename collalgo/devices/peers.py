@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from collalgo.arrays import Array
 from collalgo.devices.agreement import Tell, all_can
 from collalgo.devices.offers import NOTHING, Offer, bus_of
 from collalgo.devices.operations import BUFFERS, FLAGS, OUTBOX, flag_bytes
@@ -65,6 +66,7 @@ class Peers:
         self._own: dict[tuple[int, int], Memory] = {}  # by device and buffer
         self._outgrown: list[Memory] = []
         self._exports: dict[int, Export | None] = {}  # of these
+        self._offers: dict[tuple[object, ...], bytes] = {}
         self._mapped: dict[tuple[int, bytes], int] = {}
         self._known: dict[tuple[int, bytes], tuple[bool, Sharing, Bases | None]] = {}
         self._runtime: Runtime | None = None
@@ -88,7 +90,19 @@ class Peers:
         """
         self._runtime = runtime
         flags = self._room(runtime, FLAGS, flag_bytes(self._size))
-        pointers = [*self.own(runtime, arrays, scratch, outbox), flags]
+        pointers = (*self.own(runtime, arrays, scratch, outbox), flags)
+        # Another allocation may have come to the same place.
+        allocations = tuple(runtime.allocation(p) for p in set(arrays) - {0})
+        key = runtime.device, pointers, allocations
+        if key not in self._offers or None in allocations:
+            self._offers[key] = self._offered(runtime, arrays, pointers)
+            make_room(self._offers)
+        return self._offers[key]
+
+    def _offered(
+        self, runtime: Runtime, arrays: Sequence[int], pointers: Sequence[int]
+    ) -> bytes:
+        """An offer of buffers, of which those of the arrays are the user's."""
         found = {p: runtime.export(p) for p in set(arrays) - {0}} | {0: NOTHING}
         exports = [
             found[p] if p in found else self._export(runtime, p) for p in pointers
@@ -101,7 +115,7 @@ class Peers:
             bus_of(runtime),
             mappable,
             handles,
-            pointers,
+            list(pointers),
         ).pack()
 
     def own(
@@ -114,9 +128,7 @@ class Peers:
             self._room(runtime, OUTBOX, box),
         ]
 
-    def found(
-        self, runtime: Runtime, told: Sequence[bytes], tell: Tell
-    ) -> Bases | None:
+    def found(self, runtime: Runtime, told: Array, tell: Tell) -> Bases | None:
         """Where each buffer of each rank is; None if somebody cannot reach some.
 
         What has been told before is known, on all ranks alike.
@@ -126,13 +138,13 @@ class Peers:
         runtime
             Of this rank.
         told
-            The offers of all ranks.
+            The offers of all ranks, in rows.
         tell
             How they tell each other more, when some are on other devices than before.
         """
-        key = runtime.device, b"".join(told)
+        key = runtime.device, told.tobytes()
         if key not in self._known:
-            offers = [Offer.unpack(offer) for offer in told]
+            offers = [Offer.unpack(offer.tobytes()) for offer in told]
             crowded = len({offer.process for offer in offers}) < self._size
             bases = self._bases(runtime, offers, tell)
             self._known[key] = crowded, _sharing(runtime, offers), bases
@@ -201,6 +213,7 @@ class Peers:
         self._own.clear()
         self._outgrown.clear()
         self._exports.clear()
+        self._offers.clear()
         self._known.clear()
 
     def _room(self, runtime: Runtime, buffer: int, nbytes: int) -> int:

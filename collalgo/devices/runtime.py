@@ -26,12 +26,15 @@ class Memory(NamedTuple):
         Where its elements lie, one behind the other.
     shape, dtype : tuple of int, dtype
         As of an array of NumPy.
+    writeable : bool
+        Whether it may be written, which arrays of JAX may not.
     """
 
     array: Any
     pointer: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    writeable: bool = True
 
 
 class Mark(Protocol):
@@ -140,6 +143,9 @@ class Runtime(Protocol):
     ) -> Any:
         """An array on part of the memory of another."""
 
+    def allocation(self, pointer: int) -> int | None:
+        """The number of the allocation of this memory, which no other ever has."""
+
     def export(self, pointer: int) -> Export | None:
         """How another process can map this memory; None if none can."""
 
@@ -194,7 +200,7 @@ class Runtime(Protocol):
         """Reduce elements in their order by a loaded kernel; divide unless by 0."""
 
     def interpret(
-        self, table: Table, buffers: Sequence[int], nbytes: int, ranks: int
+        self, table: Table, buffers: tuple[int, ...], nbytes: int, ranks: int
     ) -> None:
         """Run a whole program, for a call of so many bytes, by a loaded kernel.
 

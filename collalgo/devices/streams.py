@@ -1,6 +1,7 @@
 """Programs on streams: operation by operation, or as one kernel that runs them all."""
 
 import os
+from itertools import chain
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -123,7 +124,7 @@ class Streamed(_Put[DeviceProgram]):
     def put(self, runtime: Runtime, bases: Bases, sharing: Sharing) -> None:
         """Put what this rank does on its stream."""
         if self._in_one(sharing):
-            buffers = [place for rank in range(self._size) for place in bases[rank]]
+            buffers = tuple(chain.from_iterable(bases.values()))  # rank by rank
             table = self._tables[runtime.device]
             runtime.interpret(table, buffers, self._nbytes, sharing.ranks)
         else:

@@ -39,7 +39,7 @@ class Ours(NamedTuple):
     @property
     def addresses(self) -> list[int]:
         """Where they are on the device, 0 for one that there is not."""
-        return [0 if array is None else array.ctypes.data for array in self]
+        return [0 if array is None else array.pointer for array in self]
 
 
 class Lowered:
@@ -145,7 +145,7 @@ class Underway:
     def _way(self, runtime: Runtime) -> Fill | None:
         """What puts the call on a stream; None if there is no way but by the host."""
         peers = self._calls.peers
-        bases = peers.found(runtime, self._told(), self._tell)
+        bases = peers.found(runtime, self.everyone, self._tell)
         if bases is not None:
             streamed, sharing = self._lowered.streamed, peers.sharing
             return partial(streamed.put, bases=bases, sharing=sharing)
@@ -158,13 +158,10 @@ class Underway:
         own = peers.own(runtime, self._ours.addresses, *needs)
         return partial(grouped.put, network=network, bases={self._calls.rank: own})
 
-    def _told(self) -> list[bytes]:
-        return [row.tobytes() for row in self.everyone]
-
     def _tell(self, mine: bytes) -> list[bytes]:
         """What all ranks tell once they have met, as much as an offer at most."""
         self._run(self.exchange, _padded(mine), self.everyone)
-        return self._told()
+        return [row.tobytes() for row in self.everyone]
 
     def _run(
         self, program: Program, source: Array | None, target: Array | None
@@ -199,16 +196,16 @@ class Underway:
             )
         self._calls.announce(self._caller)
         copies = {
-            array.ctypes.data: _fetched(runtime, array)
+            array.pointer: _fetched(runtime, array)
             for array in self._ours
             if array is not None
         }
         source, target = (
-            None if array is None else copies[array.ctypes.data] for array in self._ours
+            None if array is None else copies[array.pointer] for array in self._ours
         )
         self._run(self._calls.programs.get(*self._lowered.call), source, target)
         if self._ours.target is not None and target is not None:
-            runtime.to_device(self._ours.target.ctypes.data, _bytes(target))
+            runtime.to_device(self._ours.target.pointer, _bytes(target))
 
 
 def _padded(offer: bytes) -> Array:
@@ -218,7 +215,7 @@ def _padded(offer: bytes) -> Array:
 def _fetched(runtime: Runtime, array: Shadow) -> Array:
     """A copy of an array of a device in the memory of the host."""
     found = np.empty(array.shape, array.dtype)
-    runtime.to_host(array.ctypes.data, _bytes(found))
+    runtime.to_host(array.pointer, _bytes(found))
     return found
 
 
