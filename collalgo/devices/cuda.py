@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from collalgo._kernels.cuda import checked_cupy, interpretation, reducer
 from collalgo.devices import nccl
 from collalgo.devices.driver import Driver
+from collalgo.devices.memory import memory_of
 from collalgo.devices.runtime import Export, Mark, Memory, Table
 from collalgo.foreign import package_of
-
-#: Packages whose arrays never change, whatever they say themselves.
-IMMUTABLE = ("jax", "jaxlib")
 
 #: GB/s of memory that does not tell.
 USUAL = 1000.0
@@ -75,20 +73,7 @@ class Cuda:
         return cast("AbstractContextManager[Any]", self._cupy.cuda.Device(self.device))
 
     def memory(self, buf: Any, caller: str) -> Memory:
-        if package_of(buf) == "torch":
-            return _memory_of_torch(buf, caller)
-        cupy = self._cupy
-        writeable = package_of(buf) not in IMMUTABLE
-        if isinstance(buf, cupy.ndarray):
-            array = buf
-        elif hasattr(buf, "__cuda_array_interface__"):
-            array = cupy.asarray(buf)
-            _, read_only = buf.__cuda_array_interface__["data"]
-            writeable &= not read_only
-        else:
-            array = cupy.from_dlpack(buf)
-        _check_contiguous(array.flags.c_contiguous, buf, caller)
-        return Memory(buf, array.data.ptr, array.shape, array.dtype, writeable)
+        return memory_of(buf, self._cupy, caller)
 
     def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Memory:
         with self.current(), self._stream:
@@ -260,23 +245,6 @@ class _Numbered(NamedTuple):
     def __cuda_stream__(self) -> tuple[int, int]:
         """The version of the protocol, and the stream."""
         return 0, self.number
-
-
-def _memory_of_torch(tensor: Any, caller: str) -> Memory:
-    """The memory of a tensor of torch, of which CuPy does not know all dtypes."""
-    from collalgo.integrations.torch.tensors import dtype_of
-
-    _check_contiguous(tensor.is_contiguous(), tensor, caller)
-    shape = tuple(tensor.shape)
-    return Memory(tensor, tensor.data_ptr(), shape, dtype_of(tensor))
-
-
-def _check_contiguous(is_contiguous: bool, buf: Any, caller: str) -> None:
-    if not is_contiguous:
-        raise ValueError(
-            f"{caller}: the elements of this {type(buf).__name__} do not lie one "
-            "behind the other; pass a contiguous copy of it"
-        )
 
 
 @cache
