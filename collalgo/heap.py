@@ -19,8 +19,13 @@ ADDRESSES = 1 << 42
 
 
 def heap_bytes(size: int) -> int:
-    """How large the heap of each of so many ranks is."""
-    return min(HEAP_BYTES, ADDRESSES // size) // PAGE * PAGE
+    """How large the heap of each of so many ranks is.
+
+    The heaps lie one behind the other, so what ranks make alike lies so far apart: not
+    a power of two, by whose lower bits the first cache of some processors (AMD's Zen)
+    guesses where a line is. It would take one for the other, every time.
+    """
+    return min(HEAP_BYTES, ADDRESSES // size) // PAGE * PAGE - PAGE
 
 
 def mapped(size: int, descriptor: int = -1) -> Segment:

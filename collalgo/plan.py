@@ -15,6 +15,7 @@ from collalgo.chunk import Chunk, merge
 from collalgo.errors import ScheduleError
 from collalgo.layout import Layout, Marks, Region, Span
 from collalgo.lending import Lending
+from collalgo.relaying import relays
 from collalgo.rows import (
     INPUT,
     OUTPUT,
@@ -111,7 +112,7 @@ class Walk:
         ]
         lendable = Lending(lowered, copies, divisions, shared).marks
         return RowWriter(self.rank, self.source, self.target).plan(
-            lowered, copies, divisions, lendable, self.waves.count
+            lowered, copies, divisions, lendable, relays(lowered), self.waves.count
         )
 
     def _spans(self, chunks: Iterable[Chunk]) -> Iterator[Span]:

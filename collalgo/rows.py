@@ -48,6 +48,8 @@ class Plan:
     lendable : ndarray
         For each message whether other ranks may read or write it where it is; see
         :class:`collalgo.lending.Lendable`.
+    relays : ndarray
+        For each message the one that sends its sum on; see :mod:`collalgo.relaying`.
     waves : int
         In how many parts of every piece, one after the other, the steps are run.
     """
@@ -62,6 +64,7 @@ class Plan:
     divisions: Rows
     scratch_bytes: int
     lendable: Rows
+    relays: Rows
     waves: int
 
 
@@ -109,6 +112,7 @@ class RowWriter:
         copies: Sequence[Piece],
         divisions: Sequence[Piece],
         lendable: Rows,
+        relays: Rows,
         waves: int,
     ) -> Plan:
         """Write the steps, then what is copied and divided when they are done."""
@@ -143,6 +147,7 @@ class RowWriter:
             divisions=_table([row for p in divisions for row in self._rows(p)], 7),
             scratch_bytes=self.regions[SCRATCH].nbytes,
             lendable=lendable,
+            relays=relays,
             waves=waves,
         )
 

@@ -10,6 +10,7 @@ import pytest
 from collalgo import ALGORITHMS, CommunicatorClosed, programs, spawn, threads
 from collalgo._kernels.segment import Segment
 from collalgo._kernels.shared_memory import SharedMemory
+from collalgo.copying import Copying
 from collalgo.cost import host
 from collalgo.heap import PAGE, Heap
 from collalgo.transport.waiting import SHARING
@@ -60,6 +61,13 @@ def test_every_allreduce_is_right_in_place(monkeypatch, size, count, wave):
     every_algorithm(monkeypatch, size, count, wave, in_place=True)
 
 
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize(("count", "wave"), LENGTHS)
+def test_every_algorithm_gives_the_same_past_the_caches(monkeypatch, size, count, wave):
+    monkeypatch.setattr(Copying, "held", lambda self, nbytes: float("inf"))
+    every_algorithm(monkeypatch, size, count, wave, in_place=False)
+
+
 def every_algorithm(monkeypatch, size, count, wave, in_place):
     monkeypatch.setattr(host, "WAVE_BYTES", wave)
     monkeypatch.setattr(programs, "SHORT", 0)
@@ -93,6 +101,22 @@ def every_algorithm(monkeypatch, size, count, wave, in_place):
                     same(out, results[0][1])
 
     threads(run, size, timeout=60)
+
+
+def test_what_was_written_in_part_as_it_was_made_is_written_as_a_whole(monkeypatch):
+    """Sums of several segments, of which each 32nd is only written when it is sent."""
+    monkeypatch.setattr(host, "WAVE_BYTES", 1 << 30)
+    monkeypatch.setattr(Copying, "held", lambda self, nbytes: 0)
+    count = 1 << 19
+
+    def run(comm):
+        source, out = np.arange(count), comm.empty(count, np.int64)
+        for _ in range(100):
+            out[:] = JUNK
+            comm.allreduce(source, out=out, algorithm="two_shot")
+            same(out, 2 * source)
+
+    threads(run, 2, timeout=60)
 
 
 @pytest.mark.parametrize("start", [spawn, threads])

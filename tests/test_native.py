@@ -57,7 +57,13 @@ def test_what_is_staged_arrives_however_it_is_written(tmp_path, flags):
 
 
 @pytest.mark.parallel
-@pytest.mark.parametrize("name", ["exchange", "reduce", "staging"])
+@pytest.mark.parametrize("flags", [["-O1"], ["-O1", "-fsanitize=address,undefined"]])
+def test_what_is_reduced_for_several_is_the_same_for_each(tmp_path, flags):
+    run([build(COMPILER, flags, "relaying", tmp_path)])
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize("name", ["exchange", "reduce", "relaying", "staging"])
 def test_arm64_gives_the_same_results(tmp_path, name):
     if shutil.which("qemu-aarch64") is None:
         pytest.skip("there is no qemu-aarch64 to run what is built for arm64")

@@ -160,15 +160,19 @@ cdef class Composite(Transport):
         if self.local[channel] != ELSEWHERE:
             self.shared.offer(self.local[channel], number, target, nbytes)
 
-    cdef int put(
-        self, int64_t post, const int64_t *channels, const int64_t *numbers,
-        int64_t readers, const message_part *part, bint past_caches
-    ) noexcept nogil:
-        if self.local[channels[0]] == ELSEWHERE:
+    cdef int put(self, int64_t post, const message_part *part) noexcept nogil:
+        cdef message_part inside = part[0]
+        if self.local[part.channels[0]] == ELSEWHERE:
             return NOT_WANTED
-        return self.shared.put(
-            post, self.inside(channels, readers), numbers, readers, part, past_caches
-        )
+        inside.channels = self.inside(part.channels, part.readers)
+        return self.shared.put(post, &inside)
+
+    cdef bint aim(self, const message_part *part, char **targets) noexcept nogil:
+        cdef message_part inside = part[0]
+        if self.local[part.channels[0]] == ELSEWHERE:
+            return False
+        inside.channels = self.inside(part.channels, part.readers)
+        return self.shared.aim(&inside, targets)
 
     cdef bint is_needed(self) noexcept nogil:
         return self.shared.is_needed() or self.network.is_needed()

@@ -59,27 +59,38 @@ static inline void copy_bytes(void *target, const void *source, int64_t nbytes) 
         copy_long((char *)target, (const char *)source, nbytes);
 }
 
+/* Copy whole lines past the caches; what is read of them is right once the stream ends. */
+static inline void stream_lines(char *to, const char *from, int64_t nbytes) {
+#if defined(__SSE2__)
+    for (; nbytes > 0; nbytes -= CACHE_LINE, to += CACHE_LINE, from += CACHE_LINE) {
+        __m128i part[4];
+        for (int i = 0; i < 4; i++) part[i] = _mm_loadu_si128((const __m128i *)from + i);
+        for (int i = 0; i < 4; i++) _mm_stream_si128((__m128i *)to + i, part[i]);
+    }
+#else
+    copy_bytes(to, from, nbytes);
+#endif
+}
+
+static inline void end_stream(void) {
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
 /* A copy past the caches, for what nobody reads soon: the target is not read first. */
 static inline void stream_bytes(void *target, const void *source, int64_t nbytes) {
-#if defined(__SSE2__)
     char *to = (char *)target;
     const char *from = (const char *)source;
-    int64_t head = -(uintptr_t)to % CACHE_LINE;
     if (nbytes >= LONG_COPY) {
+        int64_t head = -(uintptr_t)to % CACHE_LINE;
+        int64_t lines = (nbytes - head) / CACHE_LINE * CACHE_LINE;
         memcpy(to, from, (size_t)head);
-        to += head, from += head, nbytes -= head;
-        for (; nbytes >= CACHE_LINE; nbytes -= CACHE_LINE) {
-            __m128i part[4];
-            for (int i = 0; i < 4; i++) part[i] = _mm_loadu_si128((const __m128i *)from + i);
-            for (int i = 0; i < 4; i++) _mm_stream_si128((__m128i *)to + i, part[i]);
-            to += CACHE_LINE, from += CACHE_LINE;
-        }
-        _mm_sfence();
+        stream_lines(to + head, from + head, lines);
+        end_stream();
+        to += head + lines, from += head + lines, nbytes -= head + lines;
     }
     memcpy(to, from, (size_t)nbytes);
-#else
-    copy_bytes(target, source, nbytes);
-#endif
 }
 
 #endif

@@ -25,10 +25,8 @@ cdef extern from "lending.h" nogil:
     void endpoint_offer(
         endpoint *e, int64_t channel, int64_t number, const char *target, int64_t nbytes
     )
-    int endpoint_put(
-        endpoint *e, int64_t post, const int64_t *channels, const int64_t *numbers,
-        int64_t readers, const message_part *part, bint past_caches
-    )
+    int endpoint_put(endpoint *e, int64_t post, const message_part *part)
+    bint endpoint_aim(endpoint *e, const message_part *part, char **targets)
 
 cdef extern from "shared_memory.h" nogil:
     world_header *world(const endpoint *e)

@@ -56,44 +56,73 @@ static void endpoint_offer(endpoint *e, int64_t channel, int64_t number,
     STORE(&c->offered->fingerprint, e->fingerprint);
 }
 
-/* Whether a reader has offered that I write a message of so many bytes, by its number on the
- * channel. If it did so the last time, I wait until it has come to the call. */
+/* Whether a reader has offered anything in this call. */
+static int has_offered(const endpoint *e, const channel_state *c) {
+    return LOAD(&c->offer->fingerprint) == e->fingerprint;
+}
+
+/* Whether it has offered that I write a message of so many bytes, by its number on the
+ * channel. */
+static int is_offered(const channel_state *c, int64_t number, int64_t nbytes) {
+    return c->offer->number == number && c->offer->nbytes == nbytes;
+}
+
+/* Whether a reader wants me to write a message where it has offered that. If it did so the
+ * last time, I wait until it has come to the call. */
 static int is_wanted(endpoint *e, channel_state *c, int64_t number, int64_t nbytes) {
-    const offer_line *o = c->offer;
-    if (LOAD(&o->fingerprint) == e->fingerprint)
-        return o->number == number && o->nbytes == nbytes ? WRITTEN : NOT_WANTED;
+    if (has_offered(e, c)) return is_offered(c, number, nbytes) ? WRITTEN : NOT_WANTED;
     if (c->nbytes != nbytes || c->number != number || !c->hopes) return NOT_WANTED;
     if (!e->usual.spins) return NOT_WANTED; /* to wait would be another's turn */
     if (LOAD(&c->peer->entered) >= (uint64_t)e->sequence) c->hopes--;
     return WANTED_LATER;
 }
 
-/* Write a part of a message where it belongs and tell the readers, if all have offered: as
- * what is staged, which may be in the caches of others, or past all caches. Where ranks share
- * cores only what is in mine: readers may as well do with the rest what I would. */
-static int endpoint_put(endpoint *e, int64_t index, const int64_t *channels,
-                        const int64_t *numbers, int64_t readers,
-                        const message_part *part, int past_caches) {
+/* Where a part of a message belongs that a reader has offered. */
+static char *place_of(const endpoint *e, int64_t channel, const message_part *part) {
+    return region(e, channel % e->size) + e->channels[channel].offer->place + part->done;
+}
+
+/* Where a part of a message belongs, for each of its readers, if all have offered that it is
+ * written there. Not if they are far, nor now and then: then `stage` finds out how far. */
+static int endpoint_aim(endpoint *e, const message_part *part, char **targets) {
+    if (failure_kind(e)) return 0;
+    if (!part->past_caches && (e->line_ticks >= FAR || ++e->aimed % LOOK_EACH == 0))
+        return 0;
+    for (int64_t i = 0; i < part->readers; i++) {
+        const channel_state *c = e->channels + part->channels[i];
+        if (!has_offered(e, c) || !is_offered(c, part->numbers[i], part->whole)) return 0;
+        targets[i] = place_of(e, part->channels[i], part);
+    }
+    return 1;
+}
+
+/* Write a part of a message where it belongs, unless it has been, and tell the readers, if
+ * all have offered: as what is staged, which may be in the caches of others, or past all
+ * caches. Where ranks share cores only what is in mine: readers may as well do with the rest
+ * what I would. */
+static int endpoint_put(endpoint *e, int64_t index, const message_part *part) {
     post_state *post = e->posts + index;
     int found = WRITTEN;
     if (post->slots || part->nbytes > UINT32_MAX || failure_kind(e)) return NOT_WANTED;
     if (!e->usual.spins && !part->is_result) return NOT_WANTED;
-    for (int64_t i = 0; i < readers && found; i++) {
-        channel_state *c = e->channels + channels[i];
-        int wanted = is_wanted(e, c, numbers[i], part->whole);
+    for (int64_t i = 0; i < part->readers && found; i++) {
+        channel_state *c = e->channels + part->channels[i];
+        int wanted = is_wanted(e, c, part->numbers[i], part->whole);
         if (wanted < found) found = wanted;
     }
     if (found != WRITTEN) return found;
-    if (!begin_lines(e, post, channels, readers)) return WANTED_LATER;
-    for (int64_t i = 0; i < readers; i++) {
-        channel_state *c = e->channels + channels[i];
-        char *target = region(e, channels[i] % e->size) + c->offer->place + part->done;
-        if (past_caches) stream_bytes(target, part->data, part->nbytes);
-        else stage(e, target, part->data, part->nbytes);
-        c->number = numbers[i], c->nbytes = part->whole, c->hopes = HOPES;
+    if (!begin_lines(e, post, part->channels, part->readers)) return WANTED_LATER;
+    for (int64_t i = 0; i < part->readers; i++) {
+        channel_state *c = e->channels + part->channels[i];
+        char *target = place_of(e, part->channels[i], part);
+        if (!part->is_written) {
+            if (part->past_caches) stream_bytes(target, part->data, part->nbytes);
+            else stage(e, target, part->data, part->nbytes);
+        }
+        c->number = part->numbers[i], c->nbytes = part->whole, c->hopes = HOPES;
     }
     post->place = PUT, post->left = part->nbytes;
-    endpoint_commit(e, index, channels, readers, part->nbytes);
+    endpoint_commit(e, index, part->channels, part->readers, part->nbytes);
     return WRITTEN;
 }
 

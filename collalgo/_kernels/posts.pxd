@@ -1,10 +1,11 @@
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.rows cimport Rows, step_row
-from collalgo._kernels.transport cimport Transport, segment_state
+from collalgo._kernels.rows cimport Rows, piece_row, step_row
+from collalgo._kernels.transport cimport Transport, message_part, segment_state
 
 cdef enum:
     NOTHING = -1  # what can be done now
+    NONE = -1     # instead of a message
 
 cdef struct message_state:
     int64_t piece, done, left
@@ -19,6 +20,8 @@ cdef class Posts(Rows):
     cdef segment_state *segments
     cdef const int64_t *offers  # the messages that may be written where they belong
     cdef readonly int64_t offers_end
+    cdef const int64_t *relays  # for each message the one that sends its sum on, or NONE
+    cdef int64_t *relayed  # the bytes of each post in this wave that have been aimed so
 
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
     cdef bint goes_on(self, int64_t m) noexcept nogil
@@ -26,6 +29,12 @@ cdef class Posts(Rows):
     cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil
     cdef bint may_share(self, int64_t m) noexcept nogil
     cdef void offer(self, Transport transport) noexcept nogil
+    cdef message_part part_of(
+        self, int64_t post, const piece_row *piece, int64_t done, int64_t nbytes
+    ) noexcept nogil
+    cdef int64_t aim(
+        self, Transport transport, int64_t post, int64_t done, int64_t nbytes
+    ) noexcept nogil
     cdef int put(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil
     cdef int push(self, Transport transport, int64_t m, int64_t post) noexcept nogil

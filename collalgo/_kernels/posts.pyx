@@ -65,12 +65,16 @@ cdef class Posts(Rows):
             np.where(one_piece, lengths, IN_PIECES),
             np.stack([plan.messages[:, 0], np.zeros_like(lengths), lengths], axis=1),
             np.array(offers, np.int64),
+            np.where((pieces == 1) & (pieces[plan.relays] == 1), plan.relays, NONE),
+            np.zeros(len(plan.messages), np.int64),
         )
         self.progress = <message_state *>address(self.states[0])
         self.segments = <segment_state *>address(self.states[1])
         self.whole = <const int64_t *>address(self.states[2])
         self.begins = <const message_state *>address(self.states[3])
         self.offers = <const int64_t *>address(self.states[4])
+        self.relays = <const int64_t *>address(self.states[5])
+        self.relayed = <int64_t *>address(self.states[6])
 
     @cython.final
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil:
@@ -135,6 +139,42 @@ cdef class Posts(Rows):
                 )
 
     @cython.final
+    cdef message_part part_of(
+        self, int64_t post, const piece_row *piece, int64_t done, int64_t nbytes
+    ) noexcept nogil:
+        """The bytes from ``done`` on of a post that is one piece."""
+        cdef const message_row *message = &self.messages[post]
+        cdef message_part part
+        part.channels = &self.channels[message.first_channel]
+        part.numbers = &self.numbers[message.first_channel]
+        part.readers = message.end_channel - message.first_channel
+        part.data = self.source_of(piece, done)
+        part.nbytes, part.done, part.whole = nbytes, done, piece.nbytes
+        part.is_result = piece.source != INPUT
+        part.past_caches = self.is_streamed()
+        part.is_written = self.relayed[post] == nbytes
+        return part
+
+    @cython.final
+    cdef int64_t aim(
+        self, Transport transport, int64_t post, int64_t done, int64_t nbytes
+    ) noexcept nogil:
+        """Find where some bytes of a post belong, to write them there now, if that can be.
+
+        Returns for how many readers; their targets are behind the one of this rank.
+        """
+        if post == NONE:
+            return 0
+        cdef const piece_row *piece = &self.pieces[self.messages[post].first_piece]
+        cdef message_part part = self.part_of(post, piece, done, nbytes)
+        if done == self.bytes_until(piece, self.wave):
+            self.relayed[post] = 0
+        if not transport.aim(&part, &self.targets[1]):
+            return 0
+        self.relayed[post] += nbytes
+        return part.readers
+
+    @cython.final
     cdef int put(self, Transport transport, int64_t m, int64_t post) noexcept nogil:
         """Write the next piece of a post where it belongs, as :meth:`Transport.put`."""
         cdef const message_row *message = &self.messages[m]
@@ -144,15 +184,10 @@ cdef class Posts(Rows):
         cdef int found
         if message.end_piece - message.first_piece > 1:
             return NOT_WANTED
-        part.data, part.done = self.source_of(piece, state.done), state.done
-        part.nbytes = self.bytes_until(piece, self.wave + 1) - state.done
-        part.whole, part.is_result = piece.nbytes, piece.source != INPUT
-        found = transport.put(
-            post, &self.channels[message.first_channel],
-            &self.numbers[message.first_channel],
-            message.end_channel - message.first_channel, &part,
-            self.streamed and self.arrays.apart,
+        part = self.part_of(
+            m, piece, state.done, self.bytes_until(piece, self.wave + 1) - state.done
         )
+        found = transport.put(post, &part)
         if found == WRITTEN:
             self.advance(m, part.nbytes)
         return found

@@ -4,7 +4,7 @@ cimport cython
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.reduce cimport Reduction
+from collalgo._kernels.reduce cimport Reduction, float8_tables, reduce_fn
 from collalgo._kernels.transport cimport CACHE_LINE, copy_bytes, stream_bytes
 
 # The columns, in the order in which rows.py writes them. The offset of a piece is its
@@ -36,6 +36,18 @@ cdef struct array_bounds:  # where the arrays of a call are
     bint apart
 
 
+cdef extern from "relaying.h" nogil:
+    ctypedef struct reduction:
+        reduce_fn function
+        const float8_tables *tables
+        const void **inputs
+        int64_t n, itemsize, divisor
+    void relay(const reduction *r, char **targets, int64_t count, int64_t nbytes)
+    void relay_past_caches(
+        const reduction *r, char **targets, int64_t count, int64_t nbytes
+    )
+
+
 cdef void *address(cnp.ndarray array) except? NULL
 
 
@@ -58,6 +70,7 @@ cdef class Rows:
     cdef array_bounds arrays
     cdef object room
     cdef const void **inputs  # of a reduction
+    cdef char **targets  # the same result for me and for others
 
     cdef int bind(
         self, array_bounds *arrays, cnp.ndarray source, cnp.ndarray target,
@@ -102,6 +115,12 @@ cdef class Rows:
         return self.arrays.base[array] + offset
 
     @cython.final
+    cdef inline bint is_streamed(self) noexcept nogil:
+        """Whether what is not read again had better go past the caches."""
+        # In place they hold the target already: it was the input.
+        return self.streamed and self.arrays.apart
+
+    @cython.final
     cdef inline void reduce(
         self, void *target, int64_t n, int64_t nbytes, int64_t action
     ) noexcept nogil:
@@ -111,11 +130,24 @@ cdef class Rows:
         )
 
     @cython.final
+    cdef inline void reduce_for_all(
+        self, int64_t n, int64_t count, int64_t nbytes, int64_t action
+    ) noexcept nogil:
+        """The same for so many targets."""
+        cdef reduction r
+        r.function, r.tables = self.reduction.function, self.reduction.tables
+        r.inputs, r.n, r.itemsize = self.inputs, n, self.reduction.itemsize
+        r.divisor = self.divisor if action == REDUCE_AND_DIVIDE else 0
+        if self.is_streamed():
+            relay_past_caches(&r, self.targets, count, nbytes)
+        else:
+            relay(&r, self.targets, count, nbytes)
+
+    @cython.final
     cdef inline void store(
         self, char *target, const char *source, int64_t nbytes, int64_t action
     ) noexcept nogil:
-        # In place the caches hold the target already: it was the input.
-        if action == STORE and self.streamed and self.arrays.apart:
+        if action == STORE and self.is_streamed():
             stream_bytes(target, source, nbytes)
         else:
             copy_bytes(target, source, nbytes)

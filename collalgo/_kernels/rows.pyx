@@ -59,8 +59,9 @@ cdef class Rows:
         self.copies = <const piece_row *>address(plan.copies)
         self.divisions = <const piece_row *>address(plan.divisions)
         self.reads = bool((plan.pieces[:, SOURCE] == INPUT).any() or len(plan.copies))
-        self.room = np.zeros(len(plan.channels) + 1, np.int64)
-        self.inputs = <const void **>address(self.room)
+        self.room = [np.zeros(len(plan.channels) + 1, np.int64) for _ in range(2)]
+        self.inputs = <const void **>address(self.room[0])
+        self.targets = <char **>address(self.room[1])
 
     cdef int bind(
         self, array_bounds *arrays, cnp.ndarray source, cnp.ndarray target,

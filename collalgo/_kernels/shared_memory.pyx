@@ -10,11 +10,12 @@ from libc.string cimport memset
 from posix.time cimport clockid_t
 
 from collalgo._kernels.endpoint cimport (
-    endpoint_begin_step, endpoint_commit, endpoint_crowd, endpoint_enter, endpoint_exit,
-    endpoint_fence, endpoint_fetch, endpoint_free, endpoint_give_way, endpoint_is_lent,
-    endpoint_leave, endpoint_lend, endpoint_new, endpoint_offer, endpoint_outlook,
-    endpoint_pause, endpoint_peek, endpoint_post, endpoint_put, endpoint_release,
-    endpoint_reserve, endpoint_resume, header, is_gone, report, stage, world,
+    endpoint_aim, endpoint_begin_step, endpoint_commit, endpoint_crowd, endpoint_enter,
+    endpoint_exit, endpoint_fence, endpoint_fetch, endpoint_free, endpoint_give_way,
+    endpoint_is_lent, endpoint_leave, endpoint_lend, endpoint_new, endpoint_offer,
+    endpoint_outlook, endpoint_pause, endpoint_peek, endpoint_post, endpoint_put,
+    endpoint_release, endpoint_reserve, endpoint_resume, header, is_gone, report, stage,
+    world,
 )
 from collalgo._kernels.segment cimport (
     CALLS, FAILURE_ELSEWHERE, FAILURE_MISMATCH, FAILURE_NONE, FAILURE_PEER,
@@ -265,11 +266,11 @@ cdef class SharedMemory(Transport):
     ) noexcept nogil:
         endpoint_offer(self.end, channel, number, target, nbytes)
 
-    cdef int put(
-        self, int64_t post, const int64_t *channels, const int64_t *numbers,
-        int64_t readers, const message_part *part, bint past_caches
-    ) noexcept nogil:
-        return endpoint_put(self.end, post, channels, numbers, readers, part, past_caches)
+    cdef int put(self, int64_t post, const message_part *part) noexcept nogil:
+        return endpoint_put(self.end, post, part)
+
+    cdef bint aim(self, const message_part *part, char **targets) noexcept nogil:
+        return endpoint_aim(self.end, part, targets)
 
     cdef bint is_needed(self) noexcept nogil:
         return endpoint_is_lent(self.end)

@@ -10,7 +10,7 @@
  * ten times as long as to write past all caches, and no rank can know how far apart they
  * are: threads move, and so do virtual machines. So each finds out as it writes. */
 #define FAR 32       /* ticks for a line from which on it is better to write past caches */
-#define FARTHEST 256 /* ticks that a line may count for: longer, and I was interrupted */
+#define FARTHEST 64  /* ticks that a line may count for: longer, and its page was new */
 #define LOOK_EACH 32 /* one in so many parts is written into the caches all the same */
 #define WEIGHT 0.125 /* of the last part among those before it */
 

@@ -22,6 +22,5 @@ cdef class Steps(Posts):
         self, const message_row *message, int64_t end
     ) noexcept nogil
     cdef void combine(
-        self, const message_row *message, const piece_row *piece, int64_t done,
-        int64_t nbytes
+        self, Transport transport, int64_t m, int64_t done, int64_t nbytes
     ) noexcept nogil

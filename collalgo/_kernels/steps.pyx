@@ -83,7 +83,7 @@ cdef class Steps(Posts):
             return NOTHING
         cdef char *target = self.target_of(piece, state.done)
         if piece.action != COPY and piece.action != STORE:
-            self.combine(message, piece, state.done, nbytes)
+            self.combine(transport, m, state.done, nbytes)
         elif segment.whereabouts == REMOTE:
             if transport.fetch(channels[0], target, segment.data, nbytes) != GO_ON:
                 return STOP
@@ -132,10 +132,11 @@ cdef class Steps(Posts):
 
     @cython.final
     cdef void combine(
-        self, const message_row *message, const piece_row *piece, int64_t done,
-        int64_t nbytes
+        self, Transport transport, int64_t m, int64_t done, int64_t nbytes
     ) noexcept nogil:
         """Reduce all inputs in the order of the ranks, my own value in its place."""
+        cdef const message_row *message = &self.messages[m]
+        cdef const piece_row *piece = &self.pieces[self.progress[m].piece]
         cdef char *own = self.source_of(piece, done)
         cdef int64_t n = 0, c
         for c in range(message.first_channel, message.end_channel):
@@ -147,7 +148,13 @@ cdef class Steps(Posts):
         if n == message.own_place:
             self.inputs[n] = own
             n += 1
-        self.reduce(self.target_of(piece, done), n, nbytes, piece.action)
+        cdef char *target = self.target_of(piece, done)
+        cdef int64_t others = self.aim(transport, self.relays[m], done, nbytes)
+        if others:
+            self.targets[0] = target
+            self.reduce_for_all(n, 1 + others, nbytes, piece.action)
+        else:
+            self.reduce(target, n, nbytes, piece.action)
 
     cdef void forget_segments(self) noexcept nogil:
         """Forget what has come and was not consumed: the call has failed."""

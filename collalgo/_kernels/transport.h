@@ -32,11 +32,15 @@ typedef struct {
  * written as they do not, they may yet, or some has. */
 enum { NOT_WANTED, WANTED_LATER, WRITTEN };
 
-/* Some bytes of a message: where they are, at which of the whole they begin, and whether they
- * are a result of the call. */
+/* Some bytes of a message that may be written where they belong: who reads it, by channels
+ * and its number on each; where the bytes are, and at which of the whole they begin; whether
+ * they are a result of the call, had better be written past the caches, or have been already
+ * where they belong. */
 typedef struct {
+    const int64_t *channels, *numbers;
+    int64_t readers;
     const char *data;
-    int64_t nbytes, done, whole, is_result;
+    int64_t nbytes, done, whole, is_result, past_caches, is_written;
 } message_part;
 
 /* What a rank called: the ranks of a communicator compare these. */

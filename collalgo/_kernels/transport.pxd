@@ -28,8 +28,11 @@ cdef extern from "transport.h":
         const char *data
         int64_t left, whereabouts
     ctypedef struct message_part:
+        const int64_t *channels
+        const int64_t *numbers
+        int64_t readers
         const char *data
-        int64_t nbytes, done, whole, is_result
+        int64_t nbytes, done, whole, is_result, past_caches, is_written
     ctypedef struct step_time:
         int64_t call, wave, step, begun, ended
     ctypedef struct step_log:
@@ -77,10 +80,8 @@ cdef class Transport:
     cdef void offer(
         self, int64_t channel, int64_t number, const char *target, int64_t nbytes
     ) noexcept nogil
-    cdef int put(
-        self, int64_t post, const int64_t *channels, const int64_t *numbers,
-        int64_t readers, const message_part *part, bint past_caches
-    ) noexcept nogil
+    cdef int put(self, int64_t post, const message_part *part) noexcept nogil
+    cdef bint aim(self, const message_part *part, char **targets) noexcept nogil
     cdef bint is_needed(self) noexcept nogil
     cdef bint peek(
         self, const int64_t *channels, int64_t senders, segment_state *segments

@@ -89,16 +89,20 @@ cdef class Transport:
         another way all the same.
         """
 
-    cdef int put(
-        self, int64_t post, const int64_t *channels, const int64_t *numbers,
-        int64_t readers, const message_part *part, bint past_caches
-    ) noexcept nogil:
+    cdef int put(self, int64_t post, const message_part *part) noexcept nogil:
         """Write the next bytes of a post's message where they belong: WRITTEN.
 
-        Or NOT_WANTED if not all readers have offered that for the message, which has a
-        number on the channel of each, and WANTED_LATER if they may do so yet.
+        Or NOT_WANTED if not all readers have offered that, and WANTED_LATER if they may
+        do so yet.
         """
         return NOT_WANTED
+
+    cdef bint aim(self, const message_part *part, char **targets) noexcept nogil:
+        """Find where a part of a message belongs, for each of its readers.
+
+        False if it cannot or had better not be written there before it is :meth:`put`.
+        """
+        return False
 
     cdef bint is_needed(self) noexcept nogil:
         """Whether somebody may still read what was lent, or has yet to be sent it."""
