@@ -8,6 +8,7 @@ from time import sleep
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from collalgo.bench import heap
 from collalgo.bench.cells import PLACES, Bench, Cell, able, differing, ops_of
 from collalgo.bench.cli import main, sizes, split_names
 from collalgo.bench.compare import compare
@@ -429,3 +430,30 @@ def test_the_floor_of_a_cell_is_a_copy_of_what_it_moves(monkeypatch):
     assert twice > meeting
     assert floor.seconds(Cell("broadcast", long)) == pytest.approx(twice / 2)
     assert floor.seconds(Cell("allgather", long)) == pytest.approx(twice * 3 / 4)
+
+
+def test_the_same_calls_are_timed_on_either_kind_of_arrays():
+    def run(comm):
+        made, make = [], comm.empty
+
+        def empty(*args):
+            made.append(make(*args))
+            return made[-1]
+
+        comm.empty = empty
+        cells = list(heap.cells((4096,)))
+        rows = [heap.compare(cell, comm, turns=1) for cell in cells]
+        assert [(row["collective"], row["place"]) for row in rows] == list(heap.CALLS)
+        assert all(row["ratio"] > 0 for row in rows)
+        sums = {cell: [] for cell in cells}
+        for cell in cells:
+            del made[:]
+            for write, call in heap.contestants(cell, comm).values():
+                write()
+                found = call()
+                sums[cell].append(found.tobytes())
+            assert any(np.shares_memory(found, array) for array in made)
+        return [first == second for first, second in sums.values()]
+
+    for same in threads(run, 2):
+        assert all(same)

@@ -101,6 +101,23 @@ def test_what_is_written_twice_comes_in_messages():
     assert set(divided) == {Lendable.NO}
 
 
+def test_of_the_messages_of_a_channel_one_is_offered():
+    """An offer that was replaced could be taken for the other, half read."""
+
+    def run(comm):
+        comm.broadcast(np.ones(1 << 18), algorithm="striped_chains")
+        program = comm.recorder.program(comm.recorder.count)
+        received = [
+            m
+            for _, first, end in program.plan.steps.tolist()
+            for m in range(first, end)
+        ]
+        used = program.plan.channels[program.plan.messages[received, 2]].tolist()
+        return len(received), len(set(used)), program.offers_end
+
+    assert threads(run, 2) == [(0, 0, 0), (8, 4, 4)]
+
+
 def test_long_messages_are_offered():
     def run(comm):
         offers = []

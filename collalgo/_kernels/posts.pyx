@@ -15,7 +15,7 @@ import numpy as np
 
 from collalgo._kernels.reduce cimport Reduction
 from collalgo._kernels.rows cimport (
-    BYTES, INPUT, Rows, address, message_row, piece_row, step_row,
+    BYTES, FIRST_CHANNEL, INPUT, Rows, address, message_row, piece_row, step_row,
 )
 from collalgo._kernels.transport cimport (
     GO_ON, NOT_WANTED, WRITTEN, Transport, message_part, segment_state,
@@ -52,19 +52,19 @@ cdef class Posts(Rows):
         ], np.int64)
         pieces = plan.messages[:, 1] - plan.messages[:, 0]
         one_piece = (pieces == 1) & (plan.waves == 1)
-        offers = [
-            m
+        offers = {  # the last of each channel, which has room for one
+            plan.channels[plan.messages[m, FIRST_CHANNEL]]: m
             for first_receive, end in plan.steps[:, 1:].tolist()
             for m in range(first_receive, end)
             if plan.lendable[m] and lengths[m] >= PUT_BYTES and pieces[m] == 1
-        ]
+        }
         self.offers_end = len(offers)
         self.states = (
             np.zeros((len(plan.messages), 3), np.int64),
             np.zeros((len(plan.channels), 3), np.int64),
             np.where(one_piece, lengths, IN_PIECES),
             np.stack([plan.messages[:, 0], np.zeros_like(lengths), lengths], axis=1),
-            np.array(offers, np.int64),
+            np.array(list(offers.values()), np.int64),
             np.where((pieces == 1) & (pieces[plan.relays] == 1), plan.relays, NONE),
             np.zeros(len(plan.messages), np.int64),
         )
@@ -124,7 +124,10 @@ cdef class Posts(Rows):
 
     @cython.final
     cdef void offer(self, Transport transport) noexcept nogil:
-        """Let others write messages of this call where they belong, if they can."""
+        """Let others write messages of this call where they belong, if they can.
+
+        What is offered stays so for all of the call: a sender may be about to write it.
+        """
         cdef const message_row *message
         cdef const piece_row *piece
         cdef int64_t i

@@ -28,6 +28,7 @@ cdef enum:
     SCRATCH = 2  # which all waves share
     BYTES = 1     # the columns of a piece: its bytes and its source
     SOURCE = 2
+    FIRST_CHANNEL = 2  # a column of a message
     NEEDS_PACKING = -2  # why a call cannot be bound
     NEEDS_SCRATCH = -3
 

@@ -1,0 +1,128 @@
+"""What arrays of ``comm.empty`` gain: those that all ranks have mapped.
+
+Run by a launcher::
+
+    collalgo run -n 2 -m collalgo.bench.heap
+
+The same calls are made in turns on such arrays and on others. Each time the ranks write
+what they send before, as programs do. Times are medians of the slowest rank.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from collalgo.bench.cells import Bench, Cell
+from collalgo.bench.peers.worker import writer
+from collalgo.bench.timing import Call, race
+from rich.console import Console
+from rich.table import Table
+
+import collalgo
+from collalgo.sizes import human, human_time
+
+#: What is measured: collectives, and where their results go.
+CALLS = (
+    ("allreduce", "in"),
+    ("allreduce", "out"),
+    ("reduce_scatter", "out"),
+    ("allgather", "out"),
+    ("alltoall", "out"),
+    ("broadcast", "in"),
+)
+
+SIZES = tuple(1 << n for n in range(14, 27, 2))
+
+#: So many bytes go through the calls of a turn, of which there are at most so many.
+TURN_BYTES, FEWEST, MOST = 400 << 20, 24, 300
+
+#: So much of a turn does not count: the caches are still full of the other's arrays.
+WARM_UP = 4
+
+OTHER, HEAP = "others", "comm.empty"
+
+
+def contestants(
+    cell: Cell, comm: collalgo.Communicator
+) -> dict[str, tuple[Call, Call]]:
+    """What each rank does before a call, and the call, on either kind of arrays."""
+    found = {}
+    spec = {**cell._asdict(), "fresh": True}
+    for name in (OTHER, HEAP):
+        bench = Bench(cell, comm)
+        if name == HEAP:
+            bench.source = in_heap(comm, bench.source)
+            bench.out = None if bench.out is None else in_heap(comm, bench.out)
+        found[name] = writer(spec, comm.rank, bench.source), bench.call()
+    return found
+
+
+def in_heap(comm: collalgo.Communicator, array: np.ndarray) -> np.ndarray:
+    """A copy of an array that all ranks have mapped."""
+    copy = comm.empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
+def compare(cell: Cell, comm: collalgo.Communicator, turns: int) -> dict[str, Any]:
+    """The seconds of a cell on either kind of arrays, and how many times as fast."""
+    calls = int(np.clip(TURN_BYTES // cell.nbytes, FEWEST, MOST))
+    seconds: dict[str, list[float]] = {OTHER: [], HEAP: []}
+    both = contestants(cell, comm)
+    for _ in range(turns):
+        for name, (write, call) in both.items():
+            times = race(comm, [call], calls, before=write)[0]
+            seconds[name].append(float(np.median(times[calls // WARM_UP :])))
+    ratios = np.divide(seconds[OTHER], seconds[HEAP])
+    return {
+        "collective": cell.collective,
+        "place": cell.place,
+        "size": cell.nbytes,
+        "ranks": comm.size,
+        "ratio": float(np.median(ratios)),
+        **seconds,
+    }
+
+
+def cells(sizes: tuple[int, ...]) -> Iterator[Cell]:
+    """All that is measured."""
+    for collective, place in CALLS:
+        op = "sum" if "reduce" in collective else None
+        for nbytes in sizes:
+            yield Cell(collective, nbytes, op=op, place=place)
+
+
+@click.command()
+@click.option("--turns", default=7, help="Of each cell, on either kind of arrays.")
+@click.option("--json", "file", type=click.Path(path_type=Path), help="Write it too.")
+def main(turns: int, file: Path | None) -> None:
+    """Compare calls on arrays of comm.empty with calls on others."""
+    comm = collalgo.init()
+    rows = [compare(cell, comm, turns) for cell in cells(SIZES)]
+    if comm.rank == 0:
+        show(rows)
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    """Print a table."""
+    table = Table("call", "size", OTHER, HEAP, "times as fast", "in one turn")
+    for row in rows:
+        ratios = np.divide(row[OTHER], row[HEAP])
+        table.add_row(
+            f"{row['collective']} {row['place']}",
+            human(row["size"]),
+            *(human_time(float(np.median(row[name]))) for name in (OTHER, HEAP)),
+            f"{row['ratio']:.2f}",
+            f"{ratios.min():.2f} to {ratios.max():.2f}",
+        )
+    Console().print(f"{rows[0]['ranks']} ranks:", table)
+
+
+if __name__ == "__main__":
+    main()
