@@ -21,7 +21,7 @@ cdef class Posts(Rows):
     cdef const int64_t *offers  # the messages that may be written where they belong
     cdef readonly int64_t offers_end
     cdef const int64_t *relays  # for each message the one that sends its sum on, or NONE
-    cdef int64_t *relayed  # the bytes of each post in this wave that have been aimed so
+    cdef int64_t *relayed  # how many bytes of each were written as they were made, in a wave
 
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
     cdef bint goes_on(self, int64_t m) noexcept nogil
