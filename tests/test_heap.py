@@ -3,6 +3,7 @@
 import gc
 import resource
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.copying import Copying
 from collalgo.cost import host
 from collalgo.heap import PAGE, Heap
+from collalgo.transport import thread
 from collalgo.transport.waiting import SHARING
 from tests.oracle import reduced, same, vectors
 
@@ -115,6 +117,22 @@ def test_what_was_written_in_part_as_it_was_made_is_written_as_a_whole(monkeypat
             out[:] = JUNK
             comm.allreduce(source, out=out, algorithm="two_shot")
             same(out, 2 * source)
+
+    threads(run, 2, timeout=60)
+
+
+def test_a_root_need_not_wait_for_the_turns_of_those_who_share_its_core(monkeypatch):
+    monkeypatch.setattr(thread, "patience", lambda size: SHARING)
+    left = Event()
+
+    def run(comm):
+        x = comm.empty(4096, np.float32)
+        x[:] = comm.rank
+        if comm.rank == 1:
+            assert left.wait(30), "the root has waited for who reads"
+        comm.broadcast(x)
+        left.set()
+        same(x, np.zeros(4096, np.float32))
 
     threads(run, 2, timeout=60)
 

@@ -5,6 +5,10 @@
 
 #include "shared_memory.h"
 
+/* Where ranks share cores, who has nothing else to do in a call waits longer for the turns of
+ * those who read what is shorter than to copy it. */
+#define TURN_BYTES 524288
+
 #define HOPES 64 /* looks for an offer of who has come to the call: some microseconds */
 
 /* Whether a reader has not yet read all that was lent to it. */
@@ -23,13 +27,16 @@ static int is_mapped(const endpoint *e, const char *data, int64_t nbytes) {
 }
 
 /* Let the readers of a post read the next bytes of its message where they are: in my heap,
- * or if they are to `fetch` them, anywhere. They must not change while they are lent. */
+ * or if they are to `fetch` them, anywhere. They must not change while they are lent, which
+ * I have to wait for if this is the `last` that I do in a call. */
 static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
-                         int64_t readers, const char *data, int64_t nbytes, int fetch) {
+                         int64_t readers, const char *data, int64_t nbytes, int fetch,
+                         int last) {
     post_state *post = e->posts + index;
     int mapped = is_mapped(e, data, nbytes);
     if (!mapped && !fetch) return 0;
     if (post->slots || nbytes > UINT32_MAX || readers > LENDS) return 0;
+    if (last && !e->usual.spins && nbytes < TURN_BYTES) return 0;
     for (int64_t i = 0; i < readers; i++) {
         rank_header *reader = e->channels[channels[i]].peer;
         if (mapped ? reader->reach != e->heap_bytes : !LOAD(&reader->fetches)) return 0;

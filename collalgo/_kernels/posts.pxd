@@ -28,6 +28,7 @@ cdef class Posts(Rows):
     cdef void skip_to(self, int64_t m, int64_t piece) noexcept nogil
     cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil
     cdef bint may_share(self, int64_t m) noexcept nogil
+    cdef bint is_last(self, int64_t m) noexcept nogil
     cdef void offer(self, Transport transport) noexcept nogil
     cdef message_part part_of(
         self, int64_t post, const piece_row *piece, int64_t done, int64_t nbytes

@@ -123,6 +123,14 @@ cdef class Posts(Rows):
         )
 
     @cython.final
+    cdef bint is_last(self, int64_t m) noexcept nogil:
+        """Whether a rank has done all once it has sent a message, and those beside it."""
+        cdef const step_row *last = &self.steps[self.steps_end - 1]
+        if self.wave < self.waves - 1 or m < last.first_post:
+            return False
+        return last.first_receive == last.end
+
+    @cython.final
     cdef void offer(self, Transport transport) noexcept nogil:
         """Let others write messages of this call where they belong, if they can.
 
@@ -205,7 +213,7 @@ cdef class Posts(Rows):
         if nbytes < LEND_BYTES or not transport.lend(
             post, &self.channels[message.first_channel],
             message.end_channel - message.first_channel,
-            self.source_of(piece, state.done), nbytes, self.fetched,
+            self.source_of(piece, state.done), nbytes, self.fetched, self.is_last(m),
         ):
             return False
         self.advance(m, nbytes)

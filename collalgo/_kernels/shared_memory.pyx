@@ -257,9 +257,9 @@ cdef class SharedMemory(Transport):
 
     cdef bint lend(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
-        int64_t nbytes, bint fetch
+        int64_t nbytes, bint fetch, bint last
     ) noexcept nogil:
-        return endpoint_lend(self.end, post, channels, readers, data, nbytes, fetch)
+        return endpoint_lend(self.end, post, channels, readers, data, nbytes, fetch, last)
 
     cdef void offer(
         self, int64_t channel, int64_t number, const char *target, int64_t nbytes

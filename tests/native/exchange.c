@@ -83,7 +83,7 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
             done = sent == nbytes;
             moved = 1;
         } else if (!done && may_lend && sent == 0 && nbytes > INLINE_BYTES &&
-            endpoint_lend(e, 0, channels, readers, mine, nbytes, 0)) {
+            endpoint_lend(e, 0, channels, readers, mine, nbytes, 0, call % 2)) {
             moved = done = 1;
         } else if (!done && call % 4 && sent == 0 && nbytes <= SMALL_BYTES &&
                    endpoint_post(e, channels, readers, mine, nbytes)) {
