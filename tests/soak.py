@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import numpy as np
 from collalgo.bench.cells import PLACES, REDUCING, ROOTED, Bench, Cell, able
+from collalgo.bench.heap import in_heap
 
 import collalgo
 
@@ -40,9 +41,7 @@ class Lent(Bench):
     def _lent(self, array):
         if array.base is not None:  # a part of another, as for results in place
             return array
-        copy = self.comm.empty(array.shape, array.dtype)
-        copy[...] = array
-        return copy
+        return in_heap(self.comm, array)
 
 
 def footprint():

@@ -2,11 +2,13 @@
 
 import gc
 import resource
+from functools import partial
 from pathlib import Path
 from threading import Event
 
 import numpy as np
 import pytest
+from collalgo.bench.heap import in_heap
 
 from collalgo import ALGORITHMS, CommunicatorClosed, programs, spawn, threads
 from collalgo._kernels.segment import Segment
@@ -25,12 +27,6 @@ JUNK = 7
 #: Elements for each rank, and the bytes of a wave: what is short is read where it is,
 #: and what is long written where it belongs, in one wave and in some.
 LENGTHS = [(480, 4096), (480, 1 << 20), (2400, 1 << 20), (9600, 1 << 16)]
-
-
-def lent(comm, array):
-    copy = comm.empty(array.shape, array.dtype)
-    copy[...] = array
-    return copy
 
 
 def call(comm, row, source, out):
@@ -87,7 +83,7 @@ def every_algorithm(monkeypatch, size, count, wave, in_place):
         for row in rows:
             shape = shape_of(row.collective, size, rank, inputs[0].shape)
             results = []
-            for make in (lambda array: array.copy(), lambda array: lent(comm, array)):
+            for make in (np.copy, partial(in_heap, comm)):
                 source = make(inputs[rank])
                 out = None
                 if shape is not None and not in_place:
@@ -249,7 +245,7 @@ def test_the_sum_is_that_of_the_oracle():
     inputs = vectors(4, 50_000, np.dtype(np.float64))
 
     def run(comm):
-        x = lent(comm, inputs[comm.rank])
+        x = in_heap(comm, inputs[comm.rank])
         same(comm.allreduce(x), reduced(inputs, "sum"))
 
     threads(run, 4)
