@@ -86,9 +86,12 @@ class Programs:
         try:
             return self._remembered[call]
         except KeyError:
-            program = self._remembered[call] = self._find(call)
-        except TypeError:  # an op of mpi4py or a list of algorithms: not hashable
-            program = self._find(call)
+            named = True
+        except TypeError:  # an op of mpi4py or a list of algorithms
+            named = False
+        program = self._find(call)
+        if named:
+            self._remembered[call] = program
         make_room(self._remembered)
         return program
 

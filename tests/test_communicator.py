@@ -450,6 +450,16 @@ def test_a_list_of_algorithms_that_has_changed_is_read_again():
     threads(on_each_rank, 2)
 
 
+@pytest.mark.parametrize("asked", ["rong", ["rong"]])
+def test_an_error_in_a_call_has_nothing_to_do_with_what_was_looked_up(asked):
+    def on_each_rank(comm):
+        with pytest.raises(AlgorithmNotApplicable, match="no algorithm 'rong'") as told:
+            comm.allreduce(np.ones(3), algorithm=asked)
+        assert told.value.__context__ is None
+
+    threads(on_each_rank, 2)
+
+
 def test_calls_of_other_arguments_are_never_mistaken_for_the_last():
     def on_each_rank(comm):
         for _ in range(3):

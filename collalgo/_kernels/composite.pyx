@@ -16,7 +16,7 @@ from collalgo._kernels.network cimport Network
 from collalgo._kernels.shared_memory cimport SharedMemory
 from collalgo._kernels.transport cimport (
     CALLED, LANE_LIMIT, LEFT, NEAR, NOT_WANTED, QUIET, SIGNALS, STOP, Transport,
-    call_record, copy_bytes, message_part, segment_state,
+    call_record, message_part, segment_state,
 )
 
 cdef enum:
@@ -132,7 +132,7 @@ cdef class Composite(Transport):
         self, const int64_t *channels, char *slot, const char *data, int64_t nbytes
     ) noexcept nogil:
         if self.local[channels[0]] == ELSEWHERE:
-            copy_bytes(slot, data, nbytes)
+            Transport.fill(self, channels, slot, data, nbytes)
         else:
             self.shared.fill(channels, slot, data, nbytes)
 
@@ -160,18 +160,22 @@ cdef class Composite(Transport):
         if self.local[channel] != ELSEWHERE:
             self.shared.offer(self.local[channel], number, target, nbytes)
 
+    cdef message_part part_inside(self, const message_part *part) noexcept nogil:
+        """The part of a message as the shared memory knows it."""
+        cdef message_part found = part[0]
+        found.channels = self.inside(part.channels, part.readers)
+        return found
+
     cdef int put(self, int64_t post, const message_part *part) noexcept nogil:
-        cdef message_part inside = part[0]
         if self.local[part.channels[0]] == ELSEWHERE:
             return NOT_WANTED
-        inside.channels = self.inside(part.channels, part.readers)
+        cdef message_part inside = self.part_inside(part)
         return self.shared.put(post, &inside)
 
     cdef bint aim(self, const message_part *part, char **targets) noexcept nogil:
-        cdef message_part inside = part[0]
         if self.local[part.channels[0]] == ELSEWHERE:
             return False
-        inside.channels = self.inside(part.channels, part.readers)
+        cdef message_part inside = self.part_inside(part)
         return self.shared.aim(&inside, targets)
 
     cdef bint is_needed(self) noexcept nogil:

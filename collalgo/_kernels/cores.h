@@ -2,6 +2,8 @@
 #ifndef COLLALGO_CORES_H
 #define COLLALGO_CORES_H
 
+#include <sched.h>
+
 #include "endpoint.h"
 
 #define SPREAD 3000000          /* ticks between two looks, about a millisecond */

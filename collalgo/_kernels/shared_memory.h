@@ -7,10 +7,12 @@
 #ifndef COLLALGO_SHARED_MEMORY_H
 #define COLLALGO_SHARED_MEMORY_H
 
+#include <errno.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include "copy.h"
-#include "endpoint.h"
+#include "failures.h"
 #include "staging.h"
 
 #ifndef MADV_POPULATE_READ /* of Linux 5.14 */

@@ -1,6 +1,7 @@
 /* Ranks as threads that exchange messages of many lengths through the transport, checked
  * byte by byte. Meant to be built with a sanitizer. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
