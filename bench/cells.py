@@ -36,6 +36,10 @@ ROOTED = ("broadcast", "reduce", "gather", "scatter")
 #: Those in which every rank waits for every other, so that none can run ahead.
 MUTUAL = ("allreduce", "allgather", "reduce_scatter", "alltoall", "barrier")
 
+#: Barriers that are timed together. Of one alone, which begins at another, the time
+#: tells more of how what both take falls to the two.
+BARRIERS = 16
+
 UFUNCS: dict[str, np.ufunc] = {
     "sum": np.add,
     "avg": np.add,
@@ -71,6 +75,11 @@ class Cell(NamedTuple):
         shares = size if self.collective in BLOCKS else 1
         block = max(1, self.nbytes // (shares * dtype_of(self.dtype).itemsize))
         return block, block * shares
+
+    @property
+    def in_a_row(self) -> int:
+        """How many calls are timed together, unless somebody wants another number."""
+        return BARRIERS if self.collective == "barrier" else 1
 
     def spec(self, size: int) -> dict[str, Any]:
         """What a process needs to know to make the same call, whatever its library."""

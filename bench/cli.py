@@ -124,8 +124,8 @@ SIZES = [
     ),
     click.option(
         "-m", "in_a_row", type=click.IntRange(1),
-        help="Calls that are timed together; by default one, but in a sweep as many as "
-        "take 100 us where nobody can run ahead.",
+        help="Calls that are timed together; by default one, of barriers 16, but in a "
+        "sweep as many as take 100 us where nobody can run ahead.",
     ),
     click.option("-R", "--ranks", type=click.IntRange(1), help="Start so many ranks."),
     click.option(
@@ -169,7 +169,6 @@ def run(
     """
     places = ("out", "in") if place == "both" else (place,)
     names = split_names(algorithms)
-    options["in_a_row"] = options["in_a_row"] or 1
     records = measured(options, places, names, against)
     if records:
         console = Console(width=None if Console().is_terminal else WIDTH)
@@ -188,7 +187,7 @@ def run(
 def sweep(algorithms: str, **options: Any) -> None:
     """Race algorithms side by side, and say which wins each cell."""
     names = split_names(algorithms)
-    records = measured(options, ("out",), names)
+    records = measured(options, ("out",), names, long_rows=True)
     if records:
         console = Console(width=None if Console().is_terminal else WIDTH)
         console.print(winners(records))
@@ -201,6 +200,7 @@ def measured(
     places: tuple[str, ...],
     algorithms: tuple[str, ...],
     against: str | None = None,
+    long_rows: bool = False,
 ) -> list[Record]:
     """Measure on all ranks; rank 0 has the rows, and writes the files."""
     chosen = options["collectives"] or ("allreduce",)
@@ -218,6 +218,7 @@ def measured(
         check=bool(options["check"]),
         fresh=bool(options["fresh"]),
         in_a_row=options["in_a_row"],
+        long_rows=long_rows and options["in_a_row"] is None,
         against_mpi=against == "mpi",
         files=options["files"],
     )
@@ -313,7 +314,7 @@ def tune(
         sizes=sizes(first, last, factor),
         algorithms=("all",),
         iterations=iterations,
-        in_a_row=None,
+        long_rows=True,
         check=False,
     )
     records: list[Record] = []

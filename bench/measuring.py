@@ -50,9 +50,9 @@ class Sweep:
     ``algorithms`` are names, ``("all",)`` for all of the table that can run, or
     nothing for the one that would be chosen. ``places`` may be ``out``, ``in`` or both.
     A ``root`` of None stands for every rank. ``fresh`` says whether the ranks write
-    what they send before they are timed. So many calls ``in_a_row`` are timed together;
-    None stands for as many as last long enough where nobody can run ahead of others,
-    else one.
+    what they send before they are timed. So many calls ``in_a_row`` are timed together,
+    by default as many as the cell says; ``long_rows`` has as many as last long enough
+    where nobody can run ahead of others.
     """
 
     collectives: tuple[str, ...] = ("allreduce",)
@@ -67,7 +67,8 @@ class Sweep:
     cycles: int = 1
     check: bool = True
     fresh: bool = True
-    in_a_row: int | None = 1
+    in_a_row: int | None = None
+    long_rows: bool = False
     against_mpi: bool = False
     files: tuple[str, ...] = ()
 
@@ -83,6 +84,10 @@ class Sweep:
                     cell = Cell(collective, nbytes, dtype, op, root, place)
                     if able(cell):
                         yield cell
+
+    def row(self, cell: Cell) -> int:
+        """How many calls of a cell are timed together."""
+        return self.in_a_row or cell.in_a_row
 
     def _roots(self, ranks: int) -> Sequence[int]:
         if self.root is None:
@@ -124,9 +129,9 @@ def measure_cell(
         calls += mpi_calls(bench)
     spec = {**cell._asdict(), "fresh": sweep.fresh}
     write = writer(spec, comm.rank, bench.source)
-    in_a_row = sweep.in_a_row
-    if in_a_row is None:
-        in_a_row = row_of(comm, calls) if cell.collective in MUTUAL else 1
+    in_a_row = sweep.row(cell)
+    if sweep.long_rows and cell.collective in MUTUAL:
+        in_a_row = row_of(comm, calls)
     times = [
         race(comm, calls, sweep.iterations, sweep.warmup, write, in_a_row)
         for _ in range(sweep.cycles)
@@ -157,8 +162,6 @@ def measure_against(
     """
     if len(sweep.algorithms) > 1 or sweep.algorithms == ("all",):
         raise ValueError("one algorithm can race against others; name one, or none")
-    if sweep.in_a_row != 1:
-        raise ValueError("calls in a row are not timed together beside others")
     name = sweep.algorithms[0] if sweep.algorithms else None
     floor = spawn(Floor, ranks)[0]
     times: dict[tuple[Cell, str], list[Times]] = defaultdict(list)
@@ -173,18 +176,19 @@ def measure_against(
                 warmup=sweep.warmup,
                 check=sweep.check and cycle == 0,
                 fresh=sweep.fresh,
+                in_a_row=sweep.row(cell),
             )
             for contestant, bursts in found.items():
                 times[cell, contestant] += bursts
         versions = {one.name: one.version for one in field}
     records = []
     for (cell, contestant), bursts in times.items():
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {"in_a_row": sweep.row(cell)}
         if contestant == OURS:
             nbytes = cell.counts(ranks)[1] * dtype_of(cell.dtype).itemsize
             chosen = select(cell.collective, nbytes, size=ranks)
             row = find(cell.collective, name, ranks) if name else chosen.row
-            more = particulars(cell, ranks, row, floor)
+            more |= particulars(cell, ranks, row, floor)
             more["reason"] = AS_ASKED if name else chosen.reason
             more["wrong"] = 0 if sweep.check else None  # or the race would have ended
         records.append(record(cell, ranks, bursts, contestant=contestant, **more))

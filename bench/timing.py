@@ -5,6 +5,7 @@ from functools import partial
 from time import perf_counter
 
 import numpy as np
+from collalgo.bench.peers.worker import as_one
 from numpy.typing import NDArray
 
 from collalgo import Communicator
@@ -70,19 +71,19 @@ def race(
     for call in contestants:
         for _ in range(warmup):
             call()
+    rows = [as_one(call, in_a_row) for call in contestants]
     if iterations is None:
-        iterations = _affordable(comm, contestants, in_a_row)
+        iterations = _affordable(comm, rows)
     meet = starting_barrier(comm)
-    seconds = np.empty((iterations, len(contestants)))
+    seconds = np.empty((iterations, len(rows)))
     order = np.random.default_rng(len(contestants))
     for iteration in range(iterations):
-        for number in order.permutation(len(contestants)).tolist():
-            call = contestants[number]
+        for number in order.permutation(len(rows)).tolist():
+            row = rows[number]
             before()
             meet()
             start = perf_counter()
-            for _ in range(in_a_row):
-                call()
+            row()
             seconds[iteration, number] = perf_counter() - start
     comm.allreduce(seconds, "max")
     each: NDArray[np.float64] = seconds.T / in_a_row
@@ -122,17 +123,14 @@ def medians(
     return dict(zip(contestants, taken.tolist(), strict=True))
 
 
-def _affordable(
-    comm: Communicator, contestants: Sequence[Call], in_a_row: int = 1
-) -> int:
+def _affordable(comm: Communicator, rows: Sequence[Call]) -> int:
     comm.barrier()
     start = perf_counter()
-    for call in contestants:
-        for _ in range(in_a_row):
-            call()
+    for row in rows:
+        row()
     longest = np.array([perf_counter() - start])
     comm.allreduce(longest, "max")
-    return int(np.clip(BUDGET * len(contestants) / longest[0], FEWEST, MOST))
+    return int(np.clip(BUDGET * len(rows) / longest[0], FEWEST, MOST))
 
 
 def overhead(comm: Communicator, calls: int = 100_000) -> float:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from collalgo.bench import heap
-from collalgo.bench.cells import PLACES, Bench, Cell, able, differing, ops_of
+from collalgo.bench.cells import BARRIERS, PLACES, Bench, Cell, able, differing, ops_of
 from collalgo.bench.cli import main, sizes, split_names
 from collalgo.bench.compare import compare
 from collalgo.bench.limits import Limit, hand_over
 from collalgo.bench.measuring import Sweep, contestants, measure, sent
-from collalgo.bench.peers.worker import writer
+from collalgo.bench.peers.worker import as_one, writer
 from collalgo.bench.records import (
     AS_ASKED,
     INDEPENDENT,
@@ -243,7 +243,6 @@ def test_the_command_measures_writes_and_compares(tmp_path):
         (["-e", "8", "--load", __file__, "-a", "mine"], "there is no algorithm 'mine'"),
         (["--against", "lam"], "unknown peer 'lam'; choose from openmpi"),
         (["-a", "ring,bine", "--against", "gloo"], "one algorithm can race"),
-        (["-m", "2", "--against", "gloo"], "not timed together beside others"),
         (["--help"], "compare"),
     ],
 )
@@ -351,6 +350,26 @@ def test_calls_in_a_row_are_timed_together():
     assert threads(on_each_rank, 2) == [(1 + 4 * 3, (1, 4))] * 2
 
 
+def test_a_row_is_as_many_calls_and_one_call_is_itself():
+    calls = []
+
+    def call():
+        calls.append(0)
+
+    assert as_one(call, 1) is call
+    as_one(call, 5)()
+    assert len(calls) == 5
+
+
+def test_barriers_are_timed_in_rows_unless_another_number_is_wanted():
+    def numbers(**wanted):
+        sweep = Sweep(("barrier", "allreduce"), (8,), iterations=2, **wanted)
+        return [r.in_a_row for r in threads(lambda comm: measure(comm, sweep), 2)[0]]
+
+    assert numbers() == [BARRIERS, 1]
+    assert numbers(in_a_row=3) == [3, 3]
+
+
 def test_where_ranks_share_cores_rank_0_leaves_the_barrier_first(monkeypatch):
     def on_each_rank(comm):
         starting_barrier(comm)()
@@ -374,7 +393,7 @@ def test_quick_calls_are_timed_in_rows_and_slow_ones_alone():
 
 def test_nothing_is_timed_in_rows_where_the_root_could_run_ahead(monkeypatch):
     monkeypatch.setattr("collalgo.bench.measuring.row_of", lambda comm, calls: 7)
-    both = Sweep(("allreduce", "broadcast"), (8,), iterations=2, in_a_row=None)
+    both = Sweep(("allreduce", "broadcast"), (8,), iterations=2, long_rows=True)
     for records in threads(lambda comm: measure(comm, both), 2):
         assert [record.in_a_row for record in records] == [7, 1]
 

@@ -192,10 +192,11 @@ def race_cell(
     rounds: int = ROUNDS,
     check: bool = True,
     fresh: bool = True,
+    in_a_row: int = 1,
 ) -> dict[str, list[Times]]:
     """The times of each contestant that has the call: an array for each burst.
 
-    ``fresh`` is as of :class:`collalgo.bench.measuring.Sweep`.
+    ``fresh`` and ``in_a_row`` are as of :class:`collalgo.bench.measuring.Sweep`.
 
     Raises
     ------
@@ -203,8 +204,8 @@ def race_cell(
         If a contestant fails, or our own result is wrong.
     """
     ranks = field[0].ranks
-    more = {"warmup": warmup, "algorithm": algorithm, "check": check, "fresh": fresh}
-    spec = cell.spec(ranks) | more
+    more = {"warmup": warmup, "algorithm": algorithm, "check": check}
+    spec = cell.spec(ranks) | more | {"fresh": fresh, "in_a_row": in_a_row}
     able = []
     for one in field:
         answer = one.ask({"prepare": spec})[0]
