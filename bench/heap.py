@@ -4,14 +4,16 @@ Run by a launcher::
 
     collalgo run -n 2 -m collalgo.bench.heap
 
-The same calls are made in turns on such arrays and on others. Each time the ranks write
-what they send before, as programs do. Times are medians of the slowest rank.
+The same calls are made in turns on such arrays and on others, as programs make them:
+before each the ranks write what they send, and after it they read what they have got.
+Timed is the call alone, and all of it, for memory that two share may be read and
+written more slowly afterwards. Times are medians of the slowest rank.
 """
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -45,10 +47,31 @@ WARM_UP = 4
 OTHER, HEAP = "others", "comm.empty"
 
 
-def contestants(
-    cell: Cell, comm: collalgo.Communicator
-) -> dict[str, tuple[Call, Call]]:
-    """What each rank does before a call, and the call, on either kind of arrays."""
+#: The call alone, and all of it.
+CALL, WHOLE = "call", "whole"
+
+
+class Use(NamedTuple):
+    """How a program uses a call on its arrays."""
+
+    write: Call
+    call: Call
+    read: Call
+
+    def between(self) -> None:
+        """Do what is done between two calls."""
+        self.read()
+        self.write()
+
+    def whole(self) -> None:
+        """Do all."""
+        self.write()
+        self.call()
+        self.read()
+
+
+def uses(cell: Cell, comm: collalgo.Communicator) -> dict[str, Use]:
+    """What each rank does, on either kind of arrays."""
     found = {}
     spec = {**cell._asdict(), "fresh": True}
     for name in (OTHER, HEAP):
@@ -56,8 +79,16 @@ def contestants(
         if name == HEAP:
             bench.source = in_heap(comm, bench.source)
             bench.out = None if bench.out is None else in_heap(comm, bench.out)
-        found[name] = writer(spec, comm.rank, bench.source), bench.call()
+        write = writer(spec, comm.rank, bench.source)
+        result = bench.source if bench.out is None else bench.out
+        found[name] = Use(write, bench.call(), reader(result))
     return found
+
+
+def reader(result: np.ndarray) -> Call:
+    """What a rank does after each call: read its result, to copy it elsewhere."""
+    elsewhere = np.zeros_like(result)
+    return lambda: np.copyto(elsewhere, result)
 
 
 def in_heap(comm: collalgo.Communicator, array: np.ndarray) -> np.ndarray:
@@ -68,23 +99,31 @@ def in_heap(comm: collalgo.Communicator, array: np.ndarray) -> np.ndarray:
 
 
 def compare(cell: Cell, comm: collalgo.Communicator, turns: int) -> dict[str, Any]:
-    """The seconds of a cell on either kind of arrays, and how many times as fast."""
+    """The seconds of a cell on either kind of arrays, of the call and of all."""
     calls = int(np.clip(TURN_BYTES // cell.nbytes, FEWEST, MOST))
-    seconds: dict[str, list[float]] = {OTHER: [], HEAP: []}
-    both = contestants(cell, comm)
+    seconds: dict[str, dict[str, list[float]]] = {
+        part: {OTHER: [], HEAP: []} for part in (CALL, WHOLE)
+    }
+    both = uses(cell, comm)
     for _ in range(turns):
-        for name, (write, call) in both.items():
-            times = race(comm, [call], calls, before=write)[0]
-            seconds[name].append(float(np.median(times[calls // WARM_UP :])))
-    ratios = np.divide(seconds[OTHER], seconds[HEAP])
+        for name, use in both.items():
+            alone = race(comm, [use.call], calls, before=use.between)[0]
+            whole = race(comm, [use.whole], calls)[0]
+            for part, times in ((CALL, alone), (WHOLE, whole)):
+                median = float(np.median(times[calls // WARM_UP :]))
+                seconds[part][name].append(median)
     return {
         "collective": cell.collective,
         "place": cell.place,
         "size": cell.nbytes,
         "ranks": comm.size,
-        "ratio": float(np.median(ratios)),
         **seconds,
     }
+
+
+def gains(seconds: dict[str, list[float]]) -> Any:
+    """How many times as fast such arrays were, turn by turn."""
+    return np.divide(seconds[OTHER], seconds[HEAP])
 
 
 def cells(sizes: tuple[int, ...]) -> Iterator[Cell]:
@@ -111,16 +150,19 @@ def main(turns: int, file: Path | None) -> None:
 
 def show(rows: list[dict[str, Any]]) -> None:
     """Print a table."""
-    table = Table("call", "size", OTHER, HEAP, "times as fast", "in one turn")
+    columns = (OTHER, HEAP, "times as fast", "in one turn")
+    whole = ("all, " + OTHER, *columns[1:])
+    table = Table("call", "size", *columns, *whole)
     for row in rows:
-        ratios = np.divide(row[OTHER], row[HEAP])
-        table.add_row(
-            f"{row['collective']} {row['place']}",
-            human(row["size"]),
-            *(human_time(float(np.median(row[name]))) for name in (OTHER, HEAP)),
-            f"{row['ratio']:.2f}",
-            f"{ratios.min():.2f} to {ratios.max():.2f}",
-        )
+        cells = []
+        for part in (CALL, WHOLE):
+            ratios = gains(row[part])
+            cells += [
+                *(human_time(float(np.median(row[part][n]))) for n in (OTHER, HEAP)),
+                f"{np.median(ratios):.2f}",
+                f"{ratios.min():.2f} to {ratios.max():.2f}",
+            ]
+        table.add_row(f"{row['collective']} {row['place']}", human(row["size"]), *cells)
     Console().print(f"{rows[0]['ranks']} ranks:", table)
 
 

@@ -33,6 +33,12 @@ HANDING_OUT = ("broadcast", "scatter")
 #: A message for which it may pay to ask the kernel, in bytes.
 LONG = 1 << 14
 
+#: Arrays of so many bytes on a core have left its own caches when they are written and
+#: read again. Of shorter ones a line that another has read is dear to write: two ranks
+#: which share them, and write before each call and read after it, took up to twice as
+#: long as with copies in between.
+OUTGROWN = 1 << 21
+
 
 class Copying(NamedTuple):
     """How the ranks of a host have the long messages of a collective copied.
@@ -47,6 +53,18 @@ class Copying(NamedTuple):
     def held(self, nbytes: Any) -> Any:
         """The bytes of the arrays of all ranks."""
         return 2 * self.size * nbytes
+
+    def is_shared(self, nbytes: Any) -> Any:
+        """Whether ranks had better use each other's arrays, if they have mapped them.
+
+        They must not fit the caches that each core has for itself. And where ranks
+        share cores, those that a root hands something out to wait less for copies.
+        """
+        if self._is_crowded and self.collective in HANDING_OUT:
+            return False
+        arrays = 1 if self.collective == "broadcast" else 2
+        ranks_of_core = max(1.0, self.size / self.machine.cores)
+        return arrays * ranks_of_core * nbytes >= OUTGROWN
 
     def is_at_once(self, nbytes: Any) -> Any:
         """Whether an exchange goes in one piece: hardly anything of it is read again.

@@ -28,6 +28,7 @@ class Lendable(enum.IntEnum):
     NO = 0
     ALWAYS = 1
     APART = 2  # if the result has memory of its own
+    RETURNED = 3  # always, and who reads it brings what is written over it in place
 
 
 class Lending:
@@ -92,9 +93,10 @@ class Lending:
     def _of_post(self, post: Message, step: int) -> Lendable:
         """Whether a message that leaves in a step may be read where it is."""
         marks = {self._of_piece(piece, step) for piece in post.pieces}
-        if Lendable.NO in marks:
-            return Lendable.NO
-        return Lendable.APART if Lendable.APART in marks else Lendable.ALWAYS
+        for mark in (Lendable.NO, Lendable.APART, Lendable.ALWAYS):
+            if mark in marks:
+                return mark
+        return Lendable.RETURNED
 
     def _of_piece(self, piece: Piece, step: int) -> Lendable:
         last = max((last for _, last in self._written.cut(piece.span)), default=NEVER)
@@ -102,9 +104,9 @@ class Lending:
             return Lendable.ALWAYS if last < step else Lendable.NO
         if piece.source != INPUT:
             return Lendable.NO
-        if last == NEVER or self._comes_back(piece):
+        if last == NEVER:
             return Lendable.ALWAYS
-        return Lendable.APART
+        return Lendable.RETURNED if self._comes_back(piece) else Lendable.APART
 
     def _comes_back(self, piece: Piece) -> bool:
         """Whether nobody can write a piece before who gets it has read it.
@@ -125,10 +127,12 @@ class Lending:
             return Lendable.NO
         if any(how != ONE for _, how in self._got.cut(piece.span)):
             return Lendable.NO
-        known = (NOTHING, ONE + channel) if self._shared else (NOTHING,)
-        if all(how in known for _, how in self._given.cut(piece.span)):
-            # The sender knows when it has read what it was given of this.
+        given = {how for _, how in self._given.cut(piece.span)}
+        if given <= {NOTHING}:
             return Lendable.ALWAYS
+        if self._shared and given <= {NOTHING, ONE + channel}:
+            # The sender knows when it has read what it was given of this.
+            return Lendable.RETURNED
         return Lendable.APART
 
 

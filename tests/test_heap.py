@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from collalgo.bench.heap import in_heap
 
-from collalgo import ALGORITHMS, CommunicatorClosed, programs, spawn, threads
+from collalgo import ALGORITHMS, CommunicatorClosed, copying, programs, spawn, threads
 from collalgo._kernels.segment import Segment
 from collalgo._kernels.shared_memory import SharedMemory
 from collalgo.copying import Copying
 from collalgo.cost import host
 from collalgo.heap import PAGE, Heap
 from collalgo.transport import thread
-from collalgo.transport.waiting import SHARING
+from collalgo.transport.waiting import ALONE, SHARING
 from tests.oracle import reduced, same, vectors
+from tests.test_waves import on_another_machine
 
 pytestmark = pytest.mark.parallel
 
@@ -67,6 +68,7 @@ def test_every_algorithm_gives_the_same_past_the_caches(monkeypatch, size, count
 
 
 def every_algorithm(monkeypatch, size, count, wave, in_place):
+    monkeypatch.setattr(copying, "OUTGROWN", 0)
     monkeypatch.setattr(host, "WAVE_BYTES", wave)
     monkeypatch.setattr(programs, "SHORT", 0)
     rows = [
@@ -129,6 +131,26 @@ def test_a_root_need_not_wait_for_the_turns_of_those_who_share_its_core(monkeypa
         comm.broadcast(x)
         left.set()
         same(x, np.zeros(4096, np.float32))
+
+    threads(run, 2, timeout=60)
+
+
+@pytest.mark.parametrize(("outgrown", "waits"), [(1 << 16, True), (1 << 17, False)])
+def test_arrays_that_stay_in_the_caches_are_not_shared(monkeypatch, outgrown, waits):
+    """What is read where it is keeps the root in the call; what is copied does not."""
+    monkeypatch.setattr(copying, "OUTGROWN", outgrown)
+    monkeypatch.setattr(thread, "patience", lambda size: ALONE)
+    left = Event()
+
+    def run(comm):
+        on_another_machine(comm)
+        x = comm.empty(1 << 14, np.float32)
+        x[:] = comm.rank
+        if comm.rank == 1:
+            assert left.wait(0.3 if waits else 30) is not waits
+        comm.broadcast(x, algorithm="linear")
+        left.set()
+        same(x, np.zeros(1 << 14, np.float32))
 
     threads(run, 2, timeout=60)
 

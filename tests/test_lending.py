@@ -36,7 +36,8 @@ def named(name, collective="allreduce"):
 @pytest.mark.parametrize("averaging", [Averaging.NO, Averaging.BEFORE_SHARING])
 def test_what_comes_back_and_results_are_lent(size, averaging):
     found = marks(named("two_shot"), size, averaging=averaging)
-    assert found == [Lendable.ALWAYS] * size  # a part to each other, one result to all
+    # A part to each other, one result to all.
+    assert found == [*(size - 1) * [Lendable.RETURNED], Lendable.ALWAYS]
 
 
 def test_what_several_read_is_lent_only_if_the_result_is_elsewhere():
@@ -78,7 +79,7 @@ def test_partial_results_that_are_passed_on_are_not_lent():
 @pytest.mark.parametrize("size", [2, 3, 8])
 def test_the_reader_of_what_it_gives_back_may_write_it_where_it_belongs(size):
     found = marks(named("two_shot"), size, sent=False)
-    assert found == [Lendable.NO, *(size - 1) * [Lendable.ALWAYS]]
+    assert found == [Lendable.NO, *(size - 1) * [Lendable.RETURNED]]
 
 
 def test_others_may_write_the_result_only_if_it_has_memory_of_its_own():

@@ -184,3 +184,17 @@ def fetch_from_the_dead(comm):
 def test_who_fetches_from_a_dead_rank_is_told():
     with pytest.raises(CollalgoError, match="rank 1 was killed by SIGKILL"):
         spawn(fetch_from_the_dead, 3, timeout=60)
+
+
+def test_arrays_are_shared_that_do_not_fit_the_caches_of_a_core():
+    machine = replace(this_machine(), cores=2)
+
+    def least(collective, size):
+        """The least power of two of bytes that is."""
+        ways = copying.Copying(collective, size, machine)
+        return next((1 << n for n in range(30) if ways.is_shared(1 << n)), None)
+
+    assert least("allgather", 2) == 1 << 20
+    assert least("allgather", 8) == 1 << 18
+    assert least("broadcast", 2) == 1 << 21
+    assert least("broadcast", 4) is None

@@ -146,12 +146,13 @@ cdef class Composite(Transport):
 
     cdef bint lend(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
-        int64_t nbytes, bint fetch, bint last
+        int64_t nbytes, int share, bint fetch, bint last
     ) noexcept nogil:
         if self.local[channels[0]] == ELSEWHERE:
             return False
         return self.shared.lend(
-            post, self.inside(channels, readers), readers, data, nbytes, fetch, last
+            post, self.inside(channels, readers), readers, data, nbytes, share, fetch,
+            last,
         )
 
     cdef void offer(

@@ -94,7 +94,7 @@ struct endpoint {
     uint64_t missing; /* of the first 64 ranks those that nothing has come from */
     double line_ticks; /* to write a line of what is staged, lately */
     int64_t streamed;  /* how many parts of that went past the caches, */
-    int64_t aimed;     /* and how many might have been written as they were made */
+    int64_t unstaged;  /* and how many were not to be staged */
     int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */
     char *populated; /* whose large ring has been mapped, for me */
     int64_t fences;    /* whether I order what I write before I look who sleeps, */

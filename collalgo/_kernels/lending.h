@@ -26,14 +26,21 @@ static int is_mapped(const endpoint *e, const char *data, int64_t nbytes) {
     return data >= e->heap && data + nbytes <= e->heap + e->heap_bytes;
 }
 
-/* Let the readers of a post read the next bytes of its message where they are: in my heap,
- * or if they are to `fetch` them, anywhere. They must not change while they are lent, which
- * I have to wait for if this is the `last` that I do in a call. */
+/* Whether the caches of others are far from mine. Only what is staged tells, so now and then
+ * something had better be. */
+static int seem_far(endpoint *e) {
+    return e->line_ticks >= FAR || ++e->unstaged % LOOK_EACH == 0;
+}
+
+/* Let the readers of a post read the next bytes of its message where they are: in my heap if
+ * they `share` it, or if they are to `fetch` them, anywhere. They must not change while they
+ * are lent, which I have to wait for if this is the `last` that I do in a call. */
 static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
-                         int64_t readers, const char *data, int64_t nbytes, int fetch,
-                         int last) {
+                         int64_t readers, const char *data, int64_t nbytes, int share,
+                         int fetch, int last) {
     post_state *post = e->posts + index;
-    int mapped = is_mapped(e, data, nbytes);
+    int mapped = share != STAGED && is_mapped(e, data, nbytes);
+    if (mapped && share == SHARED_IF_NEAR && seem_far(e)) mapped = 0;
     if (!mapped && !fetch) return 0;
     if (post->slots || nbytes > UINT32_MAX || readers > LENDS) return 0;
     if (last && !e->usual.spins && nbytes < TURN_BYTES) return 0;
@@ -93,8 +100,7 @@ static char *place_of(const endpoint *e, int64_t channel, const message_part *pa
  * written there. Not if they are far, nor now and then: then `stage` finds out how far. */
 static int endpoint_aim(endpoint *e, const message_part *part, char **targets) {
     if (failure_kind(e)) return 0;
-    if (!part->past_caches && (e->line_ticks >= FAR || ++e->aimed % LOOK_EACH == 0))
-        return 0;
+    if (!part->past_caches && seem_far(e)) return 0;
     for (int64_t i = 0; i < part->readers; i++) {
         const channel_state *c = e->channels + part->channels[i];
         if (!has_offered(e, c) || !is_offered(c, part->numbers[i], part->whole)) return 0;

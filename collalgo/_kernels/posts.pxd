@@ -13,7 +13,7 @@ cdef struct message_state:
 
 cdef class Posts(Rows):
     cdef const int64_t *whole  # the bytes of messages that are one piece, or IN_PIECES
-    cdef readonly bint fetched
+    cdef readonly bint fetched, shares
     cdef object states  # the memory of what follows
     cdef message_state *progress
     cdef const message_state *begins  # the progress at the begin, of a single wave
@@ -28,6 +28,7 @@ cdef class Posts(Rows):
     cdef void skip_to(self, int64_t m, int64_t piece) noexcept nogil
     cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil
     cdef bint may_share(self, int64_t m) noexcept nogil
+    cdef int share(self, int64_t m) noexcept nogil
     cdef bint is_last(self, int64_t m) noexcept nogil
     cdef void offer(self, Transport transport) noexcept nogil
     cdef message_part part_of(

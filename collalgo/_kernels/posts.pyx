@@ -18,7 +18,8 @@ from collalgo._kernels.rows cimport (
     BYTES, FIRST_CHANNEL, INPUT, Rows, address, message_row, piece_row, step_row,
 )
 from collalgo._kernels.transport cimport (
-    GO_ON, NOT_WANTED, WRITTEN, Transport, message_part, segment_state,
+    GO_ON, NOT_WANTED, SHARED, SHARED_IF_NEAR, STAGED, WRITTEN, Transport,
+    message_part, segment_state,
 )
 
 cnp.import_array()
@@ -29,6 +30,7 @@ cdef enum:
     IN_PIECES = -1  # instead of the length of a message that is one piece
     ALWAYS = 1  # others may read or write a message where it is
     APART = 2   # or only if the result has memory of its own
+    RETURNED = 3  # always, and unless it has its reader writes what it has read
 
 
 cdef class Posts(Rows):
@@ -40,12 +42,16 @@ cdef class Posts(Rows):
         As of :class:`Rows`.
     fetched : bool
         Whether it pays to read what is only copied from the memory of its process.
+    shares : bool
+        Whether it pays to read and write what the ranks have mapped where it is: if it
+        leaves the caches of a core before it is used again.
     """
     def __init__(
-        self, plan, Reduction reduction, int64_t divisor, bint streamed, bint fetched
+        self, plan, Reduction reduction, int64_t divisor, bint streamed, bint fetched,
+        bint shares
     ):
         Rows.__init__(self, plan, reduction, divisor, streamed)
-        self.fetched = fetched
+        self.fetched, self.shares = fetched, shares
         lengths = np.array([
             plan.pieces[first:end, BYTES].sum()
             for first, end in plan.messages[:, :2].tolist()
@@ -118,9 +124,22 @@ cdef class Posts(Rows):
     @cython.final
     cdef bint may_share(self, int64_t m) noexcept nogil:
         """Whether the other ranks may read or write a message where it is."""
-        return self.lendable[m] == ALWAYS or (
-            self.lendable[m] == APART and self.arrays.apart
+        cdef int64_t mark = self.lendable[m]
+        return mark == ALWAYS or mark == RETURNED or (
+            mark == APART and self.arrays.apart
         )
+
+    @cython.final
+    cdef int share(self, int64_t m) noexcept nogil:
+        """Whether it pays that the other ranks read or write a message where it is.
+
+        A line that two caches have is dear to write, and one that another has written is
+        dear to read: to share what will be used again while it is in them takes longer
+        than to copy it. What its reader writes in any case has to be fetched anyway.
+        """
+        if self.lendable[m] == RETURNED and not self.arrays.apart:
+            return SHARED
+        return SHARED_IF_NEAR if self.shares and self.may_share(m) else STAGED
 
     @cython.final
     cdef bint is_last(self, int64_t m) noexcept nogil:
@@ -132,7 +151,7 @@ cdef class Posts(Rows):
 
     @cython.final
     cdef void offer(self, Transport transport) noexcept nogil:
-        """Let others write messages of this call where they belong, if they can.
+        """Let others write messages of this call where they belong, if that pays.
 
         What is offered stays so for all of the call: a sender may be about to write it.
         """
@@ -140,7 +159,7 @@ cdef class Posts(Rows):
         cdef const piece_row *piece
         cdef int64_t i
         for i in range(self.offers_end):
-            if self.may_share(self.offers[i]):
+            if self.share(self.offers[i]) != STAGED:
                 message = &self.messages[self.offers[i]]
                 piece = &self.pieces[message.first_piece]
                 transport.offer(
@@ -213,7 +232,8 @@ cdef class Posts(Rows):
         if nbytes < LEND_BYTES or not transport.lend(
             post, &self.channels[message.first_channel],
             message.end_channel - message.first_channel,
-            self.source_of(piece, state.done), nbytes, self.fetched, self.is_last(m),
+            self.source_of(piece, state.done), nbytes, self.share(m), self.fetched,
+            self.is_last(m),
         ):
             return False
         self.advance(m, nbytes)

@@ -64,8 +64,7 @@ cdef class SharedMemory(Transport):
         self, Segment segment, int64_t rank, int64_t size, waiting, giving_way,
         bint lacks_cores=False, members=(), int64_t world_size=0
     ):
-        self.rank = rank
-        self.size = size
+        self.rank, self.size = rank, size
         self.lacks_cores = lacks_cores
         self.members = tuple(members) or tuple(range(size))
         self.generation = segment.generation
@@ -257,9 +256,11 @@ cdef class SharedMemory(Transport):
 
     cdef bint lend(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
-        int64_t nbytes, bint fetch, bint last
+        int64_t nbytes, int share, bint fetch, bint last
     ) noexcept nogil:
-        return endpoint_lend(self.end, post, channels, readers, data, nbytes, fetch, last)
+        return endpoint_lend(
+            self.end, post, channels, readers, data, nbytes, share, fetch, last
+        )
 
     cdef void offer(
         self, int64_t channel, int64_t number, const char *target, int64_t nbytes

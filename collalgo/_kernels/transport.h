@@ -28,6 +28,10 @@ typedef struct {
     int64_t left, whereabouts;
 } segment_state;
 
+/* Whether others read what is in memory that they have mapped where it is: no, as long as
+ * their caches are near, or all the same. */
+enum { STAGED, SHARED_IF_NEAR, SHARED };
+
 /* What becomes of a message whose readers might offer where to write it: none of it has been
  * written as they do not, they may yet, or some has. */
 enum { NOT_WANTED, WANTED_LATER, WRITTEN };
