@@ -38,6 +38,9 @@ CALLS = (
 
 SIZES = tuple(1 << n for n in range(14, 27, 2))
 
+#: Columns of the table where no terminal says how many there are.
+WIDTH = 132
+
 #: So many bytes go through the calls of a turn, of which there are at most so many.
 TURN_BYTES, FEWEST, MOST = 400 << 20, 24, 300
 
@@ -163,7 +166,8 @@ def show(rows: list[dict[str, Any]]) -> None:
                 f"{ratios.min():.2f} to {ratios.max():.2f}",
             ]
         table.add_row(f"{row['collective']} {row['place']}", human(row["size"]), *cells)
-    Console().print(f"{rows[0]['ranks']} ranks:", table)
+    console = Console(width=None if Console().is_terminal else WIDTH)
+    console.print(f"{rows[0]['ranks']} ranks:", table)
 
 
 if __name__ == "__main__":

@@ -57,14 +57,12 @@ class Copying(NamedTuple):
     def is_shared(self, nbytes: Any) -> Any:
         """Whether ranks had better use each other's arrays, if they have mapped them.
 
-        They must not fit the caches that each core has for itself. And where ranks
-        share cores, those that a root hands something out to wait less for copies.
+        They must not fit the caches that each core has for itself. What a root hands
+        out takes as long either way, or longer.
         """
-        if self._is_crowded and self.collective in HANDING_OUT:
-            return False
-        arrays = 1 if self.collective == "broadcast" else 2
-        ranks_of_core = max(1.0, self.size / self.machine.cores)
-        return arrays * ranks_of_core * nbytes >= OUTGROWN
+        cores = min(self.size, self.machine.cores)
+        long = self.held(nbytes) >= OUTGROWN * cores
+        return (self.collective not in HANDING_OUT) & long
 
     def is_at_once(self, nbytes: Any) -> Any:
         """Whether an exchange goes in one piece: hardly anything of it is read again.

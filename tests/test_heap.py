@@ -119,40 +119,33 @@ def test_what_was_written_in_part_as_it_was_made_is_written_as_a_whole(monkeypat
     threads(run, 2, timeout=60)
 
 
-def test_a_root_need_not_wait_for_the_turns_of_those_who_share_its_core(monkeypatch):
+def reduced_alone(comm, left, length, seconds):
+    """Whether rank 1 leaves a reduce to rank 0, in some seconds, before that has come."""
+    on_another_machine(comm)
+    x = comm.empty(length, np.float32)
+    x[:] = comm.rank
+    alone = comm.rank == 0 and left.wait(seconds)
+    comm.reduce(x, algorithm="linear")
+    left.set()
+    same(x, np.ones(length, np.float32))
+    return alone
+
+
+def test_who_only_sends_need_not_wait_for_the_turn_of_its_reader(monkeypatch):
+    monkeypatch.setattr(copying, "OUTGROWN", 0)
     monkeypatch.setattr(thread, "patience", lambda size: SHARING)
-    left = Event()
-
-    def run(comm):
-        x = comm.empty(4096, np.float32)
-        x[:] = comm.rank
-        if comm.rank == 1:
-            assert left.wait(30), "the root has waited for who reads"
-        comm.broadcast(x)
-        left.set()
-        same(x, np.zeros(4096, np.float32))
-
-    threads(run, 2, timeout=60)
+    run = partial(reduced_alone, left=Event(), length=4096, seconds=30)
+    assert threads(run, 2, timeout=60) == [True, False]
 
 
-@pytest.mark.parametrize(("outgrown", "waits"), [(1 << 16, True), (1 << 17, False)])
-def test_arrays_that_stay_in_the_caches_are_not_shared(monkeypatch, outgrown, waits):
-    """What is read where it is keeps the root in the call; what is copied does not."""
+@pytest.mark.parametrize(("outgrown", "alone"), [(1 << 17, False), (1 << 18, True)])
+def test_arrays_that_stay_in_the_caches_are_not_shared(monkeypatch, outgrown, alone):
+    """What is read where it is keeps its rank in the call; what is copied does not."""
     monkeypatch.setattr(copying, "OUTGROWN", outgrown)
     monkeypatch.setattr(thread, "patience", lambda size: ALONE)
-    left = Event()
-
-    def run(comm):
-        on_another_machine(comm)
-        x = comm.empty(1 << 14, np.float32)
-        x[:] = comm.rank
-        if comm.rank == 1:
-            assert left.wait(0.3 if waits else 30) is not waits
-        comm.broadcast(x, algorithm="linear")
-        left.set()
-        same(x, np.zeros(1 << 14, np.float32))
-
-    threads(run, 2, timeout=60)
+    seconds = 30 if alone else 0.3
+    run = partial(reduced_alone, left=Event(), length=1 << 14, seconds=seconds)
+    assert threads(run, 2, timeout=60) == [alone, False]
 
 
 @pytest.mark.parametrize("start", [spawn, threads])
@@ -161,12 +154,13 @@ def test_a_rank_may_write_as_soon_as_its_call_returns(start):
 
 
 def run_many(comm):
-    x, out = comm.empty(100_000, np.float32), np.empty(100_000, np.float32)
+    count = 1_000_000
+    x, out = comm.empty(count, np.float32), np.empty(count, np.float32)
     for turn in range(200):
         x[:] = turn + comm.rank
         comm.allreduce(x, out=out)
         x[:] = -1
-        same(out, np.full(100_000, 2 * turn + 1, np.float32))
+        same(out, np.full(count, 2 * turn + 1, np.float32))
 
 
 def test_memory_is_used_again_and_given_back():
@@ -238,7 +232,7 @@ def limited(comm):
         limit = pages * resource.getpagesize() + (1 << 30)
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     twin = comm.dup()
-    x = twin.empty(100_000, np.int64)
+    x = twin.empty(200_000, np.int64)
     x[:] = comm.rank
     out = np.empty_like(x)
     for _ in range(3):

@@ -24,6 +24,7 @@ class Program(Steps):
         record: tuple[int, int, int, int, int, int, str],
         fetched: bool = False,
         streamed: bool = False,
+        shares: bool = False,
     ) -> None: ...
     def run(
         self,
