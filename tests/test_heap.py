@@ -120,7 +120,7 @@ def test_what_was_written_in_part_as_it_was_made_is_written_as_a_whole(monkeypat
 
 
 def reduced_alone(comm, left, length, seconds):
-    """Whether rank 1 leaves a reduce to rank 0, in some seconds, before that has come."""
+    """Whether rank 1 leaves a reduce to rank 0 within seconds, before that comes."""
     on_another_machine(comm)
     x = comm.empty(length, np.float32)
     x[:] = comm.rank
