@@ -130,7 +130,7 @@ class Programs:
         copying = Copying(call.collective, self.size, machine)
         nbytes = layout.whole.stop // collective.buffers(self.size)
         streamed = copying.held(nbytes) >= machine.cache
-        shares = copying.is_shared(nbytes)
+        shares, lingers = copying.is_shared(nbytes), copying.lingers(nbytes)
         handed_out = (
             copying.is_handed_out_by_kernel(nbytes)
             and step_count(chosen.schedule, self.size, call.root) == 1
@@ -141,7 +141,9 @@ class Programs:
         plan = self._plan(call, layout, chosen, self.rank, waves, self.hosts)
         divisor = self.size if call.op == "avg" else 0
         record = self._record(call, layout, chosen.name)
-        return Program(plan, kernel, divisor, record, fetched, streamed, shares)
+        return Program(
+            plan, kernel, divisor, record, fetched, streamed, shares, lingers
+        )
 
     def _checked(self, call: Call) -> Reduction | None:
         """The kernel of a call, if it reduces; an error if the call cannot be made."""

@@ -93,7 +93,8 @@ def swap(*, fetched: bool) -> float:
         _stay(-rank)
         walk = Walk(layout, rank, 2, *call.ends(layout, rank, 2))
         plan = walk.lower(trace(direct.allgather, rank, 2), Averaging.NO)
-        program = Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "swap"), fetched)
+        record = (0, 0, 0, 0, 0, 0, "swap")
+        program = Program(plan, None, 0, record, fetched, lingers=False)
         gate = _tokens(rank, 1)
         mine, everyone, nothing = (
             np.zeros(size, np.uint8) for size in (SWAPPED, 2 * SWAPPED, 0)

@@ -197,3 +197,10 @@ def test_arrays_are_shared_that_do_not_fit_the_caches_of_a_core():
     assert least("allgather", 2) == 1 << 20
     assert least("allgather", 8) == 1 << 18
     assert least("broadcast", 2) is None
+
+
+def test_arrays_beyond_the_caches_are_in_none_when_they_are_used_again():
+    machine = replace(this_machine(), cache=1 << 20)
+    ways = copying.Copying("allgather", 2, machine)
+    assert ways.lingers((1 << 20) - 1)
+    assert not ways.lingers(1 << 20)

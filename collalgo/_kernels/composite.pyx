@@ -146,7 +146,7 @@ cdef class Composite(Transport):
 
     cdef bint lend(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
-        int64_t nbytes, int share, bint fetch, bint last
+        int64_t nbytes, int share, int fetch, bint last
     ) noexcept nogil:
         if self.local[channels[0]] == ELSEWHERE:
             return False

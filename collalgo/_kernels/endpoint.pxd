@@ -19,7 +19,7 @@ cdef extern from "staging.h" nogil:
 cdef extern from "lending.h" nogil:
     bint endpoint_lend(
         endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
-        const char *data, int64_t nbytes, int share, bint fetch, bint last
+        const char *data, int64_t nbytes, int share, int fetch, bint last
     )
     bint endpoint_is_lent(endpoint *e)
     void endpoint_offer(

@@ -25,6 +25,7 @@ class Program(Steps):
         fetched: bool = False,
         streamed: bool = False,
         shares: bool = False,
+        lingers: bool = True,
     ) -> None: ...
     def run(
         self,

@@ -32,16 +32,19 @@ static int seem_far(endpoint *e) {
     return e->line_ticks >= FAR || ++e->unstaged % LOOK_EACH == 0;
 }
 
+static int pays(endpoint *e, int shared) {
+    return shared == SHARED || (shared == SHARED_IF_NEAR && !seem_far(e));
+}
+
 /* Let the readers of a post read the next bytes of its message where they are: in my heap if
- * they `share` it, or if they are to `fetch` them, anywhere. They must not change while they
- * are lent, which I have to wait for if this is the `last` that I do in a call. */
+ * they are to `share` it, or if they are to `fetch` them, anywhere. They must not change while
+ * they are lent, which I have to wait for if this is the `last` that I do in a call. */
 static int endpoint_lend(endpoint *e, int64_t index, const int64_t *channels,
                          int64_t readers, const char *data, int64_t nbytes, int share,
                          int fetch, int last) {
     post_state *post = e->posts + index;
-    int mapped = share != STAGED && is_mapped(e, data, nbytes);
-    if (mapped && share == SHARED_IF_NEAR && seem_far(e)) mapped = 0;
-    if (!mapped && !fetch) return 0;
+    int mapped = is_mapped(e, data, nbytes) && pays(e, share);
+    if (!mapped && !pays(e, fetch)) return 0;
     if (post->slots || nbytes > UINT32_MAX || readers > LENDS) return 0;
     if (last && !e->usual.spins && nbytes < TURN_BYTES) return 0;
     for (int64_t i = 0; i < readers; i++) {

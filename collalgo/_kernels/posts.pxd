@@ -13,7 +13,7 @@ cdef struct message_state:
 
 cdef class Posts(Rows):
     cdef const int64_t *whole  # the bytes of messages that are one piece, or IN_PIECES
-    cdef readonly bint fetched, shares
+    cdef readonly bint fetched, shares, lingers
     cdef object states  # the memory of what follows
     cdef message_state *progress
     cdef const message_state *begins  # the progress at the begin, of a single wave
@@ -29,6 +29,7 @@ cdef class Posts(Rows):
     cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil
     cdef bint may_share(self, int64_t m) noexcept nogil
     cdef int share(self, int64_t m) noexcept nogil
+    cdef int where_read(self, bint in_place) noexcept nogil
     cdef bint is_last(self, int64_t m) noexcept nogil
     cdef void offer(self, Transport transport) noexcept nogil
     cdef message_part part_of(

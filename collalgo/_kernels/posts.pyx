@@ -45,13 +45,15 @@ cdef class Posts(Rows):
     shares : bool
         Whether it pays to read and write what the ranks have mapped where it is: if it
         leaves the caches of a core before it is used again.
+    lingers : bool
+        Whether it is still in some cache by then, which may be far away.
     """
     def __init__(
         self, plan, Reduction reduction, int64_t divisor, bint streamed, bint fetched,
-        bint shares
+        bint shares, bint lingers
     ):
         Rows.__init__(self, plan, reduction, divisor, streamed)
-        self.fetched, self.shares = fetched, shares
+        self.fetched, self.shares, self.lingers = fetched, shares, lingers
         lengths = np.array([
             plan.pieces[first:end, BYTES].sum()
             for first, end in plan.messages[:, :2].tolist()
@@ -139,7 +141,14 @@ cdef class Posts(Rows):
         """
         if self.lendable[m] == RETURNED and not self.arrays.apart:
             return SHARED
-        return SHARED_IF_NEAR if self.shares and self.may_share(m) else STAGED
+        return self.where_read(self.shares and self.may_share(m))
+
+    @cython.final
+    cdef int where_read(self, bint in_place) noexcept nogil:
+        """Where others had better read what they may read where it is."""
+        if not in_place:
+            return STAGED
+        return SHARED_IF_NEAR if self.lingers else SHARED
 
     @cython.final
     cdef bint is_last(self, int64_t m) noexcept nogil:
@@ -224,7 +233,7 @@ cdef class Posts(Rows):
 
     @cython.final
     cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil:
-        """Let the next piece of a post be read where it is; whether that is possible."""
+        """Let the next piece of a post be read where it is, if that can be and pays."""
         cdef const message_row *message = &self.messages[m]
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece = &self.pieces[state.piece]
@@ -232,8 +241,8 @@ cdef class Posts(Rows):
         if nbytes < LEND_BYTES or not transport.lend(
             post, &self.channels[message.first_channel],
             message.end_channel - message.first_channel,
-            self.source_of(piece, state.done), nbytes, self.share(m), self.fetched,
-            self.is_last(m),
+            self.source_of(piece, state.done), nbytes, self.share(m),
+            self.where_read(self.fetched), self.is_last(m),
         ):
             return False
         self.advance(m, nbytes)

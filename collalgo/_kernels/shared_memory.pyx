@@ -256,7 +256,7 @@ cdef class SharedMemory(Transport):
 
     cdef bint lend(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
-        int64_t nbytes, int share, bint fetch, bint last
+        int64_t nbytes, int share, int fetch, bint last
     ) noexcept nogil:
         return endpoint_lend(
             self.end, post, channels, readers, data, nbytes, share, fetch, last

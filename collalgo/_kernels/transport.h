@@ -28,8 +28,8 @@ typedef struct {
     int64_t left, whereabouts;
 } segment_state;
 
-/* Whether others read what is in memory that they have mapped where it is: no, as long as
- * their caches are near, or all the same. */
+/* Whether others read something where it is: no, as long as their caches are near, or all
+ * the same. */
 enum { STAGED, SHARED_IF_NEAR, SHARED };
 
 /* What becomes of a message whose readers might offer where to write it: none of it has been

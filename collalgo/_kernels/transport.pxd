@@ -78,7 +78,7 @@ cdef class Transport:
     ) noexcept nogil
     cdef bint lend(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
-        int64_t nbytes, int share, bint fetch, bint last
+        int64_t nbytes, int share, int fetch, bint last
     ) noexcept nogil
     cdef void offer(
         self, int64_t channel, int64_t number, const char *target, int64_t nbytes

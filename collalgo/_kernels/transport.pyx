@@ -71,14 +71,14 @@ cdef class Transport:
 
     cdef bint lend(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
-        int64_t nbytes, int share, bint fetch, bint last
+        int64_t nbytes, int share, int fetch, bint last
     ) noexcept nogil:
         """Let the readers read the next bytes of a post's message where they are.
 
         False if they cannot, or not now. The bytes must not change while they are lent,
         which is waited for if they are the ``last`` in a call. Whether readers are to
-        ``share`` memory that they have mapped is one of the words for it; those that only
-        copy can also ``fetch`` them from memory that is not shared.
+        ``share`` memory that they have mapped, and those that only copy to ``fetch`` what
+        they have not, are words of ``transport.h``.
         """
         return False
 
