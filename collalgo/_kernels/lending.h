@@ -32,8 +32,13 @@ static int seem_far(endpoint *e) {
     return e->line_ticks >= FAR || ++e->unstaged % LOOK_EACH == 0;
 }
 
+/* Whether others had better read something where it is. */
 static int pays(endpoint *e, int shared) {
-    return shared == SHARED || (shared == SHARED_IF_NEAR && !seem_far(e));
+    switch (shared) {
+    case SHARED_IF_NEAR: return !seem_far(e);
+    case SHARED_UNLESS_FAR: return e->line_ticks < FAR;
+    default: return shared == SHARED;
+    }
 }
 
 /* Let the readers of a post read the next bytes of its message where they are: in my heap if

@@ -18,8 +18,8 @@ from collalgo._kernels.rows cimport (
     BYTES, FIRST_CHANNEL, INPUT, Rows, address, message_row, piece_row, step_row,
 )
 from collalgo._kernels.transport cimport (
-    GO_ON, NOT_WANTED, SHARED, SHARED_IF_NEAR, STAGED, WRITTEN, Transport,
-    message_part, segment_state,
+    GO_ON, NOT_WANTED, SHARED, SHARED_IF_NEAR, SHARED_UNLESS_FAR, STAGED, WRITTEN,
+    Transport, message_part, segment_state,
 )
 
 cnp.import_array()
@@ -148,7 +148,10 @@ cdef class Posts(Rows):
         """Where others had better read what they may read where it is."""
         if not in_place:
             return STAGED
-        return SHARED_IF_NEAR if self.lingers else SHARED
+        if not self.lingers:
+            return SHARED
+        # Beyond the caches what is staged is slow to write as well, and tells nothing.
+        return SHARED_UNLESS_FAR if self.streamed else SHARED_IF_NEAR
 
     @cython.final
     cdef bint is_last(self, int64_t m) noexcept nogil:

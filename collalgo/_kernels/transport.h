@@ -28,9 +28,9 @@ typedef struct {
     int64_t left, whereabouts;
 } segment_state;
 
-/* Whether others read something where it is: no, as long as their caches are near, or all
- * the same. */
-enum { STAGED, SHARED_IF_NEAR, SHARED };
+/* Whether others read something where it is: no, as long as their caches are near, which is
+ * found out now and then, unless they are known to be far, or all the same. */
+enum { STAGED, SHARED_IF_NEAR, SHARED_UNLESS_FAR, SHARED };
 
 /* What becomes of a message whose readers might offer where to write it: none of it has been
  * written as they do not, they may yet, or some has. */

@@ -17,6 +17,7 @@ cdef extern from "transport.h":
     enum: PLACED
     enum: STAGED
     enum: SHARED_IF_NEAR
+    enum: SHARED_UNLESS_FAR
     enum: SHARED
     enum: NOT_WANTED
     enum: WANTED_LATER

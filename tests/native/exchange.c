@@ -63,7 +63,8 @@ static int64_t put(endpoint *e, const int64_t *channels, int64_t readers,
 static void exchange(endpoint *e, int64_t call, char *mine) {
     int64_t channels[RANKS], readers = 0, nbytes = length_of(call), idle = 0;
     int64_t received[RANKS] = {0}, sent = 0, unfinished = RANKS - 1;
-    int may_lend = call % 5 == 0, share = (int)(call % 3), offers = call % 5 > 2 && nbytes > 1, done = 0;
+    int may_lend = call % 5 == 0, share = (int)(call / 5 % 4), done = 0;
+    int offers = call % 5 > 2 && nbytes > 1;
     e->line_ticks = call % 7 < 4 ? FARTHEST : 0;
     for (int64_t i = 0; i < nbytes; i++) mine[i] = (char)expected(call, e->rank, i);
     for (int64_t r = 0; r < RANKS; r++)
@@ -85,7 +86,7 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
             moved = 1;
         } else if (!done && may_lend && sent == 0 && nbytes > INLINE_BYTES &&
             endpoint_lend(e, 0, channels, readers, mine, nbytes, share, 0, call % 2)) {
-            if (share == STAGED || (share == SHARED_IF_NEAR && e->line_ticks >= FAR)) abort();
+            if (share == STAGED || (share < SHARED && e->line_ticks >= FAR)) abort();
             moved = done = 1;
         } else if (!done && call % 4 && sent == 0 && nbytes <= SMALL_BYTES &&
                    endpoint_post(e, channels, readers, mine, nbytes)) {
