@@ -138,9 +138,11 @@ class Communicator(Background, Messages):
         """An array in memory that the other ranks can read without a copy.
 
         Calls on it, or on any part of it, are the same as on other arrays, but
-        contributions are read where they are, which saves a copy. It lives as
-        long as it is used, even when the communicator is closed. Where the system has
-        no room for it, an ordinary array is given.
+        contributions are read where they are, and results written there, as far as
+        not only the call gains by it but also the write before and the read after it:
+        long arrays, and those of an allreduce in place. It lives as long as it is used,
+        even when the communicator is closed. Where the system has no room for it, an
+        ordinary array is given.
 
         Parameters
         ----------

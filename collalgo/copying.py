@@ -2,7 +2,8 @@
 
 The kernel copies once, from the memory of the process that sends to that of the one
 that receives, where the ranks copy twice; but it needs longer to begin, and leaves what
-it copies in no cache that is shared.
+it copies in no cache that is shared. Nobody copies what lies in memory that all ranks
+have mapped, if that pays.
 """
 
 from typing import Any, NamedTuple
