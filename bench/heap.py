@@ -49,7 +49,6 @@ WARM_UP = 4
 
 OTHER, HEAP = "others", "comm.empty"
 
-
 #: The call alone, and all of it.
 CALL, WHOLE = "call", "whole"
 

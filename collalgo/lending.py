@@ -28,7 +28,7 @@ class Lendable(enum.IntEnum):
     NO = 0
     ALWAYS = 1
     APART = 2  # if the result has memory of its own
-    RETURNED = 3  # always, and who reads it brings what is written over it in place
+    RETURNED = 3  # always, and in place its reader writes over what it has read
 
 
 class Lending:

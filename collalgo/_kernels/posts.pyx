@@ -30,7 +30,7 @@ cdef enum:
     IN_PIECES = -1  # instead of the length of a message that is one piece
     ALWAYS = 1  # others may read or write a message where it is
     APART = 2   # or only if the result has memory of its own
-    RETURNED = 3  # always, and unless it has its reader writes what it has read
+    RETURNED = 3  # always, and in place its reader writes over what it has read
 
 
 cdef class Posts(Rows):
