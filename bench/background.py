@@ -7,13 +7,13 @@ Run by a launcher::
 All that is compared is taken in turns; times are medians, the slowest rank's.
 """
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from collalgo.bench.records import keep
 from collalgo.bench.timing import medians
 from rich.console import Console
 from rich.table import Table
@@ -121,8 +121,7 @@ def main(rounds: int, file: Path | None) -> None:
     if comm.rank == 0:
         show(found)
         if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(found, indent=1) + "\n")
+            keep(file, found)
 
 
 def show(found: dict[str, Any]) -> None:

@@ -31,6 +31,7 @@ from rich.table import Table
 
 import collalgo
 from collalgo.bootstrap.identity import identity
+from collalgo.console import wide_console
 from collalgo.errors import CollalgoError
 from collalgo.reduction import DTYPES, OPS
 from collalgo.sizes import human, parse_size
@@ -171,7 +172,7 @@ def run(
     names = split_names(algorithms)
     records = measured(options, places, names, against)
     if records:
-        console = Console(width=None if Console().is_terminal else WIDTH)
+        console = wide_console(WIDTH)
         for table in tables(records) if against in (None, "mpi") else [rivals(records)]:
             console.print(table)
             console.print()
@@ -189,7 +190,7 @@ def sweep(algorithms: str, **options: Any) -> None:
     names = split_names(algorithms)
     records = measured(options, ("out",), names, long_rows=True)
     if records:
-        console = Console(width=None if Console().is_terminal else WIDTH)
+        console = wide_console(WIDTH)
         console.print(winners(records))
         for line in verdict(records):
             console.print(line, highlight=False)
@@ -218,7 +219,7 @@ def measured(
         check=bool(options["check"]),
         fresh=bool(options["fresh"]),
         in_a_row=options["in_a_row"],
-        long_rows=long_rows and options["in_a_row"] is None,
+        long_rows=long_rows,
         against_mpi=against == "mpi",
         files=options["files"],
     )
@@ -355,7 +356,7 @@ def compare(old: Path, new: Path, tolerance: float) -> None:
         interval = f"{one.low:.3f} to {one.high:.3f}"
         words = f"{colors[one.verdict]}{one.verdict}"
         table.add_row(cell, one.algorithm, f"{one.ratio:.3f}", interval, words)
-    Console(width=None if Console().is_terminal else WIDTH).print(table)
+    wide_console(WIDTH).print(table)
     sys.exit(any(one.verdict == "slower" for one in verdicts))
 
 
@@ -385,7 +386,7 @@ def limits(ranks: int) -> None:
     for nbytes in dict.fromkeys(limit.nbytes for limit in found[0]):
         at = {x.kernel: x.bandwidth for x in found[0] if x.nbytes == nbytes}
         table.add_row(human(nbytes), *(f"{at[k] / 1e9:.1f}" for k in kernels))
-    Console(width=None if Console().is_terminal else WIDTH).print(table)
+    wide_console(WIDTH).print(table)
     click.echo(f"a barrier takes {micro(found[1])} us")
 
 

@@ -9,7 +9,6 @@ With one device, and CuPy::
 Bandwidths are bytes read and written in a second.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,7 +19,7 @@ from typing import Any
 import click
 import numpy as np
 from collalgo.bench.cells import dtype_of
-from collalgo.bench.records import environment
+from collalgo.bench.records import environment, keep
 
 import collalgo
 from collalgo import Communicator
@@ -273,7 +272,7 @@ def _write(
         runtime=runtime.runtimeGetVersion(),
         cupy=cupy.__version__,
     )
-    file.write_text(json.dumps({"environment": about, "rows": rows}, indent=1) + "\n")
+    keep(file, {"environment": about, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ Timed is the call alone, and all of it, for memory that two share may be read an
 written more slowly afterwards. Times are medians of the slowest rank.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,11 +18,12 @@ import click
 import numpy as np
 from collalgo.bench.cells import Bench, Cell
 from collalgo.bench.peers.worker import writer
+from collalgo.bench.records import keep
 from collalgo.bench.timing import Call, race
-from rich.console import Console
 from rich.table import Table
 
 import collalgo
+from collalgo.console import wide_console
 from collalgo.sizes import human, human_time
 
 #: What is measured: collectives, and where their results go.
@@ -146,8 +146,7 @@ def main(turns: int, file: Path | None) -> None:
     if comm.rank == 0:
         show(rows)
         if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(rows, indent=1) + "\n")
+            keep(file, rows)
 
 
 def show(rows: list[dict[str, Any]]) -> None:
@@ -165,7 +164,7 @@ def show(rows: list[dict[str, Any]]) -> None:
                 f"{ratios.min():.2f} to {ratios.max():.2f}",
             ]
         table.add_row(f"{row['collective']} {row['place']}", human(row["size"]), *cells)
-    console = Console(width=None if Console().is_terminal else WIDTH)
+    console = wide_console(WIDTH)
     console.print(f"{rows[0]['ranks']} ranks:", table)
 
 

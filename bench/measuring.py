@@ -51,8 +51,8 @@ class Sweep:
     nothing for the one that would be chosen. ``places`` may be ``out``, ``in`` or both.
     A ``root`` of None stands for every rank. ``fresh`` says whether the ranks write
     what they send before they are timed. So many calls ``in_a_row`` are timed together,
-    by default as many as the cell says; ``long_rows`` has as many as last long enough
-    where nobody can run ahead of others.
+    by default as many as the cell says or, with ``long_rows`` and where nobody can run
+    ahead of others, as many as last long enough.
     """
 
     collectives: tuple[str, ...] = ("allreduce",)
@@ -130,7 +130,7 @@ def measure_cell(
     spec = {**cell._asdict(), "fresh": sweep.fresh}
     write = writer(spec, comm.rank, bench.source)
     in_a_row = sweep.row(cell)
-    if sweep.long_rows and cell.collective in MUTUAL:
+    if sweep.long_rows and sweep.in_a_row is None and cell.collective in MUTUAL:
         in_a_row = row_of(comm, calls)
     times = [
         race(comm, calls, sweep.iterations, sweep.warmup, write, in_a_row)

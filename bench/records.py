@@ -112,6 +112,12 @@ def record(
     )
 
 
+def keep(file: Path, found: Any) -> None:
+    """Write what was found into a file, whose folder is made if need be."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found, indent=1) + "\n")
+
+
 def environment(ranks: int, **more: Any) -> dict[str, Any]:
     """What may have had an influence, and what else there is to say."""
     affinity = sorted(os.sched_getaffinity(0))

@@ -11,12 +11,12 @@ ends a single one in its own turn, which leaves out the turns of the others.
 """
 
 import ctypes
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from collalgo.bench.records import keep
 from collalgo.bench.timing import medians, row_of
 
 #: The networks have layers of so many parameters, a tenth of the smallest network.
@@ -153,8 +153,7 @@ def main(parameters: Sequence[float], rounds: int, file: Path | None) -> None:
                 f"{1e6 * seconds[OURS]:9.1f} us"
             )
     if rank == 0 and file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(rows, indent=1) + "\n")
+        keep(file, rows)
     dist.destroy_process_group()
 
 

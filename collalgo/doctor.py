@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from collalgo._version import __version__
 from collalgo.bootstrap.identity import identity
 from collalgo.bootstrap.interfaces import address_towards, addresses
+from collalgo.console import wide_console
 from collalgo.errors import BootstrapError, CollalgoError
 from collalgo.launch.delegate import maker_of
 from collalgo.launch.hosts import parse
@@ -212,7 +212,7 @@ def doctor_command(ranks: int | None, hosts: str | None) -> None:
         problem = _tried(host.name)
         failed |= bool(problem)
         table.add_row(f"host {host.name}", "" if problem else "can be used", problem)
-    console = Console(width=None if Console().is_terminal else 160)
+    console = wide_console(160)
     console.print(table, highlight=False)
     sys.exit(failed)
 

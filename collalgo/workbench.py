@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import IO
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from collalgo import drawing
 from collalgo.algorithms import ALGORITHMS, Algorithm, named
 from collalgo.collective import COLLECTIVES
+from collalgo.console import wide_console
 from collalgo.errors import CollalgoError
 from collalgo.exchange.msccl import beyond, text_of
 from collalgo.exchange.row import FromFile, program_of
@@ -147,7 +147,7 @@ def _function(place: str) -> ScheduleFunction:
 def algorithms(context: click.Context, collective: str | None, size: int) -> None:
     """List the table of algorithms with what is proved of each for some ranks."""
     if context.invoked_subcommand is None:
-        console = Console(width=None if Console().is_terminal else 150)
+        console = wide_console(150)
         for name in [collective] if collective else COLLECTIVES:
             console.print(_properties(name, size))
 
@@ -207,7 +207,7 @@ def show(
     if svg is not None:
         Path(svg).write_text(drawing.svg(schedules, f"{algorithm}: {proof}"))
         return
-    console = Console(width=None if Console().is_terminal else 24 * (size + 1))
+    console = wide_console(24 * (size + 1))
     console.print(f"{algorithm}: {proof}", highlight=False)
     console.print(drawing.table(schedules))
 

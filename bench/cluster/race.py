@@ -15,7 +15,7 @@ import numpy as np
 from collalgo.bench.cells import PLACES, REDUCING, Bench, Cell
 from collalgo.bench.measuring import mpi_calls
 from collalgo.bench.peers.worker import Gloo
-from collalgo.bench.records import environment
+from collalgo.bench.records import environment, keep
 from collalgo.bench.timing import race
 
 import collalgo
@@ -167,7 +167,7 @@ def main(
             "environment": environment(comm.size),
             "entries": [*others, *(asdict(entry) for entry in entries)],
         }
-        output.write_text(json.dumps(found, indent=1) + "\n")
+        keep(output, found)
         for entry in entries:
             median = float(np.median(entry.seconds))
             click.echo(

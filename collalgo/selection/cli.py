@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from collalgo.collective import COLLECTIVES
+from collalgo.console import wide_console
 from collalgo.cost.cli import figures_option, load_machine
 from collalgo.cost.figures import Figures
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
@@ -97,7 +97,7 @@ def select_command(
         first = chosen[0]
         what = f"{first.collective} on {first.size} ranks; prices by {first.basis}"
         click.echo(what)
-        console = Console(width=None if Console().is_terminal else WIDTH)
+        console = wide_console(WIDTH)
         console.print(_table(chosen, others))
 
 
