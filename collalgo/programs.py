@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -37,10 +37,33 @@ REMEMBERED = 512
 SHORT = 16384
 
 
+Value = TypeVar("Value")
+
+
 def make_room(remembered: dict[Any, Any]) -> None:
     """Forget the oldest of too many calls, or of what is known by call."""
     while len(remembered) > REMEMBERED:
         del remembered[next(iter(remembered))]
+
+
+def recalled(
+    remembered: dict[Any, Value], key: Any, make: Callable[[Any], Value]
+) -> Value:
+    """What is remembered under a key, or else made of it.
+
+    A key with an op of mpi4py or a list of algorithms cannot be remembered.
+    """
+    try:
+        return remembered[key]
+    except KeyError:
+        named = True
+    except TypeError:
+        named = False
+    found = make(key)
+    if named:
+        remembered[key] = found
+    make_room(remembered)
+    return found
 
 
 class Chosen(NamedTuple):
@@ -82,18 +105,7 @@ class Programs:
 
     def get(self, *fields: Any) -> Program:
         """The program for a :class:`Call` of all these fields."""
-        call = Call(*fields)
-        try:
-            return self._remembered[call]
-        except KeyError:
-            named = True
-        except TypeError:  # an op of mpi4py or a list of algorithms
-            named = False
-        program = self._find(call)
-        if named:
-            self._remembered[call] = program
-        make_room(self._remembered)
-        return program
+        return recalled(self._remembered, Call(*fields), self._find)
 
     def _find(self, call: Call) -> Program:
         """The program under the plain name of the call, made if need be."""

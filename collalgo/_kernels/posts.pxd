@@ -13,7 +13,8 @@ cdef struct message_state:
 
 cdef class Posts(Rows):
     cdef const int64_t *whole  # the bytes of messages that are one piece, or IN_PIECES
-    cdef readonly bint fetched, shares, lingers
+    cdef readonly bint fetched
+    cdef int fetch, mapped  # what others read where it is: of my process, and of the heap
     cdef object states  # the memory of what follows
     cdef message_state *progress
     cdef const message_state *begins  # the progress at the begin, of a single wave
@@ -29,7 +30,6 @@ cdef class Posts(Rows):
     cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil
     cdef bint may_share(self, int64_t m) noexcept nogil
     cdef int share(self, int64_t m) noexcept nogil
-    cdef int where_read(self, bint in_place) noexcept nogil
     cdef bint is_last(self, int64_t m) noexcept nogil
     cdef void offer(self, Transport transport) noexcept nogil
     cdef message_part part_of(

@@ -53,7 +53,12 @@ cdef class Posts(Rows):
         bint shares, bint lingers
     ):
         Rows.__init__(self, plan, reduction, divisor, streamed)
-        self.fetched, self.shares, self.lingers = fetched, shares, lingers
+        self.fetched = fetched
+        cdef int where = SHARED
+        if lingers:  # what is staged beyond the caches is slow anyway, and tells nothing
+            where = SHARED_UNLESS_FAR if streamed else SHARED_IF_NEAR
+        self.fetch = where if fetched else STAGED
+        self.mapped = where if shares else STAGED
         lengths = np.array([
             plan.pieces[first:end, BYTES].sum()
             for first, end in plan.messages[:, :2].tolist()
@@ -141,17 +146,7 @@ cdef class Posts(Rows):
         """
         if self.lendable[m] == RETURNED and not self.arrays.apart:
             return SHARED
-        return self.where_read(self.shares and self.may_share(m))
-
-    @cython.final
-    cdef int where_read(self, bint in_place) noexcept nogil:
-        """Where others had better read what they may read where it is."""
-        if not in_place:
-            return STAGED
-        if not self.lingers:
-            return SHARED
-        # Beyond the caches what is staged is slow to write as well, and tells nothing.
-        return SHARED_UNLESS_FAR if self.streamed else SHARED_IF_NEAR
+        return self.mapped if self.may_share(m) else STAGED
 
     @cython.final
     cdef bint is_last(self, int64_t m) noexcept nogil:
@@ -244,8 +239,8 @@ cdef class Posts(Rows):
         if nbytes < LEND_BYTES or not transport.lend(
             post, &self.channels[message.first_channel],
             message.end_channel - message.first_channel,
-            self.source_of(piece, state.done), nbytes, self.share(m),
-            self.where_read(self.fetched), self.is_last(m),
+            self.source_of(piece, state.done), nbytes, self.share(m), self.fetch,
+            self.is_last(m),
         ):
             return False
         self.advance(m, nbytes)

@@ -10,6 +10,7 @@ host.
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Lock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from collalgo.devices.offers import OFFER
 from collalgo.devices.peers import Peers
 from collalgo.devices.runtime import Mark, Network, Runtime
 from collalgo.devices.underway import Fill, Lowered, Ours, Underway
-from collalgo.programs import Programs, make_room
+from collalgo.programs import Programs, recalled
 
 if TYPE_CHECKING:  # who imports this
     from collalgo.communicator import Communicator
@@ -130,7 +131,9 @@ class DeviceCalls:
         if self._on_devices is None:
             call = Call(*fields).plain()
             self._on_devices = self._surveyed(call, ours.runtime, waiting, caller)
-        lowered = self._lowered(fields, self._on_devices)
+        lowered = recalled(
+            self._known, fields, partial(self._lowered, self._on_devices)
+        )
         return Underway(self, ours, lowered, waiting, caller, background)
 
     def put(self, fill: Fill, runtime: Runtime) -> Mark:
@@ -252,24 +255,14 @@ class DeviceCalls:
         found.market = survey(runtime, leads, gather)
         return found
 
-    def _lowered(self, fields: tuple[Any, ...], programs: Programs) -> Lowered:
-        """What is run for a call, made at the first of its kind."""
-        try:
-            return self._known[fields]
-        except KeyError:
-            named = True
-        except TypeError:  # a list of algorithms
-            named = False
+    def _lowered(self, programs: Programs, fields: tuple[Any, ...]) -> Lowered:
+        """What is run for a call, made at the first with its plain name."""
         call = Call(*fields).plain()
         if call not in self._known:
             name = f"{programs.name(call)} {ON_DEVICES}"
             exchange = programs.exchange(call, OFFER, name)
             self._known[call] = Lowered(call, programs, exchange)
-        lowered = self._known[call]
-        if named:
-            self._known[fields] = lowered
-        make_room(self._known)
-        return lowered
+        return self._known[call]
 
 
 def _shadow(array: Array | None, caller: str) -> Shadow | None:
