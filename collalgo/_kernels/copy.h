@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 #include <string.h>
-#if defined(__SSE2__)
+#if defined(__x86_64__)
+#include <cpuid.h>
 #include <emmintrin.h>
 #endif
 
@@ -14,7 +15,9 @@
  * ten times slower where the target lies a few bytes further in its page than the
  * source: just as NumPy's arrays lie against a page-aligned window. And what is stored
  * across two lines, as memcpy and vectors that begin anywhere do, takes up to three times
- * as long where another core has read the lines. */
+ * as long where another core has read the lines. On Intel the instruction takes lines that
+ * others have read without fetching them first: with it 8 and 16 ranks took 0.8 to 0.95
+ * times as long. */
 #define LONG_COPY 2048
 
 typedef uint64_t anywhere __attribute__((vector_size(32), aligned(1), may_alias));
@@ -36,6 +39,22 @@ __attribute__((target("avx2"))) static void copy_lines_avx2(char *to, const char
                                                             int64_t nbytes) {
     copy_lines(to, from, nbytes);
 }
+
+#define FAST_SHORT_STRINGS 16 /* bit of EDX of leaf 7, since Ice Lake */
+#define SHORT_DISTANCE 64     /* that a target may not be behind its source, but for 4 GiB */
+
+static int has_fast_strings; /* of long and short strings, and from Intel */
+
+__attribute__((constructor)) static void find_fast_strings(void) {
+    unsigned a, b, c, d;
+    __builtin_cpu_init();
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && d & FAST_SHORT_STRINGS)
+        has_fast_strings = __builtin_cpu_is("intel") != 0;
+}
+
+static void copy_string(char *to, const char *from, int64_t nbytes) {
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(nbytes) : : "memory");
+}
 #endif
 
 static __attribute__((noinline)) void copy_long(char *to, const char *from, int64_t nbytes) {
@@ -44,7 +63,9 @@ static __attribute__((noinline)) void copy_long(char *to, const char *from, int6
     memcpy(to, from, (size_t)head);
     to += head, from += head;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (has_fast_strings && (uint32_t)(to - from) >= SHORT_DISTANCE)
+        copy_string(to, from, lines);
+    else if (__builtin_cpu_supports("avx2"))
         copy_lines_avx2(to, from, lines);
     else
 #endif
@@ -61,7 +82,7 @@ static inline void copy_bytes(void *target, const void *source, int64_t nbytes) 
 
 /* Copy whole lines past the caches; what is read of them is right once the stream ends. */
 static inline void stream_lines(char *to, const char *from, int64_t nbytes) {
-#if defined(__SSE2__)
+#if defined(__x86_64__)
     for (; nbytes > 0; nbytes -= CACHE_LINE, to += CACHE_LINE, from += CACHE_LINE) {
         __m128i part[4];
         for (int i = 0; i < 4; i++) part[i] = _mm_loadu_si128((const __m128i *)from + i);
@@ -73,7 +94,7 @@ static inline void stream_lines(char *to, const char *from, int64_t nbytes) {
 }
 
 static inline void end_stream(void) {
-#if defined(__SSE2__)
+#if defined(__x86_64__)
     _mm_sfence();
 #endif
 }
