@@ -9,7 +9,7 @@ from collalgo.machine import Machine
 from collalgo.replay import Replay
 from collalgo.schedule import Step
 from collalgo.transfers import Reals
-from collalgo.waves import RANKS, TURN_BYTES, WAVE_BYTES
+from collalgo.waves import RANKS, TAKEN, TURN_BYTES, WAVE_BYTES
 
 #: Sizes for which prices are computed; between two of them a price is a straight line.
 GRID = np.concatenate([[0.0], 2.0 ** np.arange(0, 47)])
@@ -54,8 +54,9 @@ class Price:
         self.size = replay.size
         crowded = replay.size > machine.cores
         #: How many waves there must be for each byte of the buffer.
-        self.least_waves = _least_waves(replay, posted, crowded)
         takes, reduces = replay.kind == 1, replay.kind == 2
+        arriving = replay.total(takes | reduces, share)
+        self.least_waves = _least_waves(replay, posted, arriving, crowded)
         #: How many buffers all ranks together reduce.
         self.reduced = float(replay.total(reduces, share).sum())
         taken = replay.total(takes | reduces)
@@ -115,14 +116,16 @@ class Price:
         return times
 
 
-def _least_waves(replay: Replay, posted: Reals, crowded: bool) -> float:
-    """Waves for each byte, so many that none of them sends too much in a step.
+def _least_waves(
+    replay: Replay, posted: Reals, arriving: Reals, crowded: bool
+) -> float:
+    """Waves for each byte, so many that no rank sends or takes too much in a step.
 
     Where ranks share cores a step may send more, if no message is long.
     """
     step = float(posted.max(initial=0.0))
     if not crowded:
-        return step / WAVE_BYTES
+        return max(step, float(arriving.max(initial=0.0)) / TAKEN) / WAVE_BYTES
     messages = replay.share[replay.sent] / replay.grid
     longest = float(messages.max(initial=0.0))
     return max(step / TURN_BYTES, 2 * longest / WAVE_BYTES)
