@@ -25,6 +25,8 @@ from collalgo.cost import host
 from collalgo.layout import Layout, Span
 from collalgo.machine import this_machine
 from collalgo.schedule import trace
+from collalgo.transport import thread
+from collalgo.transport.waiting import ALONE
 from tests.conftest import at_leisure
 from tests.oracle import check, vectors
 
@@ -149,6 +151,24 @@ def test_the_kernel_copies_what_its_figures_say():
     crowded = {"size": 3, "cores": 2, "exchange": 0.5}
     assert not fetched("alltoall", 1 << 19, **crowded)  # a core's cache holds waves
     assert fetched("alltoall", 1 << 20, **crowded)
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_what_several_read_goes_round_in_a_ring_of_its_own(monkeypatch, size):
+    """Of 5 MiB, where the ranks have cores of their own, past which all of these go."""
+    monkeypatch.setattr(thread, "patience", lambda size: ALONE)
+
+    def run(comm):
+        on_another_machine(comm)
+        for count in (100, 1000, *range(100_000, 400_000, 30_001)):
+            mine = np.arange(count) + comm.rank
+            out = comm.broadcast(mine.copy(), root=size - 1)
+            np.testing.assert_array_equal(out, np.arange(count) + size - 1)
+            rows = [np.arange(count) + rank for rank in range(size)]
+            np.testing.assert_array_equal(comm.allgather(mine), rows)
+            np.testing.assert_array_equal(comm.allreduce(mine), sum(rows))
+
+    threads(run, size, timeout=60)
 
 
 def test_nothing_is_read_by_the_numbers_of_another_namespace():

@@ -77,7 +77,8 @@ struct endpoint {
     post_state *posts;
     int64_t posts_of_step, brief;
     uint64_t *before, *before_free;
-    ring small, large;
+    ring small, large, wide;
+    ring *several;     /* the one for what is long and several read */
     const char *heap;
     int64_t heap_bytes, lends_out;
     lend lends[LENDS];
@@ -96,7 +97,8 @@ struct endpoint {
     int64_t streamed;  /* how many parts of that went past the caches, */
     int64_t unstaged;  /* and how many were not to be staged */
     int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */
-    char *populated; /* whose large ring has been mapped, for me */
+    int64_t parts;   /* of the long rings of each rank, */
+    char *populated; /* and which of them have been mapped, for me */
     int64_t fences;    /* whether I order what I write before I look who sleeps, */
     int64_t all_fence; /* and whether all do, as far as I know */
     uint32_t bell_seen;
@@ -136,8 +138,8 @@ static mail_line *mailbox(const endpoint *e, int64_t sender, int64_t lane,
 static void endpoint_free(endpoint *e) {
     if (!e) return;
     free(e->channels), free(e->posts), free(e->before);
-    free(e->small.holds), free(e->large.holds), free(e->processes);
-    free(e->populated), free(e->names), free(e);
+    free(e->small.holds), free(e->large.holds), free(e->wide.holds);
+    free(e->processes), free(e->populated), free(e->names), free(e);
 }
 
 static int ring_init(ring *r, int64_t offset, int64_t bytes, int64_t capacity) {
@@ -179,16 +181,20 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
     e->posts = calloc(posts, sizeof(post_state));
     e->before = calloc(channels, sizeof(uint64_t));
     e->processes = calloc(size, sizeof(struct pollfd));
-    e->populated = calloc(size, 1);
     e->names = calloc(size, sizeof(int64_t));
-    int64_t window = window_offset(size), holds = 2 * LINES * channels;
+    int64_t small = window_offset(size), large = small + SMALL_RING_BYTES;
+    int64_t wide = large + large_ring_bytes(size), holds = 2 * LINES * channels;
+    e->parts = (wide + wide_ring_bytes(size) - large) / PART_BYTES;
+    e->populated = calloc(size * e->parts, 1);
     if (!e->channels || !e->posts || !e->before || !e->processes || !e->populated ||
         !e->names ||
-        !ring_init(&e->small, window, SMALL_RING_BYTES, holds) ||
-        !ring_init(&e->large, window + SMALL_RING_BYTES, large_ring_bytes(size), holds)) {
+        !ring_init(&e->small, small, SMALL_RING_BYTES, holds) ||
+        !ring_init(&e->large, large, large_ring_bytes(size), holds) ||
+        !ring_init(&e->wide, wide, wide_ring_bytes(size), holds)) {
         endpoint_free(e);
         return NULL;
     }
+    e->several = e->wide.bytes ? &e->wide : &e->large;
     open_channels(e);
     for (int64_t r = 0; r < size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
     e->me = header(e, rank);
@@ -202,6 +208,7 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
 /* The ranks share cores. */
 static void endpoint_crowd(endpoint *e) {
     e->large.enough = SHARED_CORES_BYTES;
+    e->several = &e->large;
     endpoint_fence(e);
 }
 

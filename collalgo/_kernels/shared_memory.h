@@ -8,63 +8,12 @@
 #define COLLALGO_SHARED_MEMORY_H
 
 #include <errno.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include "copy.h"
 #include "failures.h"
+#include "rings.h"
 #include "staging.h"
-
-#ifndef MADV_POPULATE_READ /* of Linux 5.14 */
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
-
-#define NOT_YET UINT64_MAX       /* the number of a message that is still to be sent */
-
-/* ---- rings */
-
-static int acked(endpoint *e, int64_t channel, uint64_t number) {
-    channel_state *c = e->channels + channel;
-    if (c->acked >= number) return 1;
-    c->acked = LOAD(&c->gotten->count);
-    return c->acked >= number;
-}
-
-static hold *hold_at(const ring *r, int64_t index) {
-    return r->holds + index % r->capacity;
-}
-
-/* Take a run of a ring until all of the readers have sent the acks that are yet to be
- * named: where it begins in my region, or -1 if there is no room now. */
-static int64_t ring_take(endpoint *e, ring *r, int64_t nbytes, const int64_t *channels,
-                         int64_t readers) {
-    for (; r->first < r->last; r->first++) {
-        hold *oldest = hold_at(r, r->first);
-        if (!acked(e, oldest->channel, oldest->number)) break;
-        r->tail = oldest->end;
-    }
-    if (r->first == r->last && r->head % r->bytes >= r->enough)
-        r->tail = r->head = round_up(r->head, r->bytes);
-    int64_t start = r->head;
-    if (start % r->bytes + nbytes > r->bytes) start = round_up(start, r->bytes);
-    if (start + nbytes - r->tail > r->bytes) return -1;
-    if (r->last - r->first + readers > r->capacity) return -1;
-    r->head = start + nbytes;
-    for (int64_t i = 0; i < readers; i++)
-        *hold_at(r, r->last++) =
-            (hold){channels[i], NOT_YET, i + 1 < readers ? start : r->head};
-    return r->offset + start % r->bytes;
-}
-
-/* Map all of the large ring of a rank before its first use, as one: a fault for each page
- * takes as long as ten short messages. Where the kernel cannot, the faults come later. */
-static void populate(endpoint *e, int64_t rank) {
-    if (e->populated[rank]) return;
-    e->populated[rank] = 1;
-    madvise(region(e, rank) + e->large.offset, e->large.bytes,
-            rank == e->rank ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-}
 
 /* ---- sending */
 
@@ -89,13 +38,13 @@ static int open_post(endpoint *e, post_state *post, const int64_t *channels,
     ring *r = &e->small;
     if (!is_small(e, nbytes)) {
         int64_t unit = SLOTS * CACHE_LINE;
-        r = &e->large;
-        populate(e, e->rank);
+        r = readers > 1 ? e->several : &e->large;
         int64_t share = r->bytes / 2 / e->posts_of_step / unit * unit;
         if (nbytes > share) nbytes = share, slots = SLOTS;
     }
     int64_t first_hold = r->last, offset = ring_take(e, r, nbytes, channels, readers);
     if (offset < 0) return 0;
+    if (r != &e->small) populate(e, e->rank, offset, nbytes);
     post->ring = r, post->offset = offset, post->first_hold = first_hold;
     post->slots = slots, post->slot_bytes = nbytes / slots, post->slot = 0;
     memset(post->used, 0, sizeof(post->used));
@@ -247,8 +196,8 @@ static const char *peek_at(endpoint *e, int64_t channel, segment_state *segment)
     segment->whereabouts = l->offset == PUT ? PLACED : l->offset < PUT ? REMOTE : NEAR;
     if (segment->whereabouts == REMOTE) return (const char *)(uintptr_t)-l->offset;
     if (l->offset < 0) return l->data;
-    int64_t sender = channel % e->size, in_ring = l->offset - e->large.offset;
-    if (0 <= in_ring && in_ring < e->large.bytes) populate(e, sender);
+    int64_t sender = channel % e->size;
+    if (is_in_long_ring(e, l->offset)) populate(e, sender, l->offset, l->nbytes);
     return region(e, sender) + l->offset;
 }
 

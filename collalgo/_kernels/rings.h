@@ -1,0 +1,70 @@
+/* The rings in which a rank stages what it sends. */
+#ifndef COLLALGO_RINGS_H
+#define COLLALGO_RINGS_H
+
+#include <sys/mman.h>
+
+#include "endpoint.h"
+
+#ifndef MADV_POPULATE_READ /* of Linux 5.14 */
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define NOT_YET UINT64_MAX /* the number of a message that is still to be sent */
+
+static int acked(endpoint *e, int64_t channel, uint64_t number) {
+    channel_state *c = e->channels + channel;
+    if (c->acked >= number) return 1;
+    c->acked = LOAD(&c->gotten->count);
+    return c->acked >= number;
+}
+
+static hold *hold_at(const ring *r, int64_t index) {
+    return r->holds + index % r->capacity;
+}
+
+/* Take a run of a ring until all of the readers have sent the acks that are yet to be
+ * named: where it begins in my region, or -1 if there is no room now. */
+static int64_t ring_take(endpoint *e, ring *r, int64_t nbytes, const int64_t *channels,
+                         int64_t readers) {
+    for (; r->first < r->last; r->first++) {
+        hold *oldest = hold_at(r, r->first);
+        if (!acked(e, oldest->channel, oldest->number)) break;
+        r->tail = oldest->end;
+    }
+    if (r->first == r->last && r->head % r->bytes >= r->enough)
+        r->tail = r->head = round_up(r->head, r->bytes);
+    int64_t start = r->head;
+    if (start % r->bytes + nbytes > r->bytes) start = round_up(start, r->bytes);
+    if (start + nbytes - r->tail > r->bytes) return -1;
+    if (r->last - r->first + readers > r->capacity) return -1;
+    r->head = start + nbytes;
+    for (int64_t i = 0; i < readers; i++)
+        *hold_at(r, r->last++) =
+            (hold){channels[i], NOT_YET, i + 1 < readers ? start : r->head};
+    return r->offset + start % r->bytes;
+}
+
+/* Whether a place in a region is in a ring for what is long. */
+static int is_in_long_ring(const endpoint *e, int64_t place) {
+    return 0 <= place - e->large.offset &&
+           place - e->large.offset < e->parts * PART_BYTES;
+}
+
+/* Map the parts of the long rings of a rank that some bytes lie in, before their first use
+ * and each as one: a fault for each page takes as long as ten short messages. Where the
+ * kernel cannot, the faults come later. */
+static void populate(endpoint *e, int64_t rank, int64_t place, int64_t nbytes) {
+    char *mapped = e->populated + rank * e->parts;
+    int64_t first = (place - e->large.offset) / PART_BYTES;
+    int64_t last = (place - e->large.offset + nbytes - 1) / PART_BYTES;
+    for (int64_t part = first; part <= last; part++) {
+        if (mapped[part]) continue;
+        mapped[part] = 1;
+        madvise(region(e, rank) + e->large.offset + part * PART_BYTES, PART_BYTES,
+                rank == e->rank ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+    }
+}
+
+#endif
