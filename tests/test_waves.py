@@ -112,7 +112,7 @@ def past_the_caches(comm):
 
 def copied_by_the_kernel(comm):
     """All moves as if the kernel copied everything faster."""
-    copying.LONG = 1
+    copying.LONG = copying.LONG_OF_MANY = 1
     on_another_machine(comm, exchange=2.0, fetch=1.0)
     is_right(comm)
 
@@ -122,7 +122,8 @@ def copied_by_the_kernel(comm):
 @pytest.mark.parametrize("way", [past_the_caches, copied_by_the_kernel])
 def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, start):
     monkeypatch.setattr(programs, "SHORT", 0)
-    monkeypatch.setattr(copying, "LONG", copying.LONG)
+    for least in ("LONG", "LONG_OF_MANY"):
+        monkeypatch.setattr(copying, least, getattr(copying, least))
     start(way, size, timeout=60)
 
 
@@ -144,8 +145,10 @@ def test_the_kernel_copies_what_its_figures_say():
         assert not fetched(collective, 1 << 16, exchange=0.5)
         crowded = fetched(collective, 1 << 16, size=3, cores=2)
         assert crowded == (collective == "alltoall")
-        by_three = fetched(collective, 1 << 16, size=3)
+        by_three = fetched(collective, 1 << 18, size=3, cache=1 << 22)
         assert by_three == (collective in ("alltoall", "scatter")), collective
+        # To ask costs more where many do.
+        assert not fetched(collective, 1 << 17, size=3, cache=1 << 22)
     assert not fetched("broadcast", 1 << 20)  # beyond the caches
     assert fetched("alltoall", 1 << 20, exchange=0.5)
     crowded = {"size": 3, "cores": 2, "exchange": 0.5}
