@@ -157,8 +157,8 @@ def test_the_kernel_copies_what_its_figures_say():
 
 
 @pytest.mark.parametrize("size", [3, 5])
-def test_what_several_read_goes_round_in_a_ring_of_its_own(monkeypatch, size):
-    """Of 5 MiB, where the ranks have cores of their own, past which all of these go."""
+def test_what_several_read_is_right_where_all_have_cores(monkeypatch, size):
+    """On some processors it goes round a ring of 5 MiB, past which all of these go."""
     monkeypatch.setattr(thread, "patience", lambda size: ALONE)
 
     def run(comm):

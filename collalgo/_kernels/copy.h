@@ -5,10 +5,10 @@
 #include <stdint.h>
 #include <string.h>
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <emmintrin.h>
 #endif
 
+#include "processor.h"
 #include "transport.h"
 
 /* For long copies memcpy may use the string instruction of the processor, which on AMD is
@@ -40,17 +40,7 @@ __attribute__((target("avx2"))) static void copy_lines_avx2(char *to, const char
     copy_lines(to, from, nbytes);
 }
 
-#define FAST_SHORT_STRINGS 16 /* bit of EDX of leaf 7, since Ice Lake */
-#define SHORT_DISTANCE 64     /* that a target may not be behind its source, but for 4 GiB */
-
-static int has_fast_strings; /* of long and short strings, and from Intel */
-
-__attribute__((constructor)) static void find_fast_strings(void) {
-    unsigned a, b, c, d;
-    __builtin_cpu_init();
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && d & FAST_SHORT_STRINGS)
-        has_fast_strings = __builtin_cpu_is("intel") != 0;
-}
+#define SHORT_DISTANCE 64 /* that a target may not be behind its source, but for 4 GiB */
 
 static void copy_string(char *to, const char *from, int64_t nbytes) {
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(nbytes) : : "memory");
@@ -63,7 +53,7 @@ static __attribute__((noinline)) void copy_long(char *to, const char *from, int6
     memcpy(to, from, (size_t)head);
     to += head, from += head;
 #if defined(__x86_64__)
-    if (has_fast_strings && (uint32_t)(to - from) >= SHORT_DISTANCE)
+    if (copies_strings && (uint32_t)(to - from) >= SHORT_DISTANCE)
         copy_string(to, from, lines);
     else if (__builtin_cpu_supports("avx2"))
         copy_lines_avx2(to, from, lines);

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "processor.h"
 #include "segment.h"
 #include "ticks.h"
 
@@ -194,7 +195,7 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
         endpoint_free(e);
         return NULL;
     }
-    e->several = e->wide.bytes ? &e->wide : &e->large;
+    e->several = hands_over && e->wide.bytes ? &e->wide : &e->large;
     open_channels(e);
     for (int64_t r = 0; r < size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
     e->me = header(e, rank);

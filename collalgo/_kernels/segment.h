@@ -22,13 +22,14 @@
 #define PUT (-2)           /* instead of the place of what the reader already has */
 /* To write a line that the reader still has in its cache takes three times as long as
  * to write one that it has forgotten. So what is short goes round in a small ring, which
- * stays in the caches of both, and what is long in one larger than these caches. What
- * several read has a ring of its own: until the processor has forgotten who had a line, each
- * of them is asked for it when it is written again. Rings of 16 MiB in all were too small
- * for that with 8 ranks, and of 8 MiB with 16; with 64 and 32 allgathers took half as long,
- * where what one rank reads took up to 1.6 times. Ranks that share cores read what is still
- * in the cache, as long as the rings of all fit: they have but one long ring each, and begin
- * again early, if nobody still reads. */
+ * stays in the caches of both, and what is long in one larger than these caches. Ranks
+ * that share cores read what is still in the cache, as long as the rings of all fit: they
+ * begin again early, if nobody still reads.
+ *
+ * What several read has a ring of its own where a processor remembers for long who had a
+ * line, and asks each of them when it is written again: of Intel's servers it is known. With
+ * 8 ranks rings of 16 MiB in all were too short for it to forget, with 16 rings of 8 MiB; with
+ * 64 and 32 allgathers took half as long, but what one rank reads up to 1.6 times. */
 #define SMALL_RING_BYTES 8192
 #define SMALL_BYTES 2048   /* the longest message that goes into the small ring */
 #define LARGE_RING_BYTES 2097152

@@ -136,6 +136,7 @@ static clockid_t clock_of(pthread_t thread) {
 static void *run(void *argument) {
     int64_t rank = (int64_t)(intptr_t)argument;
     endpoint *e = endpoint_new(base, HEAP, rank, RANKS, LANES * RANKS);
+    e->several = &e->wide;
     if (rank % 2) endpoint_crowd(e); /* these begin their rings again early */
     e->usual = (wait_turns){10, 1000, 10};
     e->aside = (wait_turns){0, 0, 2};

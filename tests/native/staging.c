@@ -33,7 +33,7 @@ static void stage_all_lengths(endpoint *e, double line_ticks) {
 int main(void) {
     static endpoint e;
 #if defined(__x86_64__)
-    for (has_fast_strings = 0; has_fast_strings < 2; has_fast_strings++)
+    for (copies_strings = 0; copies_strings < 2; copies_strings++)
 #endif
         stage_all_lengths(&e, 0);
     expect(!e.streamed, "who is near writes into the caches");

@@ -1,0 +1,26 @@
+/* What the processor is known for that it runs on. */
+#ifndef COLLALGO_PROCESSOR_H
+#define COLLALGO_PROCESSOR_H
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+#define FAST_SHORT_STRINGS (1u << 4) /* of EDX of leaf 7: from Ice Lake on */
+#define CLDEMOTE (1u << 25)          /* of ECX: servers from Sapphire Rapids on */
+#endif
+
+/* Whether it copies best by its string instruction, and whether it can hand a line over to
+ * the cache that all cores share. Only on Intel. */
+static int copies_strings, hands_over;
+
+#if defined(__x86_64__)
+__attribute__((constructor)) static void know_processor(void) {
+    unsigned a, b, c, d;
+    __builtin_cpu_init();
+    if (!__builtin_cpu_is("intel") || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return;
+    copies_strings = (d & FAST_SHORT_STRINGS) != 0;
+    hands_over = (c & CLDEMOTE) != 0;
+}
+#endif
+
+#endif
