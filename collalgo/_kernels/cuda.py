@@ -148,14 +148,14 @@ class Interpretation:
         room
             The most blocks that there may be.
         """
-        blocks, arguments = _launch(
+        blocks, arguments = _prepared(
             rows, length, places, buffers, arrived, nbytes, room
         )
         self._function(blocks, (TEAM_THREADS,), arguments)
 
 
 @lru_cache(maxsize=4096)
-def _launch(
+def _prepared(
     rows: int, length: int, places: int, buffers: tuple[int, ...], arrived: int,
     nbytes: int, room: int,
 ) -> tuple[tuple[int], tuple[Any, ...]]:  # fmt: skip
