@@ -106,7 +106,10 @@ class Copying(NamedTuple):
 
     @property
     def _has_one_reader(self) -> bool:
-        """Of two that share a core, the other finds what is staged in its cache."""
+        """Whether a message has one reader, who does not find it in its cache anyway.
+
+        Of two ranks that share a core, each has what the other stages.
+        """
         both = self.size == 2 and not self._is_crowded
         return both or self.collective in SINGLE_READERS
 

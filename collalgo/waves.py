@@ -15,9 +15,8 @@ from collalgo.transfers import TransferTable
 #: What a rank sends at most in one step of a wave, in bytes.
 WAVE_BYTES = 512 << 10
 
-#: How many times as much it takes in one, where many send it something: 16 ranks with
-#: cores of their own took an allgather of 8 MiB in one wave 1.5 times as long as in
-#: two.
+#: How many times as much it takes in one, where many send it something: 16 ranks that
+#: had cores of their own took an allgather of 8 MiB two thirds as long in two waves.
 TAKEN = 8
 
 #: What a rank sends at most where ranks share cores, if no message of it is longer than

@@ -53,9 +53,9 @@ class Price:
         posted = replay.total(replay.posted, share)
         self.size = replay.size
         crowded = replay.size > machine.cores
-        #: How many waves there must be for each byte of the buffer.
         takes, reduces = replay.kind == 1, replay.kind == 2
         arriving = replay.total(takes | reduces, share)
+        #: How many waves there must be for each byte of the buffer.
         self.least_waves = _least_waves(replay, posted, arriving, crowded)
         #: How many buffers all ranks together reduce.
         self.reduced = float(replay.total(reduces, share).sum())
