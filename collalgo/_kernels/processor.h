@@ -2,18 +2,16 @@
 #ifndef COLLALGO_PROCESSOR_H
 #define COLLALGO_PROCESSOR_H
 
+/* Whether it copies best by its string instruction, and whether it can hand a line over to
+ * the cache that all cores share: of Intel's this is known, of others neither. */
 #if defined(__x86_64__)
 #include <cpuid.h>
 
 #define FAST_SHORT_STRINGS (1u << 4) /* of EDX of leaf 7: from Ice Lake on */
 #define CLDEMOTE (1u << 25)          /* of ECX: servers from Sapphire Rapids on */
-#endif
 
-/* Whether it copies best by its string instruction, and whether it can hand a line over to
- * the cache that all cores share. Only on Intel. */
 static int copies_strings, hands_over;
 
-#if defined(__x86_64__)
 __attribute__((constructor)) static void know_processor(void) {
     unsigned a, b, c, d;
     __builtin_cpu_init();
@@ -21,6 +19,8 @@ __attribute__((constructor)) static void know_processor(void) {
     copies_strings = (d & FAST_SHORT_STRINGS) != 0;
     hands_over = (c & CLDEMOTE) != 0;
 }
+#else
+enum { copies_strings = 0, hands_over = 0 };
 #endif
 
 #endif
