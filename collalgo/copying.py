@@ -19,8 +19,8 @@ EXCHANGES = ("allgather", "alltoall")
 #: Those whose messages have a single reader, so that the kernel copies half as much as
 #: the ranks would. What several read is copied once and then read by all, where the
 #: kernel has them wait for each other at every page: broadcasts of 32 KiB to 2 MiB to 7
-#: and 15 others took it 2.5 to 8 times as long, allgathers up to 2.6 times.
-SINGLE_READERS = ("alltoall", "scatter", "gather")
+#: and 15 others took it 2.5 to 8 times as long, allgathers up to 2.7 times.
+SINGLE_READERS = ("alltoall", "scatter")
 
 #: An exchange is long if the arrays of all ranks take more than so many times the
 #: caches, and ranks that have cores of their own do not read the same. Where they share
@@ -116,7 +116,7 @@ class Copying(NamedTuple):
     def _is_long_exchange(self, nbytes: Any) -> Any:
         may = self.collective in EXCHANGES
         may &= self._has_one_reader or self._is_crowded
-        stays = self._is_crowded and self.collective in SINGLE_READERS
+        stays = self._is_crowded and self._has_one_reader
         long = (LONG_CROWDED if stays else LONG_EXCHANGE) * self.machine.cache
         return may & (self.held(nbytes) > long)
 

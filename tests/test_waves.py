@@ -149,6 +149,7 @@ def test_the_kernel_copies_what_its_figures_say():
         assert by_three == (collective in ("alltoall", "scatter")), collective
         # To ask costs more where many do.
         assert not fetched(collective, 1 << 17, size=3, cache=1 << 22)
+    assert not fetched("gather", 1 << 16, size=3)  # the root would copy alone
     assert not fetched("broadcast", 1 << 20)  # beyond the caches
     assert fetched("alltoall", 1 << 20, exchange=0.5)
     crowded = {"size": 3, "cores": 2, "exchange": 0.5}

@@ -185,7 +185,7 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
     e->names = calloc(size, sizeof(int64_t));
     int64_t small = window_offset(size), large = small + SMALL_RING_BYTES;
     int64_t wide = large + large_ring_bytes(size), holds = 2 * LINES * channels;
-    e->parts = (wide + wide_ring_bytes(size) - large) / PART_BYTES;
+    e->parts = (large_ring_bytes(size) + wide_ring_bytes(size)) / PART_BYTES;
     e->populated = calloc(size * e->parts, 1);
     if (!e->channels || !e->posts || !e->before || !e->processes || !e->populated ||
         !e->names ||

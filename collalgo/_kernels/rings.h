@@ -46,23 +46,18 @@ static int64_t ring_take(endpoint *e, ring *r, int64_t nbytes, const int64_t *ch
     return r->offset + start % r->bytes;
 }
 
-/* Whether a place in a region is in a ring for what is long. */
-static int is_in_long_ring(const endpoint *e, int64_t place) {
-    return 0 <= place - e->large.offset &&
-           place - e->large.offset < e->parts * PART_BYTES;
-}
-
-/* Map the parts of the long rings of a rank that some bytes lie in, before their first use
- * and each as one: a fault for each page takes as long as ten short messages. Where the
- * kernel cannot, the faults come later. */
+/* Map the parts of the long rings of a rank that some bytes lie in, if they do, before their
+ * first use and each as one: a fault for each page takes as long as ten short messages. Where
+ * the kernel cannot, the faults come later. */
 static void populate(endpoint *e, int64_t rank, int64_t place, int64_t nbytes) {
+    int64_t begin = place - e->large.offset, last = (begin + nbytes - 1) / PART_BYTES;
+    if (begin < 0 || last >= e->parts) return;
     char *mapped = e->populated + rank * e->parts;
-    int64_t first = (place - e->large.offset) / PART_BYTES;
-    int64_t last = (place - e->large.offset + nbytes - 1) / PART_BYTES;
-    for (int64_t part = first; part <= last; part++) {
+    char *rings = region(e, rank) + e->large.offset;
+    for (int64_t part = begin / PART_BYTES; part <= last; part++) {
         if (mapped[part]) continue;
         mapped[part] = 1;
-        madvise(region(e, rank) + e->large.offset + part * PART_BYTES, PART_BYTES,
+        madvise(rings + part * PART_BYTES, PART_BYTES,
                 rank == e->rank ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
     }
 }

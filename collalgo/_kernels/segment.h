@@ -127,7 +127,8 @@ static inline int64_t large_ring_bytes(int64_t size) {
     int64_t least = LANES * size * 2 * SLOTS * CACHE_LINE;
     return round_up(least > LARGE_RING_BYTES ? least : LARGE_RING_BYTES, PART_BYTES);
 }
-/* Of two ranks none has several readers. */
+/* Of two ranks none has several readers. Where it is not used it takes no memory; the layout
+ * must not depend on a core, for ranks may run on different ones. */
 static inline int64_t wide_ring_bytes(int64_t size) {
     int64_t share = WIDE_RINGS_BYTES / size, least = large_ring_bytes(size);
     if (size <= 2) return 0;

@@ -44,7 +44,7 @@ static int open_post(endpoint *e, post_state *post, const int64_t *channels,
     }
     int64_t first_hold = r->last, offset = ring_take(e, r, nbytes, channels, readers);
     if (offset < 0) return 0;
-    if (r != &e->small) populate(e, e->rank, offset, nbytes);
+    populate(e, e->rank, offset, nbytes);
     post->ring = r, post->offset = offset, post->first_hold = first_hold;
     post->slots = slots, post->slot_bytes = nbytes / slots, post->slot = 0;
     memset(post->used, 0, sizeof(post->used));
@@ -208,7 +208,7 @@ static const char *peek_at(endpoint *e, int64_t channel, segment_state *segment)
     if (segment->whereabouts == REMOTE) return (const char *)(uintptr_t)-l->offset;
     if (l->offset < 0) return l->data;
     int64_t sender = channel % e->size;
-    if (is_in_long_ring(e, l->offset)) populate(e, sender, l->offset, l->nbytes);
+    populate(e, sender, l->offset, l->nbytes);
     return region(e, sender) + l->offset;
 }
 

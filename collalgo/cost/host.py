@@ -54,12 +54,13 @@ class Price:
         self.size = replay.size
         crowded = replay.size > machine.cores
         takes, reduces = replay.kind == 1, replay.kind == 2
-        arriving = replay.total(takes | reduces, share)
+        arrives = takes | reduces
+        arriving = replay.total(arrives, share)
         #: How many waves there must be for each byte of the buffer.
         self.least_waves = _least_waves(replay, posted, arriving, crowded)
         #: How many buffers all ranks together reduce.
         self.reduced = float(replay.total(reduces, share).sum())
-        taken = replay.total(takes | reduces)
+        taken = replay.total(arrives)
         work = machine.copy * replay.total(takes, share)
         weight = np.where(_further_inputs(replay), FURTHER, 1.0)
         work += machine.reduce * replay.total(reduces, share * weight)
