@@ -89,7 +89,8 @@ class Copying(NamedTuple):
     def is_exchanged_by_kernel(self, nbytes: Any) -> Any:
         """Whether the kernel had better copy the messages of an exchange."""
         may = self.collective in EXCHANGES and self._has_one_reader
-        return may & (self._is_long_exchange(nbytes) | self._is_worth_asking(nbytes))
+        faster = self._is_long_exchange(nbytes) | self._kernel_is_faster
+        return may & faster & self._is_worth_asking(nbytes)
 
     def is_handed_out_by_kernel(self, nbytes: Any) -> Any:
         """Whether the kernel had better copy what a root hands out in one step."""
@@ -98,6 +99,7 @@ class Copying(NamedTuple):
         may = alone or self.collective in HANDING_OUT
         may &= self._has_one_reader and not self._is_crowded
         in_cache = self.held(nbytes) <= self.machine.cache
+        may &= self._kernel_is_faster
         return may & in_cache & self._is_worth_asking(nbytes)
 
     @property
@@ -120,8 +122,12 @@ class Copying(NamedTuple):
         long = (LONG_CROWDED if stays else LONG_EXCHANGE) * self.machine.cache
         return may & (self.held(nbytes) > long)
 
+    @property
+    def _kernel_is_faster(self) -> bool:
+        return self.machine.fetch < self.machine.exchange
+
     def _is_worth_asking(self, nbytes: Any) -> Any:
+        """Whether messages are so long that to ask takes little of the time."""
         parts = self.size if COLLECTIVES[self.collective].blocks else 1
-        faster = self.machine.fetch < self.machine.exchange
         few = self.size == 2 or self._is_crowded
-        return faster & (nbytes // parts >= (LONG if few else LONG_OF_MANY))
+        return nbytes // parts >= (LONG if few else LONG_OF_MANY)

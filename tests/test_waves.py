@@ -106,6 +106,7 @@ def is_right(comm):
 
 def past_the_caches(comm):
     """All moves of long arrays, as if the caches held nothing."""
+    copying.LONG = copying.LONG_OF_MANY = 1
     on_another_machine(comm, cache=0)
     is_right(comm)
 
@@ -152,6 +153,9 @@ def test_the_kernel_copies_what_its_figures_say():
     assert not fetched("gather", 1 << 16, size=3)  # the root would copy alone
     assert not fetched("broadcast", 1 << 20)  # beyond the caches
     assert fetched("alltoall", 1 << 20, exchange=0.5)
+    # Nor are the messages of many worth it because there are many of them.
+    assert not fetched("alltoall", 1 << 17, size=4, exchange=0.5)
+    assert fetched("alltoall", 1 << 18, size=4, exchange=0.5)
     crowded = {"size": 3, "cores": 2, "exchange": 0.5}
     assert not fetched("alltoall", 1 << 19, **crowded)  # a core's cache holds waves
     assert fetched("alltoall", 1 << 20, **crowded)
