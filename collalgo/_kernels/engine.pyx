@@ -79,7 +79,7 @@ cdef class Program(Steps):
         if self.steps_end == 0 and transport.size == 1:
             status = transport.enter(&self.record, timeout)
             if status == GO_ON:
-                self.wave = 0
+                self.begin_wave(0)
                 self.finish()
             return status
         transport.busy = True
@@ -134,10 +134,11 @@ cdef class Program(Steps):
         return status
 
     cdef int run_waves(self, Transport transport) noexcept nogil:
-        cdef int64_t step
+        cdef int64_t wave, step
         cdef int status = GO_ON
         self.world = transport.size
-        for self.wave in range(self.waves):
+        for wave in range(self.waves):
+            self.begin_wave(wave)
             for step in range(self.steps_end):
                 if transport.log == NULL:
                     status = self.run_step(transport, step)

@@ -58,6 +58,8 @@ cdef class Rows:
     cdef int64_t divisor, scratch_bytes
     cdef int64_t waves, wave
     cdef int64_t steps_end, channels_end, copies_end, divisions_end
+    cdef int64_t early_end  # of the copies that need not wait for any message
+    cdef int64_t copied, copied_bytes  # in this wave, and of the piece after these
     cdef const step_row *steps
     cdef const message_row *messages
     cdef const piece_row *pieces
@@ -78,6 +80,8 @@ cdef class Rows:
         cnp.ndarray scratch
     ) except -100
     cdef int64_t length_in_wave(self, int64_t m) noexcept nogil
+    cdef void begin_wave(self, int64_t wave) noexcept nogil
+    cdef void copy_on(self, int64_t most) noexcept nogil
     cdef void finish(self) noexcept nogil
 
     @cython.final

@@ -8,7 +8,7 @@ memory that the ranks share nor the scratch of a rank need hold more than a wave
 """
 
 cimport numpy as cnp
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 
 import numpy as np
 
@@ -48,6 +48,7 @@ cdef class Rows:
         self.steps_end = len(plan.steps)
         self.channels_end = len(plan.channels)
         self.copies_end = len(plan.copies)
+        self.early_end = int((plan.copies[:, SOURCE] == INPUT).sum())
         self.divisions_end = len(plan.divisions)
         self.steps = <const step_row *>address(plan.steps)
         self.messages = <const message_row *>address(plan.messages)
@@ -91,20 +92,31 @@ cdef class Rows:
             nbytes -= self.bytes_until(&self.pieces[p], self.wave)
         return nbytes
 
+    cdef void begin_wave(self, int64_t wave) noexcept nogil:
+        self.wave, self.copied, self.copied_bytes = wave, 0, 0
+
+    cdef void copy_on(self, int64_t most) noexcept nogil:
+        """Copy at most so many bytes of the next piece that no message brings."""
+        cdef const piece_row *piece = &self.copies[self.copied]
+        cdef int64_t first = self.bytes_until(piece, self.wave) + self.copied_bytes
+        cdef int64_t nbytes = self.bytes_until(piece, self.wave + 1) - first
+        cdef char *source = self.source_of(piece, first)
+        cdef char *target = self.target_of(piece, first)
+        if source == target or nbytes <= most:
+            self.copied, self.copied_bytes = self.copied + 1, 0
+        else:
+            nbytes = most
+            self.copied_bytes += most
+        if source != target:
+            self.store(target, source, nbytes, piece.action)
+
     cdef void finish(self) noexcept nogil:
-        """Copy what no message brought, and divide what came undivided."""
+        """Copy what is left that no message brought, and divide what came undivided."""
         cdef int64_t i, first, nbytes
         cdef const piece_row *piece
-        cdef char *source
         cdef char *target
-        for i in range(self.copies_end):
-            piece = &self.copies[i]
-            first = self.bytes_until(piece, self.wave)
-            nbytes = self.bytes_until(piece, self.wave + 1) - first
-            source = self.source_of(piece, first)
-            target = self.target_of(piece, first)
-            if source != target:
-                self.store(target, source, nbytes, piece.action)
+        while self.copied < self.copies_end:
+            self.copy_on(INT64_MAX)
         for i in range(self.divisions_end):
             piece = &self.divisions[i]
             first = self.bytes_until(piece, self.wave)

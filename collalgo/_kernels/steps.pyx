@@ -18,6 +18,9 @@ from collalgo._kernels.transport cimport (
     GO_ON, PLACED, REMOTE, STOP, Transport, segment_state,
 )
 
+cdef enum:
+    WHILE_WAITING = 1 << 14  # bytes that a rank copies before it looks again what came
+
 
 cdef class Steps(Posts):
     """The steps of one rank, and what comes in them; see :class:`Posts`."""
@@ -30,7 +33,10 @@ cdef class Steps(Posts):
         self.step = number
         while unfinished:
             status = self.move(transport, step, &unfinished)
-            if status == NOTHING:
+            if status == NOTHING and self.copied < self.early_end:
+                self.copy_on(WHILE_WAITING)
+                status = GO_ON
+            elif status == NOTHING:
                 status = self.pause(transport, &idle)
             elif idle:
                 transport.resume()
