@@ -89,11 +89,13 @@ static inline void end_stream(void) {
 #endif
 }
 
+#define SHORT_STREAM 256
+
 /* A copy past the caches, for what nobody reads soon: the target is not read first. */
 static inline void stream_bytes(void *target, const void *source, int64_t nbytes) {
     char *to = (char *)target;
     const char *from = (const char *)source;
-    if (nbytes >= LONG_COPY) {
+    if (nbytes >= SHORT_STREAM) {
         int64_t head = -(uintptr_t)to % CACHE_LINE;
         int64_t lines = (nbytes - head) / CACHE_LINE * CACHE_LINE;
         memcpy(to, from, (size_t)head);

@@ -95,8 +95,8 @@ struct endpoint {
     int64_t hope_ends; /* the ticks, or 0 if I have not hoped since something came */
     uint64_t missing; /* of the first 64 ranks those that nothing has come from */
     double line_ticks; /* to write a line of what is staged, lately */
-    int64_t streamed;  /* how many parts of that went past the caches, */
-    int64_t unstaged;  /* and how many were not to be staged */
+    int64_t staged;    /* how many parts have been, */
+    int64_t unstaged;  /* and how many were not to be */
     int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */
     int64_t parts;   /* of the long rings of each rank, */
     char *populated; /* and which of them have been mapped, for me */
@@ -195,6 +195,7 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
         endpoint_free(e);
         return NULL;
     }
+    e->small.enough = 0; /* so that a core finds in its nearest cache what it writes */
     e->several = hands_over && e->wide.bytes ? &e->wide : &e->large;
     open_channels(e);
     for (int64_t r = 0; r < size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};

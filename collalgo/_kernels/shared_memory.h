@@ -156,7 +156,7 @@ static int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
         if (!is_small(e, taken)) return 0;
         place = ring_take(e, &e->small, taken, channels, readers);
         if (place < 0) return 0;
-        copy_bytes(region(e, e->rank) + place, data, nbytes);
+        stage(e, region(e, e->rank) + place, data, nbytes);
     }
     for (int64_t i = 0; i < readers; i++) {
         uint64_t sent = send_line(e, e->channels + channels[i], place, data, nbytes);

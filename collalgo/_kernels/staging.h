@@ -9,26 +9,50 @@
  * written. Between caches that are far apart, as of two dies or two sockets, that takes
  * ten times as long as to write past all caches, and no rank can know how far apart they
  * are: threads move, and so do virtual machines. So each finds out as it writes. */
-#define FAR 32       /* ticks for a line from which on it is better to write past caches */
+#define FAR 24       /* ticks for a line from which on it is better to write past caches */
 #define FARTHEST 64  /* ticks that a line may count for: longer, and its page was new */
-#define LOOK_EACH 32 /* one in so many parts is written into the caches all the same */
-#define WEIGHT 0.125 /* of the last part among those before it */
+#define LOOK_EACH 32 /* one in so many parts is looked at where each would be dear */
+#define WEIGHT 0.25  /* of the last part among those before it */
+
+/* A short part is in the store buffer when it has been copied, and its lines are taken from
+ * their reader later: it tells once nothing is left there, which takes some time by itself. */
+#define STREAMED_BYTES 256 /* what is shorter goes into the caches in any case */
+#define TELLING_BYTES 1024 /* and what is shorter tells nothing */
+#define BUFFERED_BYTES 16384
+#define DRAINING 100 /* ticks */
+
+static void drain(void) {
+#if defined(__x86_64__)
+    _mm_mfence();
+    _mm_lfence();
+#else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/* Copy into the caches, and note what a line took. */
+static void copy_and_look(endpoint *e, char *target, const char *data, int64_t nbytes) {
+    int is_buffered = nbytes < BUFFERED_BYTES;
+    if (is_buffered) drain(); /* what was written before does not count */
+    int64_t begun = ticks(), taken;
+    copy_bytes(target, data, nbytes);
+    if (is_buffered) drain();
+    taken = ticks() - begun - (is_buffered ? DRAINING : 0);
+    double of_line = (double)taken * CACHE_LINE / (double)nbytes;
+    if (of_line > FARTHEST) of_line = FARTHEST;
+    e->line_ticks += WEIGHT * (of_line - e->line_ticks);
+}
 
 /* Write a part of a message where it is staged. */
 static void stage(endpoint *e, char *target, const char *data, int64_t nbytes) {
-    if (nbytes < LONG_COPY) {
-        copy_bytes(target, data, nbytes);
-        return;
-    }
-    if (e->line_ticks >= FAR && ++e->streamed % LOOK_EACH) {
+    int far = nbytes >= STREAMED_BYTES && e->line_ticks >= FAR;
+    int is_dear = far || nbytes < BUFFERED_BYTES; /* to look */
+    if (nbytes >= TELLING_BYTES && (!is_dear || ++e->staged % LOOK_EACH == 0))
+        copy_and_look(e, target, data, nbytes);
+    else if (far)
         stream_bytes(target, data, nbytes);
-        return;
-    }
-    int64_t begun = ticks();
-    copy_bytes(target, data, nbytes);
-    double taken = (double)(ticks() - begun) * CACHE_LINE / (double)nbytes;
-    if (taken > FARTHEST) taken = FARTHEST;
-    e->line_ticks += WEIGHT * (taken - e->line_ticks);
+    else
+        copy_bytes(target, data, nbytes);
 }
 
 #endif

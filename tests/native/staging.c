@@ -6,7 +6,7 @@
 
 #include "staging.h"
 
-#define LONGEST 10000
+#define LONGEST (2 * BUFFERED_BYTES)
 #define PARTS 100000
 
 static char from[LONGEST + 64], to[LONGEST + 64];
@@ -30,25 +30,37 @@ static void stage_all_lengths(endpoint *e, double line_ticks) {
         }
 }
 
+/* How many parts are staged until one tells something. */
+static int64_t parts_until_look(endpoint *e, double line_ticks, int64_t nbytes) {
+    int64_t parts = 0;
+    e->staged = 0;
+    e->line_ticks = line_ticks;
+    while (e->line_ticks == line_ticks && parts < PARTS) stage(e, to, from, nbytes), parts++;
+    return parts;
+}
+
 int main(void) {
     static endpoint e;
 #if defined(__x86_64__)
     for (copies_strings = 0; copies_strings < 2; copies_strings++)
 #endif
         stage_all_lengths(&e, 0);
-    expect(!e.streamed, "who is near writes into the caches");
     stage_all_lengths(&e, FARTHEST);
-    expect(e.streamed > 0, "who is far writes past them");
+    expect(parts_until_look(&e, -1, BUFFERED_BYTES) == 1, "who is near looks at long parts");
+    expect(parts_until_look(&e, -1, TELLING_BYTES) == LOOK_EACH, "and at some short ones");
+    double far = FARTHEST + 1; /* which no part leaves as it is */
+    expect(parts_until_look(&e, far, LONGEST) == LOOK_EACH, "who is far looks at some");
+    expect(parts_until_look(&e, far, TELLING_BYTES - 1) == PARTS, "the shortest tell nothing");
 #ifndef __SANITIZE_ADDRESS__ /* whose checks take as long as a line that is far */
     e.line_ticks = FARTHEST;
     int64_t parts = 0;
-    while (e.line_ticks >= FAR && parts < PARTS) stage(&e, to, from, LONGEST), parts++;
+    for (; e.line_ticks >= FAR && parts < PARTS; parts++) {
+        stage(&e, to, from, TELLING_BYTES);
+        expect(!memcmp(to, from, TELLING_BYTES), "who reads finds it");
+    }
     expect(parts < PARTS, "who is near again writes into the caches again");
     expect(parts > LOOK_EACH, "a single part does not tell");
 #endif
-    double before = e.line_ticks;
-    stage(&e, to, from, LONG_COPY - 1);
-    expect(e.line_ticks == before, "short parts tell nothing");
     puts("all right");
     return 0;
 }
