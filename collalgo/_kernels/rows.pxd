@@ -80,9 +80,12 @@ cdef class Rows:
         cnp.ndarray scratch
     ) except -100
     cdef int64_t length_in_wave(self, int64_t m) noexcept nogil
-    cdef void begin_wave(self, int64_t wave) noexcept nogil
     cdef void copy_on(self, int64_t most) noexcept nogil
     cdef void finish(self) noexcept nogil
+
+    @cython.final
+    cdef inline void begin_wave(self, int64_t wave) noexcept nogil:
+        self.wave, self.copied, self.copied_bytes = wave, 0, 0
 
     @cython.final
     cdef inline int64_t bytes_until(

@@ -92,9 +92,6 @@ cdef class Rows:
             nbytes -= self.bytes_until(&self.pieces[p], self.wave)
         return nbytes
 
-    cdef void begin_wave(self, int64_t wave) noexcept nogil:
-        self.wave, self.copied, self.copied_bytes = wave, 0, 0
-
     cdef void copy_on(self, int64_t most) noexcept nogil:
         """Copy at most so many bytes of the next piece that no message brings."""
         cdef const piece_row *piece = &self.copies[self.copied]
