@@ -479,3 +479,22 @@ def test_calls_of_other_arguments_are_never_mistaken_for_the_last():
             assert comm.reduce_scatter(np.ones(4), counts=equal).size == 2
 
     threads(on_each_rank, 2)
+
+
+def test_what_no_message_brings_is_copied_while_waiting():
+    out = np.zeros((2, 100_000))
+
+    def on_each_rank(comm):
+        mine = np.full(out.shape[1], comm.rank + 1.0)
+        if comm.rank == 0:
+            comm.allgather(mine, out=out)
+            return
+        for _ in range(1000):  # rank 0 waits for me, with its own block to copy
+            if out[0, 0]:
+                break
+            sleep(0.01)
+        assert out[0, 0] == 1
+        comm.allgather(mine)
+
+    threads(on_each_rank, 2)
+    assert (out == [[1], [2]]).all()

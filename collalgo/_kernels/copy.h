@@ -89,7 +89,7 @@ static inline void end_stream(void) {
 #endif
 }
 
-#define SHORT_STREAM 256
+#define SHORT_STREAM 256 /* what is shorter is written into the caches */
 
 /* A copy past the caches, for what nobody reads soon: the target is not read first. */
 static inline void stream_bytes(void *target, const void *source, int64_t nbytes) {

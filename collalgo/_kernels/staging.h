@@ -16,8 +16,7 @@
 
 /* A short part is in the store buffer when it has been copied, and its lines are taken from
  * their reader later: it tells once nothing is left there, which takes some time by itself. */
-#define STREAMED_BYTES 256 /* what is shorter goes into the caches in any case */
-#define TELLING_BYTES 1024 /* and what is shorter tells nothing */
+#define TELLING_BYTES 1024 /* what is shorter tells nothing */
 #define BUFFERED_BYTES 16384
 #define DRAINING 100 /* ticks */
 
@@ -45,7 +44,7 @@ static void copy_and_look(endpoint *e, char *target, const char *data, int64_t n
 
 /* Write a part of a message where it is staged. */
 static void stage(endpoint *e, char *target, const char *data, int64_t nbytes) {
-    int far = nbytes >= STREAMED_BYTES && e->line_ticks >= FAR;
+    int far = nbytes >= SHORT_STREAM && e->line_ticks >= FAR;
     int is_dear = far || nbytes < BUFFERED_BYTES; /* to look */
     if (nbytes >= TELLING_BYTES && (!is_dear || ++e->staged % LOOK_EACH == 0))
         copy_and_look(e, target, data, nbytes);
