@@ -97,8 +97,7 @@ class Copying(NamedTuple):
         # A gather of two ranks is a scatter the other way.
         alone = self.collective == "gather" and self.size == 2
         may = alone or self.collective in HANDING_OUT
-        may &= self._has_one_reader and self._kernel_is_faster
-        may &= not self._is_crowded
+        may &= self._has_one_reader and not self._is_crowded and self._kernel_is_faster
         in_cache = self.held(nbytes) <= self.machine.cache
         return may & in_cache & self._is_worth_asking(nbytes)
 

@@ -44,7 +44,7 @@ class Lending:
     lowered
         What leaves in each step, and what comes.
     copies, divisions
-        What is done when the steps are over.
+        What no message brings, and what is divided when the steps are over.
     shared
         Whether results contain what every rank has put in, as those of an allreduce.
     """

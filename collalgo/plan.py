@@ -110,7 +110,7 @@ class Walk:
             for span, buffer in self.written.cut(whole)
             if buffer != OUTPUT
         ]
-        copies.sort(key=lambda piece: piece.source != INPUT)  # which wait for nothing
+        copies.sort(key=lambda piece: piece.source != INPUT)
         lendable = Lending(lowered, copies, divisions, shared).marks
         return RowWriter(self.rank, self.source, self.target).plan(
             lowered, copies, divisions, lendable, relays(lowered), self.waves.count

@@ -43,6 +43,8 @@ class Plan:
     ----------
     scratch_bytes : int
         How much scratch the rank needs, which is the same for every wave.
+    copies : ndarray
+        What no message brings: pieces out of the input first, which wait for nothing.
     numbers : ndarray
         For each channel of a message, how many went or came there before.
     lendable : ndarray
@@ -115,7 +117,7 @@ class RowWriter:
         relays: Rows,
         waves: int,
     ) -> Plan:
-        """Write the steps, then what is copied and divided when they are done."""
+        """Write the steps, what no message brings, and what is divided at the end."""
         messages = [m for step in lowered for side in step for m in side]
         scratch = [
             piece.span

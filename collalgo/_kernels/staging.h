@@ -17,9 +17,10 @@
 /* A short part is in the store buffer when it has been copied, and its lines are taken from
  * their reader later: it tells once nothing is left there, which takes some time by itself. */
 #define TELLING_BYTES 1024 /* what is shorter tells nothing */
-#define BUFFERED_BYTES 16384
-#define DRAINING 100 /* ticks */
+#define BUFFERED_BYTES 16384 /* and of what is longer the buffer hides little */
+#define DRAINING 100 /* ticks, of a buffer with little in it */
 
+/* Wait until nothing that I have written is in the store buffer. */
 static void drain(void) {
 #if defined(__x86_64__)
     _mm_mfence();
@@ -33,13 +34,15 @@ static void drain(void) {
 static void copy_and_look(endpoint *e, char *target, const char *data, int64_t nbytes) {
     int is_buffered = nbytes < BUFFERED_BYTES;
     if (is_buffered) drain(); /* what was written before does not count */
-    int64_t begun = ticks(), taken;
+    int64_t begun = ticks();
     copy_bytes(target, data, nbytes);
-    if (is_buffered) drain();
-    taken = ticks() - begun - (is_buffered ? DRAINING : 0);
-    double of_line = (double)taken * CACHE_LINE / (double)nbytes;
-    if (of_line > FARTHEST) of_line = FARTHEST;
-    e->line_ticks += WEIGHT * (of_line - e->line_ticks);
+    if (is_buffered) {
+        drain();
+        begun += DRAINING;
+    }
+    double taken = (double)(ticks() - begun) * CACHE_LINE / (double)nbytes;
+    if (taken > FARTHEST) taken = FARTHEST;
+    e->line_ticks += WEIGHT * (taken - e->line_ticks);
 }
 
 /* Write a part of a message where it is staged. */

@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "copy.h"
+
+static int64_t streamed; /* how many parts have been written past the caches */
+#define stream_bytes(...) (streamed++, stream_bytes(__VA_ARGS__))
+
 #include "staging.h"
 
 #define LONGEST (2 * BUFFERED_BYTES)
@@ -45,7 +50,9 @@ int main(void) {
     for (copies_strings = 0; copies_strings < 2; copies_strings++)
 #endif
         stage_all_lengths(&e, 0);
+    expect(!streamed, "who is near writes into the caches");
     stage_all_lengths(&e, FARTHEST);
+    expect(streamed > 0, "who is far writes past them");
     expect(parts_until_look(&e, -1, BUFFERED_BYTES) == 1, "who is near looks at long parts");
     expect(parts_until_look(&e, -1, TELLING_BYTES) == LOOK_EACH, "and at some short ones");
     double far = FARTHEST + 1; /* which no part leaves as it is */
