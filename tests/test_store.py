@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 import pytest
 
-from collalgo.bootstrap.store import server as server_module
+from collalgo.bootstrap.store import client as client_module, server as server_module
 from collalgo.bootstrap.store.client import Client, StoreError, exactly
 from collalgo.bootstrap.store.etcd import LEASE, Etcd
 from collalgo.bootstrap.store.server import Server
@@ -244,6 +244,44 @@ def test_who_is_sent_away_at_the_end_has_not_left():
         for client in clients:
             client.close()
     assert not told
+
+
+def test_what_is_said_before_the_end_is_heard_by_a_store_that_speaks_first(
+    server, connect
+):
+    """To write to a client that is closed would end the connection unread."""
+    client, opened, spoken = connect(), Event(), Event()
+    client.set("mine", b"", leased=True)
+    (guest,) = server._guests
+
+    def speak():
+        opened.wait(5)
+        for _ in range(2):
+            guest.send(b"", b"said by the store")
+            time.sleep(0.05)  # in which the kernel of the client may refuse it
+        spoken.set()
+
+    server._loop.call_soon_threadsafe(speak)
+    client.tell("last", b"words")
+    closing = Thread(target=client.close)
+    closing.start()
+    closing.join(0.3)
+    opened.set()
+    closing.join()
+    assert spoken.wait(5)
+    assert connect().look("last") == b"words"
+
+
+def test_a_store_that_hears_nothing_does_not_keep_its_clients(
+    server, connect, monkeypatch
+):
+    monkeypatch.setattr(client_module, "HEARING_SECONDS", 0.2)
+    client, opened = connect(), Event()
+    server._loop.call_soon_threadsafe(opened.wait, 5)
+    began = time.monotonic()
+    client.close()
+    assert time.monotonic() - began < 3
+    opened.set()
 
 
 def test_a_client_that_is_closed_is_not_told_that_it_lost_the_store(connect):

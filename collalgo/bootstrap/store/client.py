@@ -29,6 +29,9 @@ ATTEMPT_SECONDS = 2.0
 #: Seconds that a request may take that waits for nobody.
 ANSWER_SECONDS = 10.0
 
+#: Seconds that the store has, at the end, to hear all that was said.
+HEARING_SECONDS = 2.0
+
 #: How an error begins that says why the store cannot be asked.
 LOST = "the connection with the store is lost: "
 
@@ -146,12 +149,18 @@ class Client:
         self._ask(b"watch", prefix.encode())
 
     def close(self) -> None:
-        """Let go of all that is leased."""
+        """Let go of all that is leased, once the store has heard what was said."""
         self._ended = self._ended or "it was closed here"
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+        # A store that wrote to a closed socket would not read what is still unread.
+        self._shut(socket.SHUT_WR)
+        self._thread.join(HEARING_SECONDS)
+        self._shut(socket.SHUT_RDWR)
         self._thread.join(5)
         self._socket.close()
+
+    def _shut(self, how: int) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(how)
 
     # ---- questions and answers
 
