@@ -16,6 +16,7 @@ from collalgo.bootstrap.store.client import Client, StoreError, exactly
 from collalgo.bootstrap.store.etcd import LEASE, Etcd
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.store.session import (
+    CLAIM_BYTES,
     HEAD,
     HELLO_BYTES,
     LARGEST,
@@ -246,30 +247,59 @@ def test_who_is_sent_away_at_the_end_has_not_left():
     assert not told
 
 
-def test_what_is_said_before_the_end_is_heard_by_a_store_that_speaks_first(
-    server, connect
-):
-    """To write to a client that is closed would end the connection unread."""
-    client, opened, spoken = connect(), Event(), Event()
-    client.set("mine", b"", leased=True)
-    (guest,) = server._guests
+def test_a_client_that_is_closed_waits_until_the_store_hangs_up():
+    """Were it gone, what the store writes could keep it from reading the last words."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    place, clients = listener.getsockname(), []
+
+    def come():
+        clients.append(Client([place[0]], place[1], SECRET, 5))
+
+    coming = Thread(target=come)
+    coming.start()
+    connection, _ = listener.accept()
+    session = Session(SECRET, is_store=True)
+    connection.sendall(session.hello())
+    connection.sendall(session.welcome(exactly(connection, CLAIM_BYTES)))
+    coming.join()
+    clients[0].tell("last", b"words")
+    closing = Thread(target=clients[0].close)
+    closing.start()
+    for _ in range(3):
+        connection.sendall(session.frame([b"", b"said by the store"]))
+        time.sleep(0.05)
+    head = exactly(connection, HEAD.size)
+    said = session.fields(head, exactly(connection, session.length(head)))
+    assert said[1:] == [b"set", b"last", b"words", b""]
+    assert connection.recv(1) == b""
+    assert closing.is_alive()
+    connection.close()
+    closing.join(1)
+    assert not closing.is_alive()
+    listener.close()
+
+
+def test_the_last_words_of_who_is_killed_are_heard(server, connect):
+    """To write to a connection that is closed would end it unread."""
+    connection, session = enter(server)
+    connection.sendall(session.frame([b"1", b"set", b"mine", b"", b"1"]))
+    connect().get("mine", 5)
+    guest = server._holder[b"mine"]
+    closed, spoken = Event(), Event()
 
     def speak():
-        opened.wait(5)
+        closed.wait(5)
         for _ in range(2):
             guest.send(b"", b"said by the store")
-            time.sleep(0.05)  # in which the kernel of the client may refuse it
+            time.sleep(0.05)  # in which the other kernel refuses it
         spoken.set()
 
     server._loop.call_soon_threadsafe(speak)
-    client.tell("last", b"words")
-    closing = Thread(target=client.close)
-    closing.start()
-    closing.join(0.3)
-    opened.set()
-    closing.join()
+    connection.sendall(session.frame([b"2", b"set", b"last", b"words", b""]))
+    connection.close()
+    closed.set()
     assert spoken.wait(5)
-    assert connect().look("last") == b"words"
+    assert connect().get("last", 5) == b"words"
 
 
 def test_a_store_that_hears_nothing_does_not_keep_its_clients(

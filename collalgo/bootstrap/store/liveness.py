@@ -1,5 +1,6 @@
-"""Whether the host at the other end of a connection is still there: the kernel asks."""
+"""Whether the other end of a connection is there, and its host: the kernel knows."""
 
+import select
 import socket
 
 #: Seconds until a host that does not answer any more is given up: keys that it has
@@ -29,3 +30,10 @@ def is_silent(connection: socket.socket) -> bool:
     """Whether the kernel has asked the other host something, and has no answer yet."""
     state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_STATE_BYTES)
     return any(state[RETRANSMITS : PROBES + 1])
+
+
+def has_hung_up(connection: socket.socket) -> bool:
+    """Whether the other end says no more; what it has said may still be unread."""
+    looking = select.poll()
+    looking.register(connection, select.POLLRDHUP)
+    return bool(looking.poll(0))

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
+from typing import Any
 
-from collalgo.bootstrap.store.liveness import is_silent, keep_alive
+from collalgo.bootstrap.store.liveness import has_hung_up, is_silent, keep_alive
 from collalgo.bootstrap.store.session import (
     CLAIM_BYTES,
     HEAD,
@@ -45,12 +46,15 @@ class _Guest:
     @property
     def is_silent(self) -> bool:
         """Whether the kernel has asked its host something, and has no answer yet."""
-        return not self.writer.is_closing() and is_silent(
-            self.writer.get_extra_info("socket")
-        )
+        return not self.writer.is_closing() and is_silent(self._socket)
+
+    @property
+    def _socket(self) -> Any:
+        return self.writer.get_extra_info("socket")
 
     def send(self, *fields: bytes) -> None:
-        if self.writer.is_closing():
+        # A write that fails would end the connection with its last words unread.
+        if self.writer.is_closing() or has_hung_up(self._socket):
             return
         self.writer.write(self.session.frame(fields))
         if self.writer.transport.get_write_buffer_size() > BACKLOG:
