@@ -79,6 +79,7 @@ struct endpoint {
     int64_t posts_of_step, brief;
     uint64_t *before, *before_free;
     ring small, large, wide;
+    int64_t small_bytes; /* the longest message that goes into the small ring */
     ring *several;     /* the one for what is long and several read */
     const char *heap;
     int64_t heap_bytes, lends_out;
@@ -195,6 +196,7 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
         endpoint_free(e);
         return NULL;
     }
+    e->small_bytes = moves_lines ? SMALL_BYTES / 2 : SMALL_BYTES;
     e->small.enough = 0; /* so that a core finds in its nearest cache what it writes */
     e->several = hands_over && e->wide.bytes ? &e->wide : &e->large;
     open_channels(e);

@@ -5,7 +5,6 @@ from collalgo._kernels.transport cimport call_record
 
 cdef extern from "segment.h" nogil:
     enum: MISSING
-    enum: SMALL_BYTES
     enum: FAILURE_NONE
     enum: FAILURE_MISMATCH
     enum: FAILURE_PEER

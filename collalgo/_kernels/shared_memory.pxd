@@ -16,6 +16,7 @@ cdef extern from "transport.h" nogil:
         pollfd *processes
         int64_t sequence
         int64_t *names
+        int64_t small_bytes
         wait_turns usual, aside
         int64_t nap
 

@@ -19,7 +19,7 @@ from collalgo._kernels.endpoint cimport (
 )
 from collalgo._kernels.segment cimport (
     CALLS, FAILURE_ELSEWHERE, FAILURE_MISMATCH, FAILURE_NONE, FAILURE_PEER,
-    FAILURE_TIMEOUT, MISSING, RANK_CLOSED, RANK_FAILED, SMALL_BYTES, Segment, forks,
+    FAILURE_TIMEOUT, MISSING, RANK_CLOSED, RANK_FAILED, Segment, forks,
     rank_header, world_failure,
 )
 from collalgo._kernels.transport cimport (
@@ -78,7 +78,7 @@ cdef class SharedMemory(Transport):
         self.end.usual, self.end.aside = waiting._asdict(), giving_way._asdict()
         # The ranks of a private segment are threads: they wait for each other's GIL.
         self.patience = 0 if segment.private else min(self.end.usual.spins, PATIENCE)
-        self.whole = SMALL_BYTES
+        self.whole = self.end.small_bytes
         if self.end.usual.spins == 0:
             endpoint_crowd(self.end)
         if world_size > size:

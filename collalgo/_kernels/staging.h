@@ -20,6 +20,20 @@
 #define BUFFERED_BYTES 16384 /* and of what is longer the buffer hides little */
 #define DRAINING 100 /* ticks, of a buffer with little in it */
 
+/* A processor asks for the lines that it writes in their order, and not for all at once. Of
+ * Intel's it is known that short parts take less if it is told them before: 0.92 to 0.97. */
+#define ASKED_BYTES 16384 /* for which it is not asked any more */
+
+/* Ask for lines that I am about to write, and that a reader still has in its cache. */
+static inline void own(const char *lines, int64_t nbytes) {
+    for (int64_t at = 0; at < nbytes; at += CACHE_LINE)
+#if defined(__x86_64__)
+        __asm__ volatile("prefetchw %0" : : "m"(lines[at]));
+#else
+        __builtin_prefetch(lines + at, 1);
+#endif
+}
+
 /* Wait until nothing that I have written is in the store buffer. */
 static void drain(void) {
 #if defined(__x86_64__)
@@ -35,7 +49,7 @@ static void copy_and_look(endpoint *e, char *target, const char *data, int64_t n
     int is_buffered = nbytes < BUFFERED_BYTES;
     if (is_buffered) drain(); /* what was written before does not count */
     int64_t begun = ticks();
-    copy_bytes(target, data, nbytes);
+    copy_near_bytes(target, data, nbytes);
     if (is_buffered) {
         drain();
         begun += DRAINING;
@@ -53,8 +67,10 @@ static void stage(endpoint *e, char *target, const char *data, int64_t nbytes) {
         copy_and_look(e, target, data, nbytes);
     else if (far)
         stream_bytes(target, data, nbytes);
-    else
-        copy_bytes(target, data, nbytes);
+    else {
+        if (moves_lines && nbytes < ASKED_BYTES) own(target, nbytes);
+        copy_near_bytes(target, data, nbytes);
+    }
 }
 
 #endif

@@ -35,6 +35,35 @@ static void stage_all_lengths(endpoint *e, double line_ticks) {
         }
 }
 
+static void copy_all_lengths(void) {
+    for (int64_t nbytes = 0; nbytes <= LONGEST; nbytes += 1 + nbytes / 5)
+        for (int64_t shift = 0; shift < 64; shift += 7) {
+            for (int64_t i = 0; i < LONGEST; i++) from[i] = (char)rand();
+            memset(to, 0, sizeof to);
+            copy_bytes(to + shift, from + 3, nbytes);
+            expect(!memcmp(to + shift, from + 3, (size_t)nbytes), "all bytes are copied");
+            for (int64_t i = shift + nbytes; i < LONGEST + 64; i++)
+                expect(!to[i], "nothing is copied behind them");
+        }
+}
+
+/* Copy and stage in every way that this processor knows, whichever it would choose. */
+static void try_all_ways(endpoint *e) {
+#if defined(__x86_64__)
+    int chosen[] = {copies_strings, moves_lines};
+    int has_lines = __builtin_cpu_supports("avx512f") != 0;
+    for (copies_strings = 0; copies_strings < 2; copies_strings++)
+        for (moves_lines = 0; moves_lines <= has_lines; moves_lines++) {
+            stage_all_lengths(e, 0);
+            copy_all_lengths();
+        }
+    copies_strings = chosen[0], moves_lines = chosen[1];
+#else
+    stage_all_lengths(e, 0);
+    copy_all_lengths();
+#endif
+}
+
 /* How many parts are staged until one tells something. */
 static int64_t parts_until_look(endpoint *e, double line_ticks, int64_t nbytes) {
     int64_t parts = 0;
@@ -46,10 +75,7 @@ static int64_t parts_until_look(endpoint *e, double line_ticks, int64_t nbytes) 
 
 int main(void) {
     static endpoint e;
-#if defined(__x86_64__)
-    for (copies_strings = 0; copies_strings < 2; copies_strings++)
-#endif
-        stage_all_lengths(&e, 0);
+    try_all_ways(&e);
     expect(!streamed, "who is near writes into the caches");
     stage_all_lengths(&e, FARTHEST);
     expect(streamed > 0, "who is far writes past them");
