@@ -1,0 +1,48 @@
+"""Whom the ranks of a host let copy long messages, by the figures of their machine."""
+
+import numpy as np
+import pytest
+
+from collalgo.copying import LONG, SOONER, Copying
+from collalgo.machine import Machine
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def copying(collective, size=2, fetch=1.0, cores=2):
+    """Where the kernel takes ``fetch`` times as long as two copies."""
+    machine = Machine(
+        latency=1e-7,
+        switch=1e-6,
+        message=1e-8,
+        copy=1e-10,
+        reduce=1e-10,
+        cores=cores,
+        exchange=1e-10,
+        fetch=fetch * 1e-10,
+    )
+    return Copying(collective, size, machine)
+
+
+@pytest.mark.parametrize("collective", ["allgather", "alltoall"])
+@pytest.mark.parametrize(
+    ("fetch", "first"),
+    [(0.9, 2 * LONG), (SOONER - 0.1, 1 * MIB), (SOONER + 0.1, 4 * MIB), (9, 4 * MIB)],
+)
+def test_the_kernel_exchanges_what_it_copies_faster(collective, fetch, first):
+    """The figures are of short arrays; what has left the caches it copies sooner."""
+    sizes = np.array([2 * LONG, 256 * KIB, 1 * MIB, 2 * MIB, 4 * MIB, 64 * MIB])
+    by_kernel = copying(collective, fetch=fetch).is_exchanged_by_kernel(sizes)
+    assert by_kernel.tolist() == (sizes >= first).tolist()
+
+
+def test_nothing_else_is_exchanged_by_the_kernel():
+    for collective in ("allreduce", "broadcast", "reduce_scatter", "gather"):
+        assert not copying(collective, fetch=0.1).is_exchanged_by_kernel(64 * MIB)
+
+
+def test_who_shares_a_core_finds_in_its_cache_what_another_has_staged():
+    crowded = copying("alltoall", size=4, fetch=SOONER - 0.1)
+    assert not crowded.is_exchanged_by_kernel(2 * MIB)
+    assert copying("alltoall", 4, SOONER - 0.1, cores=4).is_exchanged_by_kernel(2 * MIB)
+    assert not copying("allgather", 4, 0.5, cores=4).is_exchanged_by_kernel(64 * MIB)
