@@ -50,9 +50,9 @@ LONG, LONG_OF_MANY = 1 << 14, 1 << 16
 #: long as with copies in between.
 OUTGROWN = 1 << 21
 
-#: Of such arrays the kernel copies an exchange sooner than its figure says, which is of
-#: shorter ones: two ranks of an Intel Xeon, by whose figures it took 1.02 to 1.12 times as
-#: long, exchanged 1 and 2 MiB in 0.8 to 0.94 of the time.
+#: Of such arrays the kernel copies an exchange sooner than its figure says, which is
+#: of shorter ones: two ranks of an Intel Xeon, by whose figures it took 1.02 to 1.12
+#: times as long, exchanged 1 and 2 MiB in 0.8 to 0.94 of the time.
 SOONER = 1.25
 
 
@@ -128,7 +128,7 @@ class Copying(NamedTuple):
         return may & (self.held(nbytes) > long)
 
     def _outgrow(self, nbytes: Any) -> Any:
-        """Whether arrays have left the own caches of a core when they are read again."""
+        """Whether arrays have left a core's own caches when they are read again."""
         return self.held(nbytes) >= OUTGROWN * min(self.size, self.machine.cores)
 
     def _kernel_is_faster(self, times: float = 1.0) -> bool:
