@@ -39,9 +39,11 @@ def run(command):
     assert "all right" in done.stdout
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
-def test_the_transport_has_no_races_and_no_bad_accesses(tmp_path, sanitizer):
+def test_the_transport_has_no_races_and_no_bad_accesses(tmp_path, sanitizer, ranks):
     flags = ["-O1", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
+    flags += [f"-DRANKS={ranks}"]
     run([build(COMPILER, flags, "exchange", tmp_path)])
 
 

@@ -81,6 +81,9 @@ struct endpoint {
     ring small, large, wide;
     int64_t small_bytes; /* the longest message that goes into the small ring */
     ring *several;     /* the one for what is long and several read */
+    int64_t carriers[2]; /* those that I may write to, the last read last, */
+    int64_t held;        /* how many they are, */
+    int64_t carried;     /* and how often one could have been used */
     const char *heap;
     int64_t heap_bytes, lends_out;
     lend lends[LENDS];
@@ -186,7 +189,7 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
     e->names = calloc(size, sizeof(int64_t));
     int64_t small = window_offset(size), large = small + SMALL_RING_BYTES;
     int64_t wide = large + large_ring_bytes(size), holds = 2 * LINES * channels;
-    e->parts = (large_ring_bytes(size) + wide_ring_bytes(size)) / PART_BYTES;
+    e->parts = (e->region_bytes - large) / PART_BYTES;
     e->populated = calloc(size * e->parts, 1);
     if (!e->channels || !e->posts || !e->before || !e->processes || !e->populated ||
         !e->names ||
@@ -198,6 +201,7 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
     }
     e->small_bytes = moves_lines ? SMALL_BYTES / 2 : SMALL_BYTES;
     e->small.enough = 0; /* so that a core finds in its nearest cache what it writes */
+    if (size == 2 && moves_lines) e->carriers[e->held++] = MY_CARRIER;
     e->several = hands_over && e->wide.bytes ? &e->wide : &e->large;
     open_channels(e);
     for (int64_t r = 0; r < size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};

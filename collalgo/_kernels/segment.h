@@ -5,10 +5,11 @@
  *   - acks: how many messages from each peer, on each lane, the rank has consumed;
  *   - offers: for each peer and lane, where it may write a message;
  *   - mailboxes: for each peer and lane a ring of lines that the rank writes;
- *   - a window: rings in which the rank stages what does not fit into a line.
+ *   - a window: rings in which the rank stages what does not fit into a line;
+ *   - a carrier, if there are two ranks: a place that goes back and forth.
  * Behind the regions lies a heap for each rank, for arrays that the others may read where
  * they are.
- * Everything but the bells and the failure is written by one rank only. */
+ * Everything but the bells, the failure and the carriers is written by one rank only. */
 #ifndef COLLALGO_SEGMENT_H
 #define COLLALGO_SEGMENT_H
 
@@ -20,6 +21,8 @@
 #define INLINE_BYTES 88   /* what a line carries itself */
 #define INLINE_DATA (-1)
 #define PUT (-2)           /* instead of the place of what the reader already has */
+#define MY_CARRIER (-3)    /* the place is the carrier in the region of the sender, */
+#define YOUR_CARRIER (-4)  /* or that in the region of the reader */
 /* To write a line that the reader still has in its cache takes three times as long as
  * to write one that it has forgotten. So what is long goes round in a ring larger than the
  * caches of a core, and what is short in a small one, which begins again as soon as nobody
@@ -37,7 +40,8 @@
 #define WIDE_RING_BYTES 5242880   /* of what several read, at most */
 #define WIDE_RINGS_BYTES 41943040 /* of all ranks */
 #define SHARED_CORES_BYTES 524288
-#define PART_BYTES 524288 /* of the long rings, which are mapped as they are used */
+#define CARRIER_BYTES 524288
+#define PART_BYTES 524288 /* of what is long, which is mapped as it is used */
 #define LENDS 256          /* messages that are being read where they are */
 #define SLOTS 4            /* of a message that is longer than its share of a ring */
 #define CALLS 16          /* how many calls of each rank are remembered */
@@ -136,9 +140,12 @@ static inline int64_t wide_ring_bytes(int64_t size) {
     if (share > WIDE_RING_BYTES) share = WIDE_RING_BYTES;
     return round_up(share > least ? share : least, PART_BYTES);
 }
-static inline int64_t region_bytes(int64_t size) {
+static inline int64_t carrier_offset(int64_t size) {
     return window_offset(size) + SMALL_RING_BYTES + large_ring_bytes(size) +
            wide_ring_bytes(size);
+}
+static inline int64_t region_bytes(int64_t size) {
+    return carrier_offset(size) + (size == 2) * CARRIER_BYTES;
 }
 static inline int64_t regions_offset(void) {
     return round_up(sizeof(world_header), 4096);

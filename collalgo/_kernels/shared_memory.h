@@ -3,17 +3,16 @@
  * Data is pulled: a line of a mailbox either carries it or says where in the sender's
  * memory it lies until the ack. A post of a step takes one run of a ring: for all that it
  * sends or, if that is more than its share, for a few slots that it uses in turn. No post
- * waits for the readers of another of its step, only for those of earlier steps. */
+ * waits for the readers of another of its step, only for those of earlier steps. Of two ranks
+ * each may have a place that the other has written to and it has read; see carriers.h. */
 #ifndef COLLALGO_SHARED_MEMORY_H
 #define COLLALGO_SHARED_MEMORY_H
 
 #include <errno.h>
 #include <sys/uio.h>
 
-#include "copy.h"
+#include "carriers.h"
 #include "failures.h"
-#include "rings.h"
-#include "staging.h"
 
 /* ---- sending */
 
@@ -32,8 +31,19 @@ static int is_small(const endpoint *e, int64_t nbytes) {
            nbytes * e->posts_of_step * 2 <= e->small.bytes;
 }
 
+/* Let what is left of a post go by a carrier, if there is one for it. */
+static int open_carrier(endpoint *e, post_state *post, int64_t readers) {
+    int64_t carrier = take_carrier(e, readers, post->left);
+    if (!carrier) return 0;
+    post->ring = NULL, post->offset = carrier;
+    post->slots = 1, post->slot_bytes = post->left, post->slot = 0;
+    post->used[0] = 0;
+    return 1;
+}
+
 static int open_post(endpoint *e, post_state *post, const int64_t *channels,
                      int64_t readers) {
+    if (open_carrier(e, post, readers)) return 1;
     int64_t nbytes = round_up(post->left, CACHE_LINE), slots = 1;
     ring *r = &e->small;
     if (!is_small(e, nbytes)) {
@@ -44,7 +54,6 @@ static int open_post(endpoint *e, post_state *post, const int64_t *channels,
     }
     int64_t first_hold = r->last, offset = ring_take(e, r, nbytes, channels, readers);
     if (offset < 0) return 0;
-    populate(e, e->rank, offset, nbytes);
     post->ring = r, post->offset = offset, post->first_hold = first_hold;
     post->slots = slots, post->slot_bytes = nbytes / slots, post->slot = 0;
     memset(post->used, 0, sizeof(post->used));
@@ -94,7 +103,7 @@ static char *endpoint_reserve(endpoint *e, int64_t index, const int64_t *channel
     if (!slot_is_free(e, post, channels, readers)) return NULL;
     if (*room > post->slot_bytes) *room = post->slot_bytes;
     post->place = post->offset + post->slot * post->slot_bytes;
-    return region(e, e->rank) + post->place;
+    return staged_at(e, e->rank, post->place, *room);
 }
 
 /* Hand a line that I have written to the cache that all cores share, where its reader finds
@@ -144,13 +153,15 @@ static int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
     if (nbytes > INLINE_BYTES) {
         int64_t taken = round_up(nbytes, CACHE_LINE);
         if (!is_small(e, taken)) return 0;
-        place = ring_take(e, &e->small, taken, channels, readers);
-        if (place < 0) return 0;
-        stage(e, region(e, e->rank) + place, data, nbytes);
+        place = take_carrier(e, readers, nbytes);
+        if (!place) place = ring_take(e, &e->small, taken, channels, readers);
+        if (place == -1) return 0;
+        stage(e, staged_at(e, e->rank, place, nbytes), data, nbytes);
     }
     for (int64_t i = 0; i < readers; i++) {
         uint64_t sent = send_line(e, e->channels + channels[i], place, data, nbytes);
-        if (place != INLINE_DATA) hold_at(&e->small, first_hold + i)->number = sent;
+        if (first_hold + i < e->small.last)
+            hold_at(&e->small, first_hold + i)->number = sent;
     }
     wake(e, channels, readers);
     return 1;
@@ -164,10 +175,12 @@ static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
     for (int64_t i = 0; i < readers; i++) {
         uint64_t sent = send_line(e, e->channels + channels[i], post->place,
                                   e->inline_data, nbytes);
-        if (post->slots && nbytes == post->left)
+        if (post->slots && post->ring && nbytes == post->left)
             hold_at(post->ring, post->first_hold + i)->number = sent;
     }
-    if (post->slots) {
+    if (post->slots && !post->ring) {
+        post->slots = 0; /* the carrier is its reader's now */
+    } else if (post->slots) {
         post->used[post->slot] = post->messages;
         post->slot = (post->slot + 1) % post->slots;
     }
@@ -194,12 +207,11 @@ static const char *peek_at(endpoint *e, int64_t channel, segment_state *segment)
         return NULL;
     }
     segment->left = l->nbytes;
-    segment->whereabouts = l->offset == PUT ? PLACED : l->offset < PUT ? REMOTE : NEAR;
+    segment->whereabouts =
+        l->offset == PUT ? PLACED : l->offset < YOUR_CARRIER ? REMOTE : NEAR;
+    if (l->offset == INLINE_DATA || l->offset == PUT) return l->data;
     if (segment->whereabouts == REMOTE) return (const char *)(uintptr_t)-l->offset;
-    if (l->offset < 0) return l->data;
-    int64_t sender = channel % e->size;
-    populate(e, sender, l->offset, l->nbytes);
-    return region(e, sender) + l->offset;
+    return staged_at(e, channel % e->size, l->offset, l->nbytes);
 }
 
 /* Look for the next segments on channels, where there is no data yet: whether all are
@@ -238,6 +250,7 @@ static int may_fetch(pid_t process) {
 static void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders) {
     for (int64_t i = 0; i < senders; i++) {
         channel_state *c = e->channels + channels[i];
+        keep_carrier(e, (c->in + c->consumed % LINES)->offset);
         STORE(&c->given->count, ++c->consumed);
     }
     wake(e, channels, senders);
