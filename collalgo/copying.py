@@ -52,8 +52,10 @@ OUTGROWN = 1 << 21
 
 #: Of such arrays the kernel copies an exchange sooner than its figure says, which is
 #: of shorter ones: two ranks of an Intel Xeon, by whose figures it took 1.02 to 1.12
-#: times as long, exchanged 1 and 2 MiB in 0.8 to 0.94 of the time.
-SOONER = 1.25
+#: times as long, exchanged 1 and 2 MiB in 0.8 to 0.94 of the time. So it does where
+#: ranks share cores, for messages of so many bytes: there alltoalls of 3, 4 and 8 ranks
+#: took 0.6 to 0.9 of the time, but 1.06 to 1.3 with messages of 8 to 16 KiB.
+SOONER, LONG_CROWDED_MESSAGE = 1.25, 1 << 15
 
 
 class Copying(NamedTuple):
@@ -93,8 +95,11 @@ class Copying(NamedTuple):
         """Whether the kernel had better copy the messages of an exchange."""
         may = self.collective in EXCHANGES and self._has_one_reader
         faster = self._is_long_exchange(nbytes) | self._kernel_is_faster()
-        if not self._is_crowded:
-            faster |= self._outgrow(nbytes) & self._kernel_is_faster(SOONER)
+        if self._is_crowded:
+            sooner = self._message(nbytes) >= LONG_CROWDED_MESSAGE
+        else:
+            sooner = self._outgrow(nbytes)
+        faster |= sooner & self._kernel_is_faster(SOONER)
         return may & faster & self._is_worth_asking(nbytes)
 
     def is_handed_out_by_kernel(self, nbytes: Any) -> Any:
@@ -137,6 +142,9 @@ class Copying(NamedTuple):
 
     def _is_worth_asking(self, nbytes: Any) -> Any:
         """Whether messages are so long that to ask takes little of the time."""
-        parts = self.size if COLLECTIVES[self.collective].blocks else 1
         few = self.size == 2 or self._is_crowded
-        return nbytes // parts >= (LONG if few else LONG_OF_MANY)
+        return self._message(nbytes) >= (LONG if few else LONG_OF_MANY)
+
+    def _message(self, nbytes: Any) -> Any:
+        """The bytes of a message."""
+        return nbytes // (self.size if COLLECTIVES[self.collective].blocks else 1)

@@ -88,6 +88,8 @@ def swap(*, fetched: bool) -> float:
     call = Call("allgather", np.dtype(np.uint8), SWAPPED)
     layout = call.layout(2)
     transports = thread.world(2)
+    for transport in transports:
+        transport.drop_carriers()  # which more ranks, and what is longer, do not have
 
     def turn(rank: int) -> Turn:
         _stay(-rank)

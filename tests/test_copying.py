@@ -42,7 +42,8 @@ def test_nothing_else_is_exchanged_by_the_kernel():
 
 
 def test_who_shares_a_core_finds_in_its_cache_what_another_has_staged():
-    crowded = copying("alltoall", size=4, fetch=SOONER - 0.1)
-    assert not crowded.is_exchanged_by_kernel(2 * MIB)
-    assert copying("alltoall", 4, SOONER - 0.1, cores=4).is_exchanged_by_kernel(2 * MIB)
+    sizes = np.array([64 * KIB, 128 * KIB, 2 * MIB, 32 * MIB])
+    for fetch, first in ((SOONER - 0.1, 128 * KIB), (SOONER + 0.1, 32 * MIB)):
+        by_kernel = copying("alltoall", 4, fetch).is_exchanged_by_kernel(sizes)
+        assert by_kernel.tolist() == (sizes >= first).tolist()
     assert not copying("allgather", 4, 0.5, cores=4).is_exchanged_by_kernel(64 * MIB)

@@ -16,7 +16,7 @@ cdef extern from "transport.h" nogil:
         pollfd *processes
         int64_t sequence
         int64_t *names
-        int64_t small_bytes
+        int64_t small_bytes, held
         wait_turns usual, aside
         int64_t nap
 

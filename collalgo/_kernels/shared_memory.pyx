@@ -118,6 +118,10 @@ cdef class SharedMemory(Transport):
             process for rank, process in enumerate(processes) if rank != self.rank
         )
 
+    def drop_carriers(self):
+        """Stage all in rings; to be called by all ranks, or by none."""
+        self.open().held = 0
+
     def close(self, str farewell="its communicator was closed", bint failed=False):
         """Leave the world and tell the others why; closing twice does nothing.
 
@@ -134,11 +138,6 @@ cdef class SharedMemory(Transport):
         endpoint_free(self.end)
         self.end = NULL
         self.segment = None
-
-    @property
-    def sequence(self):
-        """How many calls this rank has made."""
-        return self.open().sequence
 
     @property
     def completed(self):
