@@ -19,20 +19,18 @@
 
 /* Where a place of a sender is, at which so many bytes are to be written or read. */
 static char *staged_at(endpoint *e, int64_t sender, int64_t place, int64_t nbytes) {
-    if (place < 0) {
-        if (place == YOUR_CARRIER) sender = 1 - sender;
-        place = carrier_offset(2);
-    }
-    populate(e, sender, place, nbytes);
+    int is_carrier = place < 0;
+    if (place == YOUR_CARRIER) sender = 1 - sender;
+    if (is_carrier) place = carrier_offset(2);
+    /* Who sends nothing long needs few pages of a carrier. */
+    if (!is_carrier || nbytes >= FIRST_CACHE_TO) populate(e, sender, place, nbytes);
     return region(e, sender) + place;
 }
 
-/* A carrier to which I may write a message, or 0. Now and then it is to go another way: how
- * long that takes tells how far the caches of its reader are. */
+/* A carrier to which I may write a message, or 0. */
 static int64_t take_carrier(endpoint *e, int64_t readers, int64_t nbytes) {
     if (!e->held || readers > 1 || nbytes > CARRIER_BYTES || e->line_ticks >= FAR) return 0;
     if (nbytes >= FIRST_CACHE_FROM && nbytes < FIRST_CACHE_TO) return 0;
-    if (++e->carried % LOOK_EACH == 0) return 0;
     return e->carriers[--e->held];
 }
 

@@ -82,8 +82,7 @@ struct endpoint {
     int64_t small_bytes; /* the longest message that goes into the small ring */
     ring *several;     /* the one for what is long and several read */
     int64_t carriers[2]; /* those that I may write to, the last read last, */
-    int64_t held;        /* how many they are, */
-    int64_t carried;     /* and how often one could have been used */
+    int64_t held;        /* and how many they are */
     const char *heap;
     int64_t heap_bytes, lends_out;
     lend lends[LENDS];

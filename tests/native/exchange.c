@@ -19,6 +19,7 @@ static char *base;
 static clockid_t resting; /* the clock of a thread that only waits for the others */
 static int64_t placed;    /* how often something was written where it belongs, */
 static int64_t made;      /* and how often before it was sent */
+static int64_t carried;   /* how often something was written to a carrier */
 
 static uint8_t expected(int64_t call, int64_t rank, int64_t i) {
     return (uint8_t)(31 * call + 7 * rank + i % 251);
@@ -61,6 +62,12 @@ static int64_t put(endpoint *e, const int64_t *channels, int64_t readers,
     return found == WRITTEN ? half.nbytes : found == WANTED_LATER ? 0 : -1;
 }
 
+static int is_in_carrier(const char *slot) {
+    int64_t place = slot - (base + regions_offset());
+    return place >= 0 && place < RANKS * region_bytes(RANKS) &&
+           place % region_bytes(RANKS) >= carrier_offset(RANKS);
+}
+
 /* Every rank sends the same bytes to all the others, and receives theirs. */
 static void exchange(endpoint *e, int64_t call, char *mine) {
     int64_t channels[RANKS], readers = 0, nbytes = length_of(call), idle = 0;
@@ -96,6 +103,7 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
         } else if (!done) {
             char *slot = endpoint_reserve(e, 0, channels, readers, nbytes - sent, &room);
             if (slot) {
+                if (is_in_carrier(slot)) __atomic_add_fetch(&carried, 1, __ATOMIC_RELAXED);
                 stage(e, slot, mine + sent, room);
                 endpoint_commit(e, 0, channels, readers, room);
                 sent += room;
@@ -156,7 +164,7 @@ static void *run(void *argument) {
 
 int main(void) {
     pthread_t threads[RANKS];
-    int64_t held = 0, carried = 0;
+    int64_t held = 0;
     resting = clock_of(pthread_self());
     base = mmap(NULL, (size_t)segment_bytes(RANKS) + RANKS * HEAP, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -165,11 +173,11 @@ int main(void) {
     for (int r = 0; r < RANKS; r++) {
         void *e;
         pthread_join(threads[r], &e);
-        held += ((endpoint *)e)->held, carried += ((endpoint *)e)->carried;
+        held += ((endpoint *)e)->held;
         endpoint_free(e);
     }
     if (!made || placed <= made) return 1;
-    if (RANKS == 2 && (held != 2 || !carried)) return 1; /* a carrier is lost, or was not used */
+    if (RANKS == 2 && (held != 2 || !carried)) return 1; /* one is lost, or none was used */
     printf("all right, %ld times in place, %ld before\n", (long)placed, (long)made);
     return 0;
 }
