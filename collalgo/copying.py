@@ -54,7 +54,7 @@ OUTGROWN = 1 << 21
 #: of shorter ones: two ranks of an Intel Xeon, by whose figures it took 1.02 to 1.12
 #: times as long, exchanged 1 and 2 MiB in 0.8 to 0.94 of the time. So it does where
 #: ranks share cores, for messages of so many bytes: there alltoalls of 3, 4 and 8 ranks
-#: took 0.6 to 0.9 of the time, but 1.06 to 1.3 with messages of 8 to 16 KiB.
+#: took 0.6 to 1 of the time, but 1.06 to 1.2 with messages of 16 to 21 KiB.
 SOONER, LONG_CROWDED_MESSAGE = 1.25, 1 << 15
 
 

@@ -35,7 +35,7 @@ static int is_small(const endpoint *e, int64_t nbytes) {
 static int open_carrier(endpoint *e, post_state *post, int64_t readers) {
     int64_t carrier = take_carrier(e, readers, post->left);
     if (!carrier) return 0;
-    post->ring = NULL, post->offset = carrier;
+    post->offset = carrier;
     post->slots = 1, post->slot_bytes = post->left, post->slot = 0;
     post->used[0] = 0;
     return 1;
@@ -155,13 +155,12 @@ static int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
         if (!is_small(e, taken)) return 0;
         place = take_carrier(e, readers, nbytes);
         if (!place) place = ring_take(e, &e->small, taken, channels, readers);
-        if (place == -1) return 0;
+        if (place < 0 && !is_carrier(place)) return 0;
         stage(e, staged_at(e, e->rank, place, nbytes), data, nbytes);
     }
     for (int64_t i = 0; i < readers; i++) {
         uint64_t sent = send_line(e, e->channels + channels[i], place, data, nbytes);
-        if (first_hold + i < e->small.last)
-            hold_at(&e->small, first_hold + i)->number = sent;
+        if (place >= 0) hold_at(&e->small, first_hold + i)->number = sent;
     }
     wake(e, channels, readers);
     return 1;
@@ -172,15 +171,14 @@ static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
                             int64_t readers, int64_t nbytes) {
     post_state *post = e->posts + index;
     post->messages++;
+    if (is_carrier(post->place)) post->slots = 0; /* it is its reader's now */
     for (int64_t i = 0; i < readers; i++) {
         uint64_t sent = send_line(e, e->channels + channels[i], post->place,
                                   e->inline_data, nbytes);
-        if (post->slots && post->ring && nbytes == post->left)
+        if (post->slots && nbytes == post->left)
             hold_at(post->ring, post->first_hold + i)->number = sent;
     }
-    if (post->slots && !post->ring) {
-        post->slots = 0; /* the carrier is its reader's now */
-    } else if (post->slots) {
+    if (post->slots) {
         post->used[post->slot] = post->messages;
         post->slot = (post->slot + 1) % post->slots;
     }
