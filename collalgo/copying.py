@@ -20,7 +20,12 @@ EXCHANGES = ("allgather", "alltoall")
 #: the ranks would. What several read is copied once and then read by all, where the
 #: kernel has them wait for each other at every page: broadcasts of 32 KiB to 2 MiB to 7
 #: and 15 others took it 2.5 to 8 times as long, allgathers up to 2.7 times.
-SINGLE_READERS = ("alltoall", "scatter")
+SINGLE_READERS = ("alltoall", "scatter", "gather")
+
+#: Ranks that share cores wait less, as fewer of them read at once, and the fewer read,
+#: the more copying is saved: allgathers of up to four with messages of 64 KiB and more
+#: took the kernel 0.6 to 1.05 of the time, those of 5 to 8 ranks 0.7 to 1.3.
+FEW = 4
 
 #: An exchange is long if the arrays of all ranks take more than so many times the
 #: caches, and ranks that have cores of their own do not read the same. Where they share
@@ -54,7 +59,9 @@ OUTGROWN = 1 << 21
 #: of shorter ones: two ranks of an Intel Xeon, by whose figures it took 1.02 to 1.12
 #: times as long, exchanged 1 and 2 MiB in 0.8 to 0.94 of the time. So it does where
 #: ranks share cores, for messages of so many bytes: there alltoalls of 3, 4 and 8 ranks
-#: took 0.6 to 1 of the time, but 1.06 to 1.2 with messages of 16 to 21 KiB.
+#: took 0.6 to 1 of the time, but 1.06 to 1.2 with messages of 16 to 21 KiB. So did
+#: gathers with messages of 64 KiB and more (0.5 to 1.15), and scatters whose arrays
+#: fill the caches (0.4 to 0.85; below that up to twice the time).
 SOONER, LONG_CROWDED_MESSAGE = 1.25, 1 << 15
 
 
@@ -93,24 +100,37 @@ class Copying(NamedTuple):
 
     def is_exchanged_by_kernel(self, nbytes: Any) -> Any:
         """Whether the kernel had better copy the messages of an exchange."""
-        may = self.collective in EXCHANGES and self._has_one_reader
+        if self.collective not in EXCHANGES:
+            return False
+        if not self._has_one_reader:
+            may = self._is_crowded and self.size <= FEW
+            may &= self._kernel_is_faster(SOONER)
+            return may & (self._message(nbytes) >= LONG_OF_MANY)
         faster = self._is_long_exchange(nbytes) | self._kernel_is_faster()
         if self._is_crowded:
             sooner = self._message(nbytes) >= LONG_CROWDED_MESSAGE
         else:
             sooner = self._outgrow(nbytes)
         faster |= sooner & self._kernel_is_faster(SOONER)
-        return may & faster & self._is_worth_asking(nbytes)
+        return faster & self._is_worth_asking(nbytes)
 
     def is_handed_out_by_kernel(self, nbytes: Any) -> Any:
-        """Whether the kernel had better copy what a root hands out in one step."""
+        """Whether the kernel had better copy what a root sends or gathers in a step."""
+        if self._is_crowded:
+            return self._is_long_of_crowd(nbytes) & self._kernel_is_faster(SOONER)
         # A gather of two ranks is a scatter the other way.
         alone = self.collective == "gather" and self.size == 2
         may = alone or self.collective in HANDING_OUT
-        may &= self._has_one_reader and not self._is_crowded
-        may &= self._kernel_is_faster()
+        may &= self._has_one_reader and self._kernel_is_faster()
         in_cache = self.held(nbytes) <= self.machine.cache
         return may & in_cache & self._is_worth_asking(nbytes)
+
+    def _is_long_of_crowd(self, nbytes: Any) -> Any:
+        """Whether ranks that share cores scatter or gather more than a cache keeps."""
+        if self.collective == "scatter":
+            return self.held(nbytes) >= self.machine.cache
+        is_long = self._message(nbytes) >= LONG_OF_MANY
+        return (self.collective == "gather") & is_long
 
     @property
     def _is_crowded(self) -> bool:

@@ -46,4 +46,23 @@ def test_who_shares_a_core_finds_in_its_cache_what_another_has_staged():
     for fetch, first in ((SOONER - 0.1, 128 * KIB), (SOONER + 0.1, 32 * MIB)):
         by_kernel = copying("alltoall", 4, fetch).is_exchanged_by_kernel(sizes)
         assert by_kernel.tolist() == (sizes >= first).tolist()
-    assert not copying("allgather", 4, 0.5, cores=4).is_exchanged_by_kernel(64 * MIB)
+
+
+def test_few_that_share_cores_gather_from_all_by_the_kernel():
+    sizes = np.array([128 * KIB, 256 * KIB, 16 * MIB])
+    by_kernel = copying("allgather", 4, SOONER - 0.1).is_exchanged_by_kernel(sizes)
+    assert by_kernel.tolist() == [False, True, True]
+    for size, fetch, cores in ((8, 0.5, 2), (4, SOONER + 0.1, 2), (4, 0.5, 4)):
+        ways = copying("allgather", size, fetch, cores)
+        assert not ways.is_exchanged_by_kernel(64 * MIB)
+
+
+@pytest.mark.parametrize(("collective", "first"), [("gather", 256), ("scatter", 4096)])
+def test_a_root_of_many_that_share_cores_has_the_kernel_copy(collective, first):
+    sizes = np.array([128, 256, 2048, 4096, 65536]) * KIB
+    ways = copying(collective, 4, SOONER - 0.1)
+    assert ways.held(4096 * KIB) == ways.machine.cache
+    by_kernel = ways.is_handed_out_by_kernel(sizes)
+    assert by_kernel.tolist() == (sizes >= first * KIB).tolist()
+    for other in (copying(collective, 4, SOONER + 0.1), copying("broadcast", 4, 0.5)):
+        assert not np.any(other.is_handed_out_by_kernel(sizes))

@@ -92,9 +92,10 @@ def test_a_span_of_a_spare_buffer_is_cut_as_one_of_the_first():
 
 
 def on_another_machine(comm, **figures):
-    """Let a communicator take its machine for one with a core for each rank."""
+    """Let a communicator take its machine for another, with a core for each rank."""
     known = comm._programs
-    known.machine = replace(known.machine or this_machine(), cores=64, **figures)
+    machine = known.machine or this_machine()
+    known.machine = replace(machine, **{"cores": 64, **figures})
 
 
 def is_right(comm):
@@ -118,9 +119,18 @@ def copied_by_the_kernel(comm):
     is_right(comm)
 
 
+def copied_by_the_kernel_on_one_core(comm):
+    """The same where the ranks take turns, and nothing stays in the caches."""
+    copying.LONG = copying.LONG_OF_MANY = 1
+    on_another_machine(comm, cores=1, cache=0, exchange=2.0, fetch=1.0)
+    is_right(comm)
+
+
 @pytest.mark.parametrize("start", [spawn, threads])
 @pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("way", [past_the_caches, copied_by_the_kernel])
+@pytest.mark.parametrize(
+    "way", [past_the_caches, copied_by_the_kernel, copied_by_the_kernel_on_one_core]
+)
 def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, start):
     monkeypatch.setattr(programs, "SHORT", 0)
     for least in ("LONG", "LONG_OF_MANY"):
