@@ -376,7 +376,10 @@ def plot(results: Path, picture: Path, collectives: tuple[str, ...]) -> None:
 @main.command()
 @click.option("-R", "--ranks", type=click.IntRange(1), default=2, help="Ranks.")
 def limits(ranks: int) -> None:
-    """Measure what the machine can do: copies, sums, and a line handed over."""
+    """Measure what the machine can do: copies, sums, and a line handed over.
+
+    What is `read` has just been written by the next rank.
+    """
     found = collalgo.spawn(limits_on_each_rank, ranks)[0]
     table = Table(title=f"{ranks} ranks at once, GB/s read and written", box=None)
     kernels = list(dict.fromkeys(limit.kernel for limit in found[0]))

@@ -1,14 +1,20 @@
 """What the machine can do at best: the floor beside which results stand."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from mmap import mmap
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from collalgo.bench.cells import Cell, dtype_of
+from numpy.typing import NDArray
 
 from collalgo import Communicator
 from collalgo.reduction import reduction
+from collalgo.transport.waiting import cores
+
+Bytes = NDArray[np.uint8]
 
 
 class Limit(NamedTuple):
@@ -32,13 +38,13 @@ HAND_OVERS = 20
 
 
 def limits(comm: Communicator) -> list[Limit]:
-    """Copy, and add two and more inputs, on all ranks at once."""
+    """Copy, add two and more inputs, and read what others write, on all at once."""
     meeting = hand_over(comm)
     found = []
     for nbytes in SIZES:
         found.append(_copy(comm, nbytes, meeting))
         found += [_sum(comm, nbytes, n, meeting) for n in INPUTS]
-    return found
+    return found + _reads(comm, SIZES, meeting)
 
 
 def hand_over(comm: Communicator, calls: int = 2000) -> float:
@@ -56,6 +62,10 @@ def hand_over(comm: Communicator, calls: int = 2000) -> float:
 class Floor:
     """The least time of a cell: its arrays are read and written once, and no more.
 
+    What a rank needs of others comes once from where they have just written it. That
+    does not count on several hosts, nor of ranks that share cores, who have some of it
+    in the caches of their own.
+
     Parameters
     ----------
     comm
@@ -65,19 +75,33 @@ class Floor:
     def __init__(self, comm: Communicator):
         self.ranks = comm.size
         self.hand_over = hand_over(comm)
-        found = [_copy(comm, nbytes, self.hand_over) for nbytes in STEPS]
-        self._sizes = [np.log(limit.nbytes) for limit in found]
-        self._bandwidths = [limit.bandwidth for limit in found]
+        self._copies = _Curve([_copy(comm, n, self.hand_over) for n in STEPS])
+        apart = 1 < comm.size <= cores() and len(set(comm.hosts)) == 1
+        self._reads = _Curve(_reads(comm, STEPS, self.hand_over) if apart else [])
 
     def seconds(self, cell: Cell) -> float:
         """As long as it takes to copy what the cell moves, or to meet once."""
         _, count = cell.counts(self.ranks)
         nbytes = count * dtype_of(cell.dtype).itemsize
-        if not nbytes:
-            return self.hand_over
-        bandwidth = np.interp(np.log(nbytes), self._sizes, self._bandwidths)
         moved = traffic(cell.collective, self.ranks) * nbytes
-        return max(self.hand_over, moved / float(bandwidth))
+        taken = cell.busbw_factor(self.ranks) * nbytes  # by each from the others
+        reading = self._reads.seconds(taken, 2 * self.ranks * taken)
+        return max(self.hand_over, self._copies.seconds(nbytes, moved), reading)
+
+
+class _Curve:
+    """What a kernel reaches, by the length of its arrays; nothing if never measured."""
+
+    def __init__(self, limits: Sequence[Limit]):
+        self._sizes = [np.log(limit.nbytes) for limit in limits]
+        self._bandwidths = [limit.bandwidth for limit in limits]
+
+    def seconds(self, nbytes: float, moved: float) -> float:
+        """How long it takes to move so much with arrays of so many bytes."""
+        if not self._sizes or not nbytes:
+            return 0.0
+        bandwidth = np.interp(np.log(nbytes), self._sizes, self._bandwidths)
+        return moved / float(bandwidth)
 
 
 def traffic(collective: str, ranks: int) -> float:
@@ -96,7 +120,7 @@ def traffic(collective: str, ranks: int) -> float:
 def _copy(comm: Communicator, nbytes: int, meeting: float) -> Limit:
     source = np.ones(nbytes, np.uint8)
     target = np.ones_like(source)
-    seconds = _fastest(comm, lambda: np.copyto(target, source), meeting)
+    seconds = _fastest(comm, lambda _: np.copyto(target, source), meeting)
     return Limit("copy", nbytes, comm.size * 2 * nbytes / seconds)
 
 
@@ -104,31 +128,83 @@ def _sum(comm: Communicator, nbytes: int, inputs: int, meeting: float) -> Limit:
     arrays = [np.ones(nbytes // 4, np.float32) for _ in range(inputs)]
     target = np.empty_like(arrays[0])
     add = reduction(target.dtype, "sum")
-    seconds = _fastest(comm, lambda: add(target, arrays), meeting)
+    seconds = _fastest(comm, lambda _: add(target, arrays), meeting)
     return Limit(
         f"sum of {inputs}", nbytes, comm.size * (inputs + 1) * nbytes / seconds
     )
 
 
-def _fastest(comm: Communicator, work: Callable[[], object], meeting: float) -> float:
+def _reads(comm: Communicator, sizes: Sequence[int], meeting: float) -> list[Limit]:
+    """Copy what the next rank has just written; nothing if not all can map that."""
+    memory = _mapped(comm, max(sizes))
+    return [_read(comm, *memory, nbytes, meeting) for nbytes in sizes] if memory else []
+
+
+def _read(
+    comm: Communicator, mine: Bytes, theirs: Bytes, nbytes: int, meeting: float
+) -> Limit:
+    source, target = np.ones(nbytes, np.uint8), np.ones(nbytes, np.uint8)
+    pieces = len(mine) // nbytes  # each turn another: what has been read is at hand
+
+    def write(turn: int) -> None:
+        np.copyto(mine[turn % pieces * nbytes :][:nbytes], source)
+
+    def read(turn: int) -> None:
+        np.copyto(target, theirs[turn % pieces * nbytes :][:nbytes])
+
+    seconds = _fastest(comm, read, meeting, write)
+    return Limit("read", nbytes, comm.size * 2 * nbytes / seconds)
+
+
+def _mapped(comm: Communicator, nbytes: int) -> tuple[Bytes, Bytes] | None:
+    """Memory of this rank, which the one before has mapped too, and of the next."""
+    own = os.memfd_create("collalgo-limits")
+    os.ftruncate(own, nbytes)
+    places = comm.allgather(np.array([os.getpid(), own]))
+    process, number = places[(comm.rank + 1) % comm.size]
+    try:
+        other = os.open(f"/proc/{process}/fd/{number}", os.O_RDWR)
+    except OSError:  # in another namespace, or not ours
+        other = -1
+    able = comm.allreduce(np.array([other]), "min")[0] >= 0
+    opened = [descriptor for descriptor in (own, other) if descriptor >= 0]
+    try:
+        if not able:
+            return None
+        mine, theirs = (np.frombuffer(mmap(fd, nbytes), np.uint8) for fd in opened)
+        return mine, theirs
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _fastest(
+    comm: Communicator,
+    work: Callable[[int], object],
+    meeting: float,
+    prepare: Callable[[int], object] = lambda _: None,
+) -> float:
     """The least time in which all ranks have worked once, if they begin together.
 
     It ends with the last of them: where ranks share cores each may be as fast as if it
-    were alone, but not all of them at once. A barrier takes as long as ``meeting``.
+    were alone, but not all of them at once. A barrier takes as long as ``meeting``, so
+    each takes several turns; all of them are prepared first, which does not count.
     """
-    work()
+    work(0)
     start = perf_counter()
-    work()
+    work(0)
     once = perf_counter() - start
     plan = np.array([once, HAND_OVERS * meeting])
     comm.allreduce(plan, "max")
     turns = int(np.ceil(plan[1] / plan[0]))
     times = np.empty(int(np.clip(BUDGET / (turns * plan[0]), 3, 1000)))
     for i in range(len(times)):
+        for turn in range(turns):
+            prepare(turn)
         comm.barrier()
         start = perf_counter()
-        for _ in range(turns):
-            work()
+        for turn in range(turns):
+            work(turn)
         comm.barrier()
         times[i] = perf_counter() - start
     comm.allreduce(times, "max")

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from functools import partial
 from time import sleep
 
@@ -432,6 +433,7 @@ def test_limits_are_those_of_all_ranks_at_once(monkeypatch):
             "sum of 2",
             "sum of 4",
             "sum of 8",
+            "read",
         ]
         assert all(isinstance(k, Limit) and k.bandwidth > 1e7 for k in kernels)
         assert seconds > 0
@@ -442,6 +444,7 @@ def test_the_floor_of_a_cell_is_a_copy_of_what_it_moves(monkeypatch):
 
     monkeypatch.setattr(limits, "STEPS", (1 << 12, 1 << 16))
     monkeypatch.setattr(limits, "BUDGET", 0.01)
+    monkeypatch.setattr(limits, "cores", lambda: 1)
     floor = threads(limits.Floor, 2)[0]
     meeting = floor.seconds(Cell("barrier", 0))
     assert meeting == floor.seconds(Cell("allreduce", 4, op="sum")) == floor.hand_over
@@ -450,6 +453,45 @@ def test_the_floor_of_a_cell_is_a_copy_of_what_it_moves(monkeypatch):
     assert twice > meeting
     assert floor.seconds(Cell("broadcast", long)) == pytest.approx(twice / 2)
     assert floor.seconds(Cell("allgather", long)) == pytest.approx(twice * 3 / 4)
+
+
+def test_the_floor_of_ranks_with_cores_has_them_read_what_others_write(monkeypatch):
+    from collalgo.bench import limits
+
+    monkeypatch.setattr(limits, "STEPS", (1 << 12, 1 << 16))
+    monkeypatch.setattr(limits, "_copy", lambda _, n, meeting: Limit("copy", n, 1e12))
+    monkeypatch.setattr(limits, "_read", lambda *of: Limit("read", of[3], 4e9))
+    monkeypatch.setattr(limits, "cores", lambda: 2)
+    floor = threads(limits.Floor, 2)[0]
+    long = 1 << 30
+    for collective, taken in (("allreduce", 1), ("broadcast", 1), ("allgather", 0.5)):
+        op = "sum" if collective == "allreduce" else None
+        seconds = floor.seconds(Cell(collective, long, op=op))
+        assert seconds == pytest.approx(taken * long / 1e9)
+    assert floor.seconds(Cell("barrier", 0)) == floor.hand_over
+
+
+def test_ranks_map_what_others_write_and_keep_no_descriptor(monkeypatch):
+    from collalgo.bench.limits import _mapped
+
+    def run(comm):
+        mine, theirs = _mapped(comm, 100_000)
+        mine[:] = comm.rank
+        comm.barrier()
+        assert set(theirs.tolist()) == {(comm.rank + 1) % comm.size}
+
+    def refused(comm):
+        assert _mapped(comm, 100_000) is None
+
+    def refuse(path, flags):
+        raise PermissionError(path)
+
+    before = len(os.listdir("/proc/self/fd"))
+    threads(run, 3)
+    monkeypatch.setattr("os.open", refuse)
+    threads(refused, 2)
+    monkeypatch.undo()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 PARTS = (heap.CALL, heap.WHOLE)
