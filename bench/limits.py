@@ -84,9 +84,15 @@ class Floor:
         _, count = cell.counts(self.ranks)
         nbytes = count * dtype_of(cell.dtype).itemsize
         moved = traffic(cell.collective, self.ranks) * nbytes
-        taken = cell.busbw_factor(self.ranks) * nbytes  # by each from the others
+        taken = self._taken(cell) * nbytes
         reading = self._reads.seconds(taken, 2 * self.ranks * taken)
         return max(self.hand_over, self._copies.seconds(nbytes, moved), reading)
+
+    def _taken(self, cell: Cell) -> float:
+        """What the rank takes from others that takes most, of the larger array."""
+        if cell.collective == "scatter":
+            return 1 / self.ranks  # the bus counts what the root sends
+        return cell.busbw_factor(self.ranks)
 
 
 class _Curve:

@@ -469,6 +469,11 @@ def test_the_floor_of_ranks_with_cores_has_them_read_what_others_write(monkeypat
         seconds = floor.seconds(Cell(collective, long, op=op))
         assert seconds == pytest.approx(taken * long / 1e9)
     assert floor.seconds(Cell("barrier", 0)) == floor.hand_over
+    floor.ranks = 4  # all of which read 0.5 GB/s then
+    for collective, taken in (("allreduce", 1.5), ("gather", 0.75), ("scatter", 0.25)):
+        op = "sum" if collective == "allreduce" else None
+        seconds = floor.seconds(Cell(collective, long, op=op))
+        assert seconds == pytest.approx(taken * long / 0.5e9)
 
 
 def test_ranks_map_what_others_write_and_keep_no_descriptor(monkeypatch):
