@@ -60,8 +60,8 @@ OUTGROWN = 1 << 21
 #: times as long, exchanged 1 and 2 MiB in 0.8 to 0.94 of the time. So it does where
 #: ranks share cores, for messages of so many bytes: there alltoalls of 3, 4 and 8 ranks
 #: took 0.6 to 1 of the time, but 1.06 to 1.2 with messages of 16 to 21 KiB. So did
-#: gathers with messages of 64 KiB and more (0.5 to 1.15), and scatters whose arrays
-#: fill the caches (0.4 to 0.85; below that up to twice the time).
+#: gathers with messages of 64 KiB and more (0.5 to 1.15), and scatters of 8, 4 and
+#: 2 MiB and more by 3, 4 and 8 ranks (0.4 to 0.85; of less up to twice the time).
 SOONER, LONG_CROWDED_MESSAGE = 1.25, 1 << 15
 
 
@@ -117,13 +117,14 @@ class Copying(NamedTuple):
     def is_handed_out_by_kernel(self, nbytes: Any) -> Any:
         """Whether the kernel had better copy what a root sends or gathers in a step."""
         if self._is_crowded:
-            return self._is_long_of_crowd(nbytes) & self._kernel_is_faster(SOONER)
-        # A gather of two ranks is a scatter the other way.
-        alone = self.collective == "gather" and self.size == 2
-        may = alone or self.collective in HANDING_OUT
-        may &= self._has_one_reader and self._kernel_is_faster()
-        in_cache = self.held(nbytes) <= self.machine.cache
-        return may & in_cache & self._is_worth_asking(nbytes)
+            may = self._is_long_of_crowd(nbytes) & self._kernel_is_faster(SOONER)
+        else:
+            # A gather of two ranks is a scatter the other way.
+            alone = self.collective == "gather" and self.size == 2
+            may = alone or self.collective in HANDING_OUT
+            may &= self._has_one_reader and self._kernel_is_faster()
+            may &= self.held(nbytes) <= self.machine.cache
+        return may & self._is_worth_asking(nbytes)
 
     def _is_long_of_crowd(self, nbytes: Any) -> Any:
         """Whether ranks that share cores scatter or gather more than a cache keeps."""

@@ -66,3 +66,10 @@ def test_a_root_of_many_that_share_cores_has_the_kernel_copy(collective, first):
     assert by_kernel.tolist() == (sizes >= first * KIB).tolist()
     for other in (copying(collective, 4, SOONER + 0.1), copying("broadcast", 4, 0.5)):
         assert not np.any(other.is_handed_out_by_kernel(sizes))
+
+
+def test_the_kernel_is_not_asked_for_short_messages_of_a_long_scatter():
+    sizes = np.array([256 * KIB, 64 * LONG - 64, 64 * LONG])
+    ways = copying("scatter", 64, 0.5)
+    assert np.all(ways.held(sizes) >= ways.machine.cache)
+    assert ways.is_handed_out_by_kernel(sizes).tolist() == [False, False, True]
