@@ -463,17 +463,18 @@ def test_the_floor_of_ranks_with_cores_has_them_read_what_others_write(monkeypat
     monkeypatch.setattr(limits, "_read", lambda *of: Limit("read", of[3], 4e9))
     monkeypatch.setattr(limits, "cores", lambda: 2)
     floor = threads(limits.Floor, 2)[0]
-    long = 1 << 30
-    for collective, taken in (("allreduce", 1), ("broadcast", 1), ("allgather", 0.5)):
-        op = "sum" if collective == "allreduce" else None
-        seconds = floor.seconds(Cell(collective, long, op=op))
-        assert seconds == pytest.approx(taken * long / 1e9)
     assert floor.seconds(Cell("barrier", 0)) == floor.hand_over
-    floor.ranks = 4  # all of which read 0.5 GB/s then
-    for collective, taken in (("allreduce", 1.5), ("gather", 0.75), ("scatter", 0.25)):
-        op = "sum" if collective == "allreduce" else None
+
+    def agrees(collective, taken):
+        op, long = ops_of(collective, "sum")[0], 1 << 30
         seconds = floor.seconds(Cell(collective, long, op=op))
-        assert seconds == pytest.approx(taken * long / 0.5e9)
+        assert seconds == pytest.approx(taken * long * floor.ranks / 2e9), collective
+
+    for each in (("allreduce", 1), ("broadcast", 1), ("allgather", 0.5)):
+        agrees(*each)
+    floor.ranks = 4  # which share what two read
+    for each in (("allreduce", 1.5), ("gather", 0.75), ("scatter", 0.25)):
+        agrees(*each)
 
 
 def test_ranks_map_what_others_write_and_keep_no_descriptor(monkeypatch):
