@@ -15,9 +15,12 @@
 #define WEIGHT 0.25  /* of the last part among those before it */
 
 /* A short part is in the store buffer when it has been copied, and its lines are taken from
- * their reader later: it tells once nothing is left there, which takes some time by itself. */
+ * their reader later: it tells once nothing is left there, which takes some time by itself.
+ * A part that comes from memory would tell how far that is: on an Intel Xeon as far as far
+ * caches, so that four ranks which share cores wrote past caches that are near, and took
+ * long allreduces 1.1 times as long. So what is looked at is fetched before. */
 #define TELLING_BYTES 1024 /* what is shorter tells nothing */
-#define BUFFERED_BYTES 16384 /* and of what is longer the buffer hides little */
+#define BUFFERED_BYTES 16384 /* of so many the buffer hides little, and more tell no more */
 #define DRAINING 100 /* ticks, of a buffer with little in it */
 
 /* A processor asks for the lines that it writes in their order, and not for all at once. Of
@@ -44,19 +47,31 @@ static void drain(void) {
 #endif
 }
 
-/* Copy into the caches, and note what a line took. */
+/* Have lines in the nearest cache. */
+static void fetch_lines(const char *lines, int64_t nbytes) {
+    for (int64_t at = 0; at < nbytes; at += CACHE_LINE)
+        __asm__ volatile("" : : "r"(*(const volatile char *)(lines + at)));
+#if defined(__x86_64__)
+    _mm_lfence();
+#endif
+}
+
+/* Copy into the caches, and note what a line took to write. */
 static void copy_and_look(endpoint *e, char *target, const char *data, int64_t nbytes) {
     int is_buffered = nbytes < BUFFERED_BYTES;
+    int64_t looked = is_buffered ? nbytes : BUFFERED_BYTES;
+    fetch_lines(data, looked);
     if (is_buffered) drain(); /* what was written before does not count */
     int64_t begun = ticks();
-    copy_near_bytes(target, data, nbytes);
+    copy_near_bytes(target, data, looked);
     if (is_buffered) {
         drain();
         begun += DRAINING;
     }
-    double taken = (double)(ticks() - begun) * CACHE_LINE / (double)nbytes;
+    double taken = (double)(ticks() - begun) * CACHE_LINE / (double)looked;
     if (taken > FARTHEST) taken = FARTHEST;
     e->line_ticks += WEIGHT * (taken - e->line_ticks);
+    copy_near_bytes(target + looked, data + looked, nbytes - looked);
 }
 
 /* Write a part of a message where it is staged. */

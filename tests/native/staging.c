@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "copy.h"
 
@@ -13,6 +14,7 @@ static int64_t streamed; /* how many parts have been written past the caches */
 
 #define LONGEST (2 * BUFFERED_BYTES)
 #define PARTS 100000
+#define NEW_PARTS 50
 
 static char from[LONGEST + 64], to[LONGEST + 64];
 
@@ -73,6 +75,16 @@ static int64_t parts_until_look(endpoint *e, double line_ticks, int64_t nbytes) 
     return parts;
 }
 
+/* Stage what takes a fault for each page to read. */
+static void stage_new_pages(endpoint *e) {
+    char *pages = mmap(NULL, NEW_PARTS * LONGEST, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    expect(pages != MAP_FAILED, "there is memory");
+    e->line_ticks = 0;
+    for (int64_t part = 0; part < NEW_PARTS; part++)
+        stage(e, to, pages + part * LONGEST, LONGEST);
+    munmap(pages, NEW_PARTS * LONGEST);
+}
+
 int main(void) {
     static endpoint e;
     try_all_ways(&e);
@@ -93,6 +105,8 @@ int main(void) {
     }
     expect(parts < PARTS, "who is near again writes into the caches again");
     expect(parts > LOOK_EACH, "a single part does not tell");
+    stage_new_pages(&e);
+    expect(e.line_ticks < FAR, "who reads what is far away writes near all the same");
 #endif
     puts("all right");
     return 0;
