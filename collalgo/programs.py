@@ -143,6 +143,7 @@ class Programs:
         nbytes = layout.whole.stop // collective.buffers(self.size)
         streamed = copying.held(nbytes) >= machine.cache
         shares, lingers = copying.is_shared(nbytes), copying.lingers(nbytes)
+        abreast = copying.is_read_abreast(nbytes)
         handed_out = (
             copying.is_handed_out_by_kernel(nbytes)
             and step_count(chosen.schedule, self.size, call.root) == 1
@@ -154,7 +155,7 @@ class Programs:
         divisor = self.size if call.op == "avg" else 0
         record = self._record(call, layout, chosen.name)
         return Program(
-            plan, kernel, divisor, record, fetched, streamed, shares, lingers
+            plan, kernel, divisor, record, fetched, streamed, shares, lingers, abreast
         )
 
     def _checked(self, call: Call) -> Reduction | None:

@@ -48,6 +48,13 @@ def test_who_shares_a_core_finds_in_its_cache_what_another_has_staged():
         assert by_kernel.tolist() == (sizes >= first).tolist()
 
 
+def test_long_results_on_shared_cores_are_written_in_order():
+    sizes = np.array([64 * KIB, 512 * KIB, 1 * MIB, 32 * MIB])
+    abreast = copying("allreduce", 4).is_read_abreast(sizes)
+    assert abreast.tolist() == [True, True, False, False]
+    assert copying("allreduce", 4, cores=4).is_read_abreast(sizes).all()
+
+
 def test_few_that_share_cores_gather_from_all_by_the_kernel():
     sizes = np.array([128 * KIB, 256 * KIB, 16 * MIB])
     by_kernel = copying("allgather", 4, SOONER - 0.1).is_exchanged_by_kernel(sizes)

@@ -95,12 +95,12 @@ static void copy_whole_lines(char *to, const char *from, int64_t nbytes) {
 }
 
 static __attribute__((noinline)) void copy_long(char *to, const char *from, int64_t nbytes,
-                                                int is_near) {
+                                                int in_order) {
     int64_t head = -(uintptr_t)to % CACHE_LINE;
     memcpy(to, from, (size_t)head);
     to += head, from += head, nbytes -= head;
 #if defined(__x86_64__)
-    if (moves_lines && !is_near) {
+    if (moves_lines && !in_order) {
         int64_t pages = nbytes / PAGES_COPY * PAGES_COPY;
         copy_pages(to, from, pages);
         to += pages, from += pages, nbytes -= pages;
@@ -111,19 +111,20 @@ static __attribute__((noinline)) void copy_long(char *to, const char *from, int6
     memcpy(to + lines, from + lines, (size_t)(nbytes - lines));
 }
 
-static inline void copy_either(char *to, const char *from, int64_t nbytes, int is_near) {
+static inline void copy_either(char *to, const char *from, int64_t nbytes, int in_order) {
     if (nbytes < (moves_lines ? LINES_COPY : LONG_COPY))
         memcpy(to, from, (size_t)nbytes);
     else
-        copy_long(to, from, nbytes, is_near);
+        copy_long(to, from, nbytes, in_order);
 }
 
 static inline void copy_bytes(void *target, const void *source, int64_t nbytes) {
     copy_either((char *)target, (const char *)source, nbytes, 0);
 }
 
-/* The same where it is known that the source is in the caches of this core. */
-static inline void copy_near_bytes(void *target, const void *source, int64_t nbytes) {
+/* The same page by page: where the source is in the caches of this core, or the target in
+ * none of them, which the string instruction need not fetch. */
+static inline void copy_in_order(void *target, const void *source, int64_t nbytes) {
     copy_either((char *)target, (const char *)source, nbytes, 1);
 }
 

@@ -26,6 +26,7 @@ class Program(Steps):
         streamed: bool = False,
         shares: bool = False,
         lingers: bool = True,
+        abreast: bool = True,
     ) -> None: ...
     def run(
         self,

@@ -39,16 +39,19 @@ cdef class Program(Steps):
 
     Parameters
     ----------
-    plan, reduction, divisor, fetched, streamed, shares, lingers
+    plan, reduction, divisor, fetched, streamed, shares, lingers, abreast
         As of :class:`Steps`.
     record : tuple
         Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
     """
     def __init__(
         self, plan, Reduction reduction, int64_t divisor, tuple record,
-        bint fetched=False, bint streamed=False, bint shares=False, bint lingers=True
+        bint fetched=False, bint streamed=False, bint shares=False, bint lingers=True,
+        bint abreast=True
     ):
-        Steps.__init__(self, plan, reduction, divisor, streamed, fetched, shares, lingers)
+        Steps.__init__(
+            self, plan, reduction, divisor, streamed, abreast, fetched, shares, lingers
+        )
         self.brief = plan.waves == 1 and plan.pieces[:, BYTES].sum() <= BRIEF_BYTES
         (
             self.record.fingerprint, self.record.collective, self.record.dtype,

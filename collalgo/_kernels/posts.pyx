@@ -38,7 +38,7 @@ cdef class Posts(Rows):
 
     Parameters
     ----------
-    plan, reduction, divisor, streamed
+    plan, reduction, divisor, streamed, abreast
         As of :class:`Rows`.
     fetched : bool
         Whether it pays to read what is only copied from the memory of its process.
@@ -49,10 +49,10 @@ cdef class Posts(Rows):
         Whether it is still in some cache by then, which may be far away.
     """
     def __init__(
-        self, plan, Reduction reduction, int64_t divisor, bint streamed, bint fetched,
-        bint shares, bint lingers
+        self, plan, Reduction reduction, int64_t divisor, bint streamed, bint abreast,
+        bint fetched, bint shares, bint lingers
     ):
-        Rows.__init__(self, plan, reduction, divisor, streamed)
+        Rows.__init__(self, plan, reduction, divisor, streamed, abreast)
         self.fetched = fetched
         cdef int where = SHARED
         if lingers:  # what is staged beyond the caches is slow anyway, and tells nothing

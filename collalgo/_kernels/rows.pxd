@@ -5,7 +5,9 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.reduce cimport Reduction, float8_tables, reduce_fn
-from collalgo._kernels.transport cimport CACHE_LINE, copy_bytes, stream_bytes
+from collalgo._kernels.transport cimport (
+    CACHE_LINE, copy_bytes, copy_in_order, stream_bytes,
+)
 
 # The columns, in the order in which rows.py writes them. The offset of a piece is its
 # place in the whole buffer; those of its source and target are places in their arrays.
@@ -69,7 +71,7 @@ cdef class Rows:
     cdef const int64_t *lendable
     cdef const piece_row *copies
     cdef const piece_row *divisions
-    cdef bint reads, streamed
+    cdef bint reads, streamed, abreast
     cdef array_bounds arrays
     cdef object room
     cdef const void **inputs  # of a reduction
@@ -157,5 +159,7 @@ cdef class Rows:
     ) noexcept nogil:
         if action == STORE and self.is_streamed():
             stream_bytes(target, source, nbytes)
-        else:
+        elif self.abreast:
             copy_bytes(target, source, nbytes)
+        else:
+            copy_in_order(target, source, nbytes)

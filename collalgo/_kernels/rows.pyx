@@ -37,12 +37,16 @@ cdef class Rows:
         What complete sums are divided by; 0 for not at all.
     streamed : bool
         Whether results that are not read again had better go past the caches.
+    abreast : bool
+        Whether what others have staged had better be read out of several pages at once.
     """
-    def __init__(self, plan, Reduction reduction, int64_t divisor, bint streamed):
+    def __init__(
+        self, plan, Reduction reduction, int64_t divisor, bint streamed, bint abreast
+    ):
         self.plan = plan
         self.reduction = reduction
         self.divisor = divisor
-        self.streamed = streamed
+        self.streamed, self.abreast = streamed, abreast
         self.waves = plan.waves
         self.scratch_bytes = plan.scratch_bytes
         self.steps_end = len(plan.steps)

@@ -63,7 +63,7 @@ static void copy_and_look(endpoint *e, char *target, const char *data, int64_t n
     fetch_lines(data, looked);
     if (is_buffered) drain(); /* what was written before does not count */
     int64_t begun = ticks();
-    copy_near_bytes(target, data, looked);
+    copy_in_order(target, data, looked);
     if (is_buffered) {
         drain();
         begun += DRAINING;
@@ -71,7 +71,7 @@ static void copy_and_look(endpoint *e, char *target, const char *data, int64_t n
     double taken = (double)(ticks() - begun) * CACHE_LINE / (double)looked;
     if (taken > FARTHEST) taken = FARTHEST;
     e->line_ticks += WEIGHT * (taken - e->line_ticks);
-    copy_near_bytes(target + looked, data + looked, nbytes - looked);
+    copy_in_order(target + looked, data + looked, nbytes - looked);
 }
 
 /* Write a part of a message where it is staged. */
@@ -84,7 +84,7 @@ static void stage(endpoint *e, char *target, const char *data, int64_t nbytes) {
         stream_bytes(target, data, nbytes);
     else {
         if (moves_lines && nbytes < ASKED_BYTES) own(target, nbytes);
-        copy_near_bytes(target, data, nbytes);
+        copy_in_order(target, data, nbytes);
     }
 }
 

@@ -46,6 +46,7 @@ cdef extern from "transport.h":
 
 cdef extern from "copy.h" nogil:
     void copy_bytes(void *target, const void *source, int64_t nbytes)
+    void copy_in_order(void *target, const void *source, int64_t nbytes)
     void stream_bytes(void *target, const void *source, int64_t nbytes)
 
 
