@@ -64,7 +64,6 @@ OUTGROWN = 1 << 21
 #: 2 MiB and more by 3, 4 and 8 ranks (0.4 to 0.85; of less up to twice the time).
 SOONER, LONG_CROWDED_MESSAGE = 1.25, 1 << 15
 
-
 #: Where ranks share cores, arrays of all of them that take so many times the caches
 #: have left those of a core when a result is written. To read out of several pages at
 #: once what others have staged takes longer then than to write without fetching the
