@@ -43,6 +43,8 @@ class Communicator(Background, Messages):
         What it is called in dumps, the same on all ranks.
     engine : str or None
         What carries messages between its hosts, with its version; None on one host.
+    heap : Heap
+        Where :meth:`empty` makes arrays.
     """
 
     def __init__(self, connection: Connection, timeout: float | None = None):
@@ -56,7 +58,7 @@ class Communicator(Background, Messages):
             connection.ground,
         )
         self._remedies = Remedies(connection)
-        self._heap = Heap(connection.shared)
+        self.heap = Heap(connection.shared)
         self._groups: dict[tuple[int, ...], int] = {}
         self._release_devices: weakref.finalize[..., Communicator] | None = None
         self._pairs = Pairs(
@@ -167,7 +169,7 @@ class Communicator(Background, Messages):
         nbytes = math.prod(lengths) * dtype.itemsize
         if dtype.hasobject or nbytes < 0:
             raise ValueError(f"empty: no array of shape {lengths} and dtype {dtype}")
-        block = self._heap.take(nbytes) if nbytes else None
+        block = self.heap.take(nbytes) if nbytes else None
         if block is None:
             return np.empty(lengths, dtype)
         return np.frombuffer(memoryview(block), dtype).reshape(lengths)

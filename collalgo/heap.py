@@ -48,7 +48,9 @@ class Heap:
         self._lock = Lock()
 
     def take(self, nbytes: int) -> Block | None:
-        """A run of pages, or None if there is no room."""
+        """A run of pages, or None if there is no room, or no heap any more."""
+        if self._shared.closed or self._shared.forked:
+            return None
         wanted = max(-(-nbytes // PAGE) * PAGE, PAGE)
         with self._lock:
             for i, (start, stop) in enumerate(self._free):

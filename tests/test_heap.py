@@ -1,6 +1,8 @@
 """Arrays that the other ranks read where they are."""
 
 import gc
+import mmap
+import os
 import resource
 from functools import partial
 from pathlib import Path
@@ -252,9 +254,51 @@ def test_nothing_is_left_of_many_arrays():
     def run(comm):
         for _ in range(2000):
             comm.empty(1 << 20, np.float32)[:1] = 1
-        return len(comm._heap._free)
+        return len(comm.heap._free)
 
     assert threads(run, 1) == [1]
+
+
+def replaces(comm):
+    array = np.frombuffer(mmap.mmap(-1, 3 * PAGE), np.int64)
+    block = comm.heap.take(3 * PAGE)
+    inside = np.frombuffer(memoryview(block), np.int64)
+    inside[:] = comm.rank
+    block.map_at(array.ctypes.data)
+    same(array, inside)
+    comm.allreduce(inside)
+    same(array, np.ones_like(array))
+    array[PAGE // 8] = JUNK
+    assert inside[PAGE // 8] == JUNK
+    with pytest.raises(OSError, match="cannot map 12288 bytes at 0x"):
+        block.map_at(array.ctypes.data + 8)
+
+
+def test_memory_is_replaced_by_that_of_a_heap():
+    threads(replaces, 2, timeout=60)
+    spawn(replaces, 2, timeout=60)
+
+
+def forks(comm):
+    memory = mmap.mmap(-1, PAGE)
+    block = comm.heap.take(PAGE)
+    memoryview(block)[:5] = b"there"
+    block.map_at(np.frombuffer(memory, np.int8).ctypes.data)
+    if not (child := os.fork()):
+        os._exit(memory[:5] != b"there" or comm.heap.take(PAGE) is not None)
+    return os.waitpid(child, 0)[1]
+
+
+def test_a_forked_child_has_what_was_replaced_but_no_heap():
+    assert spawn(forks, 2, timeout=60) == [0, 0]
+
+
+def test_there_is_no_heap_in_what_is_closed():
+    def run(comm):
+        comm.close()
+        return comm.heap.take(PAGE)
+
+    assert threads(run, 1) == [None]
 
 
 def test_the_sum_is_that_of_the_oracle():

@@ -21,6 +21,7 @@ COLLECTIVES = (
 FRAMEWORK = (
     "data_parallel", "sparse_gradients", "zero_redundancy", "fully_sharded",
     "fully_sharded_flat", "compressed_gradients", "resized", "tensors_in_parts",
+    "buckets_are_shared", "buckets_stay", "buckets_outlive_their_group",
 )  # fmt: skip
 
 pytestmark = [
@@ -93,7 +94,7 @@ def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
 @pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says():
-    duties = ("two_hosts", "every_collective", "data_parallel")
+    duties = ("two_hosts", "every_collective", "data_parallel", "buckets_are_shared")
     done = run((*OURS[:-1], "-H", "a:1,b:2", "-n"), 3, *duties)
     is_right(done, 3, *duties)
 

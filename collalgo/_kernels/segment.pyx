@@ -16,11 +16,15 @@ cdef extern from "<sys/mman.h>" nogil:
     enum: MAP_SHARED
     enum: MAP_ANONYMOUS
     enum: MAP_NORESERVE
+    enum: MREMAP_MAYMOVE
+    enum: MREMAP_FIXED
+    enum: MADV_DOFORK
     enum: MADV_DONTFORK
     enum: MADV_DONTDUMP
     enum: MADV_REMOVE
     void *MAP_FAILED
     void *mmap(void *address, size_t length, int prot, int flags, int fd, long offset)
+    void *mremap(void *old, size_t length, size_t new_length, int flags, void *address)
     int munmap(void *address, size_t length)
     int madvise(void *address, size_t length, int advice)
 
@@ -96,6 +100,19 @@ cdef class Block:
         self.start = segment.base + segment_bytes(segment.size)
         self.start += rank * segment.heap_bytes + offset
         self.nbytes = nbytes
+
+    def map_at(self, size_t address):
+        """Have the same memory at a second address, instead of what is mapped there.
+
+        Whole pages are replaced: nothing else may be in them. A forked child has it
+        there, too, until whoever mapped it before has it unmapped.
+        """
+        cdef void *there = <void *>address
+        # To "move" no bytes of memory that is shared maps it once more.
+        there = mremap(self.start, 0, self.nbytes, MREMAP_MAYMOVE | MREMAP_FIXED, there)
+        if there == MAP_FAILED:
+            raise OSError(f"cannot map {self.nbytes} bytes at {address:#x}")
+        madvise(there, self.nbytes, MADV_DOFORK)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         PyBuffer_FillInfo(view, self, self.start, self.nbytes, False, flags)

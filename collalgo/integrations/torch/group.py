@@ -3,13 +3,13 @@
 from datetime import timedelta
 from typing import Any
 
-import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, device
 from torch.distributed.distributed_c10d import AllgatherOptions
 
 from collalgo.communicator import Communicator
 from collalgo.integrations.torch.backward import put_off
+from collalgo.integrations.torch.buckets import in_heap, is_called_by_ddp
 from collalgo.integrations.torch.ops import operands
 from collalgo.integrations.torch.profiling import profiled
 from collalgo.integrations.torch.sparse import reduce_sparse
@@ -77,10 +77,9 @@ class CollalgoGroup(dist.ProcessGroup):
     ) -> GroupWork:
         """Make a call at once, or in the background if torch does not wait for it."""
         named: dict[str, Any] = {"timeout": seconds_of(opts.timeout)}
-        works = []
-        finish = [] if into is None else [into.finish]
+        works, finish = [], []
         if into is not None:
-            out = into.tensor
+            out, finish = into.tensor, [into.finish]
         if out is not None:
             named["out"] = array_of(out)
         if source is not None:
@@ -102,10 +101,10 @@ class CollalgoGroup(dist.ProcessGroup):
             self._coalesced.append(work)
         return work
 
-    def _start_coalescing(self, _device: torch.device) -> None:
+    def _start_coalescing(self, _device: device) -> None:
         self._coalesced = []
 
-    def _end_coalescing(self, _device: torch.device) -> GroupWork:
+    def _end_coalescing(self, _device: device) -> GroupWork:
         works, self._coalesced = self._coalesced or [], None
         return GroupWork.of(works)
 
@@ -113,17 +112,19 @@ class CollalgoGroup(dist.ProcessGroup):
 
     def allreduce(self, tensors: list[Tensor], opts: Any = None) -> GroupWork:
         opts = opts or dist.AllreduceOptions()
-        return GroupWork.of([self._allreduce(tensor, opts) for tensor in tensors])
+        of_ddp = is_called_by_ddp()
+        return GroupWork.of([self._allreduce(t, opts, of_ddp) for t in tensors])
 
     allreduce_coalesced = allreduce
 
-    def _allreduce(self, tensor: Tensor, opts: Any) -> GroupWork:
+    def _allreduce(self, tensor: Tensor, opts: Any, of_ddp: bool) -> GroupWork:
         if tensor.is_sparse:
-            timeout = seconds_of(opts.timeout)
-            reduce_sparse(tensor, opts.reduceOp, self.comm, timeout)
+            reduce_sparse(tensor, opts.reduceOp, self.comm, seconds_of(opts.timeout))
             return self._noted(GroupWork([], [tensor]))
         source, op = operands(tensor, opts.reduceOp)
         out = None if source is tensor else tensor
+        if of_ddp and source is tensor:
+            source = in_heap(tensor, self.comm.heap)
         return self._make("allreduce", opts, [tensor], source, op, out=out)
 
     def reduce(self, tensors: list[Tensor], opts: Any) -> GroupWork:
