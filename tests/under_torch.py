@@ -17,6 +17,7 @@ from collections import Counter
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
@@ -397,6 +398,10 @@ def buckets_stay():
     model.register_comm_hook(dist.group.WORLD, hook)
     same_gradients(model)
     assert maps_of_heaps() == before
+    full = RuntimeError("no space left")
+    with patch.object(torch.UntypedStorage, "_share_fd_cpu_", side_effect=full):
+        same_gradients(wide())
+    assert maps_of_heaps() == before
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = len(os.listdir("/proc/self/fd")) + 10
     resource.setrlimit(resource.RLIMIT_NOFILE, (few, limits[1]))
@@ -414,6 +419,8 @@ def buckets_outlive_their_group():
     with model.no_sync():
         model(torch.ones(4, 200)).square().mean().backward()
     assert maps_of_heaps()
+    del model
+    gc.collect()
 
 
 def sum_of(gradient, group, made_by):
