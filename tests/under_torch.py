@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -367,21 +368,38 @@ def maps_of_heaps():
     return Path("/proc/self/maps").read_text().count("memfd:collalgo")
 
 
+def files_of_buckets():
+    """How many files in shared memory torch has open."""
+    count = 0
+    for link in [*Path("/proc/self/fd").iterdir()]:
+        with suppress(OSError):  # of what is closed meanwhile
+            count += str(link.readlink()).startswith("/dev/shm/torch")
+    return count
+
+
+def until(happened):
+    """Wait for something that happens soon."""
+    deadline = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def buckets_are_shared():
     """Those of DDP are moved, once, to where all ranks have mapped them."""
+    before = maps_of_heaps()
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
-        before, files = maps_of_heaps(), len(os.listdir("/proc/self/fd"))
         model = wide(dtype)
         same_gradients(model)
-        moved = maps_of_heaps() - before
+        moved = files_of_buckets()
         assert moved > 1, moved
+        assert maps_of_heaps() > before
         same_gradients(model)
-        assert maps_of_heaps() - before == moved
+        assert files_of_buckets() == moved
         del model
         gc.collect()
-        time.sleep(0.5)  # in which the thread of the group lets go of them, too
-        assert maps_of_heaps() == before
-        assert len(os.listdir("/proc/self/fd")) == files
+        until(lambda: maps_of_heaps() == before)  # the thread of the group lets go, too
+        assert not files_of_buckets()
 
 
 def buckets_stay():
