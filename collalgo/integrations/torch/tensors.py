@@ -23,9 +23,6 @@ PLAIN = (Tensor, torch.nn.Parameter)
 #: The memory of the host, as DLPack has it.
 HOST = (1, 0)
 
-#: What makes a capsule that says whether the memory may be written, if torch has it.
-TO_DLPACK = getattr(torch._C, "_to_dlpack_versioned", torch._C._to_dlpack)
-
 
 def array_of(tensor: Tensor) -> Any:
     """What calls take for a tensor: a NumPy array on its memory, or on a GPU itself.
@@ -72,7 +69,7 @@ class Lent:
     def __dlpack__(self, *, max_version: object = None, **_: object) -> Any:
         if max_version is None:
             return torch._C._to_dlpack(self._tensor)
-        return TO_DLPACK(self._tensor)
+        return torch._C._to_dlpack_versioned(self._tensor)
 
 
 def _on_memory_of(tensor: Tensor) -> NDArray[Any]:
@@ -84,7 +81,7 @@ def _on_memory_of(tensor: Tensor) -> NDArray[Any]:
         and not (tensor.is_conj() or tensor.is_neg())
     )
     array: NDArray[Any] = np.from_dlpack(Lent(tensor)) if plain else tensor.numpy()
-    if not array.flags.writeable:  # older versions cannot say that it is
+    if not array.flags.writeable:  # NumPy before 2.1 is not told that it is
         array = tensor.numpy()
     return array
 
