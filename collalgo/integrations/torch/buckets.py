@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 #: Buckets of fewer bytes are left alone: to copy them takes little of their time.
 LONG = 1 << 16
 
-#: Each moved bucket keeps a descriptor open: of all that may be, so many times more
-#: have to be left.
+#: Each moved bucket keeps a descriptor open. None moves unless a process may open so
+#: many times as many as it has.
 SPARE_DESCRIPTORS = 2
 
 #: The function from which C++ runs a backward pass.
@@ -36,7 +36,7 @@ ENGINE = torch.autograd.graph._engine_run_backward.__code__
 #: The attribute of a bucket that has been seen: its memory in the heap, or None.
 PLACE = "_collalgo_place"
 
-#: Of one that has been seen once.
+#: What it is of one that has been seen once.
 SEEN = object()
 
 
@@ -61,12 +61,11 @@ def in_heap(bucket: Tensor, heap: Heap) -> Tensor:
     It is moved when it comes for the second time: DDP makes its buckets anew after the
     first step.
     """
-    place = getattr(bucket, PLACE, None)
     if not hasattr(bucket, PLACE):
         setattr(bucket, PLACE, SEEN)
-    elif place is SEEN:
-        place = _moved(bucket, heap)
-        setattr(bucket, PLACE, place)
+    elif getattr(bucket, PLACE) is SEEN:
+        setattr(bucket, PLACE, _moved(bucket, heap))
+    place = getattr(bucket, PLACE)
     return place if isinstance(place, Tensor) else bucket
 
 
