@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from collalgo.heap import Heap
-from collalgo.integrations.torch.tensors import PLAIN
+from collalgo.integrations.torch.tensors import is_plain
 
 log = logging.getLogger(__name__)
 
@@ -96,9 +96,7 @@ def _moved(bucket: Tensor, heap: Heap) -> Tensor | None:
 def _is_all(bucket: Tensor) -> bool:
     """Whether a tensor on the host is all that there is in its memory."""
     return (
-        type(bucket) in PLAIN
-        and bucket.is_cpu
-        and bucket.layout == torch.strided
+        is_plain(bucket)
         and bucket.dim() == 1
         and bucket.is_contiguous()
         and bucket.nbytes == bucket.untyped_storage().nbytes()

@@ -72,14 +72,19 @@ class Lent:
         return torch._C._to_dlpack_versioned(self._tensor)
 
 
-def _on_memory_of(tensor: Tensor) -> NDArray[Any]:
-    """A NumPy array on the memory of a tensor."""
-    plain = (
+def is_plain(tensor: Tensor) -> bool:
+    """Whether the elements of a tensor are where it says, in the memory of the host."""
+    return (
         type(tensor) in PLAIN
         and tensor.is_cpu
         and tensor.layout == torch.strided
         and not (tensor.is_conj() or tensor.is_neg())
     )
+
+
+def _on_memory_of(tensor: Tensor) -> NDArray[Any]:
+    """A NumPy array on the memory of a tensor."""
+    plain = is_plain(tensor)
     array: NDArray[Any] = np.from_dlpack(Lent(tensor)) if plain else tensor.numpy()
     if not array.flags.writeable:  # NumPy before 2.1 is not told that it is
         array = tensor.numpy()
