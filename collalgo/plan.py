@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from collalgo._kernels.transport import LANES
 from collalgo.chunk import Chunk, merge
 from collalgo.errors import ScheduleError
 from collalgo.layout import Layout, Marks, Region, Span
@@ -27,7 +26,7 @@ from collalgo.rows import (
     Plan,
     RowWriter,
 )
-from collalgo.schedule import Kind, Step, Transfer
+from collalgo.schedule import LANES, Kind, Step, Transfer, between_two
 from collalgo.waves import Waves
 
 UNWRITTEN = -1
@@ -93,7 +92,7 @@ class Walk:
         ``shared`` tells that every result contains what all ranks have put in.
         """
         lowered = []
-        for step in steps:
+        for step in between_two(steps):
             posts, receives = self._posts(step), self._receives(step)
             for piece in (p for message in receives for p in message.pieces):
                 self.written.mark(piece.span, piece.target)

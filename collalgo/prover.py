@@ -48,6 +48,8 @@ class Proof:
         contributions were combined in the same order.
     spare
         How many buffers of memory a rank needs beside the caller's.
+    lanes
+        How many lanes there are at most between two ranks.
     """
 
     collective: str
@@ -63,6 +65,7 @@ class Proof:
     order: str
     consistent: bool
     spare: int
+    lanes: int
 
     def __str__(self) -> str:
         same = "same bits on every rank" if self.consistent else "bits may differ"
@@ -124,7 +127,16 @@ class Prover:
             self.terms.order(used),
             consistent,
             self.spare,
+            self._lanes(),
         )
+
+    def _lanes(self) -> int:
+        """The most lanes between two ranks, both ways together."""
+        r = self.replay
+        ends = np.sort(np.stack([r.rank_of[r.step], r.peer]), axis=0)
+        pairs = ends[0] * self.size + ends[1]
+        used = np.unique(np.stack([pairs, r.lane]), axis=1)
+        return int(np.unique(used[0], return_counts=True)[1].max(initial=0))
 
     def _messages(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         """For each step how many messages the chosen transfers make."""

@@ -20,8 +20,9 @@ recv from 1: chunk 1/2
 """
 
 import enum
-from collections.abc import Callable, Iterator
-from itertools import chain, repeat, zip_longest
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, zip_longest
 from typing import NamedTuple, TypeAlias
 
 from collalgo.chunk import Chunk, Chunks, divide, merge, spare
@@ -32,6 +33,7 @@ __all__ = [
     "Chunk",
     "Chunks",
     "Group",
+    "LANES",
     "Kind",
     "ScheduleError",
     "ScheduleFunction",
@@ -41,6 +43,7 @@ __all__ = [
     "as_step",
     "backwards",
     "begin",
+    "between_two",
     "divide",
     "doublings",
     "lasting",
@@ -81,6 +84,9 @@ class Transfer(NamedTuple):
         return f"{self.kind.value} {way} {self.peer}: {noun}{what}{lane}"
 
 
+#: How many lanes the engine has between two ranks.
+LANES = 8
+
 #: What a step is made of.
 _TRANSFERS = frozenset([Transfer])
 
@@ -91,6 +97,9 @@ _SEND, _RECV, _RECV_REDUCE = Kind
 Step: TypeAlias = tuple[Transfer, ...]
 Steps: TypeAlias = Iterator[Transfer | tuple[Transfer | None, ...]]
 ScheduleFunction: TypeAlias = Callable[..., Steps]
+
+#: What comes after the last step of a schedule.
+_OVER: Step = (_new(Transfer, (_SEND, -1, (), 0)),)
 
 
 def send(peer: int, chunks: Chunks = ()) -> Transfer:
@@ -130,16 +139,49 @@ def staggered(*schedules: Steps) -> Iterator[Step]:
 
     Two lanes serve them by turns, so that what is near each other is not one message.
     """
-    delayed = (chain(repeat((), i), steps) for i, steps in enumerate(schedules))
-    for steps in zip_longest(*delayed, fillvalue=()):
+    last = len(schedules) - 1
+    running: list[tuple[int, Steps]] = []
+    for number in count():
+        if number <= last:
+            running.append((number % 2, iter(schedules[number])))
+        steps = [(turn, next(one, _OVER)) for turn, one in running]
+        running = [
+            one
+            for one, (_, step) in zip(running, steps, strict=True)
+            if step is not _OVER
+        ]
+        if not running and number >= last:
+            return
         yield tuple(
             [
-                _new(Transfer, (kind, peer, chunks, own * 2 + turn % 2))
-                for turn, step in enumerate(steps)
-                if step
+                _new(Transfer, (kind, peer, chunks, own * 2 + turn))
+                for turn, step in steps
+                if step and step is not _OVER
                 for kind, peer, chunks, own in as_step(step)
             ]
         )
+
+
+def between_two(steps: Sequence[Step]) -> Sequence[Step]:
+    """The steps of a rank with the lanes to each peer counted anew, if they are many.
+
+    Schedules that run together seldom all join the same two ranks. Both count alike,
+    as what one of them sends the other receives.
+    """
+    if max((t.lane for step in steps for t in step), default=0) < LANES:
+        return steps
+    used: dict[int, set[int]] = defaultdict(set)
+    for step in steps:
+        for transfer in step:
+            used[transfer.peer].add(transfer.lane)
+    number = {
+        (peer, lane): place if max(lanes) >= LANES else lane
+        for peer, lanes in used.items()
+        for place, lane in enumerate(sorted(lanes))
+    }
+    return [
+        tuple([t._replace(lane=number[t.peer, t.lane]) for t in step]) for step in steps
+    ]
 
 
 def lasting(rounds: int, steps: Steps | None = None) -> Steps:

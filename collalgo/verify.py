@@ -1,5 +1,6 @@
 """Prove a schedule: every rank ends with what the collective promises, and no less."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from collalgo.algorithms import ALGORITHMS, find
@@ -7,10 +8,13 @@ from collalgo.collective import COLLECTIVES, Collective
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.prover import Proof, Prover
 from collalgo.roster import flat
-from collalgo.schedule import ScheduleFunction, trace
+from collalgo.schedule import LANES, ScheduleFunction, Step, trace
 
 #: The largest world for which a user's schedule is proved before it runs.
 PROVED = 64
+
+#: Transfers of all ranks with which a schedule is proved before it runs.
+PROVED_TRANSFERS = 1 << 23
 
 __all__ = ["PROVED", "Proof", "prove_once", "verify"]
 
@@ -84,11 +88,36 @@ def prove_once(
     """
     if size > PROVED:
         return
-    proof = verify(algorithm, size=size, collective=collective, root=root)
+    schedules: list[list[Step]] = []
+    for rank in range(size):
+        schedules.append(trace(algorithm, rank, size, root))
+        _check_length(schedules, size, collective)
+    proof = Prover(COLLECTIVES[collective], schedules, root).prove()
+    if proof.lanes > LANES:
+        raise AlgorithmNotApplicable(
+            f"{collective}: with {size} ranks the algorithm has {proof.lanes} lanes "
+            f"between two ranks but there are only {LANES}; run fewer schedules "
+            "together",
+            collective=collective,
+        )
     if collective == "allreduce" and not proof.consistent:
         raise AlgorithmNotApplicable(
             f"allreduce: with {size} ranks the algorithm gives other bits on other "
             "ranks, which combine the same contributions in other orders",
+            collective=collective,
+        )
+
+
+def _check_length(
+    schedules: Sequence[Sequence[Step]], size: int, collective: str
+) -> None:
+    """Refuse what would take minutes to prove."""
+    found = sum(map(len, schedules[-1])) * size
+    if found > PROVED_TRANSFERS:
+        raise AlgorithmNotApplicable(
+            f"{collective}: with {size} ranks the algorithm has some {found} transfers "
+            f"but at most {PROVED_TRANSFERS} are proved before it runs; choose fewer "
+            "segments or lanes",
             collective=collective,
         )
 

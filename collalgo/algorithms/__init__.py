@@ -19,6 +19,7 @@ from collalgo.algorithms import (
     hierarchical,
     hierarchical_alltoall,
     k_nomial,
+    lanes,
     linear,
     neighbor_exchange,
     pairwise,
@@ -55,12 +56,23 @@ add("allreduce", "one_shot", direct.one_shot, serial=True)
 add("allreduce", "two_shot", direct.two_shot, serial=True)
 add("allreduce", "ring", ring.allreduce)
 add("allreduce", "segmented_ring", ring.allreduce, segments=4)
-add("allreduce", "bidirectional_ring", ring.bidirectional)
-add("allreduce", "multi_ring", ring.disjoint)
+add("allreduce", "bidirectional_ring", ring.bidirectional, ways=lanes.two)
+add("allreduce", "multi_ring", ring.disjoint, ways=lanes.rings)
 add("allreduce", "halving_doubling", halving_doubling.allreduce)
 add("allreduce", "k_ary_halving_doubling", halving_doubling.allreduce, radix=4)
-add("allreduce", "recursive_doubling", recursive_multiplying.allreduce)
-add("allreduce", "recursive_multiplying", recursive_multiplying.allreduce, radix=4)
+add(
+    "allreduce",
+    "recursive_doubling",
+    recursive_multiplying.allreduce,
+    unfit=recursive_multiplying.unfit,
+)
+add(
+    "allreduce",
+    "recursive_multiplying",
+    recursive_multiplying.allreduce,
+    unfit=recursive_multiplying.unfit,
+    radix=4,
+)
 add("allreduce", "linear", linear.allreduce, serial=True)
 add("allreduce", "reduce_broadcast", k_nomial.allreduce)
 add("allreduce", "binary_blocks", binary_blocks.allreduce)
@@ -69,21 +81,41 @@ add("allreduce", "circulant_pipeline", circulant_blocks.allreduce)
 add("allreduce", "swing", swing.allreduce)
 add("allreduce", "bine", bine.allreduce)
 add("allreduce", "pipeline", chain.allreduce, segments=8)
-add("allreduce", "double_tree", double_tree.allreduce, segments=4)
+add("allreduce", "double_tree", double_tree.allreduce, ways=lanes.two, segments=4)
 add("allreduce", "butterfly", butterfly.allreduce)
 add("allreduce", "ring_2d", grid_ring.rings, levels=True)
 add("allreduce", "ring_3d", grid_ring.rings, levels=True, axes=3)
 add("allreduce", "torus_2d", grid.torus, levels=True)
 add("allreduce", "torus_3d", grid.torus, levels=True, axes=3)
-add("allreduce", "torus_2d_all_ways", grid.all_ways, levels=True)
-add("allreduce", "torus_3d_all_ways", grid.all_ways, levels=True, axes=3)
+add(
+    "allreduce",
+    "torus_2d_all_ways",
+    grid.all_ways,
+    ways=lanes.axes_both_ways,
+    levels=True,
+)
+add(
+    "allreduce",
+    "torus_3d_all_ways",
+    grid.all_ways,
+    ways=lanes.axes_both_ways,
+    levels=True,
+    axes=3,
+)
 add("allreduce", "mesh_2d", grid.mesh, levels=True)
 add("allreduce", "mesh_3d", grid.mesh, levels=True, axes=3)
-add("allreduce", "mesh_2d_both_axes", grid.all_axes, levels=True)
+add("allreduce", "mesh_2d_both_axes", grid.all_axes, ways=lanes.axes, levels=True)
 add("allreduce", "blueconnect", grid.blueconnect, levels=True)
 add("allreduce", "bcube", grid.bcube, levels=True)
 add("allreduce", "hierarchical", hierarchical.allreduce, levels=True)
-add("allreduce", "forest", forest.allreduce, levels=True)
+add(
+    "allreduce",
+    "forest",
+    forest.allreduce,
+    ways=lanes.forest,
+    unfit=forest.unfit,
+    levels=True,
+)
 
 add("reduce", "linear", linear.reduce, serial=True)
 add("reduce", "chain", chain.reduce, chains=4)
@@ -94,10 +126,24 @@ add("reduce", "binomial", k_nomial.reduce)
 add("reduce", "k_nomial", k_nomial.reduce, radix=4)
 add("reduce", "rabenseifner", halving_doubling.reduce)
 add("reduce", "circulant", circulant_blocks.reduce)
-add("reduce", "double_tree", double_tree.reduce, segments=4)
+add("reduce", "double_tree", double_tree.reduce, ways=lanes.two, segments=4)
 add("reduce", "bine", bine.reduce)
-add("reduce", "torus_2d_trees", torus_trees.reduce, segments=4, levels=True)
-add("reduce", "striped_chains", striped_chains.reduce, segments=4, levels=True)
+add(
+    "reduce",
+    "torus_2d_trees",
+    torus_trees.reduce,
+    ways=lanes.torus_trees,
+    segments=4,
+    levels=True,
+)
+add(
+    "reduce",
+    "striped_chains",
+    striped_chains.reduce,
+    ways=lanes.two,
+    segments=4,
+    levels=True,
+)
 
 add("broadcast", "linear", linear.broadcast)
 add("broadcast", "chain", chain.broadcast, chains=4)
@@ -109,11 +155,25 @@ add("broadcast", "k_nomial", k_nomial.broadcast, radix=4)
 add("broadcast", "van_de_geijn", van_de_geijn.broadcast)
 add("broadcast", "van_de_geijn_doubling", van_de_geijn.broadcast_doubling)
 add("broadcast", "circulant", circulant_blocks.broadcast)
-add("broadcast", "double_tree", double_tree.broadcast, segments=4)
+add("broadcast", "double_tree", double_tree.broadcast, ways=lanes.two, segments=4)
 add("broadcast", "bine", bine.broadcast)
 add("broadcast", "two_level", hierarchical.broadcast, levels=True)
-add("broadcast", "torus_2d_trees", torus_trees.broadcast, segments=4, levels=True)
-add("broadcast", "striped_chains", striped_chains.broadcast, segments=4, levels=True)
+add(
+    "broadcast",
+    "torus_2d_trees",
+    torus_trees.broadcast,
+    ways=lanes.torus_trees,
+    segments=4,
+    levels=True,
+)
+add(
+    "broadcast",
+    "striped_chains",
+    striped_chains.broadcast,
+    ways=lanes.two,
+    segments=4,
+    levels=True,
+)
 
 add("allgather", "direct", direct.allgather)
 add("allgather", "ring", ring.allgather)
@@ -129,8 +189,21 @@ add("allgather", "swing", swing.allgather)
 add("allgather", "bine", bine.allgather)
 add("allgather", "torus_2d", grid.allgather, levels=True)
 add("allgather", "torus_3d", grid.allgather, levels=True, axes=3)
-add("allgather", "torus_2d_all_ways", grid.all_ways_allgather, levels=True)
-add("allgather", "torus_3d_all_ways", grid.all_ways_allgather, levels=True, axes=3)
+add(
+    "allgather",
+    "torus_2d_all_ways",
+    grid.all_ways_allgather,
+    ways=lanes.axes_both_ways,
+    levels=True,
+)
+add(
+    "allgather",
+    "torus_3d_all_ways",
+    grid.all_ways_allgather,
+    ways=lanes.axes_both_ways,
+    levels=True,
+    axes=3,
+)
 add("allgather", "bcube", grid.bcube_allgather, levels=True)
 add("allgather", "hierarchical", hierarchical.allgather, levels=True)
 add("allgather", "multi_leader", hierarchical.multi_leader_allgather, levels=True)
@@ -148,11 +221,18 @@ add("reduce_scatter", "swing", swing.reduce_scatter)
 add("reduce_scatter", "bine", bine.reduce_scatter)
 add("reduce_scatter", "torus_2d", grid.reduce_scatter, levels=True)
 add("reduce_scatter", "torus_3d", grid.reduce_scatter, levels=True, axes=3)
-add("reduce_scatter", "torus_2d_all_ways", grid.all_ways_reduce_scatter, levels=True)
+add(
+    "reduce_scatter",
+    "torus_2d_all_ways",
+    grid.all_ways_reduce_scatter,
+    ways=lanes.axes_both_ways,
+    levels=True,
+)
 add(
     "reduce_scatter",
     "torus_3d_all_ways",
     grid.all_ways_reduce_scatter,
+    ways=lanes.axes_both_ways,
     levels=True,
     axes=3,
 )

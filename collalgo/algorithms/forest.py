@@ -10,8 +10,9 @@ the first rank and at the one in the middle.
 allreduce of 4 ranks: 6 steps, 3 n bytes, 6 links, same bits on every rank
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from collalgo.algorithms import tree
 from collalgo.schedule import Chunks, Group, ScheduleError, Steps, divide, together
@@ -39,6 +40,15 @@ def allreduce(
         shapes = checked(tuple(parents), group.size)
         schedules.append(up_and_down(group.sharing(share), shapes[group.rank]))
     yield from together(*schedules)
+
+
+def unfit(_: int, given: Mapping[str, Any]) -> str | None:
+    """Why trees and weights do not belong to each other, or None."""
+    trees, weights = given.get("trees") or (), given.get("weights") or ()
+    expected = len(trees) or 2
+    if not weights or len(weights) == expected:
+        return None
+    return f"there are {len(weights)} weights for {expected} trees; give one for each"
 
 
 def up_and_down(group: Group, shape: list[tree.Round]) -> Steps:

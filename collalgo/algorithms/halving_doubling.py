@@ -7,10 +7,9 @@ allreduce of 8 ranks: 6 steps, 7/4 n bytes, 24 links, same bits on every rank
 allreduce of 12 ranks: 8 steps, 15/4 n bytes, 32 links, same bits on every rank
 """
 
-from collalgo.algorithms import k_nomial
 from collalgo.algorithms.fold import fold, nothing, own_chunk, whole
 from collalgo.algorithms.radix import factors, smooth
-from collalgo.schedule import Group, Steps, backwards, recv_reduce, send
+from collalgo.schedule import Group, Steps, backwards, recv, recv_reduce, send
 
 
 def halve(group: Group, radix: int = 2) -> Steps:
@@ -59,4 +58,23 @@ def allgather(group: Group, radix: int = 2) -> Steps:
 def reduce(group: Group, radix: int = 2) -> Steps:
     """Halve the data down to one summed chunk each, then gather them at the root."""
     yield from halve(group, radix)
-    yield from k_nomial.gather(group)
+    yield from collect(group, radix)
+
+
+def collect(group: Group, radix: int = 2) -> Steps:
+    """Gather the chunks at the first rank, over the distances that they were cut by.
+
+    So no peer is met twice in steps that a pipeline makes one of.
+    """
+    span = 1
+    for factor in reversed(factors(group.size, radix)):
+        place = group.rank % (span * factor)
+        if place == 0:
+            starts = range(group.rank + span, group.rank + factor * span, span)
+            yield tuple(recv(group.peer(i), group.chunks(i, i + span)) for i in starts)
+        elif place % span == 0:
+            end = group.rank + span
+            yield send(group.peer(group.rank - place), group.chunks(group.rank, end))
+        else:
+            yield ()
+        span *= factor

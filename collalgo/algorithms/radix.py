@@ -17,7 +17,7 @@ def powers(size: int, radix: int) -> list[int]:
 def factors(size: int, radix: int) -> tuple[int, ...]:
     """The factors of ``size`` of at most ``radix``, the largest first."""
     found = []
-    for factor in range(radix, 1, -1):
+    for factor in range(min(radix, size), 1, -1):
         while size % factor == 0:
             found.append(factor)
             size //= factor

@@ -11,6 +11,9 @@ allreduce of 8 ranks: 3 steps, 3 n bytes, 24 links, same bits on every rank
 allreduce of 12 ranks: 2 steps, 5 n bytes, 60 links, same bits on every rank
 """
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from collalgo.algorithms.fold import fold, whole
 from collalgo.algorithms.radix import factors, smooth
 from collalgo.schedule import Group, Steps, recv_reduce, send
@@ -29,6 +32,37 @@ def allreduce(group: Group, radix: int = 2) -> Steps:
             *(recv_reduce(peer, group.whole) for peer in peers),
         )
         distance *= factor
+
+
+def unfit(size: int, given: Mapping[str, Any]) -> str | None:
+    """Why the sums of an order would differ in their last bits, or None.
+
+    What three or more ranks swap is combined in the order of the ranks, so all that
+    swap the same sums must stand in the same order to each other.
+    """
+    order, radix = given.get("order"), given.get("radix", 2)
+    if order is None:
+        return None
+    acting = smooth(size, radix)
+    pairs = size - acting
+    actors = [*order[0 : 2 * pairs : 2], *order[2 * pairs :]]
+    distance = 1
+    for factor in factors(acting, radix):
+        for first in range(0, acting, distance * factor):
+            if factor > 2 and not alike(actors[first:], distance, factor):
+                return (
+                    "gives other bits on other ranks in this order, as its swaps "
+                    f"among {factor} ranks would combine the same sums in other "
+                    "orders; pass radix=2 or another order"
+                )
+        distance *= factor
+    return None
+
+
+def alike(ranks: Sequence[int], distance: int, factor: int) -> bool:
+    """Whether all groups of ranks that swap the same sums are sorted alike."""
+    groups = (ranks[i : i + distance * factor : distance] for i in range(distance))
+    return len({tuple(sorted(range(factor), key=g.__getitem__)) for g in groups}) == 1
 
 
 def barrier(group: Group) -> Steps:

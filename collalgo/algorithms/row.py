@@ -1,26 +1,53 @@
 """A row of the table: an algorithm, with its parameters and what is known of it."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
+from collalgo.algorithms.parameters import COMMON, MANY, Range
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
-from collalgo.schedule import Group, ScheduleFunction, Steps, staggered, together
+from collalgo.schedule import (
+    LANES,
+    Group,
+    ScheduleFunction,
+    Steps,
+    staggered,
+    together,
+)
 
-#: Parameters that every algorithm has, whatever its own.
-COMMON = ("segments", "lanes", "order")
+#: Pieces of the data that are never too many.
+PLAIN = 64
+
+#: Says why an algorithm with its parameters is nothing for so many ranks, or gives None.
+Unfit: TypeAlias = Callable[[int, Mapping[str, Any]], str | None]
+
+#: How many lanes an algorithm has at most between two of so many ranks.
+Ways: TypeAlias = Callable[[int, Mapping[str, Any]], int]
 
 
 @cache
 def own_parameters(function: ScheduleFunction) -> tuple[str, ...]:
-    """The names of the parameters that a schedule has beside the group."""
-    return tuple(inspect.signature(function).parameters)[1:]
+    """The names of the parameters that a schedule has beside the group.
+
+    What is a function by default is for other algorithms, not for users.
+    """
+    _, *others = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in others if not inspect.isroutine(p.default))
 
 
 def no_obstacle(_: int) -> None:
     """No number of ranks is an obstacle."""
+
+
+def fits(_: int, __: Mapping[str, Any]) -> None:
+    """All parameters in their ranges will do."""
+
+
+def one_way(_: int, __: Mapping[str, Any]) -> int:
+    """No two schedules run together."""
+    return 1
 
 
 class Algorithm(NamedTuple):
@@ -34,8 +61,8 @@ class Algorithm(NamedTuple):
         The generator function of its steps.
     parameters : tuple of pairs
         The parameters that it has by default, by their names.
-    obstacle : callable
-        Says why so many ranks will not do, or gives None.
+    size_obstacle : callable
+        Says why so many ranks will not do, whatever the parameters, or gives None.
     serial : bool
         Whether all contributions to a result are combined at once in the order of the
         ranks, so that the result is the same whatever the size and the topology.
@@ -45,17 +72,26 @@ class Algorithm(NamedTuple):
         Gives the parameters that follow from the bytes of all blocks.
     unproved : bool
         Whether no test of the library proves it, so that it is proved when it is used.
+    ranges : tuple of pairs
+        The ranges of its parameters, by their names; others may have any value.
+    ways : callable
+        How many lanes it has at most between two ranks, as it stands.
+    unfit : callable
+        Says why parameters that are in their ranges will not do together, or gives None.
     """
 
     collective: str
     name: str
     function: ScheduleFunction
     parameters: tuple[tuple[str, Any], ...] = ()
-    obstacle: Callable[[int], str | None] = no_obstacle
+    size_obstacle: Callable[[int], str | None] = no_obstacle
     serial: bool = False
     levels: bool = False
     sized: Callable[[Sequence[int]], dict[str, Any]] | None = None
     unproved: bool = False
+    ranges: tuple[tuple[str, Range], ...] = tuple(COMMON.items())
+    ways: Ways = one_way
+    unfit: Unfit = fits
 
     @property
     def plain(self) -> str:
@@ -74,7 +110,17 @@ class Algorithm(NamedTuple):
         ``segments`` on so many parts of each in a pipeline; ``order`` gives the ranks
         in the order in which the algorithm is to count them.
         """
-        chosen = {**dict(self.parameters), **parameters}
+        row = self._with(self.checked(parameters)) if parameters else self
+        if row.parameters and (obstacle := row.obstacle(group.size)):
+            raise AlgorithmNotApplicable(
+                f"{self.collective}: {self.name}: {obstacle}",
+                collective=self.collective,
+            )
+        return row._steps(group)
+
+    def _steps(self, group: Group) -> Steps:
+        """The steps with the parameters of the row."""
+        chosen = dict(self.parameters)
         segments, lanes = chosen.pop("segments", 1), chosen.pop("lanes", 1)
         order = chosen.pop("order", None)
         if order is not None:
@@ -92,14 +138,6 @@ class Algorithm(NamedTuple):
 
     def _in_order(self, group: Group, order: Sequence[int]) -> Group:
         """The group in an order of ranks; where there is a root, counted from it on."""
-        if self.collective in ("scan", "exscan"):
-            raise AlgorithmNotApplicable(
-                f"{self.collective} is made in the order of the ranks; pass no order"
-            )
-        if sorted(order) != list(range(group.size)):
-            raise AlgorithmNotApplicable(
-                f"order {list(order)} must name each of the {group.size} ranks once"
-            )
         if COLLECTIVES[self.collective].rooted:
             first = list(order).index(group.peer(0))
             order = [*order[first:], *order[:first]]
@@ -112,21 +150,101 @@ class Algorithm(NamedTuple):
         owned = COLLECTIVES[self.collective].blocks
         return group.segments(count) if owned else group.shares(count)
 
-    def having(self, parameters: dict[str, Any]) -> "Algorithm":
-        """The row with other parameters, and a name that says so."""
-        known = own_parameters(self.function)
-        for name in parameters:
-            if name not in (*known, *COMMON):
-                raise AlgorithmNotApplicable(
-                    f"{self.collective}: {self.name} has no parameter {name!r}; it has "
-                    + ", ".join((*known, *COMMON)),
-                    collective=self.collective,
+    def obstacle(self, size: int) -> str | None:
+        """Why so many ranks will not do with these parameters, None if they will."""
+        if obstacle := self.size_obstacle(size):
+            return obstacle
+        return _obstacle(self, size) if self.parameters else None
+
+    def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in their one form.
+
+        Raises
+        ------
+        AlgorithmNotApplicable
+            If it has no such parameter, or a value is out of its range.
+        """
+        ranges, known = dict(self.ranges), self.known
+        found = {}
+        for name, value in parameters.items():
+            if name not in known:
+                raise self._refusal(
+                    f"has no parameter {name!r}; it has {', '.join(known)}"
                 )
-        values = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
+            try:
+                found[name] = ranges[name].checked(value) if name in ranges else value
+            except (TypeError, ValueError, OverflowError):
+                raise self._refusal(
+                    f"needs {name} to be {ranges[name].words}, not {value!r:.80}"
+                ) from None
+        if found.get("order") and self.collective in ("scan", "exscan"):
+            raise self._refusal("is made in the order of the ranks; pass no order")
+        return found
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The names of all its parameters."""
+        return (*own_parameters(self.function), *COMMON)
+
+    def _refusal(self, why: str) -> AlgorithmNotApplicable:
+        return AlgorithmNotApplicable(
+            f"{self.collective}: {self.name} {why}", collective=self.collective
+        )
+
+    def having(self, parameters: Mapping[str, Any]) -> "Algorithm":
+        """The row with other parameters, and a name that says so.
+
+        Raises
+        ------
+        AlgorithmNotApplicable
+            If it has no such parameter, or a value is out of its range.
+        """
+        checked = self.checked(parameters)
+        try:
+            return _having(self, tuple(checked.items()))
+        except TypeError:  # a parameter of a user's that cannot be remembered
+            return _having.__wrapped__(self, tuple(checked.items()))
+
+    def _with(self, parameters: Mapping[str, Any]) -> "Algorithm":
+        """The row with other parameters under the same name."""
         merged = {**dict(self.parameters), **parameters}
         return self._replace(
-            name=f"{self.name}({values})",
-            parameters=tuple(merged.items()),
-            sized=None,
-            unproved=True,
+            parameters=tuple(merged.items()), sized=None, unproved=True
         )
+
+
+@lru_cache(maxsize=1024)
+def _having(row: Algorithm, parameters: tuple[tuple[str, Any], ...]) -> Algorithm:
+    """The one row of a name, so that what is proved of it is remembered."""
+    values = ", ".join(f"{key}={value!r}" for key, value in parameters)
+    return row._with(dict(parameters))._replace(name=f"{row.name}({values})")
+
+
+@lru_cache(maxsize=1024)
+def _obstacle(row: Algorithm, size: int) -> str | None:
+    """Why parameters are nothing for so many ranks, or for each other."""
+    given = dict(row.parameters)
+    for name, allowed in row.ranges:
+        if name in given and (why := allowed.obstacle(given[name], size)):
+            return why
+    return row.unfit(size, given) or _too_much(row, size, given)
+
+
+def _too_much(row: Algorithm, size: int, given: Mapping[str, Any]) -> str | None:
+    """Why there would be more pieces, or more lanes, than there can be."""
+    segments, lanes = given.get("segments", 1), given.get("lanes", 1)
+    pieces = segments * lanes * given.get("blocks", 1)
+    if row.unproved and pieces * size > MANY and pieces > PLAIN:
+        return (
+            f"{pieces} pieces of the data for each of {size} ranks are more than "
+            f"{MANY} in all; choose fewer segments, blocks or lanes"
+        )
+    own = row.ways(size, given)
+    needed = own * (2 if segments > 1 else 1) * lanes
+    if needed > LANES:
+        return (
+            f"{needed} lanes would be needed between two ranks but there are only "
+            f"{LANES} ({own} of its own, 2 of each for segments, times lanes={lanes}); "
+            "choose fewer"
+        )
+    return None

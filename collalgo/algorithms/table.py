@@ -4,7 +4,16 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from collalgo.algorithms.row import Algorithm, no_obstacle
+from collalgo.algorithms.parameters import COMMON, OWN
+from collalgo.algorithms.row import (
+    Algorithm,
+    Unfit,
+    Ways,
+    fits,
+    no_obstacle,
+    one_way,
+    own_parameters,
+)
 from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction
@@ -22,9 +31,15 @@ def add(
     levels: bool = False,
     sized: Callable[[Sequence[int]], dict[str, Any]] | None = None,
     unproved: bool = False,
+    ways: Ways = one_way,
+    unfit: Unfit = fits,
     **parameters: Any,
 ) -> Algorithm:
-    """Add a row to the table; see :class:`Algorithm`."""
+    """Add a row to the table; see :class:`Algorithm`.
+
+    The ranges of its parameters are those of :mod:`collalgo.algorithms.parameters`.
+    """
+    own = {name: OWN[name] for name in own_parameters(function) if name in OWN}
     row = Algorithm(
         collective,
         name,
@@ -35,6 +50,9 @@ def add(
         levels,
         sized,
         unproved,
+        tuple({**own, **COMMON}.items()),
+        ways,
+        unfit,
     )
     ALGORITHMS.append(row)
     return row
@@ -156,11 +174,15 @@ def find(collective: str, name: str, size: int) -> Algorithm:
         If there is no such row, or it cannot.
     """
     row = named(collective, name)
-    if obstacle := row.obstacle(size):
+    if obstacle := row.size_obstacle(size):
         able = [r.name for r in candidates(collective) if r.obstacle(size) is None]
         raise AlgorithmNotApplicable(
             f"{collective}: {row.name} {obstacle}; choose one of {', '.join(able)}",
             collective=collective,
+        )
+    if obstacle := row.obstacle(size):
+        raise AlgorithmNotApplicable(
+            f"{collective}: {row.name}: {obstacle}", collective=collective
         )
     return row
 

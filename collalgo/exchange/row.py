@@ -93,7 +93,7 @@ def named_after(program: Program, file: str) -> Algorithm:
         cells.collective,
         re.sub(r"\W|^(?=\d)", "_", program.name),
         FromFile(cells, Translator(program).steps(), file),
-        obstacle=obstacle,
+        size_obstacle=obstacle,
         unproved=True,
     )
 

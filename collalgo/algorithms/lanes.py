@@ -1,0 +1,53 @@
+"""How many lanes algorithms that run schedules together have between two ranks.
+
+Each is the most of any pair of ranks, and a test compares it with the schedules.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from collalgo.algorithms import ring
+from collalgo.algorithms.radix import square
+
+
+def two(_: int, __: Mapping[str, Any]) -> int:
+    """Of two trees that may both join the same ranks, or of rings both ways."""
+    return 2
+
+
+def axes(_: int, given: Mapping[str, Any]) -> int:
+    """A torus for each axis that may come first."""
+    return len(given.get("dims") or ()) or int(given.get("axes", 2))
+
+
+def axes_both_ways(size: int, given: Mapping[str, Any]) -> int:
+    """A torus for each axis that may come first, and each way round it."""
+    return 2 * axes(size, given)
+
+
+def rings(size: int, given: Mapping[str, Any]) -> int:
+    """Of several rings as many as join the same two ranks."""
+    if not (cycles := given.get("cycles")):
+        return 2  # strides that are each other's way back
+    met: Counter[frozenset[int]] = Counter()
+    for order in (ring.along(cycle, size) for cycle in cycles):
+        met.update({frozenset(pair) for pair in pairwise([*order, order[0]])})
+    return max(met.values(), default=1)
+
+
+def forest(_: int, given: Mapping[str, Any]) -> int:
+    """Of the trees as many as join the same two ranks."""
+    if not (trees := given.get("trees")):
+        return 2
+    met: Counter[frozenset[int]] = Counter()
+    for parents in trees:
+        met.update({frozenset(pair) for pair in enumerate(parents) if pair[1] >= 0})
+    return max(met.values(), default=1)
+
+
+def torus_trees(size: int, given: Mapping[str, Any]) -> int:
+    """A tree each way along a link; of two ranks both ways round are the same link."""
+    dims = given.get("dims") or square(size, given.get("axes", 2))
+    return 4 if 2 in dims else 2
