@@ -30,10 +30,10 @@ from collalgo.errors import ScheduleError
 from collalgo.group import Group
 
 __all__ = [
+    "LANES",
     "Chunk",
     "Chunks",
     "Group",
-    "LANES",
     "Kind",
     "ScheduleError",
     "ScheduleFunction",

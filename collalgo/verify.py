@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from threading import RLock
 
 from collalgo.algorithms import ALGORITHMS, find
 from collalgo.collective import COLLECTIVES, Collective
@@ -15,6 +16,9 @@ PROVED = 64
 
 #: Transfers of all ranks with which a schedule is proved before it runs.
 PROVED_TRANSFERS = 1 << 23
+
+#: Held while a schedule is proved: ranks that are threads prove it once for all.
+_proving = RLock()
 
 __all__ = ["PROVED", "Proof", "prove_once", "verify"]
 
@@ -73,7 +77,6 @@ def verify(
             flat.cache_clear()
 
 
-@lru_cache(maxsize=256)
 def prove_once(
     algorithm: ScheduleFunction, size: int, collective: str, root: int = 0
 ) -> None:
@@ -84,8 +87,18 @@ def prove_once(
     ScheduleError
         If it is wrong.
     AlgorithmNotApplicable
-        If it is an allreduce that would give the ranks results of other bits.
+        If it needs more lanes than there are, is too long to be proved, or is an
+        allreduce that would give the ranks results of other bits.
     """
+    with _proving:
+        _prove_once(algorithm, size, collective, root)
+
+
+@lru_cache(maxsize=256)
+def _prove_once(
+    algorithm: ScheduleFunction, size: int, collective: str, root: int
+) -> None:
+    """Prove a schedule for the first time."""
     if size > PROVED:
         return
     schedules: list[list[Step]] = []

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from collalgo import drawing
 from collalgo.algorithms import ALGORITHMS, Algorithm, named
+from collalgo.algorithms.parameters import COMMON, OWN
 from collalgo.collective import COLLECTIVES
 from collalgo.console import wide_console
 from collalgo.errors import CollalgoError
@@ -150,6 +151,7 @@ def algorithms(context: click.Context, collective: str | None, size: int) -> Non
         console = wide_console(150)
         for name in [collective] if collective else COLLECTIVES:
             console.print(_properties(name, size))
+        console.print(_ranges())
 
 
 def _properties(collective: str, size: int) -> Table:
@@ -176,6 +178,19 @@ def _properties(collective: str, size: int) -> Table:
             proof.order if COLLECTIVES[collective].reduces else "",
             row.story,
         )
+    return table
+
+
+def _ranges() -> Table:
+    """The parameters that a name may give, with their values."""
+    title = "parameters, as in ring(segments=4); all algorithms have the first three"
+    table = Table(title=title, title_justify="left")
+    for name in ("parameter", "values", "algorithms"):
+        table.add_column(name)
+    for name, allowed in (COMMON | OWN).items():
+        having = {row.name for row in ALGORITHMS if name in row.known}
+        whose = "all" if name in COMMON else ", ".join(sorted(having))
+        table.add_row(name, allowed.words, whose)
     return table
 
 

@@ -14,7 +14,7 @@ from collalgo.schedule import LANES
 #: Pieces of the data that a pipeline, or an algorithm in blocks, has at most.
 PIECES = 4096
 
-#: The most that a parameter can be of which any number beyond that of the ranks is alike.
+#: The most of what may be as many as the ranks; beyond these all values are alike.
 MANY = 1 << 20
 
 #: Dimensions of a grid at most.
@@ -180,11 +180,11 @@ def weights(value: Any) -> tuple[int, ...]:
     return found
 
 
-def pairs(value: Any) -> frozenset[tuple[int, ...]]:
-    """Blocks of an alltoall; what is such a set already was made by the library."""
+def pairs(value: Any) -> Any:
+    """Blocks of an alltoall; what is a frozen set already was made by the library."""
     if isinstance(value, frozenset):
         return value
-    found = frozenset(wholes(pair, 0) for pair in a_few(value, MANY))
+    found = tuple(wholes(pair, 0) for pair in a_few(value, MANY))
     if any(len(pair) != 2 for pair in found):
         raise ValueError
     return found

@@ -60,9 +60,16 @@ def unfit(size: int, given: Mapping[str, Any]) -> str | None:
 
 
 def alike(ranks: Sequence[int], distance: int, factor: int) -> bool:
-    """Whether all groups of ranks that swap the same sums are sorted alike."""
-    groups = (ranks[i : i + distance * factor : distance] for i in range(distance))
-    return len({tuple(sorted(range(factor), key=g.__getitem__)) for g in groups}) == 1
+    """Whether all groups of ranks that swap the same sums combine them alike.
+
+    The first two of a group may come in any order.
+    """
+    found = set()
+    for first in range(distance):
+        group = ranks[first : first + distance * factor : distance]
+        one, two, *others = sorted(range(factor), key=group.__getitem__)
+        found.add((min(one, two), max(one, two), *others))
+    return len(found) == 1
 
 
 def barrier(group: Group) -> Steps:

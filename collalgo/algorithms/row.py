@@ -17,10 +17,10 @@ from collalgo.schedule import (
     together,
 )
 
-#: Pieces of the data that are never too many.
-PLAIN = 64
+#: Pieces of the data that are never too many, whatever the number of ranks.
+FEW_PIECES = 256
 
-#: Says why an algorithm with its parameters is nothing for so many ranks, or gives None.
+#: Says why parameters that are in their ranges will not do together, or gives None.
 Unfit: TypeAlias = Callable[[int, Mapping[str, Any]], str | None]
 
 #: How many lanes an algorithm has at most between two of so many ranks.
@@ -77,7 +77,7 @@ class Algorithm(NamedTuple):
     ways : callable
         How many lanes it has at most between two ranks, as it stands.
     unfit : callable
-        Says why parameters that are in their ranges will not do together, or gives None.
+        Says why parameters that are in their ranges will not do together.
     """
 
     collective: str
@@ -234,7 +234,7 @@ def _too_much(row: Algorithm, size: int, given: Mapping[str, Any]) -> str | None
     """Why there would be more pieces, or more lanes, than there can be."""
     segments, lanes = given.get("segments", 1), given.get("lanes", 1)
     pieces = segments * lanes * given.get("blocks", 1)
-    if row.unproved and pieces * size > MANY and pieces > PLAIN:
+    if row.unproved and pieces * size > MANY and pieces > FEW_PIECES:
         return (
             f"{pieces} pieces of the data for each of {size} ranks are more than "
             f"{MANY} in all; choose fewer segments, blocks or lanes"

@@ -6,6 +6,7 @@ from threading import Lock
 
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.algorithms.ring import along
+from collalgo.algorithms.row import fits
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.clusters import Cluster, through_ports
@@ -98,6 +99,7 @@ class Prospect:
             if row not in self._candidates
             for variant in variants(row, hosts, ground.cycles, ground.axes)
             for order in self._orders(variant)
+            if self._is_fit(variant, order)
         ]
         fresh: dict[Algorithm, list[Prospective]]
         fresh = {row: [] for row in rows if row not in self._candidates}
@@ -135,12 +137,22 @@ class Prospect:
 
     def runnable(self, candidate: Priced) -> Algorithm:
         """A candidate as ranks can run it, which stand in their own order."""
-        if not candidate.order:
-            return candidate.row
+        return self._ordered(candidate.row, candidate.order)
+
+    def _is_fit(self, row: Algorithm, order: str) -> bool:
+        """Whether ranks can run a variant in an order, which may change the bits."""
+        if row.unfit is fits:  # the order does not matter
+            return row.obstacle(self.size) is None
+        return self._ordered(row, order).obstacle(self.size) is None
+
+    def _ordered(self, row: Algorithm, order_name: str) -> Algorithm:
+        """An algorithm in an order of the topology, by the numbers of the ranks."""
+        if not order_name:
+            return row
         number = {place: rank for rank, place in enumerate(self.plain.places)}
-        places = self.ground.sites[candidate.order].places
+        places = self.ground.sites[order_name].places
         order = along([number[place] for place in places], self.size)
-        return candidate.row.having({"order": tuple(order)})
+        return row.having({"order": tuple(order)})
 
     def exactly(self, row: Algorithm) -> list[Priced]:
         """An algorithm as it stands, with its price."""
