@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collalgo.algorithms import Algorithm
 from collalgo.algorithms.radix import primes, square
 from collalgo.algorithms.row import own_parameters
+from collalgo.schedule import LANES
 from collalgo.topology.rings import Ring
 
 #: Into how many parts what goes down a tree or a chain is cut.
@@ -168,14 +169,15 @@ def cycles_of(
     """The cycles for several rings, as the numbers of the ranks of a host.
 
     On one host each cable of NVLink serves a ring each way. Between hosts a cycle
-    begins elsewhere for each NIC, so that all NICs are ends of a ring.
+    begins elsewhere for each NIC, so that all NICs are ends of a ring. Two ranks have no
+    more lanes than there are, so that no more rings than these go the same way.
     """
     number = {device: i for i, device in enumerate(each)}
     cycles = []
     for ring in found:
         there = [number[device] for device in ring.order]
         ways = [there, there[:1] + there[:0:-1]]
-        cycles += [ways[i % 2] for i in range(ring.count)]
+        cycles += [ways[i % 2] for i in range(min(ring.count, LANES))]
     if hosts == 1:
         return cycles
     first = cycles[0] if cycles else list(range(len(each)))
