@@ -144,19 +144,18 @@ def staggered(*schedules: Steps) -> Iterator[Step]:
     for number in count():
         if number <= last:
             running.append((number % 2, iter(schedules[number])))
-        steps = [(turn, next(one, _OVER)) for turn, one in running]
-        running = [
-            one
-            for one, (_, step) in zip(running, steps, strict=True)
-            if step is not _OVER
+        steps = [next(one, _OVER) for _, one in running]
+        now = [
+            pair for pair in zip(running, steps, strict=True) if pair[1] is not _OVER
         ]
+        running = [one for one, _ in now]
         if not running and number >= last:
             return
         yield tuple(
             [
                 _new(Transfer, (kind, peer, chunks, own * 2 + turn))
-                for turn, step in steps
-                if step and step is not _OVER
+                for (turn, _), step in now
+                if step
                 for kind, peer, chunks, own in as_step(step)
             ]
         )

@@ -15,7 +15,7 @@ from collalgo.schedule import LANES, ScheduleFunction, Step, trace
 PROVED = 64
 
 #: Transfers of all ranks with which a schedule is proved before it runs.
-PROVED_TRANSFERS = 1 << 23
+PROVED_TRANSFERS = 1 << 22
 
 #: Held while a schedule is proved: ranks that are threads prove it once for all.
 _proving = RLock()
@@ -124,8 +124,9 @@ def _prove_once(
 def _check_length(
     schedules: Sequence[Sequence[Step]], size: int, collective: str
 ) -> None:
-    """Refuse what would take minutes to prove."""
-    found = sum(map(len, schedules[-1])) * size
+    """Refuse what would take minutes to prove, as soon as two ranks show it."""
+    counts = [sum(map(len, steps)) for steps in schedules[:2]]
+    found = min(counts) * size if len(counts) == min(size, 2) else 0
     if found > PROVED_TRANSFERS:
         raise AlgorithmNotApplicable(
             f"{collective}: with {size} ranks the algorithm has some {found} transfers "

@@ -154,7 +154,10 @@ class Algorithm(NamedTuple):
         """Why so many ranks will not do with these parameters, None if they will."""
         if obstacle := self.size_obstacle(size):
             return obstacle
-        return _obstacle(self, size) if self.parameters else None
+        if not self.parameters:
+            return None
+        remembered = _can_be_remembered(dict(self.parameters))
+        return (_remembered_obstacle if remembered else _obstacle)(self, size)
 
     def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters in their one form.
@@ -200,10 +203,11 @@ class Algorithm(NamedTuple):
             If it has no such parameter, or a value is out of its range.
         """
         checked = self.checked(parameters)
-        try:
-            return _having(self, tuple(checked.items()))
-        except TypeError:  # a parameter of a user's that cannot be remembered
-            return _having.__wrapped__(self, tuple(checked.items()))
+        values = ", ".join(f"{key}={value!r}" for key, value in checked.items())
+        name = f"{self.name}({values})"  # which tells True from 1, unlike their hashes
+        if _can_be_remembered(checked):
+            return _having(self, name, tuple(checked.items()))
+        return self._with(checked)._replace(name=name)
 
     def _with(self, parameters: Mapping[str, Any]) -> "Algorithm":
         """The row with other parameters under the same name."""
@@ -213,14 +217,28 @@ class Algorithm(NamedTuple):
         )
 
 
+def _can_be_remembered(parameters: Mapping[str, Any]) -> bool:
+    """Whether all values can be keys, as those of a user's parameters need not be."""
+    try:
+        hash(tuple(parameters.values()))
+    except TypeError:
+        return False
+    return True
+
+
 @lru_cache(maxsize=1024)
-def _having(row: Algorithm, parameters: tuple[tuple[str, Any], ...]) -> Algorithm:
+def _having(
+    row: Algorithm, name: str, parameters: tuple[tuple[str, Any], ...]
+) -> Algorithm:
     """The one row of a name, so that what is proved of it is remembered."""
-    values = ", ".join(f"{key}={value!r}" for key, value in parameters)
-    return row._with(dict(parameters))._replace(name=f"{row.name}({values})")
+    return row._with(dict(parameters))._replace(name=name)
 
 
 @lru_cache(maxsize=1024)
+def _remembered_obstacle(row: Algorithm, size: int) -> str | None:
+    return _obstacle(row, size)
+
+
 def _obstacle(row: Algorithm, size: int) -> str | None:
     """Why parameters are nothing for so many ranks, or for each other."""
     given = dict(row.parameters)

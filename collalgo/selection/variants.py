@@ -169,8 +169,8 @@ def cycles_of(
     """The cycles for several rings, as the numbers of the ranks of a host.
 
     On one host each cable of NVLink serves a ring each way. Between hosts a cycle
-    begins elsewhere for each NIC, so that all NICs are ends of a ring. Two ranks have no
-    more lanes than there are, so that no more rings than these go the same way.
+    begins elsewhere for each NIC, so that all NICs are ends of a ring. No more rings go
+    the same way than there are lanes between two ranks.
     """
     number = {device: i for i, device in enumerate(each)}
     cycles = []

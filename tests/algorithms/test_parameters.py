@@ -12,6 +12,7 @@ from collalgo import (
     ALGORITHMS,
     AlgorithmNotApplicable,
     Topology,
+    algorithm,
     select,
     simulate,
     threads,
@@ -303,3 +304,25 @@ def test_numbers_of_any_kind_make_one_name():
     row = find("allreduce", "ring(segments=4)", 8)
     plain = next(r for r in candidates("allreduce") if r.name == "ring")
     assert plain.having({"segments": np.int64(4)}) is row
+
+
+def test_parameters_of_users_may_be_anything():
+    @algorithm("broadcast", "of_a_user")
+    def of_a_user(group, flag=1, table=()):
+        assert type(flag) in (int, bool)
+        yield from linear.broadcast(group)
+
+    try:
+        for name in ("of_a_user(flag=True)", "of_a_user(flag=1)"):
+            assert find("broadcast", name, 3).name == name
+        row = find("broadcast", "of_a_user(table={'a': [1]})", 3)
+        assert dict(row.parameters) == {"table": {"a": [1]}}
+        verify(row.schedule, size=3, collective="broadcast", segments=2)
+    finally:
+        ALGORITHMS[:] = [row for row in ALGORITHMS if row.function is not of_a_user]
+
+
+def test_what_would_take_minutes_to_prove_is_refused():
+    row = find("allreduce", "ring(segments=1024)", 48)
+    with pytest.raises(AlgorithmNotApplicable, match="at most 4194304 are proved"):
+        prove_once(row.schedule, 48, "allreduce")
