@@ -39,6 +39,8 @@ def some_roots(row, size):
 
 def proofs(size, **parameters):
     for row in rows_of(size):
+        if "lanes would be needed" in (row.having(parameters).obstacle(size) or ""):
+            continue
         roots = range(size) if rooted(row) and size <= EVERY_ROOT else [size // 2]
         for root in roots if rooted(row) else [0]:
             yield (
@@ -76,8 +78,12 @@ def test_it_is_proved_in_segments_and_on_lanes(size, parameters):
 def test_it_is_proved_for_other_orders_of_the_ranks(size):
     order = [(3 + i * (5 if size % 5 else 3)) % size for i in range(size)]
     for row in rows_of(size):
-        if row.collective not in ("scan", "exscan"):
-            verify(row.schedule, size=size, collective=row.collective, order=order)
+        if row.collective in ("scan", "exscan"):
+            continue
+        if "other bits" in (row.having({"order": order}).obstacle(size) or ""):
+            continue
+        proof = verify(row.schedule, size=size, collective=row.collective, order=order)
+        assert proof.consistent, f"{row.name} gives other bits on other ranks"
 
 
 @pytest.mark.parallel
