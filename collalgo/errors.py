@@ -77,3 +77,7 @@ class TopologyError(CollalgoError, ValueError):
 
 class RulesError(CollalgoError, ValueError):
     """A file of rules for the choice of algorithms cannot be used."""
+
+
+class OutputError(CollalgoError, OSError):
+    """A file cannot be written, or holds what must not be written over."""
