@@ -39,6 +39,7 @@ def _rebuild(
     kind: type[CollalgoError], message: str, attributes: dict[str, object]
 ) -> CollalgoError:
     error = kind.__new__(kind, message)
+    CollalgoError.__init__(error, message)  # an OSError takes its message only so
     error.__dict__.update(attributes)
     return error
 
