@@ -193,7 +193,6 @@ def main(
             "environment": environment(comm.size),
             "entries": [*others, *(asdict(entry) for entry in entries)],
         }
-        keep(output, found, force=force)
         for entry in entries:
             median = float(np.median(entry.seconds))
             click.echo(
@@ -201,6 +200,7 @@ def main(
                 f"predicted {entry.predicted * 1e3:9.1f}  "
                 f"bound {entry.bound * 1e3:9.1f}  {'chosen' * entry.chosen}"
             )
+        keep(output, found, force=force)
 
 
 if __name__ == "__main__":
