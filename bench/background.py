@@ -13,12 +13,13 @@ from typing import Any
 
 import click
 import numpy as np
-from collalgo.bench.records import keep
+from collalgo.bench.records import FOUND, keep
 from collalgo.bench.timing import medians
 from rich.console import Console
 from rich.table import Table
 
 import collalgo
+from collalgo.options import force_option, writes
 from collalgo.sizes import human, human_time
 
 #: What is timed.
@@ -108,8 +109,9 @@ def repeated(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
 
 @click.command()
 @click.option("--rounds", default=15, help="Of each measurement.")
-@click.option("--json", "file", type=click.Path(path_type=Path), help="Write it too.")
-def main(rounds: int, file: Path | None) -> None:
+@click.option("--json", "file", **writes(FOUND, by_ranks=True), help="Write it too.")
+@force_option
+def main(rounds: int, file: Path | None, force: bool) -> None:
     """Measure overlap, fusion and persistent calls."""
     comm = collalgo.init()
     found = {
@@ -121,7 +123,7 @@ def main(rounds: int, file: Path | None) -> None:
     if comm.rank == 0:
         show(found)
         if file is not None:
-            keep(file, found)
+            keep(file, found, force=force)
 
 
 def show(found: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,8 @@ from collalgo.bench.measuring import Sweep, measure, measure_against
 from collalgo.bench.peers.environments import Peer, peers
 from collalgo.bench.plot import plot as draw
 from collalgo.bench.records import (
+    CSV,
+    RESULTS,
     Record,
     as_csv,
     as_json,
@@ -24,7 +26,7 @@ from collalgo.bench.records import (
 )
 from collalgo.bench.report import micro, rivals, summary, tables, verdict, winners
 from collalgo.bench.timing import overhead
-from collalgo.bench.tuning import rules_of, text_of
+from collalgo.bench.tuning import RULES, TUNED, rules_of, text_of
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -33,6 +35,9 @@ import collalgo
 from collalgo.bootstrap.identity import identity
 from collalgo.console import wide_console
 from collalgo.errors import CollalgoError
+from collalgo.options import force_option, write_or_refuse, writes
+from collalgo.output_files import is_standard_output
+from collalgo.pictures import PICTURE
 from collalgo.reduction import DTYPES, OPS
 from collalgo.sizes import human, parse_size
 
@@ -133,9 +138,10 @@ SIZES = [
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),
         help="A file of algorithms: Python with @collalgo.algorithm, or XML of MSCCL.",
     ),
-    click.option("-J", "--json", "json_file", type=click.Path(dir_okay=False)),
-    click.option("--csv", "csv_file", type=click.Path(dir_okay=False)),
-    click.option("--plot", "plot_file", type=click.Path(dir_okay=False)),
+    click.option("-J", "--json", "json_file", **writes(RESULTS, by_ranks=True)),
+    click.option("--csv", "csv_file", **writes(CSV, by_ranks=True)),
+    click.option("--plot", "plot_file", **writes(PICTURE, by_ranks=True)),
+    force_option,
 ]  # fmt: skip
 
 
@@ -170,15 +176,16 @@ def run(
     """
     places = ("out", "in") if place == "both" else (place,)
     names = split_names(algorithms)
-    records = measured(options, places, names, against)
+    records, conditions = measured(options, places, names, against)
     if records:
-        console = wide_console(WIDTH)
+        console = tables_console(options)
         for table in tables(records) if against in (None, "mpi") else [rivals(records)]:
             console.print(table)
             console.print()
         for line in summary(records):
             console.print(line, highlight=False)
         console.print(f"an 8-byte call on one rank takes {micro(alone())} us")
+        write_files(options, records, conditions)
         sys.exit(any(record.wrong for record in records))
 
 
@@ -188,12 +195,40 @@ def run(
 def sweep(algorithms: str, **options: Any) -> None:
     """Race algorithms side by side, and say which wins each cell."""
     names = split_names(algorithms)
-    records = measured(options, ("out",), names, long_rows=True)
+    records, conditions = measured(options, ("out",), names, long_rows=True)
     if records:
-        console = wide_console(WIDTH)
+        console = tables_console(options)
         console.print(winners(records))
         for line in verdict(records):
             console.print(line, highlight=False)
+        write_files(options, records, conditions)
+
+
+def tables_console(options: dict[str, Any]) -> Console:
+    """Where tables go: not where a file of results does."""
+    files = [options[name] for name in ("json_file", "csv_file", "plot_file")]
+    return wide_console(WIDTH, stderr=any(map(is_standard_output, files)))
+
+
+def write_files(
+    options: dict[str, Any], records: Sequence[Record], conditions: dict[str, Any]
+) -> None:
+    """Write the files asked for, after the tables: what was measured is shown then."""
+    force = options["force"]
+    if path := options["json_file"]:
+        write_or_refuse(path, as_json(records, conditions), RESULTS, force=force)
+    if path := options["csv_file"]:
+        write_or_refuse(path, as_csv(records), CSV, force=force)
+    if path := options["plot_file"]:
+        draw_or_refuse(records, path, force=force)
+
+
+def draw_or_refuse(records: Sequence[Record], path: Path, *, force: bool) -> None:
+    """Write a picture; what hinders that ends the command with one sentence."""
+    try:
+        draw(records, path, force=force)
+    except (CollalgoError, ImportError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
 
 
 def measured(
@@ -202,8 +237,8 @@ def measured(
     algorithms: tuple[str, ...],
     against: str | None = None,
     long_rows: bool = False,
-) -> list[Record]:
-    """Measure on all ranks; rank 0 has the rows, and writes the files."""
+) -> Measured:
+    """Measure on all ranks; rank 0 has the rows."""
     chosen = options["collectives"] or ("allreduce",)
     todo = Sweep(
         collectives=tuple(PLACES) if "all" in chosen else chosen,
@@ -234,16 +269,7 @@ def measured(
             found = work(collalgo.init())
     except (CollalgoError, RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
-    if found is None:
-        return []
-    records, conditions = found
-    if options["json_file"]:
-        Path(options["json_file"]).write_text(as_json(records, conditions))
-    if options["csv_file"]:
-        Path(options["csv_file"]).write_text(as_csv(records))
-    if options["plot_file"]:
-        draw(records, Path(options["plot_file"]))
-    return list(records)
+    return found or ([], {})
 
 
 def on_each_rank(comm: collalgo.Communicator, sweep: Sweep) -> Measured | None:
@@ -283,7 +309,8 @@ def alone() -> float:
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", **writes(RULES))
+@force_option
 @click.option(
     "-R",
     "--ranks",
@@ -299,6 +326,7 @@ def alone() -> float:
 @click.option("-n", "iterations", type=click.IntRange(1), default=50, help="Calls.")
 def tune(
     file: Path,
+    force: bool,
     ranks: tuple[int, ...],
     first: int,
     last: int,
@@ -326,10 +354,12 @@ def tune(
             records += found[0]
     except (CollalgoError, RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
-    file.write_text(text_of(rules_of(records), f"tuned on {platform.node()}"))
     for line in verdict(records):
-        click.echo(f"before: {line}")
-    click.echo(f"set COLLALGO_RULES={file} to follow them")
+        click.echo(f"before: {line}", err=is_standard_output(file))
+    text = text_of(rules_of(records), f"{TUNED} {platform.node()}")
+    write_or_refuse(file, text, RULES, force=force)
+    if not is_standard_output(file):
+        click.echo(f"set COLLALGO_RULES={file} to follow them")
 
 
 @main.command()
@@ -362,15 +392,19 @@ def compare(old: Path, new: Path, tolerance: float) -> None:
 
 @main.command()
 @click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("picture", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("picture", **writes(PICTURE))
 @click.argument("collectives", nargs=-1, type=click.Choice(list(PLACES)))
-def plot(results: Path, picture: Path, collectives: tuple[str, ...]) -> None:
+@force_option
+def plot(
+    results: Path, picture: Path, collectives: tuple[str, ...], force: bool
+) -> None:
     """Draw RESULTS, a file of --json, as PICTURE: all COLLECTIVES, or some."""
     chosen = collectives or tuple(PLACES)
     try:
-        draw([r for r in of_json(results) if r.collective in chosen], picture)
-    except (ImportError, ValueError) as error:
+        records = [r for r in of_json(results) if r.collective in chosen]
+    except ValueError as error:
         raise click.ClickException(str(error)) from None
+    draw_or_refuse(records, picture, force=force)
 
 
 @main.command()

@@ -19,12 +19,13 @@ from typing import Any
 import click
 import numpy as np
 from collalgo.bench.cells import dtype_of
-from collalgo.bench.records import environment, keep
+from collalgo.bench.records import FOUND, environment, keep
 
 import collalgo
 from collalgo import Communicator
 from collalgo._kernels.cuda import checked_cupy, reducer
 from collalgo.devices.streams import ONE_KERNEL, VARIABLE
+from collalgo.options import force_option, writes
 
 #: Of the arrays that are reduced, in MiB.
 SIZES = (1, 16, 64, 256)
@@ -42,7 +43,7 @@ BLOCK = 1 << 16
 ROW, BUDGET = 10, 0.1
 
 json_option = click.option(
-    "--json", "file", type=click.Path(path_type=Path), help="Write the rows."
+    "--json", "file", **writes(FOUND, by_ranks=True), help="Write the rows."
 )
 
 
@@ -53,7 +54,8 @@ def main() -> None:
 
 @main.command()
 @json_option
-def reductions(file: Path | None) -> None:
+@force_option
+def reductions(file: Path | None, force: bool) -> None:
     """Race reductions of arrays against CuPy, torch, CUB, and a copy of as much."""
     cupy = checked_cupy()
     rows = []
@@ -70,7 +72,7 @@ def reductions(file: Path | None) -> None:
                     f"{row['collalgo'] / row['copy']:.2f} of a copy",
                     flush=True,
                 )
-    _write(file, cupy, rows)
+    _write(file, force, cupy, rows)
 
 
 def _reduction(cupy: Any, nbytes: int, dtype: str, inputs: int) -> dict[str, Any]:
@@ -169,16 +171,17 @@ def _of_cub(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]:
 
 @main.command()
 @json_option
+@force_option
 @click.option("--threads", type=int, help="Ranks that are threads of one process.")
-def calls(file: Path | None, threads: int | None) -> None:
+def calls(file: Path | None, force: bool, threads: int | None) -> None:
     """Time allreduces of ranks that share a device: each way that a call can go."""
     if threads is None:
-        _calls(file, collalgo.init())
+        _calls(file, force, collalgo.init())
     else:
-        collalgo.threads(partial(_calls, file), threads)
+        collalgo.threads(partial(_calls, file, force), threads)
 
 
-def _calls(file: Path | None, world: Communicator) -> None:
+def _calls(file: Path | None, force: bool, world: Communicator) -> None:
     cupy, rows = checked_cupy(), []
     with cupy.cuda.Stream(non_blocking=True):
         for nbytes in CALLS:
@@ -189,7 +192,7 @@ def _calls(file: Path | None, world: Communicator) -> None:
                         f"{nbytes:10d} B {way:18s} {1e6 * seconds:10.1f} us", flush=True
                     )
     if world.rank == 0:
-        _write(file, cupy, rows, world.size)
+        _write(file, force, cupy, rows, world.size)
 
 
 def _ways(cupy: Any, world: Communicator, nbytes: int) -> Iterator[tuple[str, float]]:
@@ -259,7 +262,11 @@ def _seconds(cupy: Any, work: Callable[[], object]) -> float:
 
 
 def _write(
-    file: Path | None, cupy: Any, rows: list[dict[str, Any]], ranks: int = 1
+    file: Path | None,
+    force: bool,
+    cupy: Any,
+    rows: list[dict[str, Any]],
+    ranks: int = 1,
 ) -> None:
     """Write what was found, and on what."""
     if file is None:
@@ -272,7 +279,7 @@ def _write(
         runtime=runtime.runtimeGetVersion(),
         cupy=cupy.__version__,
     )
-    keep(file, {"environment": about, "rows": rows})
+    keep(file, {"environment": about, "rows": rows}, force=force)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,13 @@ import click
 import numpy as np
 from collalgo.bench.cells import Bench, Cell
 from collalgo.bench.peers.worker import writer
-from collalgo.bench.records import keep
+from collalgo.bench.records import FOUND, keep
 from collalgo.bench.timing import Call, race
 from rich.table import Table
 
 import collalgo
 from collalgo.console import wide_console
+from collalgo.options import force_option, writes
 from collalgo.sizes import human, human_time
 
 #: What is measured: collectives, and where their results go.
@@ -138,15 +139,16 @@ def cells(sizes: tuple[int, ...]) -> Iterator[Cell]:
 
 @click.command()
 @click.option("--turns", default=7, help="Of each cell, on either kind of arrays.")
-@click.option("--json", "file", type=click.Path(path_type=Path), help="Write it too.")
-def main(turns: int, file: Path | None) -> None:
+@click.option("--json", "file", **writes(FOUND, by_ranks=True), help="Write it too.")
+@force_option
+def main(turns: int, file: Path | None, force: bool) -> None:
     """Compare calls on arrays of comm.empty with calls on others."""
     comm = collalgo.init()
     rows = [compare(cell, comm, turns) for cell in cells(SIZES)]
     if comm.rank == 0:
         show(rows)
         if file is not None:
-            keep(file, rows)
+            keep(file, rows, force=force)
 
 
 def show(rows: list[dict[str, Any]]) -> None:

@@ -7,16 +7,19 @@ from typing import Any
 
 from collalgo.bench.records import Record
 
+from collalgo import pictures
 from collalgo.pictures import new_figure
 
 
-def plot(records: Sequence[Record], path: Path) -> None:
+def plot(records: Sequence[Record], path: Path, *, force: bool = False) -> None:
     """Write a picture with a row for each collective; its ending gives the format.
 
     Raises
     ------
     ImportError
         Without matplotlib.
+    OutputError
+        If the file holds anything but a picture that collalgo has drawn.
     ValueError
         If there is nothing to draw.
     """
@@ -34,7 +37,7 @@ def plot(records: Sequence[Record], path: Path) -> None:
         one.grid(visible=True, alpha=0.3)
     for one in axes[-1]:
         one.set_xlabel("bytes")
-    figure.savefig(path)
+    pictures.save(figure, path, force=force)
 
 
 def _draw(latency: Any, bandwidth: Any, records: Sequence[Record]) -> None:

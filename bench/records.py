@@ -14,7 +14,9 @@ import numpy as np
 from collalgo.bench.cells import Cell, dtype_of
 
 import collalgo
+from collalgo import output_files
 from collalgo.bootstrap.identity import identity
+from collalgo.options import write_or_refuse
 from collalgo.transport.waiting import cores
 
 VERSION = 1
@@ -59,6 +61,16 @@ class Record(NamedTuple):
     floor: float | None = None
     in_a_row: int = 1
 
+
+#: The keys of which each row, or all that is kept, has some.
+SHAPES = (
+    {"environment", "rows"},
+    {"environment", "entries"},
+    {"ranks", "overlap"},
+    {"ranks", "collective"},
+    {"ranks", "alone"},
+    {"ranks", "floats"},
+)
 
 #: The columns by which two measurements are of the same cell.
 INDEPENDENT = Record._fields[:9]
@@ -112,10 +124,29 @@ def record(
     )
 
 
-def keep(file: Path, found: Any) -> None:
-    """Write what was found into a file, whose folder is made if need be."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(found, indent=1) + "\n")
+def _is_found(document: Any) -> bool:
+    """Whether a document is what one of the benchmarks keeps."""
+    rows = document if isinstance(document, list) else [document]
+    return bool(rows) and all(any(keys <= set(row) for keys in SHAPES) for row in rows)
+
+
+FOUND = output_files.of_json("what a benchmark has found", _is_found)
+
+RESULTS = output_files.of_json(
+    "results of collalgo bench",
+    lambda document: document["version"] == VERSION and "results" in document,
+)
+
+CSV = output_files.Format(
+    "a table of collalgo bench",
+    lambda data: data.startswith(b"contestant,collective,ranks,"),
+)
+
+
+def keep(file: Path, found: Any, *, force: bool = False) -> None:
+    """Write what was found into a file."""
+    text = json.dumps(found, indent=1) + "\n"
+    write_or_refuse(file, text, FOUND, force=force)
 
 
 def environment(ranks: int, **more: Any) -> dict[str, Any]:

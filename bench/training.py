@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from collalgo.bench.records import keep
+from collalgo.bench.records import FOUND, keep
 from collalgo.bench.timing import medians, row_of
+
+from collalgo.options import force_option, writes
 
 #: The networks have layers of so many parameters, a tenth of the smallest network.
 WIDTH = 100
@@ -112,8 +114,11 @@ def all_reduces(groups: dict[str, Any], count: int, times: int) -> dict[str, Ste
     help="Millions.",
 )
 @click.option("--rounds", default=15, help="Steps of each contestant.")
-@click.option("--json", "file", type=click.Path(path_type=Path), help="Write the rows.")
-def main(parameters: Sequence[float], rounds: int, file: Path | None) -> None:
+@click.option("--json", "file", **writes(FOUND, by_ranks=True), help="Write the rows.")
+@force_option
+def main(
+    parameters: Sequence[float], rounds: int, file: Path | None, force: bool
+) -> None:
     """Race collalgo against gloo under DistributedDataParallel."""
     import torch
     import torch.distributed as dist
@@ -153,7 +158,7 @@ def main(parameters: Sequence[float], rounds: int, file: Path | None) -> None:
                 f"{1e6 * seconds[OURS]:9.1f} us"
             )
     if rank == 0 and file is not None:
-        keep(file, rows)
+        keep(file, rows, force=force)
     dist.destroy_process_group()
 
 

@@ -39,7 +39,7 @@ def main() -> None:
     "--log-dir",
     "logs",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the output of each rank in a file there too.",
+    help="Append the output of each rank to a file there too, rank_0.log and so on.",
 )
 @click.option("--mpi", is_flag=True, help="Let the mpiexec or srun at hand start them.")
 @click.option("-m", "module", is_flag=True, help="COMMAND is a Python module.")

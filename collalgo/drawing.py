@@ -5,12 +5,16 @@ from xml.etree import ElementTree as ET
 
 from rich.table import Table
 
+from collalgo import output_files
 from collalgo.chunk import Chunks
+from collalgo.output_files import MARK
 from collalgo.replay import Replay
 from collalgo.schedule import Kind, Step, Transfer
 
 #: How the verbs are written in a table.
 SIGNS = {Kind.SEND: "→", Kind.RECV: "←", Kind.RECV_REDUCE: "⊕"}
+
+DRAWING = output_files.marked("a drawing")
 
 COPIED, REDUCED = "#2166ac", "#b2182b"
 COLUMN, ROW, MARGIN = 90, 44, 60
@@ -66,6 +70,7 @@ def svg(schedules: Sequence[Sequence[Step]], title: str) -> str:
         _text(root, 16, MARGIN + ROW * step + ROW / 2, str(step))
     for message in range(len(replay.out)):
         _arrow(root, replay, message)
+    root.append(ET.Comment(f" {MARK} "))
     return ET.tostring(root, encoding="unicode") + "\n"
 
 

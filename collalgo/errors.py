@@ -39,6 +39,7 @@ def _rebuild(
     kind: type[CollalgoError], message: str, attributes: dict[str, object]
 ) -> CollalgoError:
     error = kind.__new__(kind, message)
+    CollalgoError.__init__(error, message)  # an OSError takes its message only so
     error.__dict__.update(attributes)
     return error
 
@@ -77,3 +78,7 @@ class TopologyError(CollalgoError, ValueError):
 
 class RulesError(CollalgoError, ValueError):
     """A file of rules for the choice of algorithms cannot be used."""
+
+
+class OutputError(CollalgoError, OSError):
+    """A file cannot be written, or holds what must not be written over."""

@@ -20,11 +20,16 @@ from pathlib import Path
 from statistics import median
 from threading import Lock
 
+from collalgo import output_files
 from collalgo.stopwatch import per_byte, round_trips, swap
 from collalgo.transport.waiting import cores
 
 #: What files say that they are, to be raised when the figures change their meaning.
 FORMAT = "machine/7"
+
+KEPT = output_files.of_json(
+    "a file of figures", lambda known: known["format"].startswith("machine/")
+)
 
 #: How many measurements ``collalgo calibrate`` makes, and who finds none at first.
 TRIALS, FIRST_TRIALS = 100, 5
@@ -180,9 +185,7 @@ def _keep(machine: Machine, trials: int) -> None:
     with suppress(OSError):
         path = figures_file()
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(known, indent=1))
-        temporary.replace(path)
+        output_files.write(path, json.dumps(known, indent=1), KEPT)
 
 
 def figures_file() -> Path:

@@ -7,12 +7,20 @@ Chromium project.
 from collections.abc import Iterable
 from typing import Any
 
+from collalgo import output_files
+from collalgo.output_files import MARK
+
 Event = dict[str, Any]
+
+TRACE = output_files.of_json(
+    "a trace", lambda found: found["otherData"]["maker"] == MARK
+)
 
 
 def document(events: Iterable[Event]) -> dict[str, Any]:
     """A file of events."""
-    return {"displayTimeUnit": "ns", "traceEvents": list(events)}
+    about = {"maker": MARK}
+    return {"displayTimeUnit": "ns", "otherData": about, "traceEvents": list(events)}
 
 
 def title(rank: int, name: str) -> Event:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 import click
 from rich.table import Table
@@ -13,13 +12,16 @@ from collalgo.algorithms.parameters import COMMON, OWN
 from collalgo.collective import COLLECTIVES
 from collalgo.console import wide_console
 from collalgo.errors import CollalgoError
-from collalgo.exchange.msccl import beyond, text_of
+from collalgo.exchange.msccl import MSCCL, beyond, text_of
 from collalgo.exchange.row import FromFile, program_of
 from collalgo.options import (
     collective_option,
     enter_named,
+    force_option,
     load_named,
     load_option,
+    write_or_refuse,
+    writes,
 )
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.verify import Proof, verify
@@ -199,14 +201,16 @@ def _ranges() -> Table:
 @collective_option
 @click.option("-n", "--size", type=click.IntRange(1), help="Ranks.")
 @click.option("--root", type=click.IntRange(0), default=0, help="The root.")
-@click.option("--svg", type=click.Path(dir_okay=False), help="Write a drawing.")
+@click.option("--svg", **writes(drawing.DRAWING), help="Write a drawing.")
+@force_option
 @load_option
 def show(
     algorithm: str,
     collective: str | None,
     size: int | None,
     root: int,
-    svg: str | None,
+    svg: Path | None,
+    force: bool,
 ) -> None:
     """Draw the schedule of ALGORITHM, its steps against its ranks.
 
@@ -220,7 +224,8 @@ def show(
     schedule = meant.schedule if isinstance(meant, Algorithm) else meant
     schedules = [trace(schedule, rank, size, root) for rank in range(size)]
     if svg is not None:
-        Path(svg).write_text(drawing.svg(schedules, f"{algorithm}: {proof}"))
+        drawn = drawing.svg(schedules, f"{algorithm}: {proof}")
+        write_or_refuse(svg, drawn, drawing.DRAWING, force=force)
         return
     console = wide_console(24 * (size + 1))
     console.print(f"{algorithm}: {proof}", highlight=False)
@@ -237,16 +242,16 @@ def show(
     default="Simple",
     help="What NCCL is to use.",
 )
-@click.option(
-    "-o", "--output", type=click.File("w"), default="-", help="The file to write."
-)
+@click.option("-o", "--output", **writes(MSCCL), default="-", help="The file to write.")
+@force_option
 @load_option
 def export(
     algorithm: str,
     collective: str | None,
     size: int,
     protocol: str,
-    output: IO[str],
+    output: Path,
+    force: bool,
 ) -> None:
     """Write ALGORITHM as the XML of MSCCL, for so many GPUs.
 
@@ -264,4 +269,4 @@ def export(
         raise click.ClickException(str(error)) from None
     for excess in beyond(program):
         click.echo(f"warning: {excess}", err=True)
-    output.write(text_of(program, protocol))
+    write_or_refuse(output, text_of(program, protocol), MSCCL, force=force)

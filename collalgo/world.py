@@ -47,11 +47,11 @@ def init(
     ----------
     store
         Where the ranks meet, if they are not to ask a launcher: ``"tcp://HOST:PORT"``
-        of rank 0, at a port that is free there; ``"file:///PATH"``, a folder that does
-        not exist yet, on a file system that all ranks see; ``"etcd://HOST:PORT/KEY"``,
-        keys of etcd that do not exist yet; ``"env://"``, what ``MASTER_ADDR``,
-        ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE`` say; or a store with
-        ``set(key, value)`` and ``get(key, timeout)``, as those of torch are.
+        of rank 0, at a port that is free there; ``"file:///PATH"``, a folder that is
+        empty or does not exist yet, on a file system that all ranks see;
+        ``"etcd://HOST:PORT/KEY"``, keys of etcd that do not exist yet; ``"env://"``,
+        what ``MASTER_ADDR``, ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE`` say; or a
+        store with ``set(key, value)`` and ``get(key, timeout)``, as those of torch are.
     rank, size
         Which of how many ranks this is, if the place does not say so.
     secret

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from collalgo import Selection, Topology, select
+from collalgo import Selection, Topology, output_files, pictures, select
 from collalgo.algorithms import find
 from collalgo.cost.clusters import Cluster
 from collalgo.cost.messages import Messages, all_messages
@@ -16,6 +16,7 @@ from collalgo.pictures import new_figure
 from collalgo.selection.deciders import PEERS
 from collalgo.selection.on_topology import Prospect
 from collalgo.sizes import human, human_time
+from docs.pages import PAGE
 
 #: The first cells of rows, with the choice and where it is made.
 Cases = Sequence[tuple[list[str], Selection, Prospect]]
@@ -205,7 +206,7 @@ def draw_thousand(path: Path) -> None:
     axes.set_title("allreduce of 1000 ranks on 125 servers of 8 GPUs", loc="left")
     axes.grid(visible=True, alpha=0.3)
     axes.legend()
-    figure.savefig(path)
+    pictures.save(figure, path, force=True)
 
 
 def leaving(messages: Messages, each: int) -> float:
@@ -254,5 +255,5 @@ def _idle() -> Iterator[str]:
 
 def write() -> None:
     """Write the page and its picture."""
-    Path(__file__).with_name("folklore.md").write_text(page())
+    output_files.write(Path(__file__).with_name("folklore.md"), page(), PAGE)
     draw_thousand(PICTURES / "ring_of_1000.png")

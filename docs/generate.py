@@ -4,11 +4,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from collalgo import ALGORITHMS, Proof, verify
+from collalgo import ALGORITHMS, Proof, output_files, verify
 from collalgo.algorithms import Algorithm
 from collalgo.catalogue import CATALOGUE, values_at
 from collalgo.collective import COLLECTIVES, Collective
 from docs import folklore, ratios
+from docs.pages import PAGE
 
 HEAD = """# The catalogue of algorithms
 
@@ -144,6 +145,6 @@ def _properties(
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("algorithms.md").write_text(page())
+    output_files.write(Path(__file__).with_name("algorithms.md"), page(), PAGE)
     folklore.write()
     ratios.write()

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from collalgo import Topology, select
+from collalgo import Topology, output_files, select
 from collalgo.selection.on_topology import Prospect
 from collalgo.sizes import human
+from docs.pages import PAGE
 
 HEAD = """# How far from the bound
 
@@ -80,4 +81,4 @@ def _table(collective: str, nbytes: int, prospects: list[Prospect]) -> Iterator[
 
 def write() -> None:
     """Write the page."""
-    Path(__file__).with_name("ratios.md").write_text(page())
+    output_files.write(Path(__file__).with_name("ratios.md"), page(), PAGE)

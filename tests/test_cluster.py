@@ -8,6 +8,7 @@ import time
 
 import pytest
 from click.testing import CliRunner
+from collalgo.bench.cluster import kernel
 from collalgo.bench.cluster.cli import main
 from collalgo.bench.cluster.kernel import (
     ClusterError,
@@ -16,7 +17,7 @@ from collalgo.bench.cluster.kernel import (
     processes,
     up,
 )
-from collalgo.bench.cluster.layout import layout_of
+from collalgo.bench.cluster.layout import Layout, layout_of
 from collalgo.bench.cluster.report import (
     errors,
     main as report_command,
@@ -191,3 +192,49 @@ def test_races_are_told_beside_the_bound_and_the_peers(tmp_path):
     )
     assert "prices are off by 6.5 % in the median" in done.output
     assert (tmp_path / "bars.png").stat().st_size > 1000
+
+
+class Namespaces:
+    """The namespaces of a kernel, as ``ip netns`` has them."""
+
+    def __init__(self, *names, fails_at=""):
+        self.names = list(names)
+        self.fails_at = fails_at
+
+    def run(self, *command):
+        if command[:3] == ("ip", "netns", "list"):
+            return "".join(f"{name} (id: 1)\n" for name in self.names)
+        if command[:3] == ("ip", "netns", "add"):
+            self.names.append(command[3])
+        if command[:3] == ("ip", "netns", "del"):
+            self.names.remove(command[3])
+        if self.fails_at and self.fails_at in command:
+            raise kernel.ClusterError("no")
+        return ""
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3, 8])
+def test_a_cluster_takes_only_its_own_namespaces_down(hosts, monkeypatch):
+    monkeypatch.setattr(kernel, "check_possible", lambda: None)
+    star = Layout("star", {f"h{host}": 1 for host in range(hosts)})
+    others = ["collalgo-star-2", "collalgo-star-2-h0", "collalgo-starfish", "mine"]
+    there = Namespaces(*others)
+    monkeypatch.setattr(kernel, "_run", there.run)
+    monkeypatch.setattr(kernel, "_settle", lambda *_: None)
+    kernel.up(star)
+    assert len(there.names) == len(others) + hosts + 1
+    with pytest.raises(kernel.ClusterError, match="is up already"):
+        kernel.up(star)
+    kernel.down(star)
+    assert there.names == others
+    kernel.down(star)
+    there.names.append("collalgo-star-h0")
+    with pytest.raises(kernel.ClusterError, match="which is there and of another"):
+        kernel.up(star)
+    kernel.down(star)
+    assert there.names == [*others, "collalgo-star-h0"]
+    there.names.remove("collalgo-star-h0")
+    there.fails_at = "lo"
+    with pytest.raises(kernel.ClusterError, match="no"):
+        kernel.up(star)
+    assert there.names == others

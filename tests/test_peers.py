@@ -87,6 +87,18 @@ def test_what_cannot_be_installed_says_why(monkeypatch, tmp_path):
     nothing = Peer("nothing", "nothing", ("no-such-package-anywhere",))
     with pytest.raises(RuntimeError, match="cannot install nothing"):
         install(nothing)
+    with pytest.raises(RuntimeError, match="cannot install nothing"):
+        install(nothing)  # goes on where it was interrupted
+
+
+def test_no_environment_is_made_in_a_folder_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = tmp_path / "collalgo" / "peers" / "nothing"
+    folder.mkdir(parents=True)
+    (folder / "pyvenv.cfg").write_text("mine")
+    with pytest.raises(RuntimeError, match="collalgo bench has not made it; remove"):
+        install(Peer("nothing", "nothing", ("numpy",)))
+    assert [path.read_text() for path in folder.iterdir()] == ["mine"]
 
 
 def test_ratios_are_to_our_row_of_the_same_cell():

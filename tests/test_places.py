@@ -12,7 +12,7 @@ import pytest
 
 import collalgo
 from collalgo import BootstrapError
-from collalgo.bootstrap.boards import Folder
+from collalgo.bootstrap.boards import INSIDE, EtcdBoard, Folder
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.launch.ranks import free_port
 from tests.test_torch import BIN
@@ -200,6 +200,120 @@ def test_a_folder_is_for_one_job_of_one_user(tmp_path):
         Folder(open_to_all)
     with pytest.raises(BootstrapError, match="cannot meet in"):
         Folder(Path("/proc/nowhere"))
+
+
+def listed(folder):
+    return {str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*") if path.is_file()}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("inside", ["thesis.tex", ".hidden", "said-0", "first", "a/b"])
+def test_a_folder_with_files_of_others_is_refused_and_stays_whole(
+    size, inside, tmp_path
+):
+    folder = tmp_path / "mine"
+    (folder / inside).parent.mkdir(parents=True)
+    (folder / inside).write_bytes(b"years of work")
+    before = listed(folder)
+    for rank in range(size):
+        with pytest.raises(BootstrapError, match=r"holds other files \(1, as"):
+            collalgo.init(f"file://{folder}", rank=rank, size=size, join_timeout=0.2)
+    assert listed(folder) == before
+
+
+def test_a_file_that_comes_while_ranks_meet_stays(tmp_path):
+    folder = tmp_path / "job"
+    board = Folder(folder)
+    board.set("said/0", b"x")
+    (folder / "notes").write_text("mine")
+    (folder / INSIDE / "said-1").write_text("of a rank that is not known")
+    board.remove()
+    assert listed(folder) == {
+        "notes": b"mine",
+        f"{INSIDE}/said-1": b"of a rank that is not known",
+        f"{INSIDE}/made-by-a-rank": b"",
+    }
+
+
+def test_an_empty_folder_of_the_user_stays_when_ranks_have_met(tmp_path):
+    folder = tmp_path / "empty"
+    folder.mkdir(mode=0o755)
+    for _ in range(2):
+        all_meet(f"file://{folder}", tmp_path)
+        assert list(folder.iterdir()) == []
+
+
+def test_links_and_files_are_no_folders_to_meet_in(tmp_path):
+    target = tmp_path / "target"
+    target.mkdir()
+    for name, aim in (("link", target), ("dangling", tmp_path / "nowhere")):
+        (tmp_path / name).symlink_to(aim)
+        with pytest.raises(BootstrapError, match="which is a symbolic link; choose"):
+            Folder(tmp_path / name)
+        assert (tmp_path / name).is_symlink()
+    assert list(target.iterdir()) == []
+    (target / INSIDE).symlink_to(tmp_path)
+    with pytest.raises(BootstrapError, match="which is a symbolic link; choose"):
+        Folder(target)
+    named_alike = tmp_path / INSIDE
+    named_alike.mkdir()
+    (named_alike / "thesis.tex").touch()
+    with pytest.raises(BootstrapError, match="holds other files"):
+        Folder(named_alike)
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(BootstrapError, match="which is a file; choose"):
+        Folder(file)
+    assert file.read_text() == "mine"
+
+
+def test_what_a_crashed_job_has_left_is_refused(tmp_path):
+    place = tmp_path / "job"
+    crashed = Folder(place)
+    crashed.set("said/0", b"old")
+    with pytest.raises(BootstrapError, match="runs or has crashed"):
+        collalgo.init(f"file://{place}", rank=0, size=2, join_timeout=0.2)
+    crashed.set("first", b"old")  # so that all had come
+    before = listed(place)
+    with pytest.raises(BootstrapError, match="another job has met in"):
+        collalgo.init(f"file://{place}", rank=1, size=2, join_timeout=60)
+    assert listed(place) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_somebody_else_is_refused(tmp_path):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    os.chown(folder, 12345, 12345)
+    with pytest.raises(BootstrapError, match="of user 12345 with mode 755"):
+        Folder(folder)
+    assert list(folder.iterdir()) == []
+
+
+class Keys(dict):
+    """The verbs of etcd that a board uses, on a dict."""
+
+    def compare_set(self, key, _expected, desired):
+        return self.setdefault(key, desired)
+
+    def get(self, key, _timeout):
+        return self[key]
+
+    def delete(self, key):
+        return self.pop(key, None) is not None
+
+
+def test_keys_of_others_below_a_prefix_of_etcd_stay():
+    keys = Keys(settings=b"of another program")
+    boards = [EtcdBoard(keys, "etcd://a/shared") for _ in range(3)]
+    for rank, board in enumerate(boards):
+        board.set(f"said/{rank}", b"x")
+    for rank in range(2):
+        boards[0].get(f"said/{rank}", 1)
+    boards[2].take_back()
+    boards[0].remove()
+    assert keys == {"settings": b"of another program"}
 
 
 def test_places_that_will_not_do(monkeypatch, tmp_path):

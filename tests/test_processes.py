@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pickle
 import threading
 import time
 import tracemalloc
@@ -20,6 +21,13 @@ from tests.conftest import at_leisure
 from tests.oracle import check, vectors
 
 pytestmark = pytest.mark.parallel
+
+
+ERRORS = [
+    found
+    for found in vars(collalgo).values()
+    if isinstance(found, type) and issubclass(found, collalgo.CollalgoError)
+]
 
 
 def dtype_of(name):
@@ -157,6 +165,15 @@ def raise_what_cannot_travel(comm):
 def test_an_exception_that_cannot_be_pickled_arrives_as_text():
     with pytest.raises(collalgo.CollalgoError, match="two arguments"):
         spawn(raise_what_cannot_travel, 1)
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_an_error_arrives_with_all_that_it_says(kind):
+    error = kind("rank 2 is late", rank=1, sequence=5, missing=(2,))
+    arrived = pickle.loads(pickle.dumps(error))
+    assert type(arrived) is kind
+    assert str(arrived) == "rank 2 is late"
+    assert vars(arrived) == vars(error)
 
 
 def exit_early(comm):

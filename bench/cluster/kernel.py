@@ -66,11 +66,41 @@ def _namespaces() -> list[str]:
     return [line.split()[0] for line in listed if line.strip()]
 
 
+def _own(layout: Layout) -> list[str]:
+    """The namespaces of the cluster that are there, that of the fabric last.
+
+    They are known by their whole names: those of another cluster may begin alike. A
+    host without the fabric is not of this cluster.
+    """
+    there = set(_namespaces())
+    names = [namespace(layout, place) for place in (*layout.hosts, "")]
+    return [name for name in names if name in there] if is_up(layout) else []
+
+
+def _refuse_taken(layout: Layout) -> None:
+    """Refuse to make what is there, for it would be taken down if making it failed.
+
+    Raises
+    ------
+    ClusterError
+        If so.
+    """
+    if is_up(layout):
+        raise ClusterError(f"the cluster {layout.name} is up already; take it down")
+    there = set(_namespaces())
+    for host in layout.hosts:
+        if namespace(layout, host) in there:
+            raise ClusterError(
+                f"the cluster {layout.name} needs the namespace "
+                f"{namespace(layout, host)}, which is there and of another; give one "
+                "of the two another name, or remove it by ip netns del"
+            )
+
+
 def up(layout: Layout) -> None:
     """Make the cluster; nothing is left of it if that fails."""
     check_possible()
-    if is_up(layout):
-        raise ClusterError(f"the cluster {layout.name} is up already; take it down")
+    _refuse_taken(layout)
     try:
         for place in ("", *layout.hosts):
             _run("ip", "netns", "add", namespace(layout, place))
@@ -209,9 +239,8 @@ def set_link(layout: Layout, link: str, *, working: bool) -> None:
 
 def processes(layout: Layout) -> Iterator[int]:
     """The processes that run on the hosts."""
-    for name in _namespaces():
-        if name == namespace(layout) or name.startswith(f"{namespace(layout)}-"):
-            yield from map(int, _run("ip", "netns", "pids", name).split())
+    for name in _own(layout):
+        yield from map(int, _run("ip", "netns", "pids", name).split())
 
 
 def down(layout: Layout) -> None:
@@ -225,9 +254,8 @@ def down(layout: Layout) -> None:
         if not running:
             break
         time.sleep(0.02)
-    for name in _namespaces():
-        if name == namespace(layout) or name.startswith(f"{namespace(layout)}-"):
-            _run("ip", "netns", "del", name)
+    for name in _own(layout):
+        _run("ip", "netns", "del", name)
 
 
 def _in(layout: Layout, place: str, *command: str) -> str:

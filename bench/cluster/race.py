@@ -7,19 +7,23 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 from collalgo.bench.cells import PLACES, REDUCING, Bench, Cell
 from collalgo.bench.measuring import mpi_calls
 from collalgo.bench.peers.worker import Gloo
-from collalgo.bench.records import environment, keep
+from collalgo.bench.records import FOUND, environment, keep
 from collalgo.bench.timing import race
 
 import collalgo
 from collalgo import Communicator
+from collalgo.bootstrap.identity import identity
+from collalgo.options import force_option, writes
 from collalgo.selection.selection import Candidate
 from collalgo.sizes import parse_size
 
@@ -125,8 +129,28 @@ def _mpi() -> str:
     return f"{name} {'.'.join(map(str, version))}"
 
 
+def _kept(output: Path) -> list[dict[str, Any]]:
+    """The entries of a file, if it has some."""
+    with suppress(KeyError, OSError, TypeError, ValueError):
+        entries: list[dict[str, Any]] = json.loads(output.read_text())["entries"]
+        return entries
+    return []
+
+
+def _refuse_used(
+    _context: object, _parameter: object, meeting: Path | None
+) -> Path | None:
+    """Refuse a file with something in it: the store of torch would write into it."""
+    if meeting is not None and identity().rank == 0 and meeting.exists():
+        raise click.BadParameter(
+            f"{meeting} is there already; name a file that does not exist yet"
+        )
+    return meeting
+
+
 @click.command()
-@click.argument("output", type=click.Path(path_type=Path))
+@click.argument("output", **writes(FOUND, by_ranks=True))
+@force_option
 @click.option("-c", "collectives", multiple=True, default=COLLECTIVES)
 @click.option(
     "-s", "size", default="16M", callback=parse_size, help="Bytes of the buffer."
@@ -137,10 +161,12 @@ def _mpi() -> str:
     "--gloo",
     "meeting",
     type=click.Path(path_type=Path),
+    callback=_refuse_used,
     help="Race the gloo of torch too, whose ranks meet in this file.",
 )
 def main(
     output: Path,
+    force: bool,
     collectives: tuple[str, ...],
     size: int,
     most: int,
@@ -160,14 +186,13 @@ def main(
         cell = Cell(collective, size, op=op, place=place)
         entries += race_cell(comm, cell, most, rounds, gloo)
     if comm.rank == 0:
-        kept = json.loads(output.read_text())["entries"] if output.exists() else []
+        kept = _kept(output)
         others = [row for row in kept if row["collective"] not in collectives]
         found = {
             "topology": Path(os.environ.get("COLLALGO_TOPOLOGY", "")).name,
             "environment": environment(comm.size),
             "entries": [*others, *(asdict(entry) for entry in entries)],
         }
-        keep(output, found)
         for entry in entries:
             median = float(np.median(entry.seconds))
             click.echo(
@@ -175,6 +200,7 @@ def main(
                 f"predicted {entry.predicted * 1e3:9.1f}  "
                 f"bound {entry.bound * 1e3:9.1f}  {'chosen' * entry.chosen}"
             )
+        keep(output, found, force=force)
 
 
 if __name__ == "__main__":

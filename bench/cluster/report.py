@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from collalgo.pictures import new_figure
+from collalgo import pictures
+from collalgo.options import force_option, writes
+from collalgo.pictures import PICTURE, new_figure
 
 #: What the picture shows of each cluster, besides what is chosen and the peers.
 SHOWN = ("ring", "ring_2d", "torus_2d", "hierarchical")
@@ -115,7 +117,7 @@ def errors(found: Sequence[Outcome]) -> list[float]:
     ]
 
 
-def draw(found: Sequence[Outcome], path: Path) -> None:
+def draw(found: Sequence[Outcome], path: Path, *, force: bool = False) -> None:
     """Bars of allreduce over the bound, a group for each cluster."""
     shown = [one for one in found if one.collective == "allreduce"]
     names = [*SHOWN, "chosen"]
@@ -138,13 +140,14 @@ def draw(found: Sequence[Outcome], path: Path) -> None:
     axes.set_ylabel("time over the lower bound")
     axes.set_title("allreduce of 16 MiB on emulated clusters")
     axes.legend(fontsize=7, ncols=2, loc="upper left")
-    figure.savefig(path, dpi=120)
+    pictures.save(figure, path, force=force, dpi=120)
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "picture", type=click.Path(path_type=Path), help="Draw too.")
-def main(files: tuple[Path, ...], picture: Path | None) -> None:
+@click.option("-o", "picture", **writes(PICTURE), help="Draw too.")
+@force_option
+def main(files: tuple[Path, ...], picture: Path | None, force: bool) -> None:
     """Tell what races on clusters have shown."""
     found = list(outcomes(files))
     for line in table(found):
@@ -152,7 +155,7 @@ def main(files: tuple[Path, ...], picture: Path | None) -> None:
     off = errors(found)
     click.echo(f"\nprices are off by {100 * median(off):.1f} % in the median")
     if picture is not None:
-        draw(found, picture)
+        draw(found, picture, force=force)
 
 
 if __name__ == "__main__":

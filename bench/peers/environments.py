@@ -69,6 +69,10 @@ PEERS = (
 )  # fmt: skip
 
 
+#: The file that says that an environment was made here, be it whole or not.
+BEGUN = "collalgo-bench"
+
+
 def peers(names: str) -> list[Peer]:
     """The variants of the libraries named, with commas, or of ``all``."""
     known = dict.fromkeys(peer.environment for peer in PEERS)
@@ -88,18 +92,40 @@ def place(peer: Peer) -> Path:
     return cache / "collalgo" / "peers" / peer.environment
 
 
+def _take(folder: Path) -> None:
+    """Make a folder for an environment, or go on with one that was made so.
+
+    Raises
+    ------
+    RuntimeError
+        If there is anything else in it, or if it cannot be made.
+    """
+    begun = folder / BEGUN
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not begun.is_file() and any(folder.iterdir()):
+            raise RuntimeError(
+                f"{folder} is there, and collalgo bench has not made it; remove it, or "
+                "set XDG_CACHE_HOME to another folder"
+            )
+        begun.touch()
+    except OSError as error:
+        raise RuntimeError(f"cannot install into {folder}: {error}") from None
+
+
 def install(peer: Peer) -> Path:
     """The folder of a peer's environment, made if it is not there yet.
 
     Raises
     ------
     RuntimeError
-        If pip cannot install it.
+        If pip cannot install it, or somebody else has made the folder.
     """
     folder = place(peer)
     done = folder / "installed"
     if done.is_file():
         return folder
+    _take(folder)
     print(f"installing {' '.join(peer.packages)} into {folder}", file=sys.stderr)
     python = str(folder / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--quiet", *peer.packages]

@@ -4,7 +4,9 @@ Who can read a board knows the secret of the job that meets there.
 """
 
 import os
-import shutil
+import secrets
+import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +24,17 @@ LOOK = 0.01
 #: Seconds that a server has to answer.
 ANSWER_SECONDS = 10.0
 
+#: The folder of messages inside the folder that a user names.
+INSIDE = "collalgo-meeting"
+
+#: The file in it that says that a rank has made the folder that the user names.
+MADE = "made-by-a-rank"
+
+#: The key that gets its value only when all ranks of a job have come.
+LAST = "first"
+
+INSTEAD = "choose a folder that does not exist yet"
+
 
 class Board(Protocol):
     """Where processes leave messages for each other, each under a key of its own."""
@@ -36,25 +49,34 @@ class Board(Protocol):
 class Folder:
     """A folder as a board: a file for each key, readable by its owner only.
 
+    The files are in a private folder inside the one that is named, so that nothing but
+    messages of ranks is ever removed. The folder that is named goes too if a rank has
+    made it.
+
     Raises
     ------
     BootstrapError
-        If somebody else owns the folder, or others may write to it.
+        If there is something else of this name, or anything else in the folder; if
+        somebody else owns it, or others may write to it.
     """
 
     def __init__(self, path: Path):
-        self._path = path
-        self._written: list[Path] = []
+        self._named = path
+        self._path = path / INSIDE
+        self._written: set[Path] = set()
+        self._known: set[Path] = set()
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = path.stat()
+            is_new = _made(path)
+            _refuse_unfit(path)
+            _refuse_others(path)
+            _made(self._path)
+            _refuse_unfit(self._path)
+            if is_new:
+                (self._path / MADE).touch(mode=0o600)
         except OSError as error:
             raise BootstrapError(f"cannot meet in {path} ({error})") from None
-        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise BootstrapError(
-                f"{path} must belong to the user of this process, and nobody else may "
-                "write to it; choose a folder that does not exist yet"
-            )
+        if self._file(LAST).exists():  # so a job has met, to which this does not belong
+            raise _taken(str(path), LAST)
 
     def _file(self, key: str) -> Path:
         return self._path / key.replace("/", "-")
@@ -62,16 +84,19 @@ class Folder:
     def set(self, key: str, value: bytes) -> None:
         """Give a key a value; it must not have one."""
         file = self._file(key)
-        partial = file.with_suffix(f".{os.getpid()}")
-        partial.touch(mode=0o600)
-        partial.write_bytes(value)
+        partial = file.with_suffix(f".{secrets.token_hex(8)}")
         try:
+            partial.touch(mode=0o600, exist_ok=False)
+            partial.write_bytes(value)
             os.link(partial, file)  # all at once, and not over another
         except FileExistsError:
-            raise _taken(str(self._path), key) from None
+            raise _taken(str(self._named), key) from None
+        except OSError as error:
+            raise BootstrapError(f"cannot write {file} ({error})") from None
         finally:
-            partial.unlink()
-        self._written.append(file)
+            with suppress(OSError):
+                partial.unlink()
+        self._written.add(file)
 
     def get(self, key: str, timeout: float) -> bytes:
         """The value of a key, as soon as it has one."""
@@ -79,7 +104,9 @@ class Folder:
             f"nobody has written {self._file(key)} in {timeout:g} s; see whether all "
             "ranks were started with this folder"
         )
-        return awaited(lambda: self._look(key), timeout, LOOK, late)
+        found = awaited(lambda: self._look(key), timeout, LOOK, late)
+        self._known.add(self._file(key))
+        return found
 
     def _look(self, key: str) -> bytes | None:
         with suppress(FileNotFoundError):
@@ -87,15 +114,72 @@ class Folder:
         return None
 
     def remove(self) -> None:
-        """Remove all that is there."""
-        shutil.rmtree(self._path, ignore_errors=True)
+        """Remove what this process has written or read."""
+        self._clear(self._written | self._known)
 
     def take_back(self) -> None:
         """Remove what this process has written."""
+        self._clear(self._written)
+
+    def _clear(self, files: Iterable[Path]) -> None:
+        """Remove messages; after the last one the folders too that ranks have made."""
+        mark = self._path / MADE
         with suppress(OSError):
-            while self._written:
-                self._written.pop().unlink()
-            self._path.rmdir()
+            for file in files:
+                file.unlink(missing_ok=True)
+            if all(path == mark for path in self._path.iterdir()):
+                is_ours = mark.exists()
+                mark.unlink(missing_ok=True)
+                self._path.rmdir()
+                if is_ours:
+                    self._named.rmdir()
+
+
+def _made(folder: Path) -> bool:
+    """Make a folder unless it is there: whether it was not."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _refuse_unfit(folder: Path) -> None:
+    """Refuse what is no folder, or one to which others may write.
+
+    Raises
+    ------
+    BootstrapError
+        If so.
+    """
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        is_link = stat.S_ISLNK(status.st_mode)
+        what = "a symbolic link" if is_link else "a file"
+        raise BootstrapError(f"cannot meet in {folder}, which is {what}; {INSTEAD}")
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise BootstrapError(
+            f"cannot meet in {folder}, of user {status.st_uid} with mode "
+            f"{stat.S_IMODE(status.st_mode):o}: it must belong to the user of this "
+            f"process ({os.geteuid()}), and nobody else may write to it; {INSTEAD}"
+        )
+
+
+def _refuse_others(folder: Path) -> None:
+    """Refuse a folder with anything but messages of ranks in it.
+
+    Raises
+    ------
+    BootstrapError
+        If so.
+    """
+    others = sorted({path.name for path in folder.iterdir()} - {INSIDE})
+    if others:
+        raise BootstrapError(
+            f"cannot meet in {folder}, which holds other files ({len(others)}, as "
+            f"{others[0]!r}); {INSTEAD}"
+        )
 
 
 class EtcdBoard:
@@ -104,28 +188,33 @@ class EtcdBoard:
     def __init__(self, store: Etcd, where: str):
         self._store = store
         self._where = where
-        self._written: list[str] = []
+        self._written: set[str] = set()
+        self._known: set[str] = set()
 
     def set(self, key: str, value: bytes) -> None:
         """Give a key a value; it must not have one."""
         if self._store.compare_set(key, None, value) != value:
             raise _taken(self._where, key)
-        self._written.append(key)
+        self._written.add(key)
 
     def get(self, key: str, timeout: float) -> bytes:
         """The value of a key, as soon as it has one."""
-        return self._store.get(key, timeout)
+        found = self._store.get(key, timeout)
+        self._known.add(key)
+        return found
 
     def remove(self) -> None:
-        """Remove all that is there."""
-        with suppress(BootstrapError):
-            self._store.remove()
+        """Remove what this process has written or read."""
+        self._clear(self._written | self._known)
 
     def take_back(self) -> None:
         """Remove what this process has written."""
+        self._clear(self._written)
+
+    def _clear(self, keys: Iterable[str]) -> None:
         with suppress(BootstrapError):
-            while self._written:
-                self._store.delete(self._written.pop())
+            for key in keys:
+                self._store.delete(key)
 
 
 class TorchBoard:
@@ -185,6 +274,7 @@ class HorovodBoard:
 
 def _taken(where: str, key: str) -> BootstrapError:
     return BootstrapError(
-        f"another job has met in {where}, or the same rank twice ({key}); choose a "
-        "place that does not exist yet, or remove it"
+        f"another job has met in {where}, which runs or has crashed, or the same rank "
+        f"twice ({key} is there); choose a place that does not exist yet, or remove it "
+        "if no job uses it"
     )

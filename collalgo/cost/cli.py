@@ -14,11 +14,13 @@ from collalgo.cost.simulation import MODELS, simulate
 from collalgo.cost.timeline import timeline
 from collalgo.errors import CollalgoError
 from collalgo.machine import calibrate, figures_file, kept_figures, this_machine
-from collalgo.options import load_option
+from collalgo.options import force_option, load_option, writes
+from collalgo.pictures import PICTURE
 from collalgo.sizes import human, human_time, parse_size
 from collalgo.topology import orders, presets
 from collalgo.topology.cli import load, named, parameters_argument
 from collalgo.topology.model import LinkKind, Topology
+from collalgo.trace_events import TRACE
 
 #: In which order ranks may stand on the devices.
 ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
@@ -70,9 +72,10 @@ def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | Cluster:
 @click.option(
     "--timeline",
     "picture",
-    type=click.Path(dir_okay=False, path_type=Path),
+    **writes(PICTURE, json=TRACE),
     help="Write when who sends: a picture, or for .json a trace for Perfetto.",
 )
+@force_option
 @figures_option
 @load_option
 def simulate_command(
@@ -86,6 +89,7 @@ def simulate_command(
     model: str,
     exactly: bool,
     picture: Path | None,
+    force: bool,
     figures: Figures,
 ) -> None:
     """Say what a schedule costs on a topology, and which link is in its way.
@@ -99,7 +103,7 @@ def simulate_command(
         if isinstance(machine, Topology):
             how["order"] = ORDERS[order](machine) if order else None
             if picture:
-                timeline(algorithm, machine, nbytes, **how).write(picture)
+                timeline(algorithm, machine, nbytes, **how).write(picture, force=force)
         elif order or picture or exactly or model == "fluid":
             raise click.UsageError(
                 f"{machine.hosts} hosts are priced by one of them: in rounds, without "

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from collalgo import trace_events
+from collalgo import output_files, pictures, trace_events
 from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.fluid import Play
 from collalgo.cost.messages import Messages
@@ -82,22 +82,26 @@ class Timeline(NamedTuple):
                 found[rank, step] = min(first, begin), max(last, end)
         return found
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, *, force: bool = False) -> None:
         """Write a trace (``.json``) or a picture, by the ending of the name.
 
         Raises
         ------
         TopologyError
             If there are too many messages to draw.
+        OutputError
+            If the file cannot be written or, unless by ``force``, holds anything that
+            was not written so.
         ImportError
             For a picture without matplotlib; ``pip install 'collalgo[plot]'``.
         """
         if path.suffix == ".json":
-            path.write_text(json.dumps(self.chrome()))
+            found = json.dumps(self.chrome())
+            output_files.write(path, found, trace_events.TRACE, force=force)
         else:
-            self.draw(path)
+            self.draw(path, force=force)
 
-    def draw(self, path: Path) -> None:
+    def draw(self, path: Path, *, force: bool = False) -> None:
         """Draw the ranks against the time: their steps, and a line for each message."""
         if len(self.begin) > DRAWN:
             raise TopologyError(
@@ -126,7 +130,7 @@ class Timeline(NamedTuple):
         axes.invert_yaxis()
         axes.set_xlabel("microseconds; red crosses hosts")
         axes.set_title(self.title, loc="left", fontsize=10)
-        figure.savefig(path)
+        pictures.save(figure, path, force=force)
 
 
 def timeline(

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from collalgo import output_files
 from collalgo.errors import ScheduleError, TopologyError
 from collalgo.exchange.cells import NAMES, Cell, Cells
 from collalgo.exchange.program import KINDS, Block, Instruction, Program
+from collalgo.output_files import MARK
 from collalgo.topology.readers.text import integer, xml
+
+MSCCL = output_files.marked("an algorithm of MSCCL")
 
 #: Bytes of a file, and its GPUs, channels and chunks at most.
 LARGEST, GPUS, CHANNELS, CHUNKS = 1 << 26, 1024, 64, 1 << 16
@@ -182,7 +186,7 @@ def text_of(program: Program, protocol: str = "Simple") -> str:
                 has_dependents = int((place, s) in awaited)
                 SubElement(tb, "step", _texts(_attributes(s, step, has_dependents)))
     indent(algo)
-    return tostring(algo, encoding="unicode") + "\n"
+    return f"{tostring(algo, encoding='unicode')}\n<!-- {MARK} -->\n"
 
 
 def _attributes(number: int, step: Instruction, has_dependents: int) -> dict[str, Any]:

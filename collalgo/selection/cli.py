@@ -12,7 +12,8 @@ from collalgo.console import wide_console
 from collalgo.cost.cli import figures_option, load_machine
 from collalgo.cost.figures import Figures
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
-from collalgo.options import load_option
+from collalgo.options import force_option, load_option, writes
+from collalgo.pictures import PICTURE
 from collalgo.selection.choice import select
 from collalgo.selection.deciders import PEERS
 from collalgo.selection.on_topology import Prospect
@@ -35,7 +36,8 @@ WIDTH = 150
 @click.option("--policy", help=f"Who decides: {', '.join(PEERS)}, or a file of rules.")
 @click.option("--peers", is_flag=True, help="What the peers would run, and lose.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--plot", "picture", type=click.Path(dir_okay=False), help="Draw times.")
+@click.option("--plot", "picture", **writes(PICTURE), help="Draw times.")
+@force_option
 @figures_option
 @load_option
 def select_command(
@@ -51,7 +53,8 @@ def select_command(
     policy: str | None,
     peers: bool,
     as_json: bool,
-    picture: str | None,
+    picture: Path | None,
+    force: bool,
     figures: Figures,
 ) -> None:
     """Say which algorithm to use, and why: for one size with the prices of all.
@@ -85,7 +88,7 @@ def select_command(
         if picture:
             from collalgo.selection.plot import plot
 
-            plot(chosen, others, Path(picture))
+            plot(chosen, others, picture, force=force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:

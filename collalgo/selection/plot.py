@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from collalgo import pictures
 from collalgo.pictures import new_figure
 from collalgo.selection.selection import Selection, shortened
 
@@ -14,6 +15,8 @@ def plot(
     chosen: Sequence[Selection],
     others: dict[str, list[Selection | None]],
     path: Path,
+    *,
+    force: bool = False,
 ) -> None:
     """Write a picture of the choice, of what else could run, and of the bound.
 
@@ -25,6 +28,8 @@ def plot(
         For each peer what it would run.
     path
         The file; its ending gives the format.
+    force
+        Write over a file that collalgo has not written.
 
     Raises
     ------
@@ -50,7 +55,7 @@ def plot(
     axes.set_ylabel("predicted time in us")
     axes.grid(visible=True, alpha=0.3)
     axes.legend(fontsize="x-small")
-    figure.savefig(path)
+    pictures.save(figure, path, force=force)
 
 
 def _worth_drawing(chosen: Sequence[Selection]) -> list[str]:

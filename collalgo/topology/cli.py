@@ -8,6 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 from collalgo.errors import CollalgoError, TopologyError
+from collalgo.options import force_option, writes
+from collalgo.output_files import is_standard_output
+from collalgo.pictures import PICTURE
 from collalgo.topology import compare, exchange, presets, show as text
 from collalgo.topology.detect import from_lstopo
 from collalgo.topology.model import Topology
@@ -92,32 +95,41 @@ def show(
 
 
 @main.command()
-@click.option("-o", "--output", type=click.Path(), help="Write a file (YAML or JSON).")
+@click.option(
+    "-o", "--output", **writes(exchange.TOPOLOGY), help="Write a file (YAML or JSON)."
+)
+@force_option
 @click.option("--lstopo", is_flag=True, help="Ask lstopo of hwloc instead of sysfs.")
-def detect(output: str | None, lstopo: bool) -> None:
+def detect(output: Path | None, force: bool, lstopo: bool) -> None:
     """Detect the machine at hand."""
     try:
         topology = from_lstopo() if lstopo else Topology.detect()
+        if output:
+            topology.write(output, force=force)
     except CollalgoError as error:
         raise click.ClickException(str(error)) from error
-    if output:
-        topology.write(output)
-    Console().print(text.tree(topology), highlight=False)
+    if not is_standard_output(output):
+        Console().print(text.tree(topology), highlight=False)
 
 
 @main.command(epilog=HELP)
 @what_argument
 @parameters_argument
 @click.option(
-    "-o", "--output", type=click.Path(), help="Where to write; .json is JSON."
+    "-o",
+    "--output",
+    **writes(exchange.TOPOLOGY),
+    default="-",
+    help="Where to write; .json is JSON.",
 )
-def convert(what: str, parameters: tuple[str, ...], output: str | None) -> None:
+@force_option
+def convert(what: str, parameters: tuple[str, ...], output: Path, force: bool) -> None:
     """Write a topology in collalgo's own format."""
     topology = load(what, parameters)
-    if output:
-        topology.write(output)
-    else:
-        click.echo(exchange.text(topology), nl=False)
+    try:
+        topology.write(output, force=force)
+    except CollalgoError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.command(epilog=HELP)
@@ -159,13 +171,20 @@ def diff(first: str, second: str) -> None:
 @main.command(epilog=HELP)
 @what_argument
 @parameters_argument
-@click.option("-o", "--output", type=click.Path(), required=True, help="SVG or PNG.")
+@click.option("-o", "--output", **writes(PICTURE), required=True, help="SVG or PNG.")
+@force_option
 @click.option("--host", help="Draw the inside of this host.")
-def draw(what: str, parameters: tuple[str, ...], output: str, host: str | None) -> None:
+def draw(
+    what: str,
+    parameters: tuple[str, ...],
+    output: Path,
+    force: bool,
+    host: str | None,
+) -> None:
     """Draw a picture."""
     from collalgo.topology.draw import draw as draw_picture
 
     try:
-        draw_picture(load(what, parameters), output, host)
-    except (ImportError, ValueError) as error:
+        draw_picture(load(what, parameters), output, host, force=force)
+    except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error

@@ -5,6 +5,7 @@ from typing import Any
 
 import networkx as nx
 
+from collalgo import pictures
 from collalgo.pictures import new_figure
 from collalgo.topology.domains import distance_from_hosts
 from collalgo.topology.model import FAST, Kind, LinkKind, Topology
@@ -39,7 +40,9 @@ LINES = {
 Graph = Any
 
 
-def draw(topology: Topology, path: Any, host: str | None = None) -> None:
+def draw(
+    topology: Topology, path: Any, host: str | None = None, *, force: bool = False
+) -> None:
     """Write a picture, SVG or PNG by its name.
 
     Parameters
@@ -51,6 +54,8 @@ def draw(topology: Topology, path: Any, host: str | None = None) -> None:
         Where to write.
     host
         Draw the inside of this host instead.
+    force
+        Write over a file that collalgo has not written.
 
     Raises
     ------
@@ -72,7 +77,7 @@ def draw(topology: Topology, path: Any, host: str | None = None) -> None:
     lowest = min(y for _, y in places.values())
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(lowest - 0.5, 0.6)  # arcs need room above the first row
-    figure.savefig(path, dpi=150)
+    pictures.save(figure, path, force=force, dpi=150)
 
 
 def _inches(graph: Graph) -> float:

@@ -16,9 +16,9 @@ links. A bandwidth is a number, a parameter, a multiple of one, or null: not kno
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
+from collalgo import output_files
 from collalgo.errors import TopologyError
 from collalgo.topology.hostlist import expand
 from collalgo.topology.model import Kind, Link, LinkKind, Topology
@@ -179,17 +179,35 @@ def _entry(link: Link) -> dict[str, Any]:
 
 def text(topology: Topology, form: str = "yaml") -> str:
     """A topology as text: ``yaml`` or ``json``."""
+    return _text(document(topology), form)
+
+
+def _text(found: dict[str, Any], form: str) -> str:
     import yaml
 
     if form == "json":
-        return json.dumps(document(topology), indent=1) + "\n"
+        return json.dumps(found, indent=1) + "\n"
     shown: str = yaml.safe_dump(
-        document(topology), sort_keys=False, default_flow_style=None, width=100
+        found, sort_keys=False, default_flow_style=None, width=100
     )
     return shown
 
 
-def write(topology: Topology, path: Any) -> None:
+def _is_ours(data: bytes) -> bool:
+    """Whether a file is to the letter what is written here, and not by hand."""
+    import yaml
+
+    if b"collalgo" not in data:
+        return False
+    form = "json" if data.startswith(b"{") else "yaml"
+    found = json.loads(data) if form == "json" else yaml.safe_load(data)
+    return found["collalgo"] == VERSION and _text(found, form) == data.decode()
+
+
+TOPOLOGY = output_files.Format("a topology", _is_ours)
+
+
+def write(topology: Topology, path: Any, *, force: bool = False) -> None:
     """Write a file; JSON if its name ends so, else YAML."""
     form = "json" if str(path).endswith(".json") else "yaml"
-    Path(path).write_text(text(topology, form), encoding="utf-8")
+    output_files.write(path, text(topology, form), TOPOLOGY, force=force)

@@ -267,8 +267,15 @@ class Topology:
 
         return of(comm)
 
-    def write(self, path: Any) -> None:
-        """Write the project's own format, as YAML or, by the name, as JSON."""
+    def write(self, path: Any, *, force: bool = False) -> None:
+        """Write the project's own format, as YAML or, by the name, as JSON.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written or, unless by ``force``, holds anything but a
+            topology that was written so.
+        """
         from collalgo.topology.exchange import write
 
-        write(self, path)
+        write(self, path, force=force)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from collalgo import output_files
 from collalgo.collective import COLLECTIVES
 from collalgo.reduction import DTYPES, OPS
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 #: The variable with the folder of dumps; with it, every failure leaves one.
 FOLDER = "COLLALGO_DUMP"
+
+#: The first words of a dump.
+VERSION = "collalgo dump 1"
+
+DUMP = output_files.of_json("a dump", lambda found: found["format"] == VERSION)
 
 _open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
 
@@ -44,7 +50,12 @@ def dump(folder: str | Path | None = None) -> Path:
     Returns
     -------
     Path
-        The file, named by rank and process; what it held before is replaced.
+        The file, named by rank and process; a dump that it held before is replaced.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
     """
     target = Path(folder or os.environ.get(FOLDER) or "collalgo-dump")
     target.mkdir(parents=True, exist_ok=True)
@@ -53,15 +64,13 @@ def dump(folder: str | Path | None = None) -> Path:
     rank = os.environ.get("RANK") or (str(worlds[0]) if len(worlds) == 1 else "s")
     path = target / f"rank{rank}-{os.getpid()}.json"
     document = {
-        "format": "collalgo dump 1",
+        "format": VERSION,
         "host": os.uname().nodename,
         "process": os.getpid(),
         "time": time.monotonic_ns(),
         "communicators": [_document(comm) for comm in comms],
     }
-    partial = path.with_suffix(f".{threading.get_ident()}")
-    partial.write_text(json.dumps(document, indent=1) + "\n")
-    partial.replace(path)
+    output_files.write(path, json.dumps(document, indent=1) + "\n", DUMP)
     return path
 
 

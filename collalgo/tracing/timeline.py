@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from collalgo import trace_events
+from collalgo import output_files, trace_events
+from collalgo.errors import OutputError
 from collalgo.sizes import human
 from collalgo.trace_events import Event
 from collalgo.tracing.dump import named
@@ -38,7 +39,7 @@ class Track(NamedTuple):
 
 
 @contextmanager
-def trace(path: str | Path, comm: Any = None) -> Iterator[None]:
+def trace(path: str | Path, comm: Any = None, *, force: bool = False) -> Iterator[None]:
     """Trace the calls of a communicator in a ``with`` block; all its ranks must.
 
     Parameters
@@ -49,6 +50,13 @@ def trace(path: str | Path, comm: Any = None) -> Iterator[None]:
         message.
     comm
         The communicator.
+    force
+        Write over a file that is no trace of collalgo's.
+
+    Raises
+    ------
+    OutputError
+        On all ranks, before the block, if rank 0 must not write over what is there.
 
     Notes
     -----
@@ -59,6 +67,7 @@ def trace(path: str | Path, comm: Any = None) -> Iterator[None]:
     from collalgo.world import resolve
 
     comm = resolve(comm)
+    _refuse(path, comm, force)
     log = comm.log_steps(CALLS, STEPS)
     try:
         comm.barrier()
@@ -74,7 +83,30 @@ def trace(path: str | Path, comm: Any = None) -> Iterator[None]:
         ends = np.cumsum(lengths)[:-1]
         parts = np.split(everyone, ends)
         tracks = [Track(*json.loads(part.tobytes())) for part in parts]
-        Path(path).write_text(json.dumps(trace_events.document(events(tracks))))
+        found = json.dumps(trace_events.document(events(tracks)))
+        output_files.write(path, found, trace_events.TRACE, force=force)
+
+
+def _refuse(path: str | Path, comm: "Communicator", force: bool) -> None:
+    """Refuse on every rank what rank 0 must not write over.
+
+    Raises
+    ------
+    OutputError
+        If so.
+    """
+    refusal = ""
+    if comm.rank == 0:
+        try:
+            output_files.check(path, trace_events.TRACE, force=force)
+        except OutputError as error:
+            refusal = str(error)
+    length = np.array([len(refusal.encode())])
+    comm.broadcast(length)
+    if length[0]:
+        text = np.frombuffer(refusal.encode().ljust(length[0]), np.uint8).copy()
+        comm.broadcast(text)
+        raise OutputError(text.tobytes().decode(), rank=comm.rank, collective="trace")
 
 
 def _track(

@@ -1,0 +1,202 @@
+"""Files that are written for users: whole or not at all, and not over those of others.
+
+A file is written beside its target and renamed, so that a full disk or an interrupt
+leaves what was there. What is there already is replaced only if it is of the same
+format and collalgo has written it, or if it is empty, or by force.
+
+``-`` and names as ``/dev/stdout`` are streams, to which is appended. A symbolic link
+stays, and the file that it names is replaced.
+"""
+
+import errno
+import json
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from collalgo.errors import OutputError
+
+#: What formats say that have no word for it of their own.
+MARK = "made by collalgo"
+
+#: The name of standard output on a command line.
+STANDARD_OUTPUT = "-"
+
+#: A file of more bytes is none that collalgo has written.
+LARGEST = 1 << 30
+
+#: So many links may lead to one another.
+MOST_LINKS = 40
+
+
+class Format(NamedTuple):
+    """What collalgo writes.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in errors.
+    is_ours : callable
+        Whether the bytes of a file are such, as collalgo has written them; what it
+        raises means no.
+    """
+
+    name: str
+    is_ours: Callable[[bytes], bool]
+
+
+def marked(name: str) -> Format:
+    """A format whose files have :data:`MARK` in them."""
+    return Format(name, lambda data: MARK.encode() in data)
+
+
+def of_json(name: str, is_ours: Callable[[Any], bool]) -> Format:
+    """A format whose files are JSON, of which a document is looked at."""
+    return Format(name, lambda data: is_ours(json.loads(data)))
+
+
+def check(path: str | Path, kind: Format, *, force: bool = False) -> None:
+    """Refuse a target that must not or cannot be written; to be called before the work.
+
+    Raises
+    ------
+    OutputError
+        If it holds anything that collalgo has not written, unless by ``force``; or if
+        nothing can be written there.
+    """
+    try:
+        target = _target(Path(path))
+        if not _is_stream(target):
+            _check_file(path, target, kind, force)
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise _cannot_write(path, error) from None
+
+
+def write(
+    path: str | Path, content: str | bytes, kind: Format, *, force: bool = False
+) -> None:
+    """Write a file whole, or append to a stream.
+
+    Raises
+    ------
+    OutputError
+        As :func:`check`, and if it cannot be written; then what was there is there.
+    """
+    check(path, kind, force=force)
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        target = _target(Path(path))
+        if _is_stream(target):
+            _append(target, data)
+        else:
+            _replace(target, data)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def is_standard_output(path: str | Path | None) -> bool:
+    """Whether a user means standard output, where then nothing else is to appear."""
+    return path is not None and str(path) in (STANDARD_OUTPUT, "/dev/stdout")
+
+
+def _cannot_write(path: str | Path, error: OSError) -> OutputError:
+    return OutputError(
+        f"cannot write {path} ({error.strerror or error}), and what was there is "
+        "unchanged; see to it, or name another file"
+    )
+
+
+def _target(path: Path) -> Path:
+    """The file or stream that a path leads to; the last link need not lead anywhere."""
+    for _ in range(MOST_LINKS):
+        if _is_named_stream(path) or not path.is_symlink():
+            return path
+        path = path.parent / path.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _is_named_stream(path: Path) -> bool:
+    """Whether a path names what is open already, which may be a file of the shell."""
+    text = str(path)
+    names = (STANDARD_OUTPUT, "/dev/stdout", "/dev/stderr")
+    return text in names or text.startswith(("/dev/fd/", "/proc/"))
+
+
+def _is_stream(target: Path) -> bool:
+    is_special = target.exists() and not target.is_file() and not target.is_dir()
+    return _is_named_stream(target) or is_special
+
+
+def _check_file(path: str | Path, target: Path, kind: Format, force: bool) -> None:
+    folder = target.parent
+    if target.is_dir():
+        raise OutputError(f"{path} is a folder; name a file in it")
+    if not folder.is_dir():
+        raise OutputError(
+            f"cannot write {path}: there is no folder {folder}; make it, or name "
+            "another"
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(
+            f"cannot write {path}: user {os.geteuid()} may write no files in {folder}; "
+            "name another folder"
+        )
+    if target.exists() and not force:
+        _check_existing(path, target, kind)
+
+
+def _check_existing(path: str | Path, target: Path, kind: Format) -> None:
+    status = target.stat()
+    instead = "name another file, or replace it by --force (force=True in Python)"
+    if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
+        raise OutputError(
+            f"{path} is there and may not be written "
+            f"(mode {stat.S_IMODE(status.st_mode):o}); {instead}"
+        )
+    if status.st_size > LARGEST or not _recognised(target, kind):
+        raise OutputError(
+            f"{path} is there and is not {kind.name} that collalgo has written "
+            f"({status.st_size} bytes); {instead}"
+        )
+
+
+def _recognised(target: Path, kind: Format) -> bool:
+    data = target.read_bytes()
+    with suppress(Exception):  # files of others may be anything
+        return not data or kind.is_ours(data)
+    return False
+
+
+def _append(target: Path, data: bytes) -> None:
+    if is_standard_output(target):
+        sys.stdout.flush()
+    if str(target) == STANDARD_OUTPUT:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    # Appended, for the shell may have opened a file there that has something in it.
+    with target.open("ab") as stream:
+        stream.write(data)
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Put a file in the place of another, whose mode it gets."""
+    partial = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.partial")
+    try:
+        with partial.open("xb") as file:
+            if target.exists():
+                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # a full disk is told here at the latest
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
