@@ -19,6 +19,9 @@ REASON = 150
 #: What the ranks of a communicator compare, and how to speak of it.
 COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
 
+#: What to do where ranks make different calls.
+SAME_CALLS = "every rank must make the same calls in the same order"
+
 
 def error_of(
     rank: int, failure: dict[str, Any], pair: tuple[int, int] | None = None
@@ -92,24 +95,28 @@ def _call(call: dict[str, Any]) -> str:
 def _mismatch(failure: dict[str, Any]) -> str:
     mine, theirs = failure["mine"], failure["theirs"]
     rank, other = failure["rank"], failure["culprit"]
-    collective = _collective(mine)
+    call = f"{_collective(mine)} #{failure['sequence']}"
+    if theirs["sequence"] > mine["sequence"]:  # too many calls ago to be remembered
+        return (
+            f"{call}: rank {rank} is in it but rank {other} has gone on to "
+            f"{_collective(theirs)} #{theirs['sequence']}; {SAME_CALLS}"
+        )
     for what in COMPARED:
         if mine[what] == theirs[what]:
             continue
         if what == "collective":
             return (
-                f"call #{failure['sequence']}: rank {rank} called {collective} but "
-                f"rank {other} called {_collective(theirs)}; every rank must make the "
-                "same calls in the same order"
+                f"call #{failure['sequence']}: rank {rank} called {_collective(mine)} "
+                f"but rank {other} called {_collective(theirs)}; {SAME_CALLS}"
             )
-        ours, its = (_value(what, call[what]) for call in (mine, theirs))
+        ours, its = (_value(what, one[what]) for one in (mine, theirs))
         return (
-            f"{collective}: rank {rank} passed {ours} but rank {other} passed {its}; "
+            f"{call}: rank {rank} passed {ours} but rank {other} passed {its}; "
             f"every rank must pass the same {what}"
         )
     return (
-        f"{collective} #{failure['sequence']}: ranks {rank} and {other} passed "
-        "different counts for some rank; every rank must pass the same counts"
+        f"{call}: ranks {rank} and {other} passed different counts for some rank; "
+        "every rank must pass the same counts"
     )
 
 

@@ -85,7 +85,7 @@ def test_of_the_ranks_of_a_host_one_judges(members):
         members=(0, 1),
         entered=lambda _place: 5,
         call=lambda _place, _sequence=-1: None,
-        break_off=lambda: None,
+        break_off=lambda sequence=0: None,
     )
     one, other = (
         Seat(job, "world", SimpleNamespace(rank=rank, shared=host), (0, 1, 2))

@@ -185,7 +185,8 @@ def test_errors_name_the_ranks_of_the_communicator():
             assert caught.value.missing == (2,)
             comm.send(np.ones(3), 2, tag=1)
             with pytest.raises(
-                collalgo.MismatchError, match=r"message: rank [23] .* but rank [23] "
+                collalgo.MismatchError,
+                match=r"message #\d+: rank [23] .* but rank [23] ",
             ) as caught:
                 comm.recv(np.ones(4), 2, tag=2)
             assert caught.value.rank == 3

@@ -108,6 +108,7 @@ struct endpoint {
     uint32_t bell_seen;
     struct pollfd *processes; /* readable when the process of a rank has ended */
     int64_t sequence, fingerprint;
+    int64_t remembers; /* all ones if the fingerprint is of all calls so far, else 0 */
     double timeout, waiting_since, checked;
 };
 
@@ -206,6 +207,7 @@ static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int6
     for (int64_t r = 0; r < size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
     e->me = header(e, rank);
     e->me->reach = heap_bytes;
+    e->remembers = -1;
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0))
         endpoint_fence(e);
     STORE(&e->me->status, RANK_ACTIVE);

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t
 from posix.time cimport clockid_t
 
-from collalgo._kernels.segment cimport rank_header, world_header
+from collalgo._kernels.segment cimport rank_header, world_failure, world_header
 from collalgo._kernels.shared_memory cimport endpoint
 from collalgo._kernels.transport cimport call_record, message_part, segment_state
 
@@ -29,7 +29,7 @@ cdef extern from "lending.h" nogil:
     bint endpoint_aim(endpoint *e, const message_part *part, char **targets)
 
 cdef extern from "shared_memory.h" nogil:
-    world_header *world(const endpoint *e)
+    const world_failure *known_failure(const endpoint *e)
     rank_header *header(const endpoint *e, int64_t rank)
     endpoint *endpoint_new(
         char *base, int64_t heap_bytes, int64_t rank, int64_t size, int64_t posts

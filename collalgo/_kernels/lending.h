@@ -107,7 +107,7 @@ static char *place_of(const endpoint *e, int64_t channel, const message_part *pa
 /* Where a part of a message belongs, for each of its readers, if all have offered that it is
  * written there. Not if they are far, nor now and then: then `stage` finds out how far. */
 static int endpoint_aim(endpoint *e, const message_part *part, char **targets) {
-    if (failure_kind(e)) return 0;
+    if (has_failed(e, e->sequence)) return 0;
     if (!part->past_caches && seem_far(e)) return 0;
     for (int64_t i = 0; i < part->readers; i++) {
         const channel_state *c = e->channels + part->channels[i];
@@ -124,7 +124,8 @@ static int endpoint_aim(endpoint *e, const message_part *part, char **targets) {
 static int endpoint_put(endpoint *e, int64_t index, const message_part *part) {
     post_state *post = e->posts + index;
     int found = WRITTEN;
-    if (post->slots || part->nbytes > UINT32_MAX || failure_kind(e)) return NOT_WANTED;
+    if (post->slots || part->nbytes > UINT32_MAX) return NOT_WANTED;
+    if (has_failed(e, e->sequence)) return NOT_WANTED;
     if (!e->usual.spins && !part->is_result) return NOT_WANTED;
     for (int64_t i = 0; i < part->readers && found; i++) {
         channel_state *c = e->channels + part->channels[i];

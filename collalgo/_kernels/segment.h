@@ -9,7 +9,7 @@
  *   - a carrier, if there are two ranks: a place that goes back and forth.
  * Behind the regions lies a heap for each rank, for arrays that the others may read where
  * they are.
- * Everything but the bells, the failure and the carriers is written by one rank only. */
+ * Everything but the bells, the failures and the carriers is written by one rank only. */
 #ifndef COLLALGO_SEGMENT_H
 #define COLLALGO_SEGMENT_H
 
@@ -48,24 +48,27 @@
 #define CALLS 16          /* how many calls of each rank are remembered */
 #define FAREWELL_BYTES 256
 #define MISSING 64        /* how many missing ranks are named */
+#define FAILURES 4        /* how many failures are kept, each of an earlier call */
 
 
 enum { RANK_ABSENT, RANK_ACTIVE, RANK_CLOSED, RANK_FAILED };
 /* What is found on another host is told there, and only noted here. */
 enum {
-    FAILURE_NONE, FAILURE_MISMATCH, FAILURE_PEER, FAILURE_TIMEOUT, FAILURE_ELSEWHERE
+    FAILURE_MISMATCH = 1, FAILURE_PEER, FAILURE_TIMEOUT, FAILURE_ELSEWHERE
 };
 /* Its ranks are those of the world, of which some may be on other hosts. */
 typedef struct {
-    uint32_t claimed, kind;
+    uint32_t kind;
     int64_t rank, culprit, sequence, missing_ranks;
     double waited;
     call_record mine, theirs;
     int32_t missing[MISSING];
 } world_failure;
 
+/* The last failure counts. Those before it stay as they are, for who is reading them. */
 typedef struct {
-    world_failure failure;
+    uint32_t claimed, known;
+    world_failure failures[FAILURES];
     double settings[16]; /* written by rank 0 before the others come */
 } world_header;
 

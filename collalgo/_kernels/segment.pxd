@@ -5,7 +5,6 @@ from collalgo._kernels.transport cimport call_record
 
 cdef extern from "segment.h" nogil:
     enum: MISSING
-    enum: FAILURE_NONE
     enum: FAILURE_MISMATCH
     enum: FAILURE_PEER
     enum: FAILURE_TIMEOUT
@@ -20,7 +19,6 @@ cdef extern from "segment.h" nogil:
         call_record mine, theirs
         int32_t missing[MISSING]
     ctypedef struct world_header:
-        world_failure failure
         double settings[16]
     ctypedef struct rank_header:
         uint32_t status

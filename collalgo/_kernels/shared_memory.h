@@ -200,8 +200,7 @@ static const char *peek_at(endpoint *e, int64_t channel, segment_state *segment)
     if (l->fingerprint != e->fingerprint) {
         /* The calls part where the line comes from, or where I am if that is earlier. */
         int32_t ahead = (int32_t)(l->sequence - (uint32_t)e->sequence);
-        fail(e, FAILURE_MISMATCH, channel % e->size,
-             e->sequence + (ahead < 0 ? ahead : 0));
+        fail_mismatch(e, channel % e->size, e->sequence + (ahead < 0 ? ahead : 0));
         return NULL;
     }
     segment->left = l->nbytes;

@@ -18,7 +18,7 @@ cdef extern from "transport.h" nogil:
         int64_t *names
         int64_t small_bytes, held
         wait_turns usual, aside
-        int64_t nap
+        int64_t nap, remembers
 
 
 cdef class SharedMemory(Transport):

@@ -14,11 +14,11 @@ from collalgo._kernels.endpoint cimport (
     endpoint_exit, endpoint_fence, endpoint_fetch, endpoint_free, endpoint_give_way,
     endpoint_is_lent, endpoint_leave, endpoint_lend, endpoint_new, endpoint_offer,
     endpoint_outlook, endpoint_pause, endpoint_peek, endpoint_post, endpoint_put,
-    endpoint_release, endpoint_reserve, endpoint_resume, header, is_gone, report, stage,
-    world,
+    endpoint_release, endpoint_reserve, endpoint_resume, header, is_gone, known_failure,
+    report, stage,
 )
 from collalgo._kernels.segment cimport (
-    CALLS, FAILURE_ELSEWHERE, FAILURE_MISMATCH, FAILURE_NONE, FAILURE_PEER,
+    CALLS, FAILURE_ELSEWHERE, FAILURE_MISMATCH, FAILURE_PEER,
     FAILURE_TIMEOUT, MISSING, RANK_CLOSED, RANK_FAILED, Segment, forks,
     rank_header, world_failure,
 )
@@ -83,6 +83,7 @@ cdef class SharedMemory(Transport):
             endpoint_crowd(self.end)
         if world_size > size:
             self.end.nap = NAP
+            self.end.remembers = 0  # letters tell of one call, not of those before
             endpoint_fence(self.end)  # as it often goes to sleep
         for place, member in enumerate(self.members):
             self.end.names[place] = member
@@ -168,11 +169,11 @@ cdef class SharedMemory(Transport):
         in_order = header(self.end, place).status == RANK_CLOSED
         return in_order, self.farewell(place) or "its process ended"
 
-    def break_off(self):
-        """Let all calls on this host fail: something has happened on another."""
+    def break_off(self, int64_t sequence=0):
+        """Let calls on this host fail from a number on: something happened on another."""
         cdef call_record nothing
         memset(&nothing, 0, sizeof(nothing))
-        report(self.open(), FAILURE_ELSEWHERE, -1, self.end.sequence, &nothing)
+        report(self.open(), FAILURE_ELSEWHERE, -1, sequence, &nothing)
 
     def failure(self):
         """What has broken this world: a dict, or None.
@@ -180,8 +181,8 @@ cdef class SharedMemory(Transport):
         Its ranks are those of the world. Of those it is about it has what they called
         last, and their farewell, if they are on this host.
         """
-        cdef world_failure *failure = &world(self.open()).failure
-        if failure.kind == FAILURE_NONE:
+        cdef const world_failure *failure = known_failure(self.open())
+        if failure == NULL:
             return None
         culprit, named = failure.culprit, min(failure.missing_ranks, MISSING)
         missing = [failure.missing[i] for i in range(named)]

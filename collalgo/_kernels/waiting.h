@@ -145,7 +145,7 @@ static int endpoint_pause(endpoint *e, int64_t *idle) {
         relax();
         return GO_ON;
     }
-    if (turn < to_sleep && yield_core(e)) return failure_kind(e) ? STOP : GO_ON;
+    if (turn < to_sleep && yield_core(e)) return has_failed(e, e->sequence) ? STOP : GO_ON;
     *idle = to_sleep; /* from now on, sleep first */
     if (!LOAD(&e->me->asleep)) {
         arm(e);

@@ -98,7 +98,15 @@ class Seat:
                 f"testimony/{self._name}/{self._transport.rank}",
                 json.dumps(testimony).encode(),
             )
-            shared.break_off()
+            shared.break_off(self._first_to_fail(failure))
+
+    def _first_to_fail(self, failure: dict[str, Any]) -> int:
+        """The first call that cannot be completed here after a failure."""
+        culprit = failure["culprit"]
+        if failure["kind"] != "peer" or culprit in self._transport.shared.members:
+            return int(failure["sequence"])
+        # Who said that it left said after how many calls; what others did nobody knows.
+        return int(failure["sequence"]) if culprit in self._farewells else 0
 
     def orphaned(self, why: str) -> None:
         """Nobody can tell any more what happens on other hosts: stop all calls here."""
