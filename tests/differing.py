@@ -38,7 +38,11 @@ def differ(comm):
 
 
 def differ_briefly(comm):
-    """The same of a few."""
+    """The same of a few, and of a call in which all wait for one another."""
+    _fails(
+        comm, comm.dup(), "nobody sends",
+        lambda c: c.broadcast(np.ones(3), (c.rank + 1) % c.size, algorithm="linear"),
+    )  # fmt: skip
     odd = comm.size - 1
     calls = _differing(lambda c: int(c.rank == odd))
     for name in ("root", "kind", "algorithm", "background"):

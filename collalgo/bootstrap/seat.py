@@ -247,7 +247,6 @@ class Seat:
 
 def _differ(call: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two calls are of one number, but not the same."""
-    return (
-        call["sequence"] == other["sequence"]
-        and call["fingerprint"] != other["fingerprint"]
-    )
+    if call["sequence"] != other["sequence"]:
+        return False
+    return bool(call["fingerprint"] != other["fingerprint"])
