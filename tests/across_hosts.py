@@ -33,6 +33,7 @@ from collalgo.errors import (  # noqa: E402
     MismatchError,
     PeerFailed,
 )
+from tests.differing import *  # noqa: E402, F403
 from tests.oracle import check, vectors  # noqa: E402
 
 OPS = ("sum", "max", "avg")

@@ -12,6 +12,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from posix.time cimport clockid_t
 
+from collalgo._kernels.comparison cimport Comparison
 from collalgo._kernels.network cimport Network
 from collalgo._kernels.shared_memory cimport SharedMemory
 from collalgo._kernels.transport cimport (
@@ -37,6 +38,7 @@ cdef class Composite(Transport):
         How many ranks the world has.
     """
     cdef readonly SharedMemory shared
+    cdef readonly Comparison comparison
     cdef Network network
     cdef int64_t *local       # for each channel, that of the shared memory
     cdef int64_t *translated  # room for the readers of a post
@@ -49,6 +51,7 @@ cdef class Composite(Transport):
         self.size = size
         self.rank = shared.members[shared.rank]
         self.patience = shared.patience
+        self.comparison = Comparison(shared, self.rank, size)
         self.local = <int64_t *>calloc(LANE_LIMIT * size, sizeof(int64_t))
         self.translated = <int64_t *>calloc(LANE_LIMIT * size, sizeof(int64_t))
         self.completed = <int64_t *>calloc(size, sizeof(int64_t))
@@ -242,6 +245,7 @@ cdef class Composite(Transport):
                 if 0 <= self.completed[rank] < sequence:
                     self.accuse(rank)
                     return STOP
+            self.comparison.inquire()
         return status
 
     cdef void accuse(self, int64_t rank) noexcept nogil:

@@ -190,7 +190,7 @@ cdef class Program(Steps):
     def call(self):
         """What the ranks compare of a call, by numbers, and the algorithm."""
         found = as_dict(&self.record)
-        del found["sequence"]  # which each call has of its own
+        del found["sequence"], found["fingerprint"]  # which each call has of its own
         return found
 
     def whereabouts(self):

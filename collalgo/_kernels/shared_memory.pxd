@@ -19,6 +19,7 @@ cdef extern from "transport.h" nogil:
         int64_t small_bytes, held
         wait_turns usual, aside
         int64_t nap, remembers
+        double timeout, waiting_since, checked
 
 
 cdef class SharedMemory(Transport):

@@ -14,8 +14,9 @@ LANES = LANE_LIMIT
 cdef dict as_dict(const call_record *call):
     """What a rank called, by numbers, and the algorithm."""
     return {
-        "sequence": call.sequence, "collective": call.collective, "dtype": call.dtype,
-        "op": call.op, "root": call.root, "count": call.count,
+        "sequence": call.sequence, "fingerprint": call.fingerprint,
+        "collective": call.collective, "dtype": call.dtype, "op": call.op,
+        "root": call.root, "count": call.count,
         "algorithm": (<bytes><const char *>call.algorithm).decode(errors="replace"),
     }
 

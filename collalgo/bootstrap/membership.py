@@ -8,7 +8,8 @@ host is gone, and each world on several hosts tells there who leaves it and what
 import json
 from collections.abc import Container, Sequence
 from contextlib import suppress
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from weakref import WeakValueDictionary
 
 from collalgo._kernels.composite import Composite
@@ -43,6 +44,7 @@ class Membership:
         self._gone: dict[int, str] = {}
         self._awaited: dict[Awaited, Joining] = {}
         self._lock = Lock()
+        self._questions: SimpleQueue[str | None] = SimpleQueue()
 
     def begin(self, store: Client) -> None:
         """Show that this process is there, and watch the others."""
@@ -52,6 +54,9 @@ class Membership:
         store.watch("left/", self._left)
         store.watch("failed/", self._failed)
         store.watch("verdict/", self._verdict)
+        store.watch("waiting/", self._waiting)
+        store.watch("mismatch/", self._mismatch)
+        Thread(target=self._ask, name="collalgo questions", daemon=True).start()
 
     def joining(self, ranks: Sequence[int]) -> "Joining":
         """The store for processes of the job that wait for each other to join."""
@@ -83,6 +88,7 @@ class Membership:
         with self._lock:
             self._seats[name] = seat
             gone = dict(self._gone)
+        transport.comparison.ask(self._questions, name)
         for rank, why in gone.items():
             seat.gone(rank, why)
         return seat
@@ -111,6 +117,7 @@ class Membership:
         with self._lock:
             seats = list(self._seats.values())
             self._seats.clear()
+        self._questions.put(None)
         for seat in seats:
             with suppress(ValueError):  # closed before
                 seat.leave("its process has ended")
@@ -125,6 +132,13 @@ class Membership:
         for key, joining in awaited:
             if error := joining.obstacle():
                 key.fail(error)
+
+    def _ask(self) -> None:
+        """Ask for worlds whose calls wait: who waits must not, for the store."""
+        while (name := self._questions.get()) is not None:
+            if (seat := self._seats.get(name)) is not None:
+                seat.ask()
+            del seat  # it ends with its world
 
     def _alive(self, key: str, value: bytes | None) -> None:
         if value is None:
@@ -146,6 +160,16 @@ class Membership:
         seat = self._seats.get(key.partition("/")[2])
         if seat is not None and value is not None:
             seat.judged(json.loads(value))
+
+    def _waiting(self, key: str, value: bytes | None) -> None:
+        seat = self._seats.get(key.partition("/")[2])
+        if seat is not None and value is not None:
+            seat.compare(json.loads(value))
+
+    def _mismatch(self, key: str, value: bytes | None) -> None:
+        seat = self._seats.get(key.partition("/")[2])
+        if seat is not None and value is not None:
+            seat.differ(json.loads(value))
 
 
 class Joining:

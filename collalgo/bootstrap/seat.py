@@ -119,7 +119,39 @@ class Seat:
         self._failure = failure
         self._is_judged.set()
 
+    def compare(self, theirs: list[dict[str, Any]]) -> None:
+        """A rank has waited for long in the last of its calls: compare them with mine.
+
+        Who has not come to that yet is late, which is no mismatch.
+        """
+        with suppress(ValueError):  # closed here
+            mine = {
+                call["sequence"]: call for call in self._transport.comparison.calls()
+            }
+            for call in theirs:
+                if _differ(call, mine.get(call["sequence"], call)):
+                    both = json.dumps([call, mine[call["sequence"]]]).encode()
+                    self._job.store.propose(f"mismatch/{self._name}", both)
+                    return
+            self._transport.comparison.put_off(theirs[-1]["sequence"])
+
+    def differ(self, calls: list[dict[str, Any]]) -> None:
+        """Two ranks have made different calls: fail if I have made one of them."""
+        with suppress(ValueError):  # closed here
+            for mine in self._transport.comparison.calls():
+                for theirs in calls:
+                    if _differ(mine, theirs):
+                        self._transport.comparison.differs(theirs)
+                        return
+
     # ---- what the process says
+
+    def ask(self) -> None:
+        """Ask all ranks whether they are in the call that this one waits in."""
+        with suppress(ValueError):  # closed here
+            if calls := self._transport.comparison.calls():
+                question = json.dumps(calls).encode()
+                self._job.store.tell(f"waiting/{self._name}", question)
 
     def leave(self, farewell: str) -> None:
         """Tell the ranks on other hosts that this one has left, and why."""
@@ -178,6 +210,8 @@ class Seat:
             theirs = known.get(str(failure["culprit"]), (0, None, None))[2]
             failure["theirs"] = theirs or failure["theirs"]
             return
+        if self._is_mismatch(failure, known):
+            return
         missing = [
             rank
             for rank in range(len(self._ranks))
@@ -187,6 +221,15 @@ class Seat:
         failure["last_calls"] = {
             str(rank): known[str(rank)][1] for rank in missing if str(rank) in known
         }
+
+    @staticmethod
+    def _is_mismatch(failure: dict[str, Any], known: dict[str, Any]) -> bool:
+        """Whether a rank has made another call instead; then tell that."""
+        for rank, (_, _, theirs) in known.items():
+            if theirs and theirs["fingerprint"] != failure["mine"]["fingerprint"]:
+                failure.update(kind="mismatch", culprit=int(rank), theirs=theirs)
+                return True
+        return False
 
     def _testimonies(self, failure: dict[str, Any]) -> dict[str, Any]:
         """For each rank its number of calls, its last one, and the one that failed."""
@@ -208,3 +251,10 @@ class Seat:
             for r in range(len(self._ranks))
             if r not in self._transport.shared.members
         ]
+
+
+def _differ(call: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two calls are of one number, but not the same."""
+    if call["sequence"] != other["sequence"]:
+        return False
+    return bool(call["fingerprint"] != other["fingerprint"])

@@ -97,6 +97,11 @@ class Client:
         with suppress(StoreError):
             self._send(b"set", key.encode(), value, b"")
 
+    def propose(self, key: str, value: bytes) -> None:
+        """Give a key a value if it has none, and do not wait until it has."""
+        with suppress(StoreError):
+            self._send(b"compare_set", key.encode(), value)
+
     def get(self, key: str, timeout: float = ANSWER_SECONDS) -> bytes:
         """The value of a key, as soon as it has one.
 
