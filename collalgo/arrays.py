@@ -223,11 +223,11 @@ def check_counts(counts: Sequence[int], size: int, caller: str) -> list[int]:
             f"{caller}: counts is {shown(counts)}; pass {size} numbers of rows, one "
             "for each rank"
         )
-    checked = [integer(count, "a count", caller, 0) for count in counts]
-    if len(checked) != size:
+    checked = [integer(count, "a count", caller, -INT64_MAX) for count in counts]
+    if len(checked) != size or min(checked) < 0:
         raise ValueError(
-            f"{caller}: counts are {len(checked)} numbers of rows but there are {size} "
-            "ranks; pass one for each rank"
+            f"{caller}: counts {shown(checked)} must be {size} numbers of rows, one "
+            "for each rank, none negative"
         )
     return checked
 
@@ -242,10 +242,8 @@ def check_table(counts: Any, caller: str) -> Array:
             "of them; pass one for each rank, or as many rows of as many"
         ) from None
     if array.dtype.kind not in "iu" or array.dtype == np.uint64:
-        numbers = [integer(count, "a count", caller, 0) for count in array.flat]
+        numbers = [integer(n, "a count", caller, -INT64_MAX) for n in array.flat]
         array = np.array(numbers, np.int64).reshape(array.shape)
-    if array.size and array.min() < 0:
-        integer(array.min(), "a count", caller, 0)
     return array.astype(np.int64)
 
 

@@ -85,10 +85,10 @@ class Load:
         total = sum(array.size for array in self._arrays)
         first = self._arrays[0]
         if isinstance(first, Shadow):
-            flat = first.fresh((total,))
-            self._divide(flat)
+            on_device = first.fresh((total,))
+            self._divide(on_device)
             self._fill()
-            self._work = comm.allreduce_async(flat, op)
+            self._work = comm.allreduce_async(on_device, op)
             return
         flat = np.empty(total, first.dtype)
         self._divide(flat)

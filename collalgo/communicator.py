@@ -166,10 +166,10 @@ class Communicator(Background, Messages):
         """
         self._remedies.check_open("empty")
         dtype = np.dtype(dtype)
-        several = isinstance(shape, Iterable) and getattr(shape, "ndim", 1)
+        given: Any = shape.tolist() if isinstance(shape, np.ndarray) else shape
         lengths = tuple(
             integer(length, "shape", "empty", 0)
-            for length in (shape if several else (shape,))
+            for length in (given if isinstance(given, Iterable) else (given,))
         )
         nbytes = math.prod(lengths) * dtype.itemsize
         if dtype.hasobject or nbytes > INT64_MAX:
