@@ -166,7 +166,7 @@ class Communicator(Background, Messages):
         """
         self._remedies.check_open("empty")
         dtype = np.dtype(dtype)
-        given: Any = shape.tolist() if isinstance(shape, np.ndarray) else shape
+        given = getattr(shape, "tolist", lambda: shape)()
         lengths = tuple(
             integer(length, "shape", "empty", 0)
             for length in (given if isinstance(given, Iterable) else (given,))
