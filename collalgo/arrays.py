@@ -1,13 +1,15 @@
 """Arrays of any library as NumPy arrays on the same memory."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.devices.arrays import Shadow, is_on_device, shadow_of
+from collalgo.foreign import package_of
+from collalgo.integers import INT64_MAX, integer, shown
 
 Array = NDArray[Any]
 
@@ -28,7 +30,7 @@ def as_array(buf: Any, caller: str) -> Array:
     if type(buf) is np.ndarray:
         return buf
     if isinstance(buf, np.ndarray):
-        return buf if isinstance(buf, Shadow) else np.asarray(buf)
+        return buf if isinstance(buf, Shadow) else _plain(buf, caller)
     if is_on_device(buf):
         return shadow_of(buf, caller)
     try:
@@ -47,8 +49,35 @@ def as_array(buf: Any, caller: str) -> Array:
             ) from None
     raise TypeError(
         f"{caller}: needs an array (NumPy, buffer protocol or DLPack) but got "
-        f"{type(buf).__name__}; wrap it with numpy.array(...)"
+        f"{type(buf).__name__}; {_advice(buf)}"
     )
+
+
+def _plain(array: Array, caller: str) -> Array:
+    """An array of a subclass as one of NumPy itself."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(
+            f"{caller}: got a masked array, whose mask no call takes into account; "
+            "pass x.filled(0), or another value, or x.data to use what is masked, too"
+        )
+    return np.asarray(array)
+
+
+#: What those can pass who have something else, by its package.
+ADVICE = {
+    "pandas": "pass its copy x.to_numpy(copy=True), which the result goes into",
+    "polars": "pass its copy numpy.array(x), which the result goes into",
+    "xarray": "pass its array, x.values",
+    "scipy": "pass x.toarray(), or x.data if all ranks have the same sparsity",
+    "sparse": "pass x.todense(), or x.data if all ranks have the same sparsity",
+}
+
+
+def _advice(buf: Any) -> str:
+    """What to pass instead of something that is no array."""
+    if isinstance(buf, list | tuple | int | float | complex | np.generic):
+        return "wrap it with numpy.array(...)"
+    return ADVICE.get(package_of(buf), "pass an array of what is to be communicated")
 
 
 def check_output(out: Array, like: Array, shape: tuple[int, ...], caller: str) -> None:
@@ -82,6 +111,41 @@ def check_writeable(array: Array, name: str, caller: str) -> None:
         )
 
 
+def check_apart(array: Array, name: str, caller: str) -> None:
+    """See that each element of what takes a result has memory of its own."""
+    if array.flags.forc or not _overlaps_itself(array):
+        return
+    raise ValueError(
+        f"{caller}: some elements of {name} share their memory (shape {array.shape}, "
+        f"strides {array.strides}), and the result goes into it; pass a copy of it"
+        + (" or out=" if name == "buf" else "")
+    )
+
+
+def _overlaps_itself(array: Array) -> bool:
+    """Whether elements of an array may share memory.
+
+    They do not where each axis strides over all that the axes of smaller strides span.
+    """
+    if array.size == 0:
+        return False
+    span = array.itemsize
+    axes = zip(map(abs, array.strides), array.shape, strict=True)
+    for stride, length in sorted(axes):
+        if length > 1 and stride < span:
+            return True
+        span += stride * (length - 1)
+    return False
+
+
+def check_packable(source: Array | None, target: Array | None, caller: str) -> None:
+    """See that the result of a call can be unpacked."""
+    if target is not None:
+        name = "buf" if target is source else "out"
+        check_writeable(target, name, caller)
+        check_apart(target, name, caller)
+
+
 def packed(
     source: Array | None, target: Array | None, caller: str
 ) -> tuple[Array | None, Array | None]:
@@ -89,8 +153,7 @@ def packed(
 
     What is in the target is copied too, for not all of it may be written.
     """
-    if target is not None:
-        check_writeable(target, "buf" if target is source else "out", caller)
+    check_packable(source, target, caller)
     into = None if target is None else np.array(target, order="C")
     if target is source:
         return into, into
@@ -122,6 +185,17 @@ def check_overlap(
         )
 
 
+def bounds(array: Array) -> tuple[int, int]:
+    """The addresses from the first byte of an array to behind its last."""
+    low = high = int(array.__array_interface__["data"][0])
+    if array.size == 0:
+        return low, low
+    for stride, length in zip(array.strides, array.shape, strict=True):
+        low += min(stride, 0) * (length - 1)
+        high += max(stride, 0) * (length - 1)
+    return low, high + array.itemsize
+
+
 def _place(array: Array) -> tuple[object, ...]:
     """Where the elements of an array are."""
     return array.__array_interface__["data"][0], array.strides, array.shape
@@ -144,13 +218,45 @@ def result_array(
 
 def check_counts(counts: Sequence[int], size: int, caller: str) -> list[int]:
     """The numbers of rows of all ranks as a list."""
-    checked = [int(count) for count in counts]
+    if not isinstance(counts, Iterable):
+        raise TypeError(
+            f"{caller}: counts is {shown(counts)}; pass {size} numbers of rows, one "
+            "for each rank"
+        )
+    checked = [integer(count, "a count", caller, -INT64_MAX) for count in counts]
     if len(checked) != size or min(checked) < 0:
         raise ValueError(
-            f"{caller}: counts {checked} must be {size} numbers of rows, one for each "
-            "rank, none negative"
+            f"{caller}: counts {shown(checked)} must be {size} numbers of rows, one "
+            "for each rank, none negative"
         )
     return checked
+
+
+def check_table(counts: Any, caller: str) -> Array:
+    """Numbers of rows, or a table of them, as an array of integers of 64 bits."""
+    try:
+        array = counts if isinstance(counts, np.ndarray) else np.array(counts, object)
+    except ValueError:
+        raise ValueError(
+            f"{caller}: counts {shown(counts)} are neither numbers of rows nor a table "
+            "of them; pass one for each rank, or as many rows of as many"
+        ) from None
+    if array.dtype.kind not in "iu" or array.dtype == np.uint64:
+        numbers = [integer(n, "a count", caller, -INT64_MAX) for n in array.flat]
+        array = np.array(numbers, np.int64).reshape(array.shape)
+    return array.astype(np.int64)
+
+
+def elements_of(rows: Sequence[int], array: Array, caller: str) -> tuple[int, ...]:
+    """The numbers of elements of so many rows of all ranks."""
+    each = row_size(array)
+    total = sum(rows) * each * array.itemsize
+    if total > INT64_MAX:
+        raise ValueError(
+            f"{caller}: counts add up to {sum(rows)} rows, that is {total} bytes, but "
+            f"no call can have more than {INT64_MAX}; pass fewer"
+        )
+    return tuple([count * each for count in rows])
 
 
 def length(array: Array, caller: str) -> int:

@@ -1,16 +1,20 @@
 """Many small allreduces as few large ones: what a bucket collects goes together."""
 
+from bisect import bisect_left, insort
+from collections.abc import Iterator
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from collalgo._kernels.calls.reducing import Calls
 from collalgo._kernels.work import Work
-from collalgo.arrays import Array, as_array, check_writeable
+from collalgo.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.connection import seconds
 from collalgo.devices.arrays import Shadow
 from collalgo.errors import CollalgoError
+from collalgo.integers import integer
 
 if TYPE_CHECKING:
     from collalgo.communicator import Communicator
@@ -18,6 +22,26 @@ if TYPE_CHECKING:
 #: Bytes that a bucket collects, unless told otherwise: about where the time of an
 #: allreduce becomes that of its bytes.
 LIMIT = 1 << 20
+
+
+class Intervals:
+    """Addresses from one to another, each of a number; they may overlap."""
+
+    def __init__(self) -> None:
+        self._sorted: list[tuple[int, int, int]] = []
+        self._longest = 0
+
+    def add(self, low: int, high: int, number: int) -> None:
+        insort(self._sorted, (low, high, number))
+        self._longest = max(self._longest, high - low)
+
+    def across(self, low: int, high: int) -> Iterator[int]:
+        """The numbers of those that have addresses in common with these."""
+        first = bisect_left(self._sorted, (low - self._longest,))
+        last = bisect_left(self._sorted, (high,))
+        for _, end, number in self._sorted[first:last]:
+            if end > low:
+                yield number
 
 
 class Load:
@@ -30,12 +54,29 @@ class Load:
         self._parts: list[Array] = []  # of what travels, as many as arrays
         self._work: Work | None = None
         self._lock = Lock()
+        self._taken = Intervals()
 
     def takes(self, array: Array, limit: int) -> bool:
         """Whether an array can go with these, which then have so many bytes at most."""
         return _kind(array) == self._kind and self.nbytes + array.nbytes <= limit
 
     def add(self, array: Array) -> None:
+        """Take an array along.
+
+        Raises
+        ------
+        ValueError
+            If another that goes along shares memory with it: both would be reduced
+            from what is there now, and only one result would last.
+        """
+        low, high = bounds(array)
+        for other in self._taken.across(low, high):
+            if np.shares_memory(array, self._arrays[other]):
+                raise ValueError(
+                    f"allreduce: array {len(self._arrays)} in this bucket shares "
+                    f"memory with array {other}; flush() the bucket between them"
+                )
+        self._taken.add(low, high, len(self._arrays))
         self._arrays.append(array)
         self.nbytes += array.nbytes
 
@@ -43,18 +84,37 @@ class Load:
         """Begin the call."""
         total = sum(array.size for array in self._arrays)
         first = self._arrays[0]
-        flat = (
-            first.fresh((total,))
-            if isinstance(first, Shadow)
-            else np.empty(total, first.dtype)
+        if isinstance(first, Shadow):
+            on_device = first.fresh((total,))
+            self._divide(on_device)
+            self._fill()
+            self._work = comm.allreduce_async(on_device, op)
+            return
+        flat = np.empty(total, first.dtype)
+        self._divide(flat)
+        self._work = comm.submit(
+            Calls.allreduce, (flat, op), {}, before=self._fill, after=self._empty
         )
+
+    def _divide(self, flat: Array) -> None:
+        """Give each array its part of what travels."""
         start = 0
         for array in self._arrays:
             part = flat[start : start + array.size].reshape(array.shape)
-            part[...] = array
             self._parts.append(part)
             start += array.size
-        self._work = comm.allreduce_async(flat, op)
+
+    def _fill(self) -> None:
+        """Copy the arrays to what travels; the calls before may change them."""
+        for array, part in zip(self._arrays, self._parts, strict=True):
+            part[...] = array
+
+    def _empty(self) -> None:
+        """Copy the result to the arrays, once; the calls behind may read them."""
+        with self._lock:
+            for array, part in zip(self._arrays, self._parts, strict=True):
+                array[...] = part
+            self._arrays, self._parts = [], []
 
     @property
     def departed(self) -> bool:
@@ -65,16 +125,13 @@ class Load:
         return self._work is not None and self._work.done()
 
     def unload(self, timeout: float | None) -> None:
-        """Wait until the call has ended, and bring the result into the arrays."""
+        """Wait until the result is in the arrays."""
         assert self._work is not None
         if timeout is None:
             self._work.wait_stream()  # behind it the results of a device are copied
         else:
             self._work.wait(timeout)
-        with self._lock:
-            for array, part in zip(self._arrays, self._parts, strict=True):
-                array[...] = part
-            self._arrays, self._parts = [], []
+        self._empty()  # those of a device; the others have theirs already
 
 
 def _kind(array: Array) -> tuple[np.dtype[Any], object]:
@@ -89,7 +146,7 @@ class Fused:
         self._bucket, self._load, self._buf = bucket, load, buf
 
     def done(self) -> bool:
-        """Whether the call has ended; :meth:`wait` brings the result into the array."""
+        """Whether the call has ended; on a device :meth:`wait` brings the result."""
         return self._load.done
 
     def wait(self, timeout: float | None = None) -> Any:
@@ -136,9 +193,8 @@ class Bucket:
     """
 
     def __init__(self, comm: "Communicator", op: Any = "sum", limit: int = LIMIT):
-        if limit < 1:
-            raise ValueError(f"bucket: a limit of {limit} bytes; it must be at least 1")
-        self._comm, self._op, self._limit = comm, op, limit
+        self._limit = integer(limit, "limit", "bucket", 1)
+        self._comm, self._op = comm, op
         self._load: Load | None = None
         self._departed: list[Load] = []
         self._open = True
@@ -149,6 +205,7 @@ class Bucket:
             raise CollalgoError("allreduce: this bucket is closed; make a new one")
         array = as_array(buf, "allreduce")
         check_writeable(array, "buf", "allreduce")
+        check_apart(array, "buf", "allreduce")
         if self._load is not None and not self._load.takes(array, self._limit):
             self.flush()
         if self._load is None:

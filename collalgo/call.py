@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from collalgo.collective import COLLECTIVES
+from collalgo.integers import shown
 from collalgo.layout import Layout, Region
 from collalgo.reduction import op_name
 from collalgo.schedule import ScheduleFunction
@@ -42,8 +43,21 @@ class Call(NamedTuple):  # "count" hides a method of tuples that nobody needs
         reduces = COLLECTIVES[self.collective].reduces
         op = op_name(self.op) if reduces else None
         names = self.algorithm
+        if not (names is None or isinstance(names, str) or callable(names)):
+            self._check_names(names)
         algorithm = tuple(names) if isinstance(names, list) else names
         return self._replace(op=op, algorithm=algorithm)
+
+    def _check_names(self, names: Any) -> None:
+        """See that these are names of algorithms."""
+        if not isinstance(names, list | tuple) or not all(
+            isinstance(name, str) for name in names
+        ):
+            raise TypeError(
+                f"{self.collective}: algorithm is {shown(names)}, of type "
+                f"{type(names).__name__}; pass a name, several in order of preference, "
+                "or a schedule function"
+            )
 
     def layout(self, size: int) -> Layout:
         """The whole buffer that the schedules speak of."""

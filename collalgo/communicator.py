@@ -2,7 +2,7 @@
 
 import math
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from collalgo.background import Background
 from collalgo.bucket import LIMIT, Bucket
 from collalgo.connection import Connection, default_timeout, seconds
 from collalgo.heap import Heap
+from collalgo.integers import INT64_MAX, integer, rank_of, shown
 from collalgo.messages.calls import Messages
 from collalgo.messages.pairs import Pairs
 from collalgo.programs import Programs
@@ -165,9 +166,13 @@ class Communicator(Background, Messages):
         """
         self._remedies.check_open("empty")
         dtype = np.dtype(dtype)
-        lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+        given = getattr(shape, "tolist", lambda: shape)()
+        lengths = tuple(
+            integer(length, "shape", "empty", 0)
+            for length in (given if isinstance(given, Iterable) else (given,))
+        )
         nbytes = math.prod(lengths) * dtype.itemsize
-        if dtype.hasobject or nbytes < 0:
+        if dtype.hasobject or nbytes > INT64_MAX:
             raise ValueError(f"empty: no array of shape {lengths} and dtype {dtype}")
         block = self.heap.take(nbytes) if nbytes else None
         if block is None:
@@ -198,10 +203,10 @@ class Communicator(Background, Messages):
         ranks
             Ranks of this communicator; their order gives the ranks of the new one.
         """
-        members = tuple(int(rank) for rank in ranks)
-        if len(set(members)) < len(members) or not set(members) <= set(
-            range(self.size)
-        ):
+        if not isinstance(ranks, Iterable):
+            raise TypeError(f"group: ranks is {shown(ranks)}; pass a sequence of ranks")
+        members = tuple(rank_of(rank, "rank", "group", self.size) for rank in ranks)
+        if len(set(members)) < len(members):
             raise ValueError(
                 f"group: ranks {list(members)} must be different and below {self.size}"
             )
@@ -230,14 +235,16 @@ class Communicator(Background, Messages):
         Communicator or None
             None where ``color`` is None.
         """
-        mine = np.array([color is not None, color or 0, key], np.int64)
+        given = 0 if color is None else integer(color, "color", "split", -INT64_MAX)
+        key = integer(key, "key", "split", -INT64_MAX)
+        mine = np.array([color is not None, given, key], np.int64)
         everyone = self.allgather(mine)
         ranks = [
             rank
             for _, rank in sorted(
                 (row[2], rank)
                 for rank, row in enumerate(everyone.tolist())
-                if row[0] and row[1] == color
+                if row[0] and row[1] == given
             )
         ]
         return None if color is None else self.group(ranks)

@@ -129,6 +129,11 @@ class Connection:
 
 def seconds(timeout: float) -> float:
     """A timeout as the engine takes it: negative to wait for ever."""
+    if not hasattr(timeout, "__float__"):
+        raise TypeError(
+            f"timeout is {timeout!r}, of type {type(timeout).__name__}; pass seconds "
+            "above 0, or math.inf"
+        )
     if not timeout > 0:
         raise ValueError(f"timeout {timeout!r}: need seconds above 0, or math.inf")
     return -1.0 if math.isinf(timeout) else float(timeout)

@@ -9,6 +9,7 @@ from collalgo._kernels.engine import (
     RUN_FORKED,
     RUN_NEEDS_PACKING,
     Program,
+    pinned,
 )
 from collalgo.arrays import Array, packed
 from collalgo.connection import Connection
@@ -50,10 +51,12 @@ class Remedies:
             If the ranks do not agree, are gone or not there in time.
         """
         if status == RUN_NEEDS_PACKING:
+            pins = pinned(source, target)
             ours, result = packed(source, target, caller)
             run(program, ours, result, waiting, caller)
             if target is not None:
                 target[...] = result
+            del pins  # only now may they be resized
         elif status == RUN_FAILED:
             dump_failure()
             raise error_of(

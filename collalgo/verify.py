@@ -7,6 +7,7 @@ from threading import RLock
 from collalgo.algorithms import ALGORITHMS, find
 from collalgo.collective import COLLECTIVES, Collective
 from collalgo.errors import AlgorithmNotApplicable
+from collalgo.integers import integer, rank_of
 from collalgo.prover import Proof, Prover
 from collalgo.roster import flat
 from collalgo.schedule import LANES, ScheduleFunction, Step, trace
@@ -62,8 +63,8 @@ def verify(
     >>> print(verify("ring", collective="allgather", size=4))
     allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links, same bits on every rank
     """
-    if size < 1 or not 0 <= root < size:
-        raise ValueError(f"size {size} and root {root}: need 0 <= root < size")
+    size = integer(size, "size", "verify", 1)
+    root = rank_of(root, "root", "verify", size)
     promise = _promise(algorithm, collective)
     if isinstance(algorithm, str):
         algorithm = find(promise.name, algorithm, size).schedule

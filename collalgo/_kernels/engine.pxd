@@ -14,10 +14,16 @@ cdef enum:
     INTERRUPTED = -100  # by a signal, whose exception is set; what `run` then gives
 
 
+cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target)
+
+
 @cython.final
 cdef class Program(Steps):
     cdef PyThreadState *thread  # this one, once it has released the GIL
     cdef bint has_gil, brief
+    cdef void *source  # the arrays of a run, which its caller holds
+    cdef void *target
+    cdef object pins
     cdef call_record record
 
     cpdef int run(

@@ -15,6 +15,10 @@ RUN_BUSY: int
 RUN_NEEDS_PACKING: int
 RUN_NEEDS_SCRATCH: int
 
+def pinned(
+    source: NDArray[Any] | None, target: NDArray[Any] | None
+) -> tuple[object, ...]: ...
+
 class Program(Steps):
     def __init__(
         self,

@@ -4,6 +4,7 @@
 
 cimport cython
 cimport numpy as cnp
+from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int64_t
 from libc.string cimport strncpy
 
@@ -31,6 +32,27 @@ cdef enum:
 #: What became of a run: done, or failed for every rank, or not even begun.
 RUN_DONE, RUN_FAILED, RUN_CLOSED, RUN_FORKED = GO_ON, STOP, CLOSED, FORKED
 RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = -1, NEEDS_PACKING, NEEDS_SCRATCH
+
+
+cdef object pin(cnp.ndarray array):
+    """What keeps the memory of an array where it is, as long as it lives.
+
+    NumPy lets an array be resized in spite of exported buffers, if it is told not to
+    count references, but never one that a weak reference points to.
+    """
+    cdef object owner = array
+    while isinstance(owner, cnp.ndarray) and owner.base is not None:
+        owner = owner.base
+    return PyWeakref_NewRef(owner, None) if isinstance(owner, cnp.ndarray) else owner
+
+
+cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target):
+    """What keeps the memory of the arrays of a call where it is."""
+    if source is target or source is None or target is None:
+        return () if source is target is None else (
+            pin(target if source is None else source),
+        )
+    return pin(source), pin(target)
 
 
 @cython.final
@@ -87,12 +109,14 @@ cdef class Program(Steps):
             return status
         transport.busy = True
         self.has_gil = True
+        self.source, self.target = <void *>source, <void *>target
         if not self.brief:
             self.release_gil()
         status = self.execute(transport, timeout)
         if not self.has_gil:
             PyEval_RestoreThread(self.thread)
             self.has_gil = True
+            self.pins = None
         transport.busy = False
         return status
 
@@ -109,12 +133,19 @@ cdef class Program(Steps):
         return status
 
     cdef void release_gil(self) noexcept nogil:
+        """Let other threads run, which could resize the arrays."""
+        with gil:
+            self.pins = pinned(
+                <cnp.ndarray>self.source if self.source != NULL else None,
+                <cnp.ndarray>self.target if self.target != NULL else None,
+            )
         self.has_gil = False
         self.thread = PyEval_SaveThread()
 
     def repeat(self, Transport transport, int64_t times):
         """Run a plan without buffers many times, as for measuring the transport."""
         cdef int64_t _i
+        self.source = self.target = NULL
         if self.plan.pieces[:, BYTES].any():
             raise ValueError("only a plan that moves no bytes can be repeated")
         self.release_gil()

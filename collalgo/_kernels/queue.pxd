@@ -21,12 +21,15 @@ cdef class Task:
     cdef double waiting  # seconds for the others to come; negative for ever
     cdef int status
     cdef int64_t number
-    cdef bint settles  # whether its end needs the GIL
+    cdef bint packs  # whether its beginning needs the GIL
+    cdef bint settles  # whether its end does
     cdef bint watched  # whether there are callbacks
     cdef Task next
 
     cdef bint is_short(self) noexcept
+    cdef int begin(self) noexcept
     cdef int settle(self, int status) except -100
+    cdef void unpin(self) noexcept
 
 
 cdef class Queue:
@@ -47,6 +50,7 @@ cdef class Queue:
     cdef void rouse(self) noexcept nogil
     cdef void let_go(self) noexcept nogil
     cdef int perform_next(self, bint gives_way) noexcept nogil
+    cdef int perform(self, void *task, bint gives_way) noexcept nogil
     cdef bint end(self, void *task, int status, bint with_gil) noexcept nogil
     cdef void end_with_gil(self, Task task, int status)
     cdef int prune(self) except -1

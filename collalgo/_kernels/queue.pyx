@@ -42,9 +42,16 @@ cdef class Task:
         """Whether the call hardly takes longer than it takes to wake a thread."""
         return False
 
+    cdef int begin(self) noexcept:
+        """See to what needs the GIL before the call is made: GO_ON, or CLOSED."""
+        return GO_ON
+
     cdef int settle(self, int status) except -100:
         """See to what needs the GIL when the call has ended: its status."""
         return status
+
+    cdef void unpin(self) noexcept:
+        """Let the arrays be resized again, now that the call has ended."""
 
 
 cdef class Queue:
@@ -126,20 +133,34 @@ cdef class Queue:
         self.running = True
         pthread_mutex_unlock(&self.mutex)
         if not self.closing:
-            self.recorder.begin((<Task>task).number)
-            if self.transport.log != NULL:
-                self.transport.log.call = (<Task>task).number
-            self.transport.give_way((<Task>task).caller if gives_way else NOBODY)
-            status = (<Task>task).program.run_without_gil(
-                self.transport, &(<Task>task).arrays, (<Task>task).waiting
-            )
-            self.transport.give_way(NOBODY)
+            status = self.perform(task, gives_way)
         self.recorder.end((<Task>task).number, status)
         if status == INTERRUPTED:
             return status  # which ends when its exception has been told
         if status != GO_ON or not self.end(task, status, False):
             with gil:
                 self.end_with_gil(<Task>task, status)
+        return status
+
+    cdef int perform(self, void *task, bint gives_way) noexcept nogil:
+        """Run a call whose turn has come: its status.
+
+        What it packs is packed now, as the calls before may have changed it.
+        """
+        cdef int status = GO_ON
+        self.recorder.begin((<Task>task).number)
+        if (<Task>task).packs:
+            with gil:
+                status = (<Task>task).begin()
+        if status != GO_ON:
+            return status
+        if self.transport.log != NULL:
+            self.transport.log.call = (<Task>task).number
+        self.transport.give_way((<Task>task).caller if gives_way else NOBODY)
+        status = (<Task>task).program.run_without_gil(
+            self.transport, &(<Task>task).arrays, (<Task>task).waiting
+        )
+        self.transport.give_way(NOBODY)
         return status
 
     cdef bint end(self, void *task, int status, bint with_gil) noexcept nogil:
@@ -156,7 +177,9 @@ cdef class Queue:
         return possible
 
     cdef void end_with_gil(self, Task task, int status):
-        self.end(<void *>task, task.settle(status), True)
+        status = task.settle(status)
+        task.unpin()
+        self.end(<void *>task, status, True)
         callbacks, task.callbacks = task.callbacks, []
         task.watched = False
         for callback in callbacks:
@@ -178,6 +201,8 @@ cdef class Queue:
             gone.append(task)
         if not self.kept:
             self.last = None
+        for task in gone:
+            task.unpin()
         return 0
 
     cdef bint watch(self, Task task, callback) except -1:

@@ -7,13 +7,13 @@ from libc.stdint cimport int64_t
 
 from time import monotonic, sleep
 
-from collalgo._kernels.engine cimport Program
+from collalgo._kernels.engine cimport Program, pinned
 from collalgo._kernels.progress cimport Progress
 from collalgo._kernels.queue cimport PENDING, Task
 from collalgo._kernels.rows cimport NEEDS_PACKING
 from collalgo._kernels.transport cimport CLOSED, GO_ON
 
-from collalgo.arrays import packed
+from collalgo.arrays import check_packable, packed
 from collalgo.connection import seconds as seconds_of
 from collalgo.errors import CollalgoError, CommunicatorClosed
 
@@ -38,6 +38,13 @@ cdef class Work(Task):
         super().__init__(name)
         self.owner, self.progress, self.cope = owner, progress, cope
         self.status = PENDING
+
+    cdef int add(self, before, after) except -1:
+        """Have something called when the turn of the call has come, and at its end."""
+        self.before, self.after = before, after
+        self.packs = self.packs or before is not None
+        self.settles = self.settles or after is not None
+        return 0
 
     @property
     def place(self):
@@ -165,7 +172,8 @@ cdef class Work(Task):
         """Take what the call is to be made with."""
         self.program, self.source, self.target = program, source, target
         self.scratch, self.waiting = scratch, waiting
-        self.pack()
+        self.pins = pinned(source, target)
+        self.find_arrays()
         return 0
 
     cdef int prepare_on_device(
@@ -191,29 +199,55 @@ cdef class Work(Task):
             size = max(size, cnp.PyArray_NBYTES(self.target))
         return size <= SHORT and self.underway is None
 
-    cdef int pack(self) except -1:
-        """Find where the arrays are, or pack them."""
+    cdef int find_arrays(self) except -1:
+        """Find where the arrays are, or whether they must be packed."""
         cdef int status = self.program.bind(
             &self.arrays, self.source, self.target, self.scratch
         )
         if status == NEEDS_PACKING:
-            self.packed_source, self.packed_target = packed(
-                self.source, self.target, self.name
-            )
-            self.settles = True
-            self.program.bind(
-                &self.arrays, self.packed_source, self.packed_target, self.scratch
-            )
+            check_packable(self.source, self.target, self.name)
+            self.is_packed = self.packs = self.settles = True
         return 0
+
+    cdef int pack(self) except -1:
+        """Copy the arrays to where the program can run on them."""
+        self.packed_source, self.packed_target = packed(
+            self.source, self.target, self.name
+        )
+        self.program.bind(
+            &self.arrays, self.packed_source, self.packed_target, self.scratch
+        )
+        return 0
+
+    cdef int begin(self) noexcept:
+        """Pack the arrays, now that the calls before have ended: GO_ON, or CLOSED."""
+        try:
+            if self.before is not None:
+                self.before()
+            if self.is_packed:
+                self.pack()
+        except BaseException as error:
+            self.failure = error
+            self.progress.interrupted(self.name, error)
+            return CLOSED
+        return GO_ON
+
+    cdef void unpin(self) noexcept:
+        self.pins = None
 
     cdef int settle(self, int status) except -100:
         """Unpack the result, or find out why there is none: how the call has ended."""
+        if self.failure is not None:  # before it had begun
+            return CLOSED
         try:
             if status == GO_ON:
                 if self.underway is not None:
                     self.underway.go_on()
                 if self.packed_target is not None:
                     (<object>self.target)[...] = self.packed_target
+                if self.after is not None:
+                    self.after()
+                self.packed_source = self.packed_target = None
                 return status
             self.cope(
                 self.program, self.source, self.target, self.waiting, self.name, status,
@@ -231,6 +265,7 @@ cdef class Work(Task):
         return CLOSED
 
     cdef object outcome(self):
+        self.unpin()
         if self.failure is not None:
             raise self.failure
         return self.value
@@ -257,10 +292,11 @@ cdef class Persistent(Work):
         """Make the call in the background; :meth:`wait` gives what it returns."""
         self.check_idle()
         self.status, self.failure = PENDING, None
-        if self.packed_source is not None:
-            self.pack()
         self.progress.submit(self)
         return self
+
+    cdef void unpin(self) noexcept:
+        """Do nothing: where the arrays are was found out once for all calls."""
 
     cdef int check_idle(self) except -1:
         if self.status == PENDING:

@@ -28,6 +28,7 @@ from collalgo.bootstrap.store import etcd
 from collalgo.connection import Connection
 from collalgo.errors import BootstrapError
 from collalgo.foreign import package_of
+from collalgo.integers import integer
 
 
 def meet_in(
@@ -76,12 +77,13 @@ def _members(url: SplitResult) -> list[tuple[str, int]]:
 
 
 def _known(rank: int | None, size: int | None) -> tuple[int, int]:
-    if rank is None or size is None or not 0 <= rank < size:
+    if rank is None or size is None:
         raise ValueError(
             f"init: with a place to meet, pass rank and size too, 0 <= rank < size; "
             f"these are rank {rank} and size {size}"
         )
-    return rank, size
+    size = integer(size, "size", "init", 1)
+    return integer(rank, "rank", "init", 0, size - 1), size
 
 
 def _board(store: Any) -> Board:

@@ -12,12 +12,16 @@ from collalgo.communicator import Communicator
 from collalgo.connection import Origin
 from collalgo.errors import CollalgoError, PeerFailed
 from collalgo.failures import reason_of
+from collalgo.integers import integer
 from collalgo.world import belonging
 
 if TYPE_CHECKING:  # what only processes need is imported where it is used
     from multiprocessing.process import BaseProcess
 
 Result = TypeVar("Result")
+
+#: The most ranks that are started here, more than any host has room for.
+RANKS = 1 << 20
 
 #: Seconds that the other ranks have to end by themselves when one has failed.
 GRACE = 5.0
@@ -63,7 +67,7 @@ def threads(
     Exception
         The first that a rank raised; its ``__cause__`` names the rank and the place.
     """
-    _check_size(size)
+    size = integer(size, "size", "threads", 1, RANKS)
     hall = ThreadOrigin()
     results: list[Any] = [None] * size
     failures: list[_Failure] = []
@@ -116,7 +120,7 @@ def spawn(
     """
     import multiprocessing
 
-    _check_size(size)
+    size = integer(size, "size", "spawn", 1, RANKS)
     context = multiprocessing.get_context("spawn")
     job = secrets.token_hex(16)
     processes: list[BaseProcess] = []
@@ -144,11 +148,6 @@ def spawn(
             process.kill()
             process.join()
             process.close()
-
-
-def _check_size(size: int) -> None:
-    if size < 1:
-        raise ValueError(f"size {size}: need at least one rank")
 
 
 def _run_rank(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from collalgo.integers import integer
 from collalgo.messages.any_source import AnySource
 from collalgo.messages.message import Message
 from collalgo.messages.pair import Pair
@@ -19,6 +20,7 @@ class Messages:
     """
 
     timeout: float
+    size: int
     _pairs: Pairs
     _remedies: Remedies
 
@@ -82,13 +84,15 @@ class Messages:
 
     def _to(self, peer: int, tag: int, call: str) -> Pair:
         self._remedies.check_open(call)
-        return self._pairs.at(peer, tag, call)
+        name = "source" if call.endswith("recv") else "to"
+        peer = integer(peer, name, call, 0, self.size - 1)
+        return self._pairs.at(peer, integer(tag, "tag", call, 0), call)
 
     def _from(self, source: int | None, tag: int, call: str) -> Pair | AnySource:
         if source is not None:
             return self._to(source, tag, call)
         self._remedies.check_open(call)
-        return self._pairs.from_any(tag, call)
+        return self._pairs.from_any(integer(tag, "tag", call, 0), call)
 
     def _seconds(self, timeout: float | None) -> float:
         return self.timeout if timeout is None else timeout

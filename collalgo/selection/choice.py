@@ -9,6 +9,7 @@ from collalgo.algorithms import Algorithm, find
 from collalgo.collective import COLLECTIVES
 from collalgo.cost.clusters import Cluster
 from collalgo.errors import AlgorithmNotApplicable
+from collalgo.integers import integer
 from collalgo.machine import Machine, this_machine
 from collalgo.selection.deciders import Decision, of_policy, of_user
 from collalgo.selection.on_host import Host
@@ -104,7 +105,7 @@ def _host(size: int | None, machine: Machine | None) -> Host:
     """The host at hand, or one of other figures."""
     if size is None:
         raise ValueError("select needs the number of ranks, or a topology")
-    return Host(size, machine or this_machine())
+    return Host(integer(size, "size", "select", 1), machine or this_machine())
 
 
 def _decision(

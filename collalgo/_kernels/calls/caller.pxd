@@ -33,6 +33,7 @@ cdef class Caller:
         algorithm, cnp.ndarray like, op=*, int64_t root=*, int64_t count=*, counts=*,
         bint reproducible=*, str caller=*
     ) except -1
+    cdef int64_t root_of(self, root, str caller) except -1
     cdef cnp.ndarray scratch_for(self, Program program)
     cdef bint is_preparing(self)
     cdef object at_once(self, method, args, timeout)

@@ -38,6 +38,8 @@ class Caller:
         args: tuple[Any, ...],
         named: dict[str, Any],
         persistent: bool = False,
+        before: Callable[[], object] | None = None,
+        after: Callable[[], object] | None = None,
     ) -> Any: ...
     def __init__(
         self,

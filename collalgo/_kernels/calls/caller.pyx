@@ -8,6 +8,7 @@ nothing is looked up, and nothing is allocated.
 
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
@@ -24,6 +25,7 @@ from collalgo._kernels.transport cimport CLOSED, GO_ON, Transport
 from collalgo._kernels.work cimport Persistent, Work
 
 from collalgo.connection import seconds as seconds_of
+from collalgo.integers import rank_of
 
 cnp.import_array()
 
@@ -116,6 +118,16 @@ cdef class Caller:
             collective if caller is None else caller,
         )
 
+    cdef int64_t root_of(self, root, str caller) except -1:
+        """The number of a root, which may be of any type of integers."""
+        cdef int overflow = 0
+        cdef int64_t number = -1
+        if type(root) is int:
+            number = PyLong_AsLongLongAndOverflow(root, &overflow)
+        if 0 <= number < self.size:
+            return number
+        return rank_of(root, "root", caller, self.size)
+
     cdef bint is_preparing(self):
         """Whether this thread prepares a call that is to be made in the background."""
         return (
@@ -134,8 +146,15 @@ cdef class Caller:
             if preparing:
                 self.prepared = prepared
 
-    def submit(self, method, tuple args, dict named, bint persistent=False):
-        """Prepare a call and, unless it is persistent, make it in the background."""
+    def submit(
+        self, method, tuple args, dict named, bint persistent=False, before=None,
+        after=None
+    ):
+        """Prepare a call and, unless it is persistent, make it in the background.
+
+        When its turn has come ``before`` is called, and ``after`` when it has ended
+        well, before the next begins.
+        """
         cdef Work work = (Persistent if persistent else Work)(
             self, method.__name__, self.progress, self.cope
         )
@@ -147,6 +166,8 @@ cdef class Caller:
                 work.value = method(self, *args, **named)
             finally:
                 self.prepared = None
+            if before is not None or after is not None:
+                work.add(before, after)
             if not persistent:
                 self.progress.submit(work)
         return work

@@ -11,8 +11,8 @@ from collalgo._kernels.calls.rooted cimport Rooted
 from collalgo.arrays import (
     check_counts,
     check_overlap,
+    elements_of,
     result_array,
-    row_size,
 )
 
 cnp.import_array()
@@ -40,13 +40,14 @@ cdef class Calls(Rooted):
     ):
         """Reduce the arrays of all ranks at the root; see the function."""
         cdef cnp.ndarray source = array_of(buf, "reduce"), target = None
-        if self.rank == root:
+        cdef int64_t number = self.root_of(root, "reduce")
+        if self.rank == number:
             target = like_it(out, source, "reduce")
         self.call(
-            "reduce", source, target, timeout, algorithm, source, op, root, -1, None,
+            "reduce", source, target, timeout, algorithm, source, op, number, -1, None,
             reproducible,
         )
-        if self.rank != root:
+        if self.rank != number:
             return None
         return buf if out is None else out
 
@@ -64,7 +65,7 @@ cdef class Calls(Rooted):
         else:
             counts = self.shares(rows, counts)
             mine, start = counts[self.rank], sum(counts[: self.rank])
-            elements = tuple([count * row_size(source) for count in counts])
+            elements = elements_of(counts, source, "reduce_scatter")
         if fits(out, source, mine, 1):
             result = target = out
         else:

@@ -2,4 +2,4 @@ from collalgo._kernels.calls.sharing cimport Sharing
 
 
 cdef class Rooted(Sharing):
-    pass
+    cdef object keep(self, mine, out, str caller)

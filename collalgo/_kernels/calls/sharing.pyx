@@ -13,8 +13,9 @@ from collalgo._kernels.calls.caller cimport Caller
 from collalgo.arrays import (
     check_counts,
     check_overlap,
+    check_table,
+    elements_of,
     result_array,
-    row_size,
 )
 
 cnp.import_array()
@@ -26,8 +27,9 @@ cdef class Sharing(Caller):
     def broadcast(self, buf, root=0, *, algorithm=None, timeout=None):
         """Give every rank the array of the root, in place; see the function."""
         cdef cnp.ndarray source = array_of(buf, "broadcast")
-        cdef cnp.ndarray target = None if self.rank == root else source
-        self.call("broadcast", source, target, timeout, algorithm, source, None, root)
+        cdef int64_t number = self.root_of(root, "broadcast")
+        cdef cnp.ndarray target = None if self.rank == number else source
+        self.call("broadcast", source, target, timeout, algorithm, source, None, number)
         return buf
 
     def allgather(self, buf, *, out=None, algorithm=None, timeout=None):
@@ -49,7 +51,7 @@ cdef class Sharing(Caller):
         cdef cnp.ndarray source = array_of(buf, "allgatherv")
         cdef list rows = self.lengths(source, counts, "allgatherv", timeout)
         result, target = self.joined(source, rows, out, "allgatherv")
-        elements = tuple([count * row_size(source) for count in rows])
+        elements = elements_of(rows, source, "allgatherv")
         self.call(
             "allgather", source, target, timeout, algorithm, source, None, 0, -1,
             elements, False, "allgatherv",
@@ -78,7 +80,7 @@ cdef class Sharing(Caller):
         """Swap blocks of axis 0 among all ranks; see the function."""
         cdef cnp.ndarray source = array_of(buf, "alltoallv")
         rows = length_of(source, "alltoallv")
-        table = np.asarray(counts, np.int64)
+        table = check_table(counts, "alltoallv")
         if table.ndim == 1 and len(table) == self.size:
             table = self.at_once(Sharing.allgather, (table,), timeout)
         if table.shape != (self.size, self.size) or (table.size and table.min() < 0):
@@ -87,6 +89,7 @@ cdef class Sharing(Caller):
                 f"{self.size} numbers of rows for the ranks, or those of all ranks as "
                 f"a table of {self.size} x {self.size}, none negative"
             )
+        elements = elements_of(table.ravel().tolist(), source, "alltoallv")
         if table[self.rank].sum() != rows:
             raise ValueError(
                 f"alltoallv: rank {self.rank} passed {rows} rows but counts add up "
@@ -95,7 +98,6 @@ cdef class Sharing(Caller):
         shape = (int(table[:, self.rank].sum()), *(<object>source).shape[1:])
         result, target = result_array(out, source, shape, "alltoallv")
         check_overlap(source, target, None, "alltoallv")
-        elements = tuple((table * row_size(source)).ravel().tolist())
         self.call(
             "alltoall", source, target, timeout, algorithm, source, None, 0, -1,
             elements, False, "alltoallv",
