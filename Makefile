@@ -3,9 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := pyproject.toml setup.py $(wildcard collalgo/_kernels/*.pyx \
-	collalgo/_kernels/*.pxd collalgo/_kernels/*.h collalgo/_kernels/calls/*.p[xy]* \
-	collalgo/functions/*.py collalgo/world.py)
+SOURCES := pyproject.toml setup.py $(shell find collalgo/_kernels -name '*.p[xy]*' \
+	-o -name '*.h') $(wildcard collalgo/comm/functions/*.py) collalgo/comm/world.py
 
 # The version of torch that its backend is tested with.
 TORCH ?= torch==2.13.0
@@ -25,7 +24,7 @@ test: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest -m "not parallel and not slow"
 
 torch: .venv-torch/installed
-	$(BIN)/pytest tests/test_torch.py
+	$(BIN)/pytest tests/integrations/test_torch.py
 
 slow: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest -m "parallel and slow" --numprocesses auto
@@ -33,7 +32,7 @@ slow: .venv/installed .venv-openmpi/installed
 
 cuda: .venv/installed
 	$(BIN)/python -m pip install --quiet --editable '.[cuda,torch]'
-	$(BIN)/pytest tests/test_elements.py tests/test_interpreter.py tests/test_cuda.py
+	$(BIN)/pytest tests/engine/devices
 
 # With one device; the figures belong into bench/results/devices.
 cuda-bench: .venv/installed
@@ -51,13 +50,14 @@ cuda-bench: .venv/installed
 cuda-sanitize: .venv/installed
 	for tool in memcheck racecheck; do \
 		compute-sanitizer --tool $$tool --target-processes all --error-exitcode 1 \
-		$(BIN)/pytest -q tests/test_cuda.py || exit 1; done
+		$(BIN)/pytest -q tests/engine/devices/test_cuda.py || exit 1; done
 
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/cython-lint --no-pycodestyle collalgo
 	$(BIN)/codespell
+	$(BIN)/lint-imports
 
 # As it is installed, with bench/ and topologies/ in the package.
 types: .venv/installed

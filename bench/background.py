@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 import collalgo
-from collalgo.options import force_option, writes
-from collalgo.sizes import human, human_time
+from collalgo.base.units import human, human_time
+from collalgo.cli.options import force_option, writes
 
 #: What is timed.
 Job = Callable[[], object]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo import Communicator
-from collalgo.reduction import OPS
+from collalgo.engine.reduction import OPS
 
 Array = NDArray[Any]
 
@@ -248,7 +248,7 @@ def differing(found: Array, expected: Array) -> int:
 
 def able(cell: Cell) -> bool:
     """Whether the dtype has the op."""
-    from collalgo.reduction import reduction
+    from collalgo.engine.reduction import reduction
 
     if cell.op is None:
         return True

@@ -32,14 +32,14 @@ from rich.progress import Progress
 from rich.table import Table
 
 import collalgo
+from collalgo.base.console import wide_console
+from collalgo.base.output_files import is_standard_output
+from collalgo.base.plotting import PICTURE
+from collalgo.base.units import human, parse_size
 from collalgo.bootstrap.identity import identity
-from collalgo.console import wide_console
+from collalgo.cli.options import force_option, write_or_refuse, writes
+from collalgo.engine.reduction import DTYPES, OPS
 from collalgo.errors import CollalgoError
-from collalgo.options import force_option, write_or_refuse, writes
-from collalgo.output_files import is_standard_output
-from collalgo.pictures import PICTURE
-from collalgo.reduction import DTYPES, OPS
-from collalgo.sizes import human, parse_size
 
 WIDTH = 180
 

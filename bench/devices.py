@@ -23,9 +23,9 @@ from collalgo.bench.records import FOUND, environment, keep
 
 import collalgo
 from collalgo import Communicator
-from collalgo._kernels.cuda import checked_cupy, reducer
-from collalgo.devices.streams import ONE_KERNEL, VARIABLE
-from collalgo.options import force_option, writes
+from collalgo._kernels.engine.devices.cuda import checked_cupy, reducer
+from collalgo.cli.options import force_option, writes
+from collalgo.engine.devices.streams import ONE_KERNEL, VARIABLE
 
 #: Of the arrays that are reduced, in MiB.
 SIZES = (1, 16, 64, 256)

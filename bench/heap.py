@@ -23,9 +23,9 @@ from collalgo.bench.timing import Call, race
 from rich.table import Table
 
 import collalgo
-from collalgo.console import wide_console
-from collalgo.options import force_option, writes
-from collalgo.sizes import human, human_time
+from collalgo.base.console import wide_console
+from collalgo.base.units import human, human_time
+from collalgo.cli.options import force_option, writes
 
 #: What is measured: collectives, and where their results go.
 CALLS = (

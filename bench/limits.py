@@ -11,8 +11,8 @@ from collalgo.bench.cells import Cell, dtype_of
 from numpy.typing import NDArray
 
 from collalgo import Communicator
-from collalgo.reduction import reduction
-from collalgo.transport.waiting import cores
+from collalgo.engine.reduction import reduction
+from collalgo.engine.transport.waiting import cores
 
 Bytes = NDArray[np.uint8]
 

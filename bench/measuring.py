@@ -33,11 +33,11 @@ from collalgo.bench.timing import race, row_of
 
 from collalgo import Communicator, spawn, verify
 from collalgo.algorithms import Algorithm, find
+from collalgo.cost.host_profile import host_profile
 from collalgo.errors import AlgorithmNotApplicable
-from collalgo.loading import load_algorithms
-from collalgo.machine import this_machine
+from collalgo.integrations.algorithm_files import load_algorithms
 from collalgo.selection.choice import select
-from collalgo.selection.on_host import Host, predicted
+from collalgo.selection.on_host import HostPricer, predicted
 
 #: Told of each cell before it is measured.
 Progress = Callable[[Cell], None]
@@ -200,7 +200,7 @@ def particulars(cell: Cell, ranks: int, row: Algorithm, floor: Floor) -> dict[st
     nbytes = cell.counts(ranks)[1] * dtype_of(cell.dtype).itemsize
     return {
         "algorithm": row.name,
-        "predicted": predicted(row, ranks, nbytes, this_machine()),
+        "predicted": predicted(row, ranks, nbytes, host_profile()),
         "sent": sent(row, cell, ranks, nbytes),
         "floor": floor.seconds(cell),
     }
@@ -209,7 +209,7 @@ def particulars(cell: Cell, ranks: int, row: Algorithm, floor: Floor) -> dict[st
 def contestants(cell: Cell, size: int, names: Sequence[str]) -> list[Algorithm]:
     """The rows of the table that are to be raced."""
     if tuple(names) == ("all",):
-        able, _ = Host(size, this_machine()).sifted(cell.collective)
+        able, _ = HostPricer(size, host_profile()).applicable(cell.collective)
         return able
     found = []
     for name in names:

@@ -7,8 +7,8 @@ from typing import Any
 
 from collalgo.bench.records import Record
 
-from collalgo import pictures
-from collalgo.pictures import new_figure
+from collalgo.base import plotting as pictures
+from collalgo.base.plotting import new_figure
 
 
 def plot(records: Sequence[Record], path: Path, *, force: bool = False) -> None:

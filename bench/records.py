@@ -14,10 +14,10 @@ import numpy as np
 from collalgo.bench.cells import Cell, dtype_of
 
 import collalgo
-from collalgo import output_files
+from collalgo.base import output_files
 from collalgo.bootstrap.identity import identity
-from collalgo.options import write_or_refuse
-from collalgo.transport.waiting import cores
+from collalgo.cli.options import write_or_refuse
+from collalgo.engine.transport.waiting import cores
 
 VERSION = 1
 

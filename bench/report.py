@@ -9,7 +9,7 @@ from collalgo.bench.measuring import geometric_mean
 from collalgo.bench.records import AS_ASKED, Record
 from rich.table import Table
 
-from collalgo.sizes import human
+from collalgo.base.units import human
 
 
 def micro(seconds: float | None) -> str:

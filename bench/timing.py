@@ -1,15 +1,13 @@
 """Time calls on all ranks at once, several contestants side by side in one run."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from time import perf_counter
 
 import numpy as np
-from collalgo.bench.peers.worker import as_one
+from collalgo.bench.peers.worker import as_one, starting_barrier
 from numpy.typing import NDArray
 
 from collalgo import Communicator
-from collalgo.transport.waiting import cores
 
 Call = Callable[[], object]
 
@@ -20,18 +18,6 @@ FEWEST, MOST = 5, 2000
 
 #: How long calls in a row last at least, and how many they are at most.
 LONG, ROW = 1e-4, 64
-
-
-def starting_barrier(comm: Communicator) -> Call:
-    """The barrier that calls which are timed begin at.
-
-    Where ranks share cores, the first to leave must not be just any: a broadcast lasts
-    until its root has had its turn. After the barriers of MPI broadcasts take less than
-    a turn, so rank 0 seems to be the first there; here it is.
-    """
-    if comm.size > cores():
-        return partial(comm.barrier, algorithm="linear")
-    return comm.barrier
 
 
 def race(

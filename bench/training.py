@@ -19,7 +19,7 @@ import click
 from collalgo.bench.records import FOUND, keep
 from collalgo.bench.timing import medians, row_of
 
-from collalgo.options import force_option, writes
+from collalgo.cli.options import force_option, writes
 
 #: The networks have layers of so many parameters, a tenth of the smallest network.
 WIDTH = 100

@@ -7,7 +7,7 @@ import yaml
 from collalgo.bench.records import Record
 from collalgo.bench.report import the_chosen
 
-from collalgo import output_files
+from collalgo.base import output_files
 from collalgo.selection.rules import FORMAT
 
 #: An algorithm must be faster by this part to take the place of another.

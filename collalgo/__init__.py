@@ -44,167 +44,226 @@ prepare a call that is made many times. What fails in the background is raised b
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from collalgo._kernels.work import Persistent, Work
 from collalgo._version import __version__
-from collalgo.algorithms import ALGORITHMS, algorithm
-from collalgo.communicator import Communicator
-from collalgo.errors import (
-    AlgorithmNotApplicable,
-    BootstrapError,
-    CollalgoError,
-    CollectiveTimeout,
-    CommunicatorClosed,
-    MismatchError,
-    OutputError,
-    PeerFailed,
-    RulesError,
-    ScheduleError,
-    TopologyError,
-)
-from collalgo.functions.background import (
-    allgather_async,
-    allgatherv_async,
-    allreduce_async,
-    alltoall_async,
-    alltoallv_async,
-    barrier_async,
-    broadcast_async,
-    exscan_async,
-    gather_async,
-    gatherv_async,
-    reduce_async,
-    reduce_scatter_async,
-    scan_async,
-    scatter_async,
-    scatterv_async,
-)
-from collalgo.functions.reducing import (
-    allreduce,
-    exscan,
-    reduce,
-    reduce_scatter,
-    scan,
-)
-from collalgo.functions.rooted import gather, gatherv, scatter, scatterv
-from collalgo.functions.sharing import (
-    allgather,
-    allgatherv,
-    alltoall,
-    alltoallv,
-    barrier,
-    broadcast,
-)
-from collalgo.launch.local import spawn, threads
-from collalgo.schedule import (
-    Group,
-    backwards,
-    recv,
-    recv_reduce,
-    send,
-    spare,
-    staggered,
-    together,
-)
-from collalgo.selection.selection import Selection
-from collalgo.tracing.dump import dump
-from collalgo.tracing.timeline import trace
-from collalgo.verify import Proof, verify
-from collalgo.world import init
+from collalgo.base.hooks import register
 
 if TYPE_CHECKING:
-    from collalgo.cost.simulation import Simulation, simulate
-    from collalgo.loading import load_algorithms
-    from collalgo.selection.choice import select
-    from collalgo.topology.model import Topology
+    from collalgo._kernels.comm.work import (
+        Persistent as Persistent,
+        Work as Work,
+    )
+    from collalgo.algorithms import (
+        ALGORITHMS as ALGORITHMS,
+        algorithm as algorithm,
+    )
+    from collalgo.algorithms.verify import (
+        Proof as Proof,
+        verify as verify,
+    )
+    from collalgo.comm.communicator import (
+        Communicator as Communicator,
+    )
+    from collalgo.comm.functions.background import (
+        allgather_async as allgather_async,
+        allgatherv_async as allgatherv_async,
+        allreduce_async as allreduce_async,
+        alltoall_async as alltoall_async,
+        alltoallv_async as alltoallv_async,
+        barrier_async as barrier_async,
+        broadcast_async as broadcast_async,
+        exscan_async as exscan_async,
+        gather_async as gather_async,
+        gatherv_async as gatherv_async,
+        reduce_async as reduce_async,
+        reduce_scatter_async as reduce_scatter_async,
+        scan_async as scan_async,
+        scatter_async as scatter_async,
+        scatterv_async as scatterv_async,
+    )
+    from collalgo.comm.functions.reducing import (
+        allreduce as allreduce,
+        exscan as exscan,
+        reduce as reduce,
+        reduce_scatter as reduce_scatter,
+        scan as scan,
+    )
+    from collalgo.comm.functions.rooted import (
+        gather as gather,
+        gatherv as gatherv,
+        scatter as scatter,
+        scatterv as scatterv,
+    )
+    from collalgo.comm.functions.sharing import (
+        allgather as allgather,
+        allgatherv as allgatherv,
+        alltoall as alltoall,
+        alltoallv as alltoallv,
+        barrier as barrier,
+        broadcast as broadcast,
+    )
+    from collalgo.comm.tracing.dump import (
+        dump as dump,
+    )
+    from collalgo.comm.tracing.timeline import (
+        trace as trace,
+    )
+    from collalgo.comm.world import (
+        init as init,
+    )
+    from collalgo.cost.simulation import (
+        Simulation as Simulation,
+        simulate as simulate,
+    )
+    from collalgo.errors import (
+        AlgorithmNotApplicable as AlgorithmNotApplicable,
+        BootstrapError as BootstrapError,
+        CollalgoError as CollalgoError,
+        CollectiveTimeout as CollectiveTimeout,
+        CommunicatorClosed as CommunicatorClosed,
+        MismatchError as MismatchError,
+        OutputError as OutputError,
+        PeerFailed as PeerFailed,
+        RulesError as RulesError,
+        ScheduleError as ScheduleError,
+        TopologyError as TopologyError,
+    )
+    from collalgo.integrations.algorithm_files import (
+        load_algorithms as load_algorithms,
+    )
+    from collalgo.launch.local import (
+        spawn as spawn,
+        threads as threads,
+    )
+    from collalgo.schedule import (
+        Group as Group,
+        pipeline as pipeline,
+        recv as recv,
+        recv_reduce as recv_reduce,
+        reverse as reverse,
+        send as send,
+        spare as spare,
+        together as together,
+    )
+    from collalgo.selection.choice import (
+        select as select,
+    )
+    from collalgo.selection.selection import (
+        Selection as Selection,
+    )
+    from collalgo.topology.model import (
+        Topology as Topology,
+    )
 
-#: What is imported when it is asked for: to communicate, nobody needs it.
-_LATER = {
-    "Simulation": "collalgo.cost.simulation",
-    "simulate": "collalgo.cost.simulation",
-    "load_algorithms": "collalgo.loading",
-    "select": "collalgo.selection.choice",
-    "Topology": "collalgo.topology.model",
+#: Where each public name is. A module is imported when one of its names is asked for:
+#: ``import collalgo`` itself loads no compiled code and no NumPy.
+_NAMES = {
+    "collalgo._kernels.comm.work": (
+        "Persistent",
+        "Work",
+    ),
+    "collalgo.algorithms": (
+        "ALGORITHMS",
+        "algorithm",
+    ),
+    "collalgo.algorithms.verify": (
+        "Proof",
+        "verify",
+    ),
+    "collalgo.comm.communicator": ("Communicator",),
+    "collalgo.comm.functions.background": (
+        "allgather_async",
+        "allgatherv_async",
+        "allreduce_async",
+        "alltoall_async",
+        "alltoallv_async",
+        "barrier_async",
+        "broadcast_async",
+        "exscan_async",
+        "gather_async",
+        "gatherv_async",
+        "reduce_async",
+        "reduce_scatter_async",
+        "scan_async",
+        "scatter_async",
+        "scatterv_async",
+    ),
+    "collalgo.comm.functions.reducing": (
+        "allreduce",
+        "exscan",
+        "reduce",
+        "reduce_scatter",
+        "scan",
+    ),
+    "collalgo.comm.functions.rooted": (
+        "gather",
+        "gatherv",
+        "scatter",
+        "scatterv",
+    ),
+    "collalgo.comm.functions.sharing": (
+        "allgather",
+        "allgatherv",
+        "alltoall",
+        "alltoallv",
+        "barrier",
+        "broadcast",
+    ),
+    "collalgo.comm.tracing.dump": ("dump",),
+    "collalgo.comm.tracing.timeline": ("trace",),
+    "collalgo.comm.world": ("init",),
+    "collalgo.cost.simulation": (
+        "Simulation",
+        "simulate",
+    ),
+    "collalgo.errors": (
+        "AlgorithmNotApplicable",
+        "BootstrapError",
+        "CollalgoError",
+        "CollectiveTimeout",
+        "CommunicatorClosed",
+        "MismatchError",
+        "OutputError",
+        "PeerFailed",
+        "RulesError",
+        "ScheduleError",
+        "TopologyError",
+    ),
+    "collalgo.integrations.algorithm_files": ("load_algorithms",),
+    "collalgo.launch.local": (
+        "spawn",
+        "threads",
+    ),
+    "collalgo.schedule": (
+        "Group",
+        "reverse",
+        "recv",
+        "recv_reduce",
+        "send",
+        "spare",
+        "pipeline",
+        "together",
+    ),
+    "collalgo.selection.choice": ("select",),
+    "collalgo.selection.selection": ("Selection",),
+    "collalgo.topology.model": ("Topology",),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+
+# What lower layers call of higher ones.
+register("Topology.of", "collalgo.comm.topology:of")
+register("world of MPI", "collalgo.integrations.mpi4py:world_communicator")
+register("communicator of mpi4py", "collalgo.integrations.mpi4py:communicator")
+register("dtype of torch", "collalgo.integrations.torch.tensors:dtype_of")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _HOME:
         raise AttributeError(f"module 'collalgo' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    found = globals()[name] = getattr(import_module(_HOME[name]), name)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
-
-
-__all__ = [
-    "ALGORITHMS",
-    "AlgorithmNotApplicable",
-    "BootstrapError",
-    "CollalgoError",
-    "CollectiveTimeout",
-    "Communicator",
-    "CommunicatorClosed",
-    "Group",
-    "MismatchError",
-    "OutputError",
-    "PeerFailed",
-    "Persistent",
-    "Proof",
-    "RulesError",
-    "ScheduleError",
-    "Selection",
-    "Simulation",
-    "Topology",
-    "TopologyError",
-    "Work",
-    "__version__",
-    "algorithm",
-    "allgather",
-    "allgather_async",
-    "allgatherv",
-    "allgatherv_async",
-    "allreduce",
-    "allreduce_async",
-    "alltoall",
-    "alltoall_async",
-    "alltoallv",
-    "alltoallv_async",
-    "backwards",
-    "barrier",
-    "barrier_async",
-    "broadcast",
-    "broadcast_async",
-    "dump",
-    "exscan",
-    "exscan_async",
-    "gather",
-    "gather_async",
-    "gatherv",
-    "gatherv_async",
-    "init",
-    "load_algorithms",
-    "recv",
-    "recv_reduce",
-    "reduce",
-    "reduce_async",
-    "reduce_scatter",
-    "reduce_scatter_async",
-    "scan",
-    "scan_async",
-    "scatter",
-    "scatter_async",
-    "scatterv",
-    "scatterv_async",
-    "select",
-    "send",
-    "simulate",
-    "spare",
-    "spawn",
-    "staggered",
-    "threads",
-    "together",
-    "trace",
-    "verify",
-]
+    return sorted({*globals(), *_HOME})

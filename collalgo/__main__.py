@@ -1,5 +1,5 @@
 """``python -m collalgo`` is the command ``collalgo``."""
 
-from collalgo.cli import main
+from collalgo.cli.main import main
 
 main()

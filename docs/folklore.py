@@ -5,21 +5,22 @@ from pathlib import Path
 
 import numpy as np
 
-from collalgo import Selection, Topology, output_files, pictures, select
+from collalgo import Selection, Topology, select
 from collalgo.algorithms import find
-from collalgo.cost.clusters import Cluster
+from collalgo.base import output_files, plotting as pictures
+from collalgo.base.plotting import new_figure
+from collalgo.base.units import human, human_time
 from collalgo.cost.messages import Messages, all_messages
+from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line
-from collalgo.cost.site import Site
+from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import AlgorithmNotApplicable
-from collalgo.pictures import new_figure
-from collalgo.selection.deciders import PEERS
-from collalgo.selection.on_topology import Prospect
-from collalgo.sizes import human, human_time
+from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.overrides import PEERS
 from docs.pages import PAGE
 
 #: The first cells of rows, with the choice and where it is made.
-Cases = Sequence[tuple[list[str], Selection, Prospect]]
+Cases = Sequence[tuple[list[str], Selection, TopologyPricer]]
 
 PICTURES = Path(__file__).with_name("pictures")
 
@@ -93,15 +94,15 @@ def page() -> str:
 
 def _times(chosen: Selection, name: str) -> str:
     """How many times as long as the choice an algorithm takes in its best variant."""
-    seconds = [c.seconds for c in chosen.able if c.row.plain == name]
+    seconds = [c.seconds for c in chosen.able if c.row.base_name == name]
     return f"{min(seconds) / chosen.seconds:.2f}"
 
 
-def _cases() -> Iterator[tuple[list[str], Selection, Prospect]]:
+def _cases() -> Iterator[tuple[list[str], Selection, TopologyPricer]]:
     """The first cells of a row for each number of NICs and hosts and each size."""
     for nics in (1, 2, 4, 8):
         for hosts in (2, 4, 16):
-            prospect = Prospect(Topology.load(SERVER, hosts=hosts, nics=nics))
+            prospect = TopologyPricer(Topology.load(SERVER, hosts=hosts, nics=nics))
             for nbytes in SIZES:
                 chosen = select("allreduce", nbytes, topology=prospect)
                 cells = [str(nics), str(hosts), human(nbytes), _choice(chosen)]
@@ -138,16 +139,16 @@ def _peers(cases: Cases) -> Iterator[str]:
     )
 
 
-def _lost(chosen: Selection, name: str, prospect: Prospect) -> str:
+def _lost(chosen: Selection, name: str, prospect: TopologyPricer) -> str:
     try:
         other = select("allreduce", chosen.nbytes, topology=prospect, policy=name)
     except AlgorithmNotApplicable:
         return "-"
-    return f"{other.row.plain} {other.seconds / chosen.seconds:.2f}"
+    return f"{other.row.base_name} {other.seconds / chosen.seconds:.2f}"
 
 
 def _inside() -> Iterator[str]:
-    prospect = Prospect(Topology.load("dgx1v"))
+    prospect = TopologyPricer(Topology.load("dgx1v"))
     yield "| size | choice | time | ratio | ring | ratio of the ring |"
     yield "|---|---|---|---|---|---|"
     for nbytes in (KIB, 64 * KIB, MIB, 64 * MIB, GIB):
@@ -162,7 +163,7 @@ def _inside() -> Iterator[str]:
 
 def _thousand_lines() -> dict[str, Line]:
     """The prices of a ring, a torus and BCube of 1000 ranks."""
-    site = Site(Cluster.load(SERVER, hosts=125, nics=8))
+    site = Placement(UniformCluster.load(SERVER, hosts=125, nics=8))
     lines = {}
     for name in ("ring", "torus_2d(dims=(8, 125))", "bcube(dims=(8, 125))"):
         row = find("allreduce", name, site.size)
@@ -241,7 +242,7 @@ def _idle() -> Iterator[str]:
     sends = messages.sends
     away = sends.where(sends.rank // 8 != sends.peer // 8)
     speakers = len(np.unique(away.rank[away.rank < 8]))
-    site = Site(Topology.load(SERVER, hosts=hosts, nics=1))
+    site = Placement(Topology.load(SERVER, hosts=hosts, nics=1))
     found = site.rounds(site.fold(row.schedule, (8, hosts)))
     steps = np.unique(away.step)
     part = found.per_byte[steps].sum() / found.per_byte.sum()

@@ -4,10 +4,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from collalgo import ALGORITHMS, Proof, output_files, verify
+from collalgo import ALGORITHMS, Proof, verify
 from collalgo.algorithms import Algorithm
-from collalgo.catalogue import CATALOGUE, values_at
-from collalgo.collective import COLLECTIVES, Collective
+from collalgo.algorithms.literature import CATALOGUE, values_at
+from collalgo.base import output_files
+from collalgo.schedule.collective import COLLECTIVES, Collective
 from docs import folklore, ratios
 from docs.pages import PAGE
 
@@ -92,7 +93,7 @@ def _stories(rows: list[Algorithm]) -> list[str]:
         given = ", ".join(f"{key}={value}" for key, value in row.parameters)
         needs = row.obstacle(9)
         needs = f" It {needs.partition(' but ')[0]}." if needs else ""
-        lines.append(f"| {row.name} | {given} | {row.story}{needs} |")
+        lines.append(f"| {row.name} | {given} | {row.summary}{needs} |")
     return [*lines, ""]
 
 

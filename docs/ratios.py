@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from collalgo import Topology, output_files, select
-from collalgo.selection.on_topology import Prospect
-from collalgo.sizes import human
+from collalgo import Topology, select
+from collalgo.base import output_files
+from collalgo.base.units import human
+from collalgo.selection.on_topology import TopologyPricer
 from docs.pages import PAGE
 
 HEAD = """# How far from the bound
@@ -43,7 +44,7 @@ def _name(machine: str) -> str:
 def page() -> str:
     """The page."""
     prospects = [
-        Prospect(Topology.load(_name(name), **parameters))
+        TopologyPricer(Topology.load(_name(name), **parameters))
         for name, parameters in MACHINES.items()
     ]
     sections = [HEAD]
@@ -54,13 +55,15 @@ def page() -> str:
     return "\n".join(sections)
 
 
-def _table(collective: str, nbytes: int, prospects: list[Prospect]) -> Iterator[str]:
+def _table(
+    collective: str, nbytes: int, prospects: list[TopologyPricer]
+) -> Iterator[str]:
     best: dict[str, list[float | None]] = {}
     for i, prospect in enumerate(prospects):
         chosen = select(collective, nbytes, topology=prospect)
         least = chosen.bound_seconds or 0.0
         for candidate in chosen.able:
-            row = best.setdefault(candidate.row.plain, [None] * len(prospects))
+            row = best.setdefault(candidate.row.base_name, [None] * len(prospects))
             ratio = candidate.seconds / least
             row[i] = min(row[i] or ratio, ratio)
     yield f"| algorithm | {' | '.join(MACHINES)} |"

@@ -10,7 +10,7 @@ import pytest
 from collalgo.bench.cluster.kernel import down, is_up, up
 
 from collalgo.launch.ranks import free_port
-from tests.clusters import layout
+from tests.support.clusters import layout
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -88,8 +88,5 @@ def etcd(tmp_path_factory):
     server.wait()
 
 
-#: Scripts for launchers, which look at their arguments.
-collect_ignore = [
-    "across_hosts.py", "on_devices.py", "torch_calls.py", "torch_on_devices.py",
-    "torch_on_gpu.py", "under_torch.py",
-]  # fmt: skip
+#: What tests share, scripts of ranks among it, which look at their arguments.
+collect_ignore = ["support"]

@@ -2,9 +2,10 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+from tests.support.paths import ROOT
 
 PROGRAM = """
 import os, sys, threading
@@ -35,7 +36,7 @@ def test_every_public_name_is_documented():
 def test_every_package_is_installed():
     """Whoever installs it gets what a clone has."""
     tomllib = pytest.importorskip("tomllib", reason="from Python 3.11 on")
-    root = Path(__file__).parent.parent
+    root = ROOT
     project = tomllib.loads((root / "pyproject.toml").read_text())
     told = project["tool"]["setuptools"]
     homes = told["package-dir"]

@@ -22,10 +22,10 @@ from collalgo.bench.timing import race
 
 import collalgo
 from collalgo import Communicator
+from collalgo.base.units import parse_size
 from collalgo.bootstrap.identity import identity
-from collalgo.options import force_option, writes
+from collalgo.cli.options import force_option, writes
 from collalgo.selection.selection import Candidate
-from collalgo.sizes import parse_size
 
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall")
 
@@ -67,7 +67,7 @@ def contestants(
     found = comm.select(collective, nbytes).candidates
     plain: set[str] = set()
     for candidate in found:
-        name = candidate.row.plain
+        name = candidate.row.base_name
         if candidate.obstacle is not None or name in plain:
             continue
         if len(plain) < most or name in ALWAYS.get(collective, ()):

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from collalgo import pictures
-from collalgo.options import force_option, writes
-from collalgo.pictures import PICTURE, new_figure
+from collalgo.base import plotting as pictures
+from collalgo.base.plotting import PICTURE, new_figure
+from collalgo.cli.options import force_option, writes
 
 #: What the picture shows of each cluster, besides what is chosen and the peers.
 SHOWN = ("ring", "ring_2d", "torus_2d", "hierarchical")

@@ -138,7 +138,7 @@ def _start(peer: Peer | None, ranks: int, folder: Path) -> Contestant:
     number = ["-n", str(ranks)]
     environments = [dict(os.environ)]
     if peer is None:
-        run = ["-c", "from collalgo.cli import main; main()", "run"]
+        run = ["-c", "from collalgo.cli.main import main; main()", "run"]
         command = [sys.executable, *run, *number, "--", sys.executable, *script]
     else:
         binaries = install(peer) / "bin"

@@ -1,4 +1,4 @@
-"""The catalogue: one row for each algorithm of each collective."""
+"""The algorithms: one file for each family, and one table of all."""
 
 from collalgo.algorithms import (
     binary,
@@ -83,38 +83,38 @@ add("allreduce", "bine", bine.allreduce)
 add("allreduce", "pipeline", chain.allreduce, segments=8)
 add("allreduce", "double_tree", double_tree.allreduce, ways=lanes.two, segments=4)
 add("allreduce", "butterfly", butterfly.allreduce)
-add("allreduce", "ring_2d", grid_ring.rings, levels=True)
-add("allreduce", "ring_3d", grid_ring.rings, levels=True, axes=3)
-add("allreduce", "torus_2d", grid.torus, levels=True)
-add("allreduce", "torus_3d", grid.torus, levels=True, axes=3)
+add("allreduce", "ring_2d", grid_ring.rings, hierarchical=True)
+add("allreduce", "ring_3d", grid_ring.rings, hierarchical=True, axes=3)
+add("allreduce", "torus_2d", grid.torus, hierarchical=True)
+add("allreduce", "torus_3d", grid.torus, hierarchical=True, axes=3)
 add(
     "allreduce",
     "torus_2d_all_ways",
     grid.all_ways,
     ways=lanes.axes_both_ways,
-    levels=True,
+    hierarchical=True,
 )
 add(
     "allreduce",
     "torus_3d_all_ways",
     grid.all_ways,
     ways=lanes.axes_both_ways,
-    levels=True,
+    hierarchical=True,
     axes=3,
 )
-add("allreduce", "mesh_2d", grid.mesh, levels=True)
-add("allreduce", "mesh_3d", grid.mesh, levels=True, axes=3)
-add("allreduce", "mesh_2d_both_axes", grid.all_axes, ways=lanes.axes, levels=True)
-add("allreduce", "blueconnect", grid.blueconnect, levels=True)
-add("allreduce", "bcube", grid.bcube, levels=True)
-add("allreduce", "hierarchical", hierarchical.allreduce, levels=True)
+add("allreduce", "mesh_2d", grid.mesh, hierarchical=True)
+add("allreduce", "mesh_3d", grid.mesh, hierarchical=True, axes=3)
+add("allreduce", "mesh_2d_both_axes", grid.all_axes, ways=lanes.axes, hierarchical=True)
+add("allreduce", "blueconnect", grid.blueconnect, hierarchical=True)
+add("allreduce", "bcube", grid.bcube, hierarchical=True)
+add("allreduce", "hierarchical", hierarchical.allreduce, hierarchical=True)
 add(
     "allreduce",
     "forest",
     forest.allreduce,
     ways=lanes.forest,
     unfit=forest.unfit,
-    levels=True,
+    hierarchical=True,
 )
 
 add("reduce", "linear", linear.reduce, serial=True)
@@ -134,7 +134,7 @@ add(
     torus_trees.reduce,
     ways=lanes.torus_trees,
     segments=4,
-    levels=True,
+    hierarchical=True,
 )
 add(
     "reduce",
@@ -142,7 +142,7 @@ add(
     striped_chains.reduce,
     ways=lanes.two,
     segments=4,
-    levels=True,
+    hierarchical=True,
 )
 
 add("broadcast", "linear", linear.broadcast)
@@ -157,14 +157,14 @@ add("broadcast", "van_de_geijn_doubling", van_de_geijn.broadcast_doubling)
 add("broadcast", "circulant", circulant_blocks.broadcast)
 add("broadcast", "double_tree", double_tree.broadcast, ways=lanes.two, segments=4)
 add("broadcast", "bine", bine.broadcast)
-add("broadcast", "two_level", hierarchical.broadcast, levels=True)
+add("broadcast", "two_level", hierarchical.broadcast, hierarchical=True)
 add(
     "broadcast",
     "torus_2d_trees",
     torus_trees.broadcast,
     ways=lanes.torus_trees,
     segments=4,
-    levels=True,
+    hierarchical=True,
 )
 add(
     "broadcast",
@@ -172,7 +172,7 @@ add(
     striped_chains.broadcast,
     ways=lanes.two,
     segments=4,
-    levels=True,
+    hierarchical=True,
 )
 
 add("allgather", "direct", direct.allgather)
@@ -187,26 +187,26 @@ add("allgather", "pat", sparbit.allgather, aggregation=2)
 add("allgather", "circulant", circulant.allgather)
 add("allgather", "swing", swing.allgather)
 add("allgather", "bine", bine.allgather)
-add("allgather", "torus_2d", grid.allgather, levels=True)
-add("allgather", "torus_3d", grid.allgather, levels=True, axes=3)
+add("allgather", "torus_2d", grid.allgather, hierarchical=True)
+add("allgather", "torus_3d", grid.allgather, hierarchical=True, axes=3)
 add(
     "allgather",
     "torus_2d_all_ways",
     grid.all_ways_allgather,
     ways=lanes.axes_both_ways,
-    levels=True,
+    hierarchical=True,
 )
 add(
     "allgather",
     "torus_3d_all_ways",
     grid.all_ways_allgather,
     ways=lanes.axes_both_ways,
-    levels=True,
+    hierarchical=True,
     axes=3,
 )
-add("allgather", "bcube", grid.bcube_allgather, levels=True)
-add("allgather", "hierarchical", hierarchical.allgather, levels=True)
-add("allgather", "multi_leader", hierarchical.multi_leader_allgather, levels=True)
+add("allgather", "bcube", grid.bcube_allgather, hierarchical=True)
+add("allgather", "hierarchical", hierarchical.allgather, hierarchical=True)
+add("allgather", "multi_leader", hierarchical.multi_leader_allgather, hierarchical=True)
 
 add("reduce_scatter", "direct", direct.reduce_scatter, serial=True)
 add("reduce_scatter", "pairwise", pairwise.reduce_scatter)
@@ -219,25 +219,25 @@ add("reduce_scatter", "butterfly", butterfly.reduce_scatter)
 add("reduce_scatter", "pat", sparbit.reduce_scatter, aggregation=2)
 add("reduce_scatter", "swing", swing.reduce_scatter)
 add("reduce_scatter", "bine", bine.reduce_scatter)
-add("reduce_scatter", "torus_2d", grid.reduce_scatter, levels=True)
-add("reduce_scatter", "torus_3d", grid.reduce_scatter, levels=True, axes=3)
+add("reduce_scatter", "torus_2d", grid.reduce_scatter, hierarchical=True)
+add("reduce_scatter", "torus_3d", grid.reduce_scatter, hierarchical=True, axes=3)
 add(
     "reduce_scatter",
     "torus_2d_all_ways",
     grid.all_ways_reduce_scatter,
     ways=lanes.axes_both_ways,
-    levels=True,
+    hierarchical=True,
 )
 add(
     "reduce_scatter",
     "torus_3d_all_ways",
     grid.all_ways_reduce_scatter,
     ways=lanes.axes_both_ways,
-    levels=True,
+    hierarchical=True,
     axes=3,
 )
-add("reduce_scatter", "bcube", grid.bcube_reduce_scatter, levels=True)
-add("reduce_scatter", "hierarchical", hierarchical.reduce_scatter, levels=True)
+add("reduce_scatter", "bcube", grid.bcube_reduce_scatter, hierarchical=True)
+add("reduce_scatter", "hierarchical", hierarchical.reduce_scatter, hierarchical=True)
 
 add("alltoall", "linear", pairwise.spread_out)
 add("alltoall", "pairwise", pairwise.alltoall)
@@ -245,9 +245,9 @@ add("alltoall", "spread_out", pairwise.spread_out, batch=4)
 add("alltoall", "bruck", bruck.alltoall)
 add("alltoall", "k_bruck", bruck.alltoall, radix=4)
 add("alltoall", "circulant", circulant.alltoall)
-add("alltoall", "hybrid", pairwise.hybrid, sized=pairwise.large_blocks)
-add("alltoall", "two_step", hierarchical_alltoall.two_step, levels=True)
-add("alltoall", "three_step", hierarchical_alltoall.three_step, levels=True)
+add("alltoall", "hybrid", pairwise.hybrid, parameters_for_counts=pairwise.large_blocks)
+add("alltoall", "two_step", hierarchical_alltoall.two_step, hierarchical=True)
+add("alltoall", "three_step", hierarchical_alltoall.three_step, hierarchical=True)
 
 add("gather", "linear", linear.gather)
 add("gather", "binomial", k_nomial.gather)

@@ -10,11 +10,11 @@ from collalgo.schedule import (
     Group,
     Step,
     Steps,
-    backwards,
     divide,
     doublings,
-    lasting,
+    pad,
     recv_reduce,
+    reverse,
     send,
 )
 
@@ -37,11 +37,11 @@ def allreduce(group: Group) -> Steps:
     block = group.subset(runs[mine])
     assert block is not None
     rounds = len(doublings(len(runs[0])))
-    yield from lasting(rounds, halve(block))
+    yield from pad(rounds, halve(block))
     upwards = [lift(block, runs, mine, group, i) for i in range(len(runs) - 1, 0, -1)]
     yield from upwards
-    yield from backwards(iter(upwards), combine=False)
-    yield from backwards(lasting(rounds, halve(block)), combine=False)
+    yield from reverse(iter(upwards), combine=False)
+    yield from reverse(pad(rounds, halve(block)), combine=False)
 
 
 def lift(block: Group, runs: list[range], mine: int, group: Group, lower: int) -> Step:

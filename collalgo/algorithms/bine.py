@@ -14,7 +14,7 @@ from functools import cache
 from collalgo.algorithms import k_nomial
 from collalgo.algorithms.fold import fold, nothing, own_chunk, whole
 from collalgo.algorithms.swing import reached
-from collalgo.schedule import Group, Steps, backwards, doublings, recv_reduce, send
+from collalgo.schedule import Group, Steps, doublings, recv_reduce, reverse, send
 
 
 def digits(position: int, size: int) -> int:
@@ -85,7 +85,7 @@ def allreduce(group: Group) -> Steps:
     """Halve the data down to one summed chunk each, then double it back up."""
     (view,) = ordered(group).shares(1)
     yield from halve(group, view)
-    yield from backwards(halve(group, view), combine=False)
+    yield from reverse(halve(group, view), combine=False)
 
 
 @fold(whole, own_chunk)
@@ -97,4 +97,4 @@ def reduce_scatter(group: Group) -> Steps:
 @fold(own_chunk, whole)
 def allgather(group: Group) -> Steps:
     """The reduce-scatter backwards."""
-    yield from backwards(halve(group, ordered(group)), combine=False)
+    yield from reverse(halve(group, ordered(group)), combine=False)

@@ -14,10 +14,10 @@ from collalgo.algorithms.fold import fold, own_chunk, whole
 from collalgo.schedule import (
     Group,
     Steps,
-    backwards,
     doublings,
     recv,
     recv_reduce,
+    reverse,
     send,
 )
 
@@ -55,4 +55,4 @@ def reduce_scatter(group: Group) -> Steps:
 def allreduce(group: Group) -> Steps:
     """Halve the data down to one summed chunk each, then double it back up."""
     yield from halve(group)
-    yield from backwards(halve(group), combine=False)
+    yield from reverse(halve(group), combine=False)

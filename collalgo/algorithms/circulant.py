@@ -11,7 +11,7 @@ allreduce of 12 ranks: 8 steps, 11/6 n bytes, 84 links, same bits on every rank
 from itertools import pairwise
 
 from collalgo.algorithms.forwarding import forward
-from collalgo.schedule import Group, Steps, backwards, recv, send
+from collalgo.schedule import Group, Steps, recv, reverse, send
 
 
 def skips(size: int) -> list[int]:
@@ -38,7 +38,7 @@ def allgather(group: Group) -> Steps:
 
 def reduce_scatter(group: Group) -> Steps:
     """The allgather backwards: half of what is left goes to whom it was got from."""
-    yield from backwards(allgather(group))
+    yield from reverse(allgather(group))
 
 
 def allreduce(group: Group) -> Steps:

@@ -16,9 +16,9 @@ from collalgo.schedule import (
     Chunks,
     Group,
     Steps,
-    backwards,
     divide,
     recv,
+    reverse,
     send,
 )
 
@@ -99,7 +99,7 @@ def broadcast(group: Group, blocks: int = 8) -> Steps:
 
 def reduce(group: Group, blocks: int = 8) -> Steps:
     """The broadcast backwards."""
-    yield from backwards(broadcast(group, blocks))
+    yield from reverse(broadcast(group, blocks))
 
 
 def allreduce(group: Group, blocks: int = 8) -> Steps:

@@ -15,9 +15,9 @@ from collalgo.schedule import (
     Step,
     Steps,
     as_step,
-    backwards,
     doublings,
-    lasting,
+    pad,
+    reverse,
 )
 
 
@@ -31,7 +31,7 @@ def rings(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
     inwards: list[Step] = []
     for line, dim in zip(inner, dims, strict=False):
         steps = k_nomial.reduce(line) if line else None
-        inwards += map(as_step, lasting(len(doublings(dim)), steps))
+        inwards += map(as_step, pad(len(doublings(dim)), steps))
     yield from inwards
-    yield from lasting(2 * dims[-1] - 2, ring.allreduce(outer) if outer else None)
-    yield from backwards(iter(inwards), combine=False)
+    yield from pad(2 * dims[-1] - 2, ring.allreduce(outer) if outer else None)
+    yield from reverse(iter(inwards), combine=False)

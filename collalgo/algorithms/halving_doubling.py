@@ -9,7 +9,7 @@ allreduce of 12 ranks: 8 steps, 15/4 n bytes, 32 links, same bits on every rank
 
 from collalgo.algorithms.fold import fold, nothing, own_chunk, whole
 from collalgo.algorithms.radix import factors, smooth
-from collalgo.schedule import Group, Steps, backwards, recv, recv_reduce, send
+from collalgo.schedule import Group, Steps, recv, recv_reduce, reverse, send
 
 
 def halve(group: Group, radix: int = 2) -> Steps:
@@ -32,7 +32,7 @@ def halve(group: Group, radix: int = 2) -> Steps:
 
 def double(group: Group, radix: int = 2) -> Steps:
     """Halving backwards: what I gave away in parts comes back, complete."""
-    yield from backwards(halve(group, radix), combine=False)
+    yield from reverse(halve(group, radix), combine=False)
 
 
 @fold(whole, whole, smooth)

@@ -15,12 +15,12 @@ from collalgo.algorithms.hosts import my_team, owners_of, subset_of, teams_of
 from collalgo.schedule import (
     Group,
     Steps,
-    backwards,
     divide,
     doublings,
-    lasting,
+    pad,
     recv,
     recv_reduce,
+    reverse,
     send,
 )
 
@@ -29,7 +29,7 @@ def allreduce(group: Group, hosts: Sequence[int] = ()) -> Steps:
     """Each rail, one rank of every host, sums one part of the data between hosts.
 
     There are as many rails as the smallest host has ranks; every other one runs
-    backwards, so that hosts on a ring use it both ways.
+    reverse, so that hosts on a ring use it both ways.
     """
     teams = teams_of(group, hosts)
     team = my_team(group, teams)
@@ -46,8 +46,8 @@ def allreduce(group: Group, hosts: Sequence[int] = ()) -> Steps:
         rail = subset_of(group, [team[place] for team in teams])
         yield from ring.allreduce(ring.opposed(rail.sharing(parts[place]), place))
     else:
-        yield from lasting(2 * len(teams) - 2)
-    yield from backwards(iter([tuple(into_rails)]), combine=False)
+        yield from pad(2 * len(teams) - 2)
+    yield from reverse(iter([tuple(into_rails)]), combine=False)
 
 
 def broadcast(group: Group, hosts: Sequence[int] = ()) -> Steps:
@@ -55,7 +55,7 @@ def broadcast(group: Group, hosts: Sequence[int] = ()) -> Steps:
     teams = teams_of(group, hosts)
     leaders = group.subset([team[0] for team in teams])
     rounds = len(doublings(len(teams)))
-    yield from lasting(rounds, k_nomial.broadcast(leaders) if leaders else None)
+    yield from pad(rounds, k_nomial.broadcast(leaders) if leaders else None)
     yield from k_nomial.broadcast(subset_of(group, my_team(group, teams)))
 
 
@@ -65,7 +65,7 @@ def allgather(group: Group, hosts: Sequence[int] = ()) -> Steps:
     team = my_team(group, teams)
     leaders = group.merged(teams)
     yield from linear.gather(owners_of(group, team))
-    yield from lasting(len(teams) - 1, ring.allgather(leaders) if leaders else None)
+    yield from pad(len(teams) - 1, ring.allgather(leaders) if leaders else None)
     yield from k_nomial.broadcast(subset_of(group, team))
 
 
@@ -76,10 +76,8 @@ def reduce_scatter(group: Group, hosts: Sequence[int] = ()) -> Steps:
     leaders = group.merged(teams)
     rounds = len(doublings(max(map(len, teams))))
     inside = k_nomial.reduce(subset_of(group, team))
-    yield from lasting(rounds, inside)
-    yield from lasting(
-        len(teams) - 1, ring.reduce_scatter(leaders) if leaders else None
-    )
+    yield from pad(rounds, inside)
+    yield from pad(len(teams) - 1, ring.reduce_scatter(leaders) if leaders else None)
     yield from linear.scatter(owners_of(group, team))
 
 
@@ -95,7 +93,7 @@ def multi_leader_allgather(
     told = [[i for t in teams for i in t[leader::count]] for leader in range(count)]
     rail = group.merged([t[place::count] for t in teams]) if place < count else None
     around = ring.allgather(ring.opposed(rail, place)) if rail else None
-    yield from lasting(len(teams) - 1, around)
+    yield from pad(len(teams) - 1, around)
     followers = [i for i in team if i != group.rank] if place < count else []
     yield (
         *(send(group.peer(i), group.chunks_of(told[place])) for i in followers),

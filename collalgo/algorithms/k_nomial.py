@@ -9,7 +9,7 @@ broadcast of 16 ranks: 2 steps, 6 n bytes, 15 links, same bits on every rank
 
 from collalgo.algorithms import tree
 from collalgo.algorithms.radix import powers
-from collalgo.schedule import Chunks, Group, Steps, backwards, recv, send
+from collalgo.schedule import Chunks, Group, Steps, recv, reverse, send
 
 
 def shape(group: Group, radix: int) -> list[tree.Round]:
@@ -55,7 +55,7 @@ def scatter(group: Group, radix: int = 2) -> Steps:
 
 def gather(group: Group, radix: int = 2) -> Steps:
     """A scatter backwards."""
-    yield from backwards(scatter(group, radix), combine=False)
+    yield from reverse(scatter(group, radix), combine=False)
 
 
 def allreduce(group: Group, radix: int = 2) -> Steps:

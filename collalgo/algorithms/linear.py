@@ -6,7 +6,7 @@ reduce of 8 ranks: 1 step, 7 n bytes, 7 links, same bits on every rank
 """
 
 from collalgo.algorithms import tree
-from collalgo.schedule import Group, Steps, backwards, recv, recv_reduce, send
+from collalgo.schedule import Group, Steps, recv, recv_reduce, reverse, send
 
 
 def shape(group: Group) -> list[tree.Round]:
@@ -34,7 +34,7 @@ def scatter(group: Group) -> Steps:
 
 def gather(group: Group) -> Steps:
     """A scatter backwards."""
-    yield from backwards(scatter(group), combine=False)
+    yield from reverse(scatter(group), combine=False)
 
 
 def allreduce(group: Group) -> Steps:

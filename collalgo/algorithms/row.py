@@ -6,16 +6,16 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from collalgo.algorithms.parameters import COMMON, MANY, Range
-from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import (
     LANES,
     Group,
     ScheduleFunction,
     Steps,
-    staggered,
+    pipeline,
     together,
 )
+from collalgo.schedule.collective import COLLECTIVES
 
 #: Pieces of the data that are never too many, whatever the number of ranks.
 FEW_PIECES = 256
@@ -66,9 +66,9 @@ class Algorithm(NamedTuple):
     serial : bool
         Whether all contributions to a result are combined at once in the order of the
         ranks, so that the result is the same whatever the size and the topology.
-    levels : bool
+    hierarchical : bool
         Whether it is meant for machines of several levels, as hosts with several ranks.
-    sized : callable, optional
+    parameters_for_counts : callable, optional
         Gives the parameters that follow from the bytes of all blocks.
     unproved : bool
         Whether no test of the library proves it, so that it is proved when it is used.
@@ -86,20 +86,20 @@ class Algorithm(NamedTuple):
     parameters: tuple[tuple[str, Any], ...] = ()
     size_obstacle: Callable[[int], str | None] = no_obstacle
     serial: bool = False
-    levels: bool = False
-    sized: Callable[[Sequence[int]], dict[str, Any]] | None = None
+    hierarchical: bool = False
+    parameters_for_counts: Callable[[Sequence[int]], dict[str, Any]] | None = None
     unproved: bool = False
     ranges: tuple[tuple[str, Range], ...] = tuple(COMMON.items())
     ways: Ways = one_way
     unfit: Unfit = fits
 
     @property
-    def plain(self) -> str:
+    def base_name(self) -> str:
         """The name without parameters."""
         return self.name.partition("(")[0]
 
     @property
-    def story(self) -> str:
+    def summary(self) -> str:
         """The algorithm in one sentence."""
         return (inspect.getdoc(self.function) or "").partition("\n")[0]
 
@@ -126,15 +126,15 @@ class Algorithm(NamedTuple):
         if order is not None:
             group = self._in_order(group, order)
 
-        def pipeline(part: Group) -> Steps:
+        def pipelined(part: Group) -> Steps:
             if segments == 1:
                 return self.function(part, **chosen)
             pieces = self._cut(part, segments)
-            return staggered(*(self.function(piece, **chosen) for piece in pieces))
+            return pipeline(*(self.function(piece, **chosen) for piece in pieces))
 
         if lanes == 1:
-            return pipeline(group)
-        return together(*map(pipeline, self._cut(group, lanes)))
+            return pipelined(group)
+        return together(*map(pipelined, self._cut(group, lanes)))
 
     def _in_order(self, group: Group, order: Sequence[int]) -> Group:
         """The group in an order of ranks; where there is a root, counted from it on."""
@@ -194,7 +194,7 @@ class Algorithm(NamedTuple):
             f"{self.collective}: {self.name} {why}", collective=self.collective
         )
 
-    def having(self, parameters: Mapping[str, Any]) -> "Algorithm":
+    def with_parameters(self, parameters: Mapping[str, Any]) -> "Algorithm":
         """The row with other parameters, and a name that says so.
 
         Raises
@@ -213,7 +213,7 @@ class Algorithm(NamedTuple):
         """The row with other parameters under the same name."""
         merged = {**dict(self.parameters), **parameters}
         return self._replace(
-            parameters=tuple(merged.items()), sized=None, unproved=True
+            parameters=tuple(merged.items()), parameters_for_counts=None, unproved=True
         )
 
 

@@ -10,7 +10,7 @@ allgather of 12 ranks: 4 steps, 11/12 n bytes, 48 links, same bits on every rank
 allgather of 12 ranks: 7 steps, 11/12 n bytes, 48 links, same bits on every rank
 """
 
-from collalgo.schedule import Group, Steps, backwards, doublings, recv, send
+from collalgo.schedule import Group, Steps, doublings, recv, reverse, send
 
 
 def allgather(group: Group, aggregation: int | None = None) -> Steps:
@@ -31,4 +31,4 @@ def allgather(group: Group, aggregation: int | None = None) -> Steps:
 
 def reduce_scatter(group: Group, aggregation: int | None = None) -> Steps:
     """The allgather backwards."""
-    yield from backwards(allgather(group, aggregation))
+    yield from reverse(allgather(group, aggregation))

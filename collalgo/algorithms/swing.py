@@ -13,9 +13,9 @@ from collalgo.algorithms.fold import fold, own_chunk, whole
 from collalgo.schedule import (
     Group,
     Steps,
-    backwards,
     doublings,
     recv,
+    reverse,
     send,
 )
 
@@ -76,11 +76,11 @@ def allgather(group: Group) -> Steps:
 @fold(whole, own_chunk, even)
 def reduce_scatter(group: Group) -> Steps:
     """The allgather backwards: large messages to near peers, small ones far away."""
-    yield from backwards(gather_chunks(group))
+    yield from reverse(gather_chunks(group))
 
 
 @fold(whole, whole, even)
 def allreduce(group: Group) -> Steps:
     """Sum one chunk at each rank, then let everyone know them all."""
-    yield from backwards(gather_chunks(group))
+    yield from reverse(gather_chunks(group))
     yield from gather_chunks(group)

@@ -14,9 +14,9 @@ from collalgo.algorithms.row import (
     one_way,
     own_parameters,
 )
-from collalgo.collective import COLLECTIVES
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction
+from collalgo.schedule.collective import COLLECTIVES
 
 ALGORITHMS: list[Algorithm] = []
 
@@ -28,8 +28,8 @@ def add(
     *,
     obstacle: Callable[[int], str | None] = no_obstacle,
     serial: bool = False,
-    levels: bool = False,
-    sized: Callable[[Sequence[int]], dict[str, Any]] | None = None,
+    hierarchical: bool = False,
+    parameters_for_counts: Callable[[Sequence[int]], dict[str, Any]] | None = None,
     unproved: bool = False,
     ways: Ways = one_way,
     unfit: Unfit = fits,
@@ -47,8 +47,8 @@ def add(
         tuple(parameters.items()),
         obstacle,
         serial,
-        levels,
-        sized,
+        hierarchical,
+        parameters_for_counts,
         unproved,
         tuple({**own, **COMMON}.items()),
         ways,
@@ -162,7 +162,7 @@ def named(collective: str, name: str) -> Algorithm:
             f"{collective}: there is no algorithm {name!r}; {hint}{', '.join(rows)}",
             collective=collective,
         )
-    return rows[plain].having(parameters) if parameters else rows[plain]
+    return rows[plain].with_parameters(parameters) if parameters else rows[plain]
 
 
 def find(collective: str, name: str, size: int) -> Algorithm:

@@ -66,6 +66,6 @@ def before(place: tuple[int, ...], direction: int) -> tuple[int, ...]:
     [(1, 0), (2, -1), (3, 0), (2, 1)]
     """
     number = direction + sum(map(bool, place)) - 1
-    backwards, axis = divmod(number, len(place))
-    at = place[axis] + (1 if backwards % 2 else -1)
+    opposite, axis = divmod(number, len(place))
+    at = place[axis] + (1 if opposite % 2 else -1)
     return (*place[:axis], at, *place[axis + 1 :])

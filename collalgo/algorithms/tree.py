@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TypeAlias
 
-from collalgo.schedule import Group, Steps, backwards, recv, send
+from collalgo.schedule import Group, Steps, recv, reverse, send
 
 #: The parent to receive from in a round, and the children to send to.
 Round: TypeAlias = tuple[int | None, Sequence[int]]
@@ -78,4 +78,4 @@ def broadcast(group: Group, shape: Iterable[Round]) -> Steps:
 
 def reduce(group: Group, shape: Iterable[Round]) -> Steps:
     """What comes from the children is summed with my own and goes to the parent."""
-    yield from backwards(broadcast(group, shape))
+    yield from reverse(broadcast(group, shape))

@@ -1,1 +1,1 @@
-"""How ranks find out who they are, and find each other."""
+"""Identity, key-value stores, rendezvous, failure detection and agreement."""

@@ -12,8 +12,8 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from weakref import WeakValueDictionary
 
-from collalgo._kernels.composite import Composite
-from collalgo.bootstrap.seat import Seat
+from collalgo._kernels.engine.transport.composite import Composite
+from collalgo.bootstrap.failure_agreement import FailureAgreement
 from collalgo.bootstrap.store.client import Awaited, Client, StoreError
 from collalgo.errors import BootstrapError
 
@@ -25,24 +25,26 @@ class Membership:
     ----------
     rank
         The rank of this process in the job.
-    keeper
+    store_rank
         The rank that keeps the store; None if the launcher does.
 
     Attributes
     ----------
-    bereaved : bool
+    peer_died : bool
         Whether a call has failed because a process is gone, or its host.
     """
 
     store: Client
-    bereaved = False
+    peer_died = False
 
-    def __init__(self, rank: int, keeper: int | None = 0):
+    def __init__(self, rank: int, store_rank: int | None = 0):
         self.rank = rank
-        self.keeper = keeper
-        self._seats: WeakValueDictionary[str, Seat] = WeakValueDictionary()
+        self.store_rank = store_rank
+        self._agreements: WeakValueDictionary[str, FailureAgreement] = (
+            WeakValueDictionary()
+        )
         self._gone: dict[int, str] = {}
-        self._awaited: dict[Awaited, Joining] = {}
+        self._awaited: dict[Awaited, PendingJoin] = {}
         self._lock = Lock()
         self._questions: SimpleQueue[str | None] = SimpleQueue()
 
@@ -53,16 +55,16 @@ class Membership:
         store.watch("alive/", self._alive)
         store.watch("left/", self._left)
         store.watch("failed/", self._failed)
-        store.watch("verdict/", self._verdict)
+        store.watch("decision/", self._decision)
         store.watch("waiting/", self._waiting)
         store.watch("mismatch/", self._mismatch)
         Thread(target=self._ask, name="collalgo questions", daemon=True).start()
 
-    def joining(self, ranks: Sequence[int]) -> "Joining":
+    def joining(self, ranks: Sequence[int]) -> "PendingJoin":
         """The store for processes of the job that wait for each other to join."""
-        return Joining(self, ranks, range(len(ranks)))
+        return PendingJoin(self, ranks, range(len(ranks)))
 
-    def get(self, key: str, timeout: float, joining: "Joining") -> bytes:
+    def get(self, key: str, timeout: float, joining: "PendingJoin") -> bytes:
         """The value of a key, unless one of those who join is gone."""
         awaited = self.store.ask_for(key)
         with self._lock:
@@ -75,23 +77,25 @@ class Membership:
         except BootstrapError:
             value = self.store.look(key)  # who is gone may have set it before
             if value is None:
-                self.bereaved = True
+                self.peer_died = True
                 raise
             return value
         finally:
             with self._lock:
                 del self._awaited[awaited]
 
-    def sit(self, name: str, transport: Composite, ranks: tuple[int, ...]) -> Seat:
+    def register(
+        self, name: str, transport: Composite, ranks: tuple[int, ...]
+    ) -> FailureAgreement:
         """Take the place of this process in a new world of ranks of the job."""
-        seat = Seat(self, name, transport, ranks)
+        failure_agreement = FailureAgreement(self, name, transport, ranks)
         with self._lock:
-            self._seats[name] = seat
+            self._agreements[name] = failure_agreement
             gone = dict(self._gone)
         transport.comparison.ask(self._questions, name)
         for rank, why in gone.items():
-            seat.gone(rank, why)
-        return seat
+            failure_agreement.gone(rank, why)
+        return failure_agreement
 
     def is_gone(self, rank: int) -> bool:
         """Whether a process has ended, or cannot be reached."""
@@ -104,31 +108,33 @@ class Membership:
 
     def lost(self, why: str) -> None:
         """The store cannot be reached any more, and so the process that keeps it."""
-        if self.keeper is not None:
-            self._over(self.keeper, f"the connection with it is lost ({why})")
+        if self.store_rank is not None:
+            self._over(self.store_rank, f"the connection with it is lost ({why})")
             return
         with self._lock:
-            seats = list(self._seats.values())
-        for seat in seats:
-            seat.orphaned(f"the store of the job cannot be reached any more ({why})")
+            agreements = list(self._agreements.values())
+        for failure_agreement in agreements:
+            failure_agreement.store_lost(
+                f"the store of the job cannot be reached any more ({why})"
+            )
 
     def leave(self) -> None:
         """Leave all worlds; what happens to the others is of no interest any more."""
         with self._lock:
-            seats = list(self._seats.values())
-            self._seats.clear()
+            agreements = list(self._agreements.values())
+            self._agreements.clear()
         self._questions.put(None)
-        for seat in seats:
+        for failure_agreement in agreements:
             with suppress(ValueError):  # closed before
-                seat.leave("its process has ended")
+                failure_agreement.leave("its process has ended")
 
     def _over(self, rank: int, why: str) -> None:
         with self._lock:
             self._gone.setdefault(rank, why)
-            seats = list(self._seats.values())
+            agreements = list(self._agreements.values())
             awaited = list(self._awaited.items())
-        for seat in seats:
-            seat.gone(rank, why)
+        for failure_agreement in agreements:
+            failure_agreement.gone(rank, why)
         for key, joining in awaited:
             if error := joining.obstacle():
                 key.fail(error)
@@ -136,9 +142,9 @@ class Membership:
     def _ask(self) -> None:
         """Ask for worlds whose calls wait: who waits must not, for the store."""
         while (name := self._questions.get()) is not None:
-            if (seat := self._seats.get(name)) is not None:
-                seat.ask()
-            del seat  # it ends with its world
+            if (failure_agreement := self._agreements.get(name)) is not None:
+                failure_agreement.ask()
+            del failure_agreement  # it ends with its world
 
     def _alive(self, key: str, value: bytes | None) -> None:
         if value is None:
@@ -147,32 +153,32 @@ class Membership:
 
     def _left(self, key: str, value: bytes | None) -> None:
         name, _, rank = key.partition("/")[2].rpartition("/")
-        seat = self._seats.get(name)
-        if seat is not None and value is not None:
-            seat.left(int(rank), **json.loads(value))
+        failure_agreement = self._agreements.get(name)
+        if failure_agreement is not None and value is not None:
+            failure_agreement.left(int(rank), **json.loads(value))
 
     def _failed(self, key: str, value: bytes | None) -> None:
-        seat = self._seats.get(key.partition("/")[2])
-        if seat is not None and value is not None:
-            seat.failed(json.loads(value))
+        failure_agreement = self._agreements.get(key.partition("/")[2])
+        if failure_agreement is not None and value is not None:
+            failure_agreement.failed(json.loads(value))
 
-    def _verdict(self, key: str, value: bytes | None) -> None:
-        seat = self._seats.get(key.partition("/")[2])
-        if seat is not None and value is not None:
-            seat.judged(json.loads(value))
+    def _decision(self, key: str, value: bytes | None) -> None:
+        failure_agreement = self._agreements.get(key.partition("/")[2])
+        if failure_agreement is not None and value is not None:
+            failure_agreement.judged(json.loads(value))
 
     def _waiting(self, key: str, value: bytes | None) -> None:
-        seat = self._seats.get(key.partition("/")[2])
-        if seat is not None and value is not None:
-            seat.compare(json.loads(value))
+        failure_agreement = self._agreements.get(key.partition("/")[2])
+        if failure_agreement is not None and value is not None:
+            failure_agreement.compare(json.loads(value))
 
     def _mismatch(self, key: str, value: bytes | None) -> None:
-        seat = self._seats.get(key.partition("/")[2])
-        if seat is not None and value is not None:
-            seat.differ(json.loads(value))
+        failure_agreement = self._agreements.get(key.partition("/")[2])
+        if failure_agreement is not None and value is not None:
+            failure_agreement.differ(json.loads(value))
 
 
-class Joining:
+class PendingJoin:
     """The store of a job for some of its processes that wait for each other to join.
 
     Nobody waits for who is gone.
@@ -194,10 +200,10 @@ class Joining:
         self._ranks = tuple(ranks)
         self._name = dict(zip(ranks, names, strict=True))
 
-    def of(self, members: Sequence[int]) -> "Joining":
+    def of(self, members: Sequence[int]) -> "PendingJoin":
         """The same for some of them, which errors call as they are called here."""
         ranks = [self._ranks[member] for member in members]
-        return Joining(self._membership, ranks, members)
+        return PendingJoin(self._membership, ranks, members)
 
     def set(self, key: str, value: bytes) -> None:
         """Give a key a value."""

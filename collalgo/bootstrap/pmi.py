@@ -43,7 +43,7 @@ class Pmi:
         self._space = self._ask("get_my_kvsname").get("kvsname", "")
         atexit.register(self._finalize)
 
-    def all_say(self, text: str) -> list[str]:
+    def allgather(self, text: str) -> list[str]:
         """What each process says, in the order of their ranks."""
         self._put(f"collalgo-{self._count}-{self.rank}", text)
         self._ask("barrier_in")
@@ -53,7 +53,7 @@ class Pmi:
         self._count += 1
         return said
 
-    def first_says(self, text: str) -> str:
+    def broadcast(self, text: str) -> str:
         """What rank 0 says."""
         key = f"collalgo-{self._count}"
         if self.rank == 0:

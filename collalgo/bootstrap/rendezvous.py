@@ -11,25 +11,31 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from collalgo._kernels.segment import Segment
-from collalgo._kernels.shared_memory import SharedMemory
-from collalgo.bootstrap.guest import take
-from collalgo.bootstrap.leader import hand_out
-from collalgo.bootstrap.party import Neighbours, NoRoll, Party, Roll, Watch
-from collalgo.connection import JOIN_TIMEOUT, Connection, label_of
-from collalgo.heap import mapped
-from collalgo.machine import Machine
-from collalgo.transport import shm
+from collalgo._kernels.engine.transport.segment import Segment
+from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.bootstrap.context import JOIN_TIMEOUT, Context, label_of
+from collalgo.bootstrap.host_peer import take
+from collalgo.bootstrap.host_root import serve
+from collalgo.bootstrap.join_request import (
+    GroupLivenessCheck,
+    HostLivenessCheck,
+    JoinRequest,
+    NoLivenessCheck,
+    Watch,
+)
+from collalgo.cost.host_profile import HostProfile
+from collalgo.engine.heap import mapped
+from collalgo.engine.transport import shm
 
 
-class HostOrigin:
+class HostRendezvous:
     """Processes of one host that share the name of a job.
 
     Parameters
     ----------
     job
         Its name.
-    roll
+    liveness
         What is known of them.
     transport
         This process's end of a world that they share.
@@ -38,31 +44,31 @@ class HostOrigin:
     def __init__(
         self,
         job: str,
-        roll: Roll | None = None,
+        liveness: GroupLivenessCheck | None = None,
         transport: SharedMemory | None = None,
     ):
         self.job = job
-        self.roll = roll or NoRoll()
+        self.liveness = liveness or NoLivenessCheck()
         self.transport = transport
 
-    def meet(
+    def connect(
         self,
         name: str,
         rank: int,
         members: Sequence[int],
         timeout: float = JOIN_TIMEOUT,
-    ) -> Connection:
+    ) -> Context:
         """Meet the others that call with the same name: my end of a new world."""
         job = f"{self.job}/{name}" if name else self.job
-        roll = self.roll.of(members)
-        watch: Watch = roll
+        liveness = self.liveness.of(members)
+        watch: Watch = liveness
         if self.transport is not None:
-            watch = Neighbours(self.transport, roll, members)
+            watch = HostLivenessCheck(self.transport, liveness, members)
         room = enter(job, rank, members, timeout, watch)
         transport = shm.attach(room.segment, rank, len(members), room.cores)
-        return Connection(
+        return Context(
             transport,
-            HostOrigin(job, roll, transport),
+            HostRendezvous(job, liveness, transport),
             room.machine,
             room.watch(transport),
             label=label_of(job, name),
@@ -74,7 +80,7 @@ class Room(NamedTuple):
 
     segment: Segment
     processes: list[int]
-    machine: Machine | None
+    machine: HostProfile | None
 
     @property
     def cores(self) -> int | None:
@@ -96,14 +102,16 @@ def enter(
 ) -> Room:
     """Meet the other processes of this host that come to the same job."""
     address = "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
-    party = Party(place, members, time.monotonic() + timeout, watch)
+    join_request = JoinRequest(place, members, time.monotonic() + timeout, watch)
     if place == 0:
-        descriptor, processes = hand_out(address, party)
+        descriptor, processes = serve(address, join_request)
     else:
-        descriptor, processes = take(address, party)
+        descriptor, processes = take(address, join_request)
     try:
-        segment = mapped(party.size, descriptor)
+        segment = mapped(join_request.size, descriptor)
     finally:
         os.close(descriptor)
-    machine = Machine.of_settings(segment.settings()) if party.size > 1 else None
+    machine = (
+        HostProfile.of_settings(segment.settings()) if join_request.size > 1 else None
+    )
     return Room(segment, processes, machine)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from threading import Lock
 from weakref import WeakSet
 
-from collalgo._kernels.shared_memory import SharedMemory
-from collalgo.connection import Connection, label_of
-from collalgo.transport import thread
+from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.bootstrap.context import Context, label_of
+from collalgo.engine.transport import thread
 
 
-class ThreadOrigin:
+class ThreadRendezvous:
     """Threads that share a hall, where each picks up its end of a world."""
 
     def __init__(self) -> None:
@@ -17,9 +17,9 @@ class ThreadOrigin:
         self._waiting: dict[str, list[SharedMemory | None]] = {}
         self._handed_out: WeakSet[SharedMemory] = WeakSet()
 
-    def meet(
+    def connect(
         self, name: str, rank: int, members: Sequence[int], _timeout: float = 0
-    ) -> Connection:
+    ) -> Context:
         """My end of the world that all who call with the same name share."""
         with self._lock:
             ends = self._waiting.setdefault(name, list(thread.world(len(members))))
@@ -29,7 +29,7 @@ class ThreadOrigin:
             assert transport is not None
             self._handed_out.add(transport)
         label = label_of(str(id(self)), name)
-        return Connection(transport, _Nested(self, name), label=label)
+        return Context(transport, _Nested(self, name), label=label)
 
     def abort(self, reason: str) -> None:
         """Let all calls on all worlds of this hall fail."""
@@ -41,11 +41,11 @@ class ThreadOrigin:
 class _Nested:
     """The hall as seen from one of its worlds: names are within that world."""
 
-    def __init__(self, hall: ThreadOrigin, name: str):
+    def __init__(self, hall: ThreadRendezvous, name: str):
         self._hall = hall
         self._name = name
 
-    def meet(
+    def connect(
         self, name: str, rank: int, members: Sequence[int], _timeout: float = 0
-    ) -> Connection:
-        return self._hall.meet(f"{self._name}/{name}", rank, members)
+    ) -> Context:
+        return self._hall.connect(f"{self._name}/{name}", rank, members)

@@ -1,1 +1,1 @@
-"""What a schedule costs on a host or a topology, and what it must cost at least."""
+"""What a schedule costs on a host or a topology, and its lower bound."""

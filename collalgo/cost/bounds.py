@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
 
-from collalgo.cost.clusters import Cluster
+from collalgo.base.units import human_time
 from collalgo.cost.cuts import GRAIN, SINK, SOURCE, Network, Part
-from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.latencies import least_latency
-from collalgo.cost.roads import ranks_of
+from collalgo.cost.link_model import DEFAULTS, LinkModel
+from collalgo.cost.routing import ranks_of
+from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import TopologyError
-from collalgo.sizes import human_time
 from collalgo.topology.domains import levels
 from collalgo.topology.model import LinkKind, Topology
 
@@ -69,10 +69,10 @@ class Bound:
 
 def bound(
     collective: str,
-    machine: Topology | Cluster,
+    machine: Topology | UniformCluster,
     root: int = 0,
     kinds: Iterable[LinkKind] | None = None,
-    figures: Figures = DEFAULTS,
+    figures: LinkModel = DEFAULTS,
 ) -> Bound:
     """The bound of a collective, by bandwidth and by latency.
 
@@ -100,7 +100,7 @@ def bound(
     network = Network(machine, kinds)
     if not 0 <= root < network.size:
         raise TopologyError(f"root {root} is none of the {network.size} ranks")
-    if isinstance(machine, Cluster):
+    if isinstance(machine, UniformCluster):
         root %= len(machine.each)
     found = BOUNDED[collective](collective, network, network.ranks[root])
     if kinds is not None:
@@ -276,12 +276,12 @@ BOUNDED = {
 
 
 def bound_of(
-    collective: str, machine: object, root: int = 0, figures: Figures = DEFAULTS
+    collective: str, machine: object, root: int = 0, figures: LinkModel = DEFAULTS
 ) -> Bound | None:
     """The bound of a collective on a machine, or None where none is known."""
-    if collective not in BOUNDED or not isinstance(machine, Topology | Cluster):
+    if collective not in BOUNDED or not isinstance(machine, Topology | UniformCluster):
         return None
-    topology = machine.pair if isinstance(machine, Cluster) else machine
+    topology = machine.pair if isinstance(machine, UniformCluster) else machine
     if len(ranks_of(topology)) < 2:
         return None
     return bound(collective, machine, root, figures=figures)

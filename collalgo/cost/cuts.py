@@ -13,10 +13,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from collalgo.cost.clusters import OTHERS, Cluster
-from collalgo.cost.roads import ranks_of
+from collalgo.base.hostlist import fold
+from collalgo.cost.routing import ranks_of
+from collalgo.cost.uniform_cluster import OTHERS, UniformCluster
 from collalgo.errors import TopologyError
-from collalgo.topology.hostlist import fold
 from collalgo.topology.model import Link, LinkKind, Topology
 
 if TYPE_CHECKING:
@@ -45,12 +45,14 @@ class Network:
     """
 
     def __init__(
-        self, machine: Topology | Cluster, kinds: Iterable[LinkKind] | None = None
+        self,
+        machine: Topology | UniformCluster,
+        kinds: Iterable[LinkKind] | None = None,
     ):
         import networkx as nx
 
         topology, self.counts = (
-            machine.lumped() if isinstance(machine, Cluster) else (machine, {})
+            machine.lumped() if isinstance(machine, UniformCluster) else (machine, {})
         )
         self.topology = topology
         self.ranks = [rank for rank in ranks_of(topology) if rank in topology.graph]
@@ -109,7 +111,7 @@ class Network:
     @cached_property
     def alike(self) -> int:
         """How many ranks each host has, if hosts are all alike, else 0."""
-        cluster = Cluster.of(self.topology) if self.all_links else None
+        cluster = UniformCluster.of(self.topology) if self.all_links else None
         return len(cluster.each) if cluster else 0
 
     def ranks_in(self, part: Iterable[str]) -> int:

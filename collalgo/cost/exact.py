@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from collalgo.cost.bounds import Bound
 from collalgo.cost.cuts import GRAIN
-from collalgo.cost.roads import Roads
+from collalgo.cost.placement import Placement
+from collalgo.cost.routing import Routes
 from collalgo.cost.simulation import Job, bound_at
-from collalgo.cost.site import Site
 from collalgo.schedule import Chunks, Kind, ScheduleFunction, trace
 from collalgo.topology.model import Topology
 
@@ -70,9 +70,9 @@ def exact(
     TopologyError
         If ranks cannot reach each other, or the order is none of the devices.
     """
-    site = Site(topology, order or ())
+    site = Placement(topology, order or ())
     job = Job.of(algorithm, collective, site.size, 1.0)
-    roads = Roads(topology, site.places, site.figures)
+    roads = Routes(topology, site.places, site.figures)
     busy = _busy(job.schedule, roads, root)
     buffers = Fraction(job.whole)  # that the schedule speaks of
     steps = tuple(buffers * max(ways.values()) for _, ways in sorted(busy.items()))
@@ -81,7 +81,7 @@ def exact(
 
 
 def _busy(
-    schedule: ScheduleFunction, roads: Roads, root: int
+    schedule: ScheduleFunction, roads: Routes, root: int
 ) -> dict[int, dict[int, Fraction]]:
     """How long each way is busy in each step, for 10^9 bytes of all buffers."""
     size = len(roads.places)
@@ -107,7 +107,7 @@ def _part(part: float) -> Fraction:
     return Fraction(part).limit_denominator(PARTS)
 
 
-def _seconds(roads: Roads, way: int) -> Fraction:
+def _seconds(roads: Routes, way: int) -> Fraction:
     """What 10^9 bytes take on a way; nothing if that is not known, as for bounds."""
     link, _ = roads.name(way)
     grains = round((link.bandwidth or 0.0) * GRAIN)

@@ -12,10 +12,10 @@ from math import inf
 
 import numpy as np
 
-from collalgo._kernels.loads import legs_of
+from collalgo._kernels.cost.loads import legs_of
 from collalgo.cost.messages import Messages
-from collalgo.cost.roads import Legs, Map
-from collalgo.transfers import Ints, Reals
+from collalgo.cost.routing import Legs, Map
+from collalgo.schedule.transfers import Ints, Reals
 
 #: Events closer to each other than this part of the time are one.
 TOGETHER = 1e-9

@@ -90,10 +90,10 @@ class Traces:
 
     @cached_property
     def beginning(self) -> Messages:
-        """The glimpse of the first steps of rank 0."""
-        return self.glimpse(range(1), few=True)
+        """The partial_trace of the first steps of rank 0."""
+        return self.partial_trace(range(1), few=True)
 
-    def glimpse(self, ranks: Sequence[int], few: bool = False) -> Messages:
+    def partial_trace(self, ranks: Sequence[int], few: bool = False) -> Messages:
         """What some ranks send, reduce, and are sent, in all steps or the first few.
 
         To price no more than this tells what the schedule costs at least.

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.machine import Machine
-from collalgo.replay import Replay
+from collalgo.cost.host_profile import HostProfile
+from collalgo.engine.plan.chunk_pipelining import RANKS, TAKEN, TURN_BYTES, WAVE_BYTES
 from collalgo.schedule import Step
-from collalgo.transfers import Reals
-from collalgo.waves import RANKS, TAKEN, TURN_BYTES, WAVE_BYTES
+from collalgo.schedule.replay import Replay
+from collalgo.schedule.transfers import Reals
 
 #: Sizes for which prices are computed; between two of them a price is a straight line.
 GRID = np.concatenate([[0.0], 2.0 ** np.arange(0, 47)])
@@ -47,7 +47,7 @@ class Price:
         What things cost there.
     """
 
-    def __init__(self, schedules: Sequence[Sequence[Step]], machine: Machine):
+    def __init__(self, schedules: Sequence[Sequence[Step]], machine: HostProfile):
         replay = Replay(schedules)
         share = replay.share[replay.place] / replay.grid
         posted = replay.total(replay.posted, share)
@@ -133,7 +133,7 @@ def _least_waves(
 
 
 def _beyond_caches(
-    replay: Replay, posted: Reals, share: Reals, machine: Machine
+    replay: Replay, posted: Reals, share: Reals, machine: HostProfile
 ) -> tuple[float, float, float]:
     """Bytes that all ranks move, what those of the busiest cost beyond the caches.
 

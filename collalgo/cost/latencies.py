@@ -6,11 +6,11 @@ from math import comb
 
 import numpy as np
 
-from collalgo.cost.clusters import Cluster
-from collalgo.cost.figures import DEFAULTS, Figures
-from collalgo.cost.roads import Roads, ranks_of
+from collalgo.cost.link_model import DEFAULTS, LinkModel
+from collalgo.cost.routing import Routes, ranks_of
+from collalgo.cost.uniform_cluster import UniformCluster
+from collalgo.schedule.transfers import Reals
 from collalgo.topology.model import Topology
-from collalgo.transfers import Reals
 
 #: With more ranks than this that are not alike, only so many are looked at.
 LOOKED_AT = 128
@@ -20,7 +20,7 @@ COLLECTING = ("reduce", "gather")
 
 
 def least_latency(
-    collective: str, machine: Topology | Cluster, figures: Figures = DEFAULTS
+    collective: str, machine: Topology | UniformCluster, figures: LinkModel = DEFAULTS
 ) -> float:
     """Seconds that a collective takes at least without any bytes.
 
@@ -30,8 +30,8 @@ def least_latency(
     others, all as near as the nearest two ranks are.
     """
     if isinstance(machine, Topology):
-        machine = Cluster.of(machine) or machine
-    if isinstance(machine, Cluster):
+        machine = UniformCluster.of(machine) or machine
+    if isinstance(machine, UniformCluster):
         topology, count = machine.pair, machine.size
     else:
         topology, count = machine, len(ranks_of(machine))
@@ -44,12 +44,12 @@ def least_latency(
     return max(farthest, telling(count, nearest, min(figures.message, nearest)))
 
 
-def _latencies(topology: Topology, figures: Figures) -> Reals:
+def _latencies(topology: Topology, figures: LinkModel) -> Reals:
     """Seconds of a message between any two of the ranks."""
     places = ranks_of(topology)[:LOOKED_AT]
     count = len(places)
     source, target = np.divmod(np.arange(count * count), count)
-    found, _ = Roads(topology, places, figures).trips(source, target)
+    found, _ = Routes(topology, places, figures).trips(source, target)
     return found.reshape(count, count)
 
 

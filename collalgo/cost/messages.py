@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo._kernels.columns import columns, numbered_steps
+from collalgo._kernels.cost.columns import columns, numbered_steps
 from collalgo.schedule import ScheduleFunction, Steps, begin
-from collalgo.transfers import Ints, Reals
+from collalgo.schedule.transfers import Ints, Reals
 
 Flags = NDArray[np.bool_]
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from collalgo._kernels.loads import largest_sums, seconds_of
+from collalgo._kernels.cost.loads import largest_sums, seconds_of
 from collalgo.cost.messages import Messages, joined
-from collalgo.cost.roads import Map
-from collalgo.transfers import Ints, Reals
+from collalgo.cost.routing import Map
+from collalgo.schedule.transfers import Ints, Reals
 
 
 class Line(NamedTuple):

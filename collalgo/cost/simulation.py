@@ -14,18 +14,18 @@ from typing import NamedTuple
 import numpy as np
 
 from collalgo.algorithms import find
-from collalgo.collective import COLLECTIVES
+from collalgo.base.units import human, human_time
 from collalgo.cost.bounds import Bound, bound_of
-from collalgo.cost.clusters import Cluster
-from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.fluid import Play
-from collalgo.cost.roads import Map, Way, ranks_of
-from collalgo.cost.site import Site
+from collalgo.cost.link_model import DEFAULTS, LinkModel
+from collalgo.cost.placement import Placement
+from collalgo.cost.routing import Map, Way, ranks_of
+from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
-from collalgo.sizes import human, human_time
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.transfers import Reals
 from collalgo.topology.model import Topology
-from collalgo.transfers import Reals
 
 MODELS = ("rounds", "fluid")
 
@@ -104,13 +104,13 @@ def words_of(way: Way) -> str:
 
 def simulate(
     algorithm: str | ScheduleFunction,
-    topology: Topology | Cluster,
+    topology: Topology | UniformCluster,
     nbytes: float,
     *,
     collective: str,
     root: int = 0,
     order: Sequence[str] | None = None,
-    figures: Figures = DEFAULTS,
+    figures: LinkModel = DEFAULTS,
     model: str = "rounds",
 ) -> Simulation:
     """What a schedule costs on a topology.
@@ -142,7 +142,7 @@ def simulate(
     """
     if model not in MODELS:
         raise TopologyError(f"no model {model!r}; choose one of {', '.join(MODELS)}")
-    site = Site(topology, order or (), figures)
+    site = Placement(topology, order or (), figures)
     job = Job.of(algorithm, collective, site.size, nbytes)
     if model == "rounds":
         folded = site.fold(job.schedule, job.dims, root)
@@ -208,9 +208,9 @@ def _named(roads: Map, busy: Reals) -> dict[Way, float]:
     return found
 
 
-def bound_at(collective: str, site: Site, root: int) -> Bound | None:
+def bound_at(collective: str, site: Placement, root: int) -> Bound | None:
     """The bound of a collective for a site whose ranks are all of a topology."""
-    if isinstance(site.machine, Cluster):
+    if isinstance(site.machine, UniformCluster):
         return None
     everybody = ranks_of(site.machine)
     if set(site.places) != set(everybody):

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collalgo._kernels.columns import spread
+from collalgo._kernels.cost.columns import spread
 from collalgo.cost.messages import Messages
-from collalgo.transfers import Ints
+from collalgo.schedule.transfers import Ints
 
 
 class Symmetry(NamedTuple):

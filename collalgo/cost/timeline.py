@@ -7,20 +7,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from collalgo import output_files, pictures, trace_events
-from collalgo.cost.figures import DEFAULTS, Figures
+from collalgo.base import (
+    chrome_trace as trace_events,
+    output_files,
+    plotting as pictures,
+)
+from collalgo.base.chrome_trace import Event
+from collalgo.base.plotting import new_figure
+from collalgo.base.units import human, human_time
 from collalgo.cost.fluid import Play
+from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.messages import Messages
+from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import rounds
 from collalgo.cost.simulation import Job
-from collalgo.cost.site import Site
 from collalgo.errors import TopologyError
-from collalgo.pictures import new_figure
 from collalgo.schedule import ScheduleFunction
-from collalgo.sizes import human, human_time
+from collalgo.schedule.transfers import Reals
 from collalgo.topology.model import Topology
-from collalgo.trace_events import Event
-from collalgo.transfers import Reals
 
 #: More messages than this are not drawn: nobody could see them.
 DRAWN = 20_000
@@ -141,11 +145,11 @@ def timeline(
     collective: str,
     root: int = 0,
     order: Sequence[str] | None = None,
-    figures: Figures = DEFAULTS,
+    figures: LinkModel = DEFAULTS,
     model: str = "fluid",
 ) -> Timeline:
     """When each message of a schedule is under way; see :func:`collalgo.simulate`."""
-    site = Site(topology, order or (), figures)
+    site = Placement(topology, order or (), figures)
     job = Job.of(algorithm, collective, site.size, nbytes)
     messages = site.messages(job.schedule, root)
     if model == "fluid":

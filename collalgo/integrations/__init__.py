@@ -1,1 +1,1 @@
-"""collalgo inside other libraries; each module needs the library it is named after."""
+"""collalgo inside other libraries: torch, mpi4py, MSCCL."""

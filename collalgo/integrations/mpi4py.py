@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from collalgo.bootstrap import pmi
+from collalgo.bootstrap.connect import connect, same_engine
+from collalgo.bootstrap.context import JOIN_TIMEOUT
 from collalgo.bootstrap.identity import Identity
-from collalgo.bootstrap.meeting import meet, same_engine
-from collalgo.communicator import Communicator
-from collalgo.connection import JOIN_TIMEOUT
+from collalgo.comm.communicator import Communicator
+from collalgo.engine.transport.engine import Engine, asked_for
+from collalgo.engine.transport.mpi import Mpi
+from collalgo.engine.transport.ucx import Ucx
 from collalgo.errors import BootstrapError
-from collalgo.transport.engine import Engine, asked_for
-from collalgo.transport.mpi import Mpi
-from collalgo.transport.ucx import Ucx
 
 _keyval: int | None = None
 
@@ -30,7 +30,7 @@ class OverMpi:
         self.size: int = comm.Get_size()
         self._comm = comm
 
-    def all_say(self, text: str) -> list[str]:
+    def allgather(self, text: str) -> list[str]:
         """What each process says, in the order of their ranks."""
         mine = np.frombuffer(text.encode(), np.uint8)
         lengths = np.empty(self.size, np.intc)
@@ -40,9 +40,9 @@ class OverMpi:
         ends = np.cumsum(lengths)[:-1]
         return [part.tobytes().decode() for part in np.split(joined, ends)]
 
-    def first_says(self, text: str) -> str:
+    def broadcast(self, text: str) -> str:
         """What rank 0 says."""
-        return self.all_say(text if self.rank == 0 else "")[0]
+        return self.allgather(text if self.rank == 0 else "")[0]
 
 
 def world_communicator(
@@ -65,7 +65,7 @@ def world_communicator(
                     "pip install collalgo[mpi]"
                 ) from None
     launcher = pmi.connection(os.environ, me.rank, me.size, timeout)
-    return Communicator(meet(launcher, Ucx(), timeout))
+    return Communicator(connect(launcher, Ucx(), timeout))
 
 
 def _world_of(me: Identity) -> Any:
@@ -104,7 +104,7 @@ def communicator(comm: Any, engine: str | None = None) -> Communicator:
     kept = comm.Get_attr(_keyval)
     if isinstance(kept, Communicator) and not kept.closed:
         return kept
-    made = _meet(comm, engine)
+    made = _connect(comm, engine)
     comm.Set_attr(_keyval, made)
     return made
 
@@ -113,14 +113,14 @@ def _forget(_comm: Any, _keyval: int, kept: Communicator) -> None:
     kept.close()
 
 
-def _meet(comm: Any, engine: str | None) -> Communicator:
+def _connect(comm: Any, engine: str | None) -> Communicator:
     """Find out who is on which host, and meet there or on all of them."""
     private = comm.Dup()
     ours: Engine = Ucx() if asked_for(engine) == "ucx" else Mpi(private)
-    gathering = OverMpi(private)
+    exchange_group = OverMpi(private)
     # Mpi asks MPI which ranks are near; all have to ask it, or none.
-    same_engine(gathering.all_say(ours.kind))
-    connection = meet(gathering, ours, JOIN_TIMEOUT)
+    same_engine(exchange_group.allgather(ours.kind))
+    connection = connect(exchange_group, ours, JOIN_TIMEOUT)
     if connection.engine is None or not isinstance(ours, Mpi):
         private.Free()
     return Communicator(connection)

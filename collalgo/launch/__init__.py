@@ -1,1 +1,1 @@
-"""Starting ranks: as threads, as processes of a function, as processes of a script."""
+"""Starting ranks: as threads, as processes, on this host and on others."""

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from collalgo.bootstrap.threads import ThreadOrigin
-from collalgo.communicator import Communicator
-from collalgo.connection import Origin
+from collalgo.base.integers import integer
+from collalgo.bootstrap.context import Rendezvous
+from collalgo.bootstrap.threads import ThreadRendezvous
+from collalgo.comm.communicator import Communicator
+from collalgo.comm.failures import reason_of
+from collalgo.comm.world import belonging
 from collalgo.errors import CollalgoError, PeerFailed
-from collalgo.failures import reason_of
-from collalgo.integers import integer
-from collalgo.world import belonging
 
 if TYPE_CHECKING:  # what only processes need is imported where it is used
     from multiprocessing.process import BaseProcess
@@ -68,7 +68,7 @@ def threads(
         The first that a rank raised; its ``__cause__`` names the rank and the place.
     """
     size = integer(size, "size", "threads", 1, RANKS)
-    hall = ThreadOrigin()
+    hall = ThreadRendezvous()
     results: list[Any] = [None] * size
     failures: list[_Failure] = []
 
@@ -152,13 +152,13 @@ def spawn(
 
 def _run_rank(
     fn: Callable[[Communicator], Result],
-    origin: Origin,
+    rendezvous: Rendezvous,
     rank: int,
     size: int,
     timeout: float | None,
 ) -> Result:
     with (
-        Communicator(origin.meet("", rank, range(size)), timeout) as comm,
+        Communicator(rendezvous.connect("", rank, range(size)), timeout) as comm,
         belonging(comm),
     ):
         try:
@@ -179,14 +179,14 @@ def _child(
     """The main of a spawned process: send the result, or what went wrong."""
     import multiprocessing
 
-    from collalgo.bootstrap.rendezvous import HostOrigin
+    from collalgo.bootstrap.rendezvous import HostRendezvous
     from collalgo.launch.process import die_with
 
     parent = multiprocessing.parent_process()
     assert parent is not None
     die_with(parent.pid)
     try:
-        result = _run_rank(fn, HostOrigin(job), rank, size, timeout)
+        result = _run_rank(fn, HostRendezvous(job), rank, size, timeout)
         message = pickle.dumps((result, None))
     except BaseException as error:
         message = _pickled_failure(_Failure(rank, error, traceback.format_exc()))

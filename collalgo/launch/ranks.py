@@ -12,11 +12,11 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+from collalgo.engine.transport.waiting import cores
 from collalgo.launch import output
 from collalgo.launch.child import Child, Deadline, ends
 from collalgo.launch.output import Sinks
 from collalgo.launch.process import exit_code, exit_reason
-from collalgo.transport.waiting import cores
 
 #: Seconds to wait for others that fail at the same time, to find the first cause.
 FAILURES_SETTLE = 0.3

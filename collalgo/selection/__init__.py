@@ -1,1 +1,1 @@
-"""Which algorithm to use, and why."""
+"""The choice of an algorithm: candidates, their prices, and who decides."""

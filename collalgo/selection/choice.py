@@ -6,14 +6,14 @@ from functools import partial
 import numpy as np
 
 from collalgo.algorithms import Algorithm, find
-from collalgo.collective import COLLECTIVES
-from collalgo.cost.clusters import Cluster
+from collalgo.base.integers import integer
+from collalgo.cost.host_profile import HostProfile, host_profile
+from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import AlgorithmNotApplicable
-from collalgo.integers import integer
-from collalgo.machine import Machine, this_machine
-from collalgo.selection.deciders import Decision, of_policy, of_user
-from collalgo.selection.on_host import Host
-from collalgo.selection.on_topology import Prospect
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.selection.on_host import HostPricer
+from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.overrides import Override, from_environment, of_policy
 from collalgo.selection.prices import Priced
 from collalgo.selection.selection import NOT_SERIAL, Candidate, Selection, nobody
 from collalgo.topology.model import Topology
@@ -24,8 +24,8 @@ def select(
     nbytes: int,
     *,
     size: int | None = None,
-    machine: Machine | None = None,
-    topology: Topology | Cluster | Prospect | Host | None = None,
+    machine: HostProfile | None = None,
+    topology: Topology | UniformCluster | TopologyPricer | HostPricer | None = None,
     reproducible: bool = False,
     algorithm: str | None = None,
     policy: str | None = None,
@@ -45,7 +45,7 @@ def select(
     topology
         Where the ranks are to be, instead of this machine: priced by
         ``collalgo.simulate`` in several orders of the ranks. To choose for many sizes
-        pass a ``Prospect`` of it, which remembers the prices, or a ``Host``.
+        pass a ``TopologyPricer`` of it, which remembers the prices, or a ``Host``.
     reproducible
         Only algorithms that combine in the order of the ranks.
     algorithm
@@ -68,7 +68,7 @@ def select(
 
     Examples
     --------
-    >>> machine = Machine(1e-6, 3e-6, 1e-7, 1e-10, 1e-10, cores=64)
+    >>> machine = HostProfile(1e-6, 3e-6, 1e-7, 1e-10, 1e-10, cores=64)
     >>> select("allreduce", 8, size=16, machine=machine).algorithm
     'recursive_multiplying'
     >>> select("allreduce", 1 << 24, size=16, machine=machine).algorithm
@@ -78,64 +78,64 @@ def select(
         raise ValueError(
             f"unknown collective {collective!r}; choose one of {', '.join(COLLECTIVES)}"
         )
-    market = topology or _host(size, machine)
-    if not isinstance(market, Prospect | Host):
-        market = Prospect(market)
-    able, unable = market.sifted(collective, reproducible)
+    pricer = topology or _host(size, machine)
+    if not isinstance(pricer, TopologyPricer | HostPricer):
+        pricer = TopologyPricer(pricer)
+    able, unable = pricer.applicable(collective, reproducible)
     if not able:
-        raise nobody(collective, market.size)
-    decision = _decision(collective, nbytes, market, algorithm, policy)
+        raise nobody(collective, pricer.size)
+    decision = _decision(collective, nbytes, pricer, algorithm, policy)
     if decision is None:
-        chosen = _cheapest(market, able, nbytes)
+        chosen = _cheapest(pricer, able, nbytes)
     else:
-        chosen = _asked_for(collective, decision, able, market, nbytes, reproducible)
+        chosen = _asked_for(collective, decision, able, pricer, nbytes, reproducible)
     return Selection(
         collective,
-        market.size,
+        pricer.size,
         nbytes,
-        market.basis,
+        pricer.basis,
         chosen,
         decision.decider if decision else "price",
-        lambda: ranked(market.priced(able), unable, nbytes),
-        partial(market.bound, collective),
+        lambda: ranked(pricer.priced(able), unable, nbytes),
+        partial(pricer.bound, collective),
     )
 
 
-def _host(size: int | None, machine: Machine | None) -> Host:
+def _host(size: int | None, machine: HostProfile | None) -> HostPricer:
     """The host at hand, or one of other figures."""
     if size is None:
         raise ValueError("select needs the number of ranks, or a topology")
-    return Host(integer(size, "size", "select", 1), machine or this_machine())
+    return HostPricer(integer(size, "size", "select", 1), machine or host_profile())
 
 
 def _decision(
     collective: str,
     nbytes: int,
-    market: Host | Prospect,
+    pricer: HostPricer | TopologyPricer,
     algorithm: str | None,
     policy: str | None,
-) -> Decision | None:
+) -> Override | None:
     """Who decides, if it is not the price."""
     if algorithm is not None:
-        return Decision(algorithm, "the argument")
+        return Override(algorithm, "the argument")
     if policy is None:
-        return of_user(collective, market.size, nbytes)
-    return of_policy(policy, collective, market.size, nbytes, market.world)
+        return from_environment(collective, pricer.size, nbytes)
+    return of_policy(policy, collective, pricer.size, nbytes, pricer.world)
 
 
 def _cheapest(
-    market: Host | Prospect, rows: Sequence[Algorithm], nbytes: int
+    pricer: HostPricer | TopologyPricer, rows: Sequence[Algorithm], nbytes: int
 ) -> Candidate:
     """The cheapest of the candidates that some algorithms are."""
-    found = market.contenders(rows, np.array([float(nbytes)]))
+    found = pricer.prune(rows, np.array([float(nbytes)]))
     return ranked(found, {}, nbytes)[0]
 
 
 def _asked_for(
     collective: str,
-    decision: Decision,
+    decision: Override,
     able: Sequence[Algorithm],
-    market: Host | Prospect,
+    pricer: HostPricer | TopologyPricer,
     nbytes: int,
     reproducible: bool,
 ) -> Candidate:
@@ -148,15 +148,15 @@ def _asked_for(
     """
     names = decision.algorithm
     names = (names,) if isinstance(names, str) else names
-    if meant := [row for row in able if row.plain in names]:
-        return _cheapest(market, meant, nbytes)
-    row = find(collective, names[0], market.size)
+    if meant := [row for row in able if row.base_name in names]:
+        return _cheapest(pricer, meant, nbytes)
+    row = find(collective, names[0], pricer.size)
     if reproducible and not row.serial:
         raise AlgorithmNotApplicable(
             f"{collective}: {row.name}, asked for by {decision.decider}, {NOT_SERIAL}",
             collective=collective,
         )
-    return ranked(market.exactly(row), {}, nbytes)[0]
+    return ranked(pricer.price_one(row), {}, nbytes)[0]
 
 
 def ranked(

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from collalgo.algorithms import Algorithm, candidates
-from collalgo.collective import COLLECTIVES
-from collalgo.copying import Copying
+from collalgo.cost.copying import Copying
 from collalgo.cost.host import Price
-from collalgo.machine import Machine
+from collalgo.cost.host_profile import HostProfile
 from collalgo.schedule import ScheduleFunction, trace
-from collalgo.selection.prices import Choices, Priced, sifted
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.transfers import Reals
+from collalgo.selection.prices import Choices, Priced, applicable
 from collalgo.selection.selection import nobody, obstacle_to
-from collalgo.transfers import Reals
 
 #: Prices that differ by no more than these parts of them are taken for the same, and
 #: for similar: what they are made of is not known better.
@@ -38,11 +38,11 @@ class OfOneRank(NamedTuple):
         return np.where(at_once, self.price.seconds(whole, 1), in_waves)
 
 
-class Host(NamedTuple):
+class HostPricer(NamedTuple):
     """Ranks on one host, and the prices of all candidates by its figures."""
 
     size: int
-    machine: Machine
+    machine: HostProfile
 
     @property
     def world(self) -> None:
@@ -63,23 +63,23 @@ class Host(NamedTuple):
             f"{1e-9 / machine.reduce:.1f} GB/s, {machine.cores} cores"
         )
 
-    def sifted(
+    def applicable(
         self, collective: str, reproducible: bool = False
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
         """The algorithms that can run, and why the others cannot."""
 
         def obstacle(row: Algorithm) -> str | None:
-            if row.levels:
+            if row.hierarchical:
                 return "for several hosts, and the ranks are on one"
             return obstacle_to(row, self.size, reproducible)
 
-        return sifted(candidates(collective), obstacle)
+        return applicable(candidates(collective), obstacle)
 
     def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
         """All candidates that some algorithms are, with their prices."""
-        return [one for row in rows for one in self.exactly(row)]
+        return [one for row in rows for one in self.price_one(row)]
 
-    def contenders(self, rows: Iterable[Algorithm], _: Reals) -> list[Priced]:
+    def prune(self, rows: Iterable[Algorithm], _: Reals) -> list[Priced]:
         """The candidates that are the cheapest for some sizes, and others."""
         return self.priced(rows)
 
@@ -91,7 +91,7 @@ class Host(NamedTuple):
         """A candidate as ranks can run it."""
         return candidate.row
 
-    def exactly(self, row: Algorithm) -> list[Priced]:
+    def price_one(self, row: Algorithm) -> list[Priced]:
         """An algorithm as it stands, with its price."""
         copying = Copying(row.collective, self.size, self.machine)
         cost = price(row.schedule, self.size, self.machine)
@@ -100,7 +100,7 @@ class Host(NamedTuple):
 
 
 def choices(
-    collective: str, size: int, machine: Machine, reproducible: bool = False
+    collective: str, size: int, machine: HostProfile, reproducible: bool = False
 ) -> Choices:
     """From which size on which algorithm is the cheapest; computed once.
 
@@ -111,17 +111,17 @@ def choices(
 
 @lru_cache(maxsize=256)
 def _choices(
-    rows: tuple[Algorithm, ...], size: int, machine: Machine, reproducible: bool
+    rows: tuple[Algorithm, ...], size: int, machine: HostProfile, reproducible: bool
 ) -> Choices:
     collective = rows[0].collective
-    host = Host(size, machine)
-    able, _ = host.sifted(collective, reproducible)
+    host = HostPricer(size, machine)
+    able, _ = host.applicable(collective, reproducible)
     if not able:
         raise nobody(collective, size)
     return Choices(host.priced(able), ALIKE, SIMILAR)
 
 
-def predicted(row: Algorithm, size: int, nbytes: int, machine: Machine) -> float:
+def predicted(row: Algorithm, size: int, nbytes: int, machine: HostProfile) -> float:
     """The price of an algorithm in seconds."""
     cost = price(row.schedule, size, machine)
     whole = OfOneRank(cost, Copying(row.collective, size, machine))
@@ -129,6 +129,6 @@ def predicted(row: Algorithm, size: int, nbytes: int, machine: Machine) -> float
 
 
 @lru_cache(maxsize=4096)
-def price(schedule: ScheduleFunction, size: int, machine: Machine) -> Price:
+def price(schedule: ScheduleFunction, size: int, machine: HostProfile) -> Price:
     """The price of a schedule, from its steps on all ranks."""
     return Price([trace(schedule, rank, size) for rank in range(size)], machine)

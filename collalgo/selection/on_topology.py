@@ -7,34 +7,34 @@ from threading import Lock
 from collalgo.algorithms import Algorithm, candidates
 from collalgo.algorithms.ring import along
 from collalgo.algorithms.row import fits
-from collalgo.collective import COLLECTIVES
 from collalgo.cost.bounds import Bound, bound_of
-from collalgo.cost.clusters import Cluster, through_ports
-from collalgo.cost.figures import DEFAULTS, Figures
 from collalgo.cost.folding import FEW, Traces
-from collalgo.cost.roads import ranks_of
+from collalgo.cost.link_model import DEFAULTS, LinkModel
+from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line
-from collalgo.cost.site import Site
-from collalgo.selection.ground import Ground
+from collalgo.cost.routing import ranks_of
+from collalgo.cost.uniform_cluster import UniformCluster, through_ports
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.transfers import Reals
+from collalgo.selection.features import TopologyFeatures
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.prices import (
     SIZES,
     Choices,
+    LazyCandidate,
     Priced,
-    Prospective,
-    contenders,
-    sifted,
+    applicable,
+    prune,
 )
 from collalgo.selection.selection import nobody, obstacle_to
 from collalgo.selection.variants import grids_of, variants, without_twins
 from collalgo.topology.model import Topology
-from collalgo.transfers import Reals
 
 #: A rank does much beyond so many transfers.
 MUCH = 50
 
 
-class Prospect:
+class TopologyPricer:
     """The prices of all candidates on a topology, each computed once for all sizes.
 
     Parameters
@@ -49,15 +49,15 @@ class Prospect:
 
     def __init__(
         self,
-        machine: Topology | Cluster,
-        figures: Figures = DEFAULTS,
+        machine: Topology | UniformCluster,
+        figures: LinkModel = DEFAULTS,
         places: Sequence[str] = (),
     ):
         self.machine = machine
-        self.plain = Site(machine, places, figures)
-        self.ground = Ground(machine, self.plain)
+        self.placement = Placement(machine, places, figures)
+        self.ground = TopologyFeatures(machine, self.placement)
         self._bounds: dict[str, Bound | None] = {}
-        self._candidates: dict[Algorithm, list[Prospective]] = {}
+        self._candidates: dict[Algorithm, list[LazyCandidate]] = {}
         self._floors: dict[str, float] = {}
         self._lock = Lock()  # ranks that are threads share the prices
 
@@ -69,30 +69,30 @@ class Prospect:
     @property
     def size(self) -> int:
         """The number of ranks."""
-        return self.plain.size
+        return self.placement.size
 
-    def sifted(
+    def applicable(
         self, collective: str, reproducible: bool = False
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
         """The algorithms that can run, and why the others cannot."""
         obstacle = partial(obstacle_to, size=self.size, reproducible=reproducible)
-        return sifted(candidates(collective), obstacle)
+        return applicable(candidates(collective), obstacle)
 
     def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
         """All candidates that some algorithms are, with their prices."""
         with self._lock:
             return [one.priced for one in self.candidates(rows)]
 
-    def contenders(self, rows: Iterable[Algorithm], sizes: Reals) -> list[Priced]:
+    def prune(self, rows: Iterable[Algorithm], sizes: Reals) -> list[Priced]:
         """The candidates that are the cheapest for some sizes, and maybe others."""
         with self._lock:
             distinct = without_twins(rows, self.size, self.ground.cycles)
-            return contenders(self.candidates(distinct), sizes)
+            return prune(self.candidates(distinct), sizes)
 
-    def candidates(self, rows: Iterable[Algorithm]) -> list[Prospective]:
+    def candidates(self, rows: Iterable[Algorithm]) -> list[LazyCandidate]:
         """Some algorithms in all variants and orders that make sense."""
         rows = list(rows)
-        hosts, ground = self.plain.hosts, self.ground
+        hosts, ground = self.placement.hosts, self.ground
         tried = [
             (row, variant, order)
             for row in rows
@@ -101,7 +101,7 @@ class Prospect:
             for order in self._orders(variant)
             if self._is_fit(variant, order)
         ]
-        fresh: dict[Algorithm, list[Prospective]]
+        fresh: dict[Algorithm, list[LazyCandidate]]
         fresh = {row: [] for row in rows if row not in self._candidates}
         glimpsed = self._glimpsed([one[1:] for one in tried])
         for (row, _, _), one in zip(tried, glimpsed, strict=True):
@@ -125,11 +125,11 @@ class Prospect:
     def bound(self, collective: str) -> Bound | None:
         """How fast a collective can be there, computed once; None if not known."""
         if collective not in self._bounds:
-            all_are_ranks = isinstance(self.machine, Cluster) or (
+            all_are_ranks = isinstance(self.machine, UniformCluster) or (
                 self.size == len(ranks_of(self.machine))
             )
             self._bounds[collective] = (
-                bound_of(collective, self.machine, figures=self.plain.figures)
+                bound_of(collective, self.machine, figures=self.placement.figures)
                 if all_are_ranks
                 else None
             )
@@ -149,12 +149,12 @@ class Prospect:
         """An algorithm in an order of the topology, by the numbers of the ranks."""
         if not order_name:
             return row
-        number = {place: rank for rank, place in enumerate(self.plain.places)}
+        number = {place: rank for rank, place in enumerate(self.placement.places)}
         places = self.ground.sites[order_name].places
         order = along([number[place] for place in places], self.size)
-        return row.having({"order": tuple(order)})
+        return row.with_parameters({"order": tuple(order)})
 
-    def exactly(self, row: Algorithm) -> list[Priced]:
+    def price_one(self, row: Algorithm) -> list[Priced]:
         """An algorithm as it stands, with its price."""
         return [one.priced for one in self._glimpsed([(row, "")])]
 
@@ -165,16 +165,16 @@ class Prospect:
 
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
         """From which size on which algorithm is the cheapest."""
-        able, _ = self.sifted(collective, reproducible)
+        able, _ = self.applicable(collective, reproducible)
         if not able:
             raise nobody(collective, self.size)
-        return Choices(self.contenders(able, SIZES))
+        return Choices(self.prune(able, SIZES))
 
-    def _glimpsed(self, tried: Sequence[tuple[Algorithm, str]]) -> list[Prospective]:
+    def _glimpsed(self, tried: Sequence[tuple[Algorithm, str]]) -> list[LazyCandidate]:
         """Algorithms in orders of the ranks, by what rank 0 does at first in each."""
-        found: dict[tuple[Algorithm, str], Prospective] = {}
+        found: dict[tuple[Algorithm, str], LazyCandidate] = {}
         for order in {order for _, order in tried}:
-            site = self.ground.sites[order] if order else self.plain
+            site = self.ground.sites[order] if order else self.placement
             rows = [row for row, where in tried if where == order]
             glimpses = [self._traces(row).beginning for row in rows]
             least = site.least(glimpses, [_segments(row) for row in rows])
@@ -183,8 +183,8 @@ class Prospect:
         return [found[one] for one in tried]
 
     def _prospective(
-        self, row: Algorithm, order: str, site: Site, least: Line
-    ) -> Prospective:
+        self, row: Algorithm, order: str, site: Placement, least: Line
+    ) -> LazyCandidate:
         """A candidate, priced over the bytes of a buffer."""
         buffers = COLLECTIVES[row.collective].buffers(self.size)
         floor = self._floor(row.collective)
@@ -195,28 +195,28 @@ class Prospect:
             whole = site.rounds(self._traces(row).folded, _segments(row))
             yield whole.line.over(buffers)
 
-        return Prospective(row, order, least.over(buffers).at_least(floor), estimates)
+        return LazyCandidate(row, order, least.over(buffers).at_least(floor), estimates)
 
     def _floor(self, collective: str) -> float:
         """Seconds for each byte of a buffer that every schedule takes at least."""
         if collective not in self._floors:
-            cluster, figures = self.plain.cluster, self.plain.figures
+            cluster, figures = self.placement.cluster, self.placement.figures
             self._floors[collective] = (
                 through_ports(collective, cluster, figures) if cluster else 0.0
             )
         return self._floors[collective]
 
-    def _least(self, row: Algorithm, site: Site) -> Iterator[Line]:
+    def _least(self, row: Algorithm, site: Placement) -> Iterator[Line]:
         """What an algorithm costs at least, by what ever more ranks do.
 
         That is rank 0, of which a few steps are known, then the first host if that is
         soon done or no two ranks do the same, then the first ranks of the others, too.
         Of ranks that send much twice as many are looked at each time.
         """
-        traces, host = self._traces(row), self.plain.hosts[0]
+        traces, host = self._traces(row), self.placement.hosts[0]
 
         def line(ranks: Sequence[int]) -> Line:
-            return site.least([traces.glimpse(ranks)], [_segments(row)])[0]
+            return site.least([traces.partial_trace(ranks)], [_segments(row)])[0]
 
         goes_on = traces.beginning.steps == FEW
         if goes_on:
@@ -237,7 +237,7 @@ class Prospect:
         given = dict(row.parameters)
         given.pop("segments", None)
         whole = row._replace(name="", parameters=tuple(given.items()), unproved=True)
-        return _traces(whole, self.size, tuple(grids_of(whole, *self.plain.grid)))
+        return _traces(whole, self.size, tuple(grids_of(whole, *self.placement.grid)))
 
 
 def _segments(row: Algorithm) -> int:

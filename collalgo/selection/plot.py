@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from collalgo import pictures
-from collalgo.pictures import new_figure
+from collalgo.base import plotting as pictures
+from collalgo.base.plotting import new_figure
 from collalgo.selection.selection import Selection, shortened
 
 #: How many algorithms are drawn besides the choice.

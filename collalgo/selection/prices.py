@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from collalgo.algorithms import Algorithm
-from collalgo.transfers import Reals
+from collalgo.schedule.transfers import Reals
 
 #: The sizes at which candidates are compared: eight for each power of two.
 SIZES = np.concatenate([[0.0], 2.0 ** np.arange(0, 42, 0.125)])
@@ -39,7 +39,7 @@ class Priced(NamedTuple):
     work: float = 0.0
 
 
-class Prospective:
+class LazyCandidate:
     """A candidate whose price is found in steps.
 
     Parameters
@@ -89,7 +89,7 @@ class Prospective:
         return Priced(self.row, self.least, self.order)
 
 
-def sifted(
+def applicable(
     rows: Iterable[Algorithm], obstacle: Callable[[Algorithm], str | None]
 ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
     """The rows that can run, and why the others cannot."""
@@ -103,7 +103,7 @@ def sifted(
     return able, unable
 
 
-def contenders(candidates: Sequence[Prospective], sizes: Reals = SIZES) -> list[Priced]:
+def prune(candidates: Sequence[LazyCandidate], sizes: Reals = SIZES) -> list[Priced]:
     """The candidates that are the cheapest for some size, and maybe others.
 
     Of those that may still be the cheapest for some size the one that may be so for the

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from collalgo.algorithms import named
-from collalgo.collective import COLLECTIVES
 from collalgo.errors import CollalgoError, RulesError
+from collalgo.schedule.collective import COLLECTIVES
 
 #: The first line of every file.
 FORMAT = "rules/1"

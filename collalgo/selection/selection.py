@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from collalgo.algorithms import Algorithm
 from collalgo.algorithms.table import parse
+from collalgo.algorithms.verify import prove_once
+from collalgo.base.units import human, human_time
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
-from collalgo.sizes import human, human_time
-from collalgo.verify import prove_once
 
 if TYPE_CHECKING:  # for what only some need
     from collalgo.cost.bounds import Bound

@@ -47,7 +47,7 @@ def variants(
     """
     known = own_parameters(row.function)
     given, size = dict(row.parameters), sum(hosts)
-    several = row.levels and len(hosts) > 1 and max(hosts) > 1
+    several = row.hierarchical and len(hosts) > 1 and max(hosts) > 1
     where = {"hosts": tuple(hosts)} if len(hosts) > 1 and "hosts" in known else {}
     if "dims" in known and "segments" in given:
         yield from _along_links(row, size, axes)
@@ -56,15 +56,17 @@ def variants(
         nested = _nested(row, hosts[0], len(hosts)) if several and alike else []
         yield from _on_grids(row, size, nested, axes)
     elif "segments" in given:
-        yield from (row.having({**where, "segments": n}) for n in SEGMENTS)
+        yield from (row.with_parameters({**where, "segments": n}) for n in SEGMENTS)
     elif "blocks" in known:
-        yield from (row.having({"blocks": n}) for n in BLOCKS)
+        yield from (row.with_parameters({"blocks": n}) for n in BLOCKS)
     elif "radix" in given:
-        yield from (row.having({"radix": k}) for k in RADICES if k <= size or k == 4)
+        yield from (
+            row.with_parameters({"radix": k}) for k in RADICES if k <= size or k == 4
+        )
     elif "cycles" in known and cycles:
-        yield row.having({"cycles": tuple(map(tuple, cycles))})
+        yield row.with_parameters({"cycles": tuple(map(tuple, cycles))})
     elif several and where:
-        yield row.having(where)
+        yield row.with_parameters(where)
     else:
         yield row
 
@@ -75,7 +77,7 @@ def _along_links(
     """Pipelines along the links of a grid, if there is one of as many dimensions."""
     for dims in _links(row, size, axes):
         own = {"dims": dims} if dims else {}
-        yield from (row.having({**own, "segments": n}) for n in SEGMENTS)
+        yield from (row.with_parameters({**own, "segments": n}) for n in SEGMENTS)
 
 
 def _on_grids(
@@ -90,10 +92,10 @@ def _on_grids(
     else:
         grids = _links(row, size, axes) or nested or [()]
     for dims in grids:  # empty stands for what it takes by itself
-        yield row.having({"dims": dims}) if dims else row
+        yield row.with_parameters({"dims": dims}) if dims else row
     if row.name == "bcube":
         yield from (
-            row.having({"dims": dims, "segments": n})
+            row.with_parameters({"dims": dims, "segments": n})
             for dims in nested
             for n in OVERLAPPING
         )

@@ -4,6 +4,7 @@ Bandwidths are in GB/s (10^9 bytes per second) for each direction, latencies in 
 What nobody knows is None, and what was assumed says so.
 """
 
+from collalgo.base.hooks import register
 from collalgo.topology.model import Device, Kind, Link, LinkKind, Topology
 from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import Path, best_path
@@ -18,3 +19,9 @@ __all__ = [
     "Topology",
     "best_path",
 ]
+
+# The constructors of Topology; of(comm) belongs to the layer of communicators.
+register("Topology.load", "collalgo.topology.presets:load")
+register("Topology.read", "collalgo.topology.readers:read")
+register("Topology.detect", "collalgo.topology.detect:detect")
+register("Topology.write", "collalgo.topology.document:write")

@@ -5,8 +5,8 @@ from typing import Any
 
 import networkx as nx
 
-from collalgo import pictures
-from collalgo.pictures import new_figure
+from collalgo.base import plotting as pictures
+from collalgo.base.plotting import new_figure
 from collalgo.topology.domains import distance_from_hosts
 from collalgo.topology.model import FAST, Kind, LinkKind, Topology
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
+from collalgo.base.hooks import hook
 from collalgo.errors import TopologyError
 from collalgo.topology.elements import (
     FAST,
@@ -236,9 +237,8 @@ class Topology:
         >>> len(machine.devices("gpu"))
         8
         """
-        from collalgo.topology.presets import load
-
-        return load(name, **parameters)
+        topology: Topology = hook("Topology.load")(name, **parameters)
+        return topology
 
     @classmethod
     def read(cls, path: Any) -> "Topology":
@@ -249,23 +249,20 @@ class Topology:
         TopologyError
             If it is of no format that is known, or wrong, or too large.
         """
-        from collalgo.topology.readers import read
-
-        return read(path)
+        topology: Topology = hook("Topology.read")(path)
+        return topology
 
     @classmethod
     def detect(cls) -> "Topology":
         """The machine that this process runs on."""
-        from collalgo.topology.detect import detect
-
-        return detect()
+        topology: Topology = hook("Topology.detect")()
+        return topology
 
     @classmethod
     def of(cls, comm: Any = None) -> "Topology":
         """The machines of all ranks of a communicator, as one graph; all must call."""
-        from collalgo.topology.ranks import of
-
-        return of(comm)
+        topology: Topology = hook("Topology.of")(comm)
+        return topology
 
     def write(self, path: Any, *, force: bool = False) -> None:
         """Write the project's own format, as YAML or, by the name, as JSON.
@@ -276,6 +273,4 @@ class Topology:
             If the file cannot be written or, unless by ``force``, holds anything but a
             topology that was written so.
         """
-        from collalgo.topology.exchange import write
-
-        write(self, path, force=force)
+        hook("Topology.write")(self, path, force=force)

@@ -7,7 +7,7 @@ from typing import Any
 
 from collalgo.errors import TopologyError
 from collalgo.topology import fabrics
-from collalgo.topology.exchange import build
+from collalgo.topology.document import build
 from collalgo.topology.fabrics import Cable
 from collalgo.topology.model import Kind, LinkKind, Topology
 

@@ -1,13 +1,12 @@
 """What all ranks of a communicator see, as one graph with the ranks in their places."""
 
-import json
 import os
 import socket
 from pathlib import Path
 from typing import Any
 
 from collalgo.errors import TopologyError
-from collalgo.topology import exchange
+from collalgo.topology import document as exchange
 from collalgo.topology.detect import cores_of, detect, text_of
 from collalgo.topology.model import Kind, LinkKind, Topology
 
@@ -46,19 +45,6 @@ def seen() -> dict[str, Any]:
         "cores": sorted(os.sched_getaffinity(0)),
         "gpus": visible_gpus(),
     }
-
-
-def of(comm: Any = None) -> Topology:
-    """The machines of all ranks as one graph; see ``Topology.of``."""
-    import numpy as np
-
-    from collalgo.world import resolve
-
-    comm = resolve(comm)
-    mine = np.frombuffer(json.dumps(seen()).encode(), np.uint8)
-    lengths = comm.allgather(np.array([len(mine)]))[:, 0].tolist()
-    parts = np.split(comm.allgatherv(mine, lengths), np.cumsum(lengths)[:-1])
-    return merge([json.loads(part.tobytes()) for part in parts])
 
 
 def merge(parts: list[dict[str, Any]]) -> Topology:

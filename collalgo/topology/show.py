@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from rich.tree import Tree
 
-from collalgo.topology.hostlist import fold
+from collalgo.base.hostlist import fold
 from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
 from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import best_path, paths_from

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from collalgo import ALGORITHMS, threads, verify
-from collalgo._kernels.transport import LANES
+from collalgo._kernels.engine.transport.transport import LANES
 from collalgo.algorithms import ring
-from collalgo.collective import COLLECTIVES
-from collalgo.replay import Replay
 from collalgo.schedule import together, trace
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.replay import Replay
 from tests.conftest import at_leisure
-from tests.oracle import check, reduced, same, vectors
+from tests.support.oracle import check, reduced, same, vectors
 
 EVERY_ROOT = 17
 
@@ -39,7 +39,9 @@ def some_roots(row, size):
 
 def proofs(size, **parameters):
     for row in rows_of(size):
-        if "lanes would be needed" in (row.having(parameters).obstacle(size) or ""):
+        if "lanes would be needed" in (
+            row.with_parameters(parameters).obstacle(size) or ""
+        ):
             continue
         roots = range(size) if rooted(row) and size <= EVERY_ROOT else [size // 2]
         for root in roots if rooted(row) else [0]:
@@ -80,7 +82,7 @@ def test_it_is_proved_for_other_orders_of_the_ranks(size):
     for row in rows_of(size):
         if row.collective in ("scan", "exscan"):
             continue
-        if "other bits" in (row.having({"order": order}).obstacle(size) or ""):
+        if "other bits" in (row.with_parameters({"order": order}).obstacle(size) or ""):
             continue
         proof = verify(row.schedule, size=size, collective=row.collective, order=order)
         assert proof.consistent, f"{row.name} gives other bits on other ranks"

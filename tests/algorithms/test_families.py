@@ -368,6 +368,6 @@ def test_factors_and_dimensions_multiply_to_the_size(size):
 
 
 def test_every_collective_has_algorithms():
-    from collalgo.collective import COLLECTIVES
+    from collalgo.schedule.collective import COLLECTIVES
 
     assert all(len(candidates(name)) >= 3 for name in COLLECTIVES)

@@ -18,21 +18,21 @@ from collalgo import (
     threads,
     verify,
 )
-from collalgo._kernels import transport
+from collalgo._kernels.engine.transport import transport
 from collalgo.algorithms import candidates, find, linear
 from collalgo.algorithms.parameters import COMMON, OWN
 from collalgo.algorithms.row import one_way
-from collalgo.call import Call
-from collalgo.cli import main as cli
-from collalgo.collective import COLLECTIVES
+from collalgo.algorithms.verify import prove_once
+from collalgo.cli.main import main as cli
+from collalgo.engine.call import Call
+from collalgo.engine.plan.lowering import Averaging, Lowering
 from collalgo.errors import RulesError
-from collalgo.plan import Averaging, Walk
-from collalgo.prover import Prover
-from collalgo.schedule import LANES, recv, send, staggered, together, trace
+from collalgo.schedule import LANES, pipeline, recv, send, together, trace
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.prover import Prover
 from collalgo.selection.rules import Rules
-from collalgo.verify import prove_once
-from tests.oracle import check, vectors
-from tests.test_plan import messages
+from tests.engine.plan.test_lowering import messages
+from tests.support.oracle import check, vectors
 
 pytestmark = pytest.mark.parallel
 
@@ -108,7 +108,7 @@ def examine(row, size, parameters, root):
         layout = call.layout(size)
         plans = []
         for rank in range(size):
-            walk = Walk(layout, rank, size, *call.ends(layout, rank, size))
+            walk = Lowering(layout, rank, size, *call.ends(layout, rank, size))
             steps = trace(variant.schedule, rank, size, root)
             plans.append(walk.lower(steps, Averaging.NO))
         sent, received = messages(plans, 0)
@@ -271,7 +271,7 @@ def test_a_pipeline_begins_each_schedule_a_step_after_the_one_before(lengths):
         )
         for steps in zip_longest(*delayed, fillvalue=())
     ]
-    found = staggered(*(schedule(*one) for one in enumerate(lengths)))
+    found = pipeline(*(schedule(*one) for one in enumerate(lengths)))
     assert list(found) == expected
 
 
@@ -284,7 +284,7 @@ def test_a_pipeline_of_many_segments_takes_time_in_proportion():
             yield ()
         asked_for.append(1)
 
-    steps = list(staggered(*(schedule() for _ in range(500))))
+    steps = list(pipeline(*(schedule() for _ in range(500))))
     assert (len(steps), len(asked_for)) == (502, 4 * 500)
 
 
@@ -294,7 +294,7 @@ def test_an_order_in_which_bits_would_differ_is_refused_for_any_number(size):
     row = next(r for r in candidates("allreduce") if r.name == "recursive_multiplying")
     for _ in range(20):
         order = tuple(map(int, rng.permutation(size)))
-        ordered = row.having({"order": order})
+        ordered = row.with_parameters({"order": order})
         steps = [trace(ordered._steps, rank, size) for rank in range(size)]
         proof = Prover(COLLECTIVES["allreduce"], steps, 0).prove()
         assert proof.consistent == (ordered.obstacle(size) is None)
@@ -303,7 +303,7 @@ def test_an_order_in_which_bits_would_differ_is_refused_for_any_number(size):
 def test_numbers_of_any_kind_make_one_name():
     row = find("allreduce", "ring(segments=4)", 8)
     plain = next(r for r in candidates("allreduce") if r.name == "ring")
-    assert plain.having({"segments": np.int64(4)}) is row
+    assert plain.with_parameters({"segments": np.int64(4)}) is row
 
 
 def test_parameters_of_users_may_be_anything():

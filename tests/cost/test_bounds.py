@@ -8,15 +8,15 @@ from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
 from collalgo import Topology, TopologyError, select
-from collalgo.cli import main
-from collalgo.collective import COLLECTIVES
+from collalgo.cli.main import main
 from collalgo.cost.bounds import BOUNDED, bound
-from collalgo.cost.clusters import Cluster, through_ports
 from collalgo.cost.cuts import Network
-from collalgo.cost.figures import DEFAULTS
+from collalgo.cost.link_model import DEFAULTS
+from collalgo.cost.uniform_cluster import UniformCluster, through_ports
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology.model import FAST, Kind, LinkKind
 from tests.conftest import at_leisure
-from tests.topology.machines import renamed
+from tests.support.random_topologies import renamed
 
 pytestmark = pytest.mark.parallel
 
@@ -175,7 +175,7 @@ CLUSTERS = {
 def test_a_cluster_has_the_bounds_of_all_its_hosts(name, hosts):
     machine, parameters = CLUSTERS[name]
     topology = Topology.load(machine, hosts=hosts, **parameters)
-    cluster = Cluster.load(machine, hosts=hosts, **parameters)
+    cluster = UniformCluster.load(machine, hosts=hosts, **parameters)
     for collective in BOUNDED:
         root = cluster.size - 1 if COLLECTIVES[collective].rooted else 0
         found = bound(collective, cluster, root)
@@ -186,7 +186,7 @@ def test_a_cluster_has_the_bounds_of_all_its_hosts(name, hosts):
 
 
 def test_a_million_ranks_have_bounds():
-    cluster = Cluster.load("dgx1v", hosts=1 << 17, nics=4)
+    cluster = UniformCluster.load("dgx1v", hosts=1 << 17, nics=4)
     found = bound("allgather", cluster, (1 << 20) - 1)
     assert found.bandwidth == pytest.approx(4 * 12.5, rel=1e-4)
     assert "1048568 of 1048576 ranks are in all hosts but host" in found.reason
@@ -239,7 +239,7 @@ def test_the_command_says_how_fast_and_why():
 @pytest.mark.parametrize("nics", [1, 4])
 @pytest.mark.parametrize("collective", BOUNDED)
 def test_the_ports_of_a_host_are_one_of_the_cuts(collective, nics):
-    cluster = Cluster.load("dgx1v", hosts=5, nics=nics)
+    cluster = UniformCluster.load("dgx1v", hosts=5, nics=nics)
     least = through_ports(collective, cluster, DEFAULTS) * 1e9
     assert least == pytest.approx(float(bound(collective, cluster).per_byte))
-    assert through_ports(collective, Cluster.load("dgx1v"), DEFAULTS) == 0
+    assert through_ports(collective, UniformCluster.load("dgx1v"), DEFAULTS) == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from collalgo._kernels.loads import largest_sums, legs_of
+from collalgo._kernels.cost.loads import largest_sums, legs_of
 from collalgo.cost.messages import messages_of
 from collalgo.schedule import Chunk, recv, recv_reduce, send
 

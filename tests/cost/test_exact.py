@@ -6,12 +6,12 @@ import pytest
 from click.testing import CliRunner
 
 from collalgo import ALGORITHMS, Topology
-from collalgo.cli import main
+from collalgo.cli.main import main
 from collalgo.cost.bounds import BOUNDED
 from collalgo.cost.exact import exact
-from collalgo.cost.figures import Figures
+from collalgo.cost.link_model import LinkModel
+from collalgo.cost.placement import Placement
 from collalgo.cost.simulation import Job
-from collalgo.cost.site import Site
 
 pytestmark = pytest.mark.parallel
 
@@ -23,13 +23,13 @@ MACHINES = {
 }
 
 #: Nothing but the bytes on the links.
-BYTES = Figures(message=0.0, reduction=0.0, turning=0.0, efficiency={})
+BYTES = LinkModel(message=0.0, reduction=0.0, turning=0.0, efficiency={})
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_no_schedule_is_below_the_bound_and_the_floats_say_the_same(name):
     machine = Topology.load(name, **MACHINES[name])
-    site = Site(machine, figures=BYTES)
+    site = Placement(machine, figures=BYTES)
     for row in ALGORITHMS:
         if row.collective not in BOUNDED or row.obstacle(site.size) is not None:
             continue

@@ -4,10 +4,10 @@ import pytest
 from click.testing import CliRunner
 
 from collalgo import Topology, TopologyError, select, simulate
-from collalgo.cli import main
+from collalgo.cli.main import main
 from collalgo.cost.bounds import bound
-from collalgo.cost.figures import DEFAULTS, LATENCY, Figures
-from collalgo.selection.on_topology import Prospect
+from collalgo.cost.link_model import DEFAULTS, LATENCY, LinkModel
+from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology.model import LinkKind
 from collalgo.topology.path_types import PathType
 
@@ -30,17 +30,17 @@ def mine(tmp_path):
 
 
 def test_a_file_gives_what_it_names_and_leaves_the_rest(mine):
-    figures = Figures.read(mine)
+    figures = LinkModel.read(mine)
     assert figures.latency[PathType.NET] == 9e-6
     assert figures.latency[PathType.PIX] == LATENCY[PathType.PIX]
     assert figures.message == 1e-7
     assert figures.efficiency == {LinkKind.NETWORK: 0.5}
     mine.write_text("collalgo: figures/1")
-    assert Figures.read(mine) == DEFAULTS
+    assert LinkModel.read(mine) == DEFAULTS
 
 
 def test_prices_and_bounds_follow_the_figures(mine):
-    figures = Figures.read(mine)
+    figures = LinkModel.read(mine)
     machine = Topology.load("dgx1v", hosts=2, nics=1)
     ring = simulate("ring", machine, 0, collective="allgather", figures=figures)
     assert ring.seconds == pytest.approx(15 * 9e-6)
@@ -48,7 +48,7 @@ def test_prices_and_bounds_follow_the_figures(mine):
     slow = simulate("ring", machine, 1 << 30, collective="allgather", figures=figures)
     assert slow.steps[0] - 9e-6 == pytest.approx(2 * (usual.steps[0] - 2.7e-6))
     assert bound("barrier", machine, figures=figures).latency >= 9e-6
-    chosen = select("barrier", 0, topology=Prospect(machine, figures))
+    chosen = select("barrier", 0, topology=TopologyPricer(machine, figures))
     assert chosen.ratio >= 1
 
 
@@ -69,7 +69,7 @@ def test_what_is_no_file_of_figures_is_refused(tmp_path, text, what):
     path = tmp_path / "figures.yaml"
     path.write_text(text)
     with pytest.raises(TopologyError, match=what):
-        Figures.read(path)
+        LinkModel.read(path)
 
 
 def test_the_commands_read_the_file(mine):

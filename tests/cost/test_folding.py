@@ -8,22 +8,22 @@ import pytest
 from collalgo import ALGORITHMS, Topology, TopologyError
 from collalgo.algorithms import find
 from collalgo.algorithms.ring import along
-from collalgo.collective import COLLECTIVES
-from collalgo.cost.cluster_roads import ClusterRoads
-from collalgo.cost.clusters import Cluster
-from collalgo.cost.figures import Figures
+from collalgo.cost.cluster_routing import ClusterRoutes
 from collalgo.cost.folding import Traces, fold
+from collalgo.cost.link_model import LinkModel
 from collalgo.cost.messages import Messages, all_messages
-from collalgo.cost.roads import Roads, ranks_of
+from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import rounds
-from collalgo.cost.site import Site
+from collalgo.cost.routing import Routes, ranks_of
 from collalgo.cost.symmetry import Symmetry
+from collalgo.cost.uniform_cluster import UniformCluster
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.variants import twin_of, variants
 from tests.conftest import at_leisure
 
 pytestmark = pytest.mark.parallel
 
-REDUCING = Figures(reduction=1e-10)
+REDUCING = LinkModel(reduction=1e-10)
 
 
 def in_order(messages):
@@ -70,7 +70,7 @@ def test_twins_do_the_same(size):
             row = find(plain.collective, twin, size)
             if plain.name == "multi_ring":
                 (plain,) = variants(plain, hosts, cycles)
-                row = row.having({"order": order})
+                row = row.with_parameters({"order": order})
             columns = zip(
                 in_order(all_renumbered(plain.schedule, size)),
                 in_order(all_renumbered(row.schedule, size)),
@@ -129,12 +129,12 @@ CLUSTERS = {
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_one_host_stands_for_all(name):
     topology = CLUSTERS[name]()
-    cluster, size = Cluster.of(topology), len(ranks_of(topology))
+    cluster, size = UniformCluster.of(topology), len(ranks_of(topology))
     assert cluster is not None
     assert cluster.size == size
-    every = Roads(topology, ranks_of(topology), REDUCING)
-    alike = ClusterRoads(cluster, figures=REDUCING)
-    site = Site(topology, figures=REDUCING)
+    every = Routes(topology, ranks_of(topology), REDUCING)
+    alike = ClusterRoutes(cluster, figures=REDUCING)
+    site = Placement(topology, figures=REDUCING)
     for row in ALGORITHMS:
         if row.obstacle(size) is None:
             messages = all_messages(row.schedule, size)
@@ -145,15 +145,15 @@ def test_one_host_stands_for_all(name):
 
 
 def test_what_is_not_alike_is_no_cluster():
-    assert Cluster.of(Topology.load("dgx1v")) is None
-    assert Cluster.of(Topology.load("torus", dims=(3, 3))) is None
+    assert UniformCluster.of(Topology.load("dgx1v")) is None
+    assert UniformCluster.of(Topology.load("torus", dims=(3, 3))) is None
     narrow = Topology.load("dgx1v", hosts=4, hosts_per_leaf=2, oversubscription=2.0)
-    assert Cluster.of(narrow) is None
+    assert UniformCluster.of(narrow) is None
     far = Topology.load("dgx_a100", hosts=4, rail=True, hosts_per_leaf=2)
-    assert Cluster.of(far) is None
+    assert UniformCluster.of(far) is None
     mixed = Topology.load("dgx1v", hosts=2)
     mixed.link("host1/gpu0", "host1/gpu5", "nvlink", 25.0)
-    assert Cluster.of(mixed) is None
+    assert UniformCluster.of(mixed) is None
 
 
 @pytest.mark.parametrize(
@@ -162,18 +162,18 @@ def test_what_is_not_alike_is_no_cluster():
 )
 def test_what_is_no_host_with_ranks_is_no_host_of_a_cluster(name, why):
     with pytest.raises(TopologyError, match=f"{name} {why}"):
-        Cluster.load(name, hosts=300)
+        UniformCluster.load(name, hosts=300)
 
 
 def test_ranks_in_the_same_order_on_every_host_still_fold():
     topology = Topology.load("dgx1v", hosts=2, nics=2)
     inside = [0, 3, 2, 1, 5, 6, 7, 4]
     places = [f"host{h}/gpu{i}" for h in range(2) for i in inside]
-    assert Site(topology, places).cluster is not None
-    assert Site(topology, places[::-1]).cluster is None
+    assert Placement(topology, places).cluster is not None
+    assert Placement(topology, places[::-1]).cluster is None
     row = find("allreduce", "ring", 16)
-    expected = rounds(all_messages(row.schedule, 16), Roads(topology, places)).line
-    site = Site(topology, places)
+    expected = rounds(all_messages(row.schedule, 16), Routes(topology, places)).line
+    site = Placement(topology, places)
     assert site.rounds(site.fold(row.schedule)).line == pytest.approx(expected)
 
 
@@ -183,7 +183,7 @@ def test_ranks_in_the_same_order_on_every_host_still_fold():
     [("broadcast", "pipeline"), ("allreduce", "ring"), ("allreduce", "double_tree")],
 )
 def test_a_pipeline_is_priced_by_one_of_its_segments(collective, name, segments):
-    site = Site(Topology.load("dgx1v"), figures=REDUCING)
+    site = Placement(Topology.load("dgx1v"), figures=REDUCING)
     one = find(collective, f"{name}(segments=1)", 8)
     all_of_them = find(collective, f"{name}(segments={segments})", 8)
     found = site.rounds(site.fold(one.schedule), segments)
@@ -193,9 +193,9 @@ def test_a_pipeline_is_priced_by_one_of_its_segments(collective, name, segments)
 
 
 def test_a_million_ranks_are_priced_as_the_formula_says():
-    cluster = Cluster.load("dgx1v", hosts=1 << 17, nics=4)
+    cluster = UniformCluster.load("dgx1v", hosts=1 << 17, nics=4)
     row = find("allreduce", "torus_2d(dims=(1024, 1024))", cluster.size)
-    site = Site(cluster)
+    site = Placement(cluster)
     found = site.rounds(site.fold(row.schedule, (1024, 1024))).line
     # Rows cross from host to host on one NIC; of a column each NIC has two ranks.
     steps = 2 * 1023
@@ -207,7 +207,7 @@ def test_a_million_ranks_are_priced_as_the_formula_says():
 
 def test_messages_through_tied_nics_take_both():
     topology = Topology.load("server8", hosts=2, nics=8)
-    roads = Roads(topology, ranks_of(topology))
+    roads = Routes(topology, ranks_of(topology))
     _, legs = roads.trips(np.array([0]), np.array([8]))
     out = {roads.name(w)[0].ends for w in legs.way[legs.part == 0.5].tolist()}
     assert ("host0/nic0", "leaf0") in out

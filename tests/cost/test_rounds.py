@@ -5,7 +5,7 @@ import pytest
 from collalgo import Topology
 from collalgo.algorithms import candidates
 from collalgo.cost.messages import NOTHING, all_messages
-from collalgo.cost.site import Site
+from collalgo.cost.placement import Placement
 
 pytestmark = pytest.mark.parallel
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.parallel
 @pytest.mark.parametrize("collective", ["gather", "broadcast", "allreduce", "barrier"])
 def test_prices_found_at_once_are_those_found_alone(collective, ranks):
     """Also of schedules that are alike, so that few steps of all differ."""
-    site = Site(Topology.load("torus", dims=(ranks,)))
+    site = Placement(Topology.load("torus", dims=(ranks,)))
     schedules = [
         all_messages(row.schedule, ranks)
         for row in candidates(collective)

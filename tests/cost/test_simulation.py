@@ -7,19 +7,19 @@ from hypothesis import given, settings, strategies as st
 
 from collalgo import ALGORITHMS, ScheduleError, Topology, TopologyError
 from collalgo.algorithms import find
-from collalgo.cli import main
-from collalgo.collective import COLLECTIVES
+from collalgo.cli.main import main
 from collalgo.cost.bounds import BOUNDED, bound
-from collalgo.cost.figures import Figures
 from collalgo.cost.fluid import Play
+from collalgo.cost.link_model import LinkModel
 from collalgo.cost.loggops import LogGOPS, finish_times
+from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line, rounds
 from collalgo.cost.simulation import MODELS, ranks_of, simulate
-from collalgo.cost.site import Site
 from collalgo.schedule import recv, send, trace
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology.orders import ring_order
-from tests.clusters import FILES
-from tests.topology.machines import renamed
+from tests.support.clusters import FILES
+from tests.support.random_topologies import renamed
 
 pytestmark = pytest.mark.parallel
 
@@ -39,7 +39,7 @@ MACHINES = {
 
 def test_a_step_costs_what_it_would_cost_alone():
     topology = Topology.load("dgx1v", hosts=2, nics=2)
-    site = Site(topology, figures=Figures(reduction=1e-12))
+    site = Placement(topology, figures=LinkModel(reduction=1e-12))
     for row in ALGORITHMS:
         if row.obstacle(site.size) is None:
             every = site.messages(row.schedule)
@@ -67,7 +67,7 @@ def test_a_ring_on_a_ring_takes_what_the_formula_says(n, model):
 @pytest.mark.parametrize("name", MACHINES)
 def test_no_schedule_is_cheaper_than_the_bound(name):
     machine = MACHINES[name]()
-    site = Site(machine)
+    site = Placement(machine)
     for collective in BOUNDED:
         least = bound(collective, machine)
         for row in ALGORITHMS:
@@ -147,7 +147,7 @@ def test_reductions_cost_what_they_are_told_to():
     machine = Topology.load("torus", dims=(4,), bandwidth=10.0, latency=0.0)
     free = simulate("ring", machine, MIB, collective="allreduce")
     paid = simulate(
-        "ring", machine, MIB, collective="allreduce", figures=Figures(reduction=1e-9)
+        "ring", machine, MIB, collective="allreduce", figures=LinkModel(reduction=1e-9)
     )
     assert paid.seconds - free.seconds == pytest.approx(3 * MIB / 4 * 1e-9)
 

@@ -4,12 +4,12 @@ import pytest
 
 from collalgo import Topology, select
 from collalgo.algorithms import find
-from collalgo.cost.figures import Figures
-from collalgo.machine import Machine
-from collalgo.selection.on_topology import Prospect
-from tests.test_cluster import FILES
+from collalgo.cost.host_profile import HostProfile
+from collalgo.cost.link_model import LinkModel
+from collalgo.selection.on_topology import TopologyPricer
+from tests.bench.test_cluster import FILES
 
-MACHINE = Machine(2e-7, 2e-6, 1e-7, 1e-10, 1e-10, cores=2)
+MACHINE = HostProfile(2e-7, 2e-6, 1e-7, 1e-10, 1e-10, cores=2)
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def star():
 
 
 def per_byte(topology, name, collective="allreduce", *, turning=0.0, crowding=0.0):
-    prospect = Prospect(topology, Figures(turning=turning, crowding=crowding))
+    prospect = TopologyPricer(topology, LinkModel(turning=turning, crowding=crowding))
     (priced,) = prospect.exactly(find(collective, name, prospect.size))
     return priced.price.per_byte
 
@@ -53,22 +53,25 @@ def test_the_segments_of_a_pipeline_that_share_a_link_are_crowded(star):
 
 def test_an_alltoall_of_pairs_is_better_where_each_has_a_nic():
     rails = Topology.read(FILES / "rails.yaml")
-    prospect = Prospect(rails, Figures.of_machine(MACHINE))
-    assert select("alltoall", 1 << 24, topology=prospect).row.plain == "pairwise"
+    prospect = TopologyPricer(rails, LinkModel.of_machine(MACHINE))
+    assert select("alltoall", 1 << 24, topology=prospect).row.base_name == "pairwise"
 
 
 def test_a_chain_is_better_than_stripes_that_share_a_nic(star):
-    prospect = Prospect(star, Figures.of_machine(MACHINE))
-    assert select("broadcast", 1 << 24, topology=prospect).row.plain == "pipeline"
+    prospect = TopologyPricer(star, LinkModel.of_machine(MACHINE))
+    assert select("broadcast", 1 << 24, topology=prospect).row.base_name == "pipeline"
     rails = Topology.read(FILES / "rails.yaml")
-    prospect = Prospect(rails, Figures.of_machine(MACHINE))
-    assert select("broadcast", 1 << 24, topology=prospect).row.plain == "striped_chains"
+    prospect = TopologyPricer(rails, LinkModel.of_machine(MACHINE))
+    assert (
+        select("broadcast", 1 << 24, topology=prospect).row.base_name
+        == "striped_chains"
+    )
 
 
 def test_of_equals_what_keeps_its_peers_is_chosen(star):
-    chosen = select("allreduce", 1 << 24, topology=Prospect(star))
+    chosen = select("allreduce", 1 << 24, topology=TopologyPricer(star))
     assert chosen.seconds < 1.03 * chosen.bound_seconds
-    prospect = Prospect(star, Figures.of_machine(MACHINE))
+    prospect = TopologyPricer(star, LinkModel.of_machine(MACHINE))
     steady = select("allreduce", 1 << 24, topology=prospect)
-    assert steady.row.plain == "ring_2d"
+    assert steady.row.base_name == "ring_2d"
     assert steady.seconds < 1.04 * steady.bound_seconds

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from collalgo import Topology, TopologyError, simulate
-from collalgo.cli import main
+from collalgo.cli.main import main
 from collalgo.cost import timeline as module
 from collalgo.cost.simulation import MODELS
 from collalgo.cost.timeline import timeline

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from collalgo import AlgorithmNotApplicable, RulesError, Topology, select, threads
-from collalgo.cli import main
-from collalgo.selection.on_topology import Prospect
+from collalgo.cli.main import main
+from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.policies.nccl import World, choose
 from collalgo.selection.rules import Rules, of_peer
 
@@ -184,7 +184,7 @@ def test_what_cannot_run_as_asked_is_refused():
 
 
 def test_the_policy_of_nccl_reads_the_topology():
-    prospect = Prospect(Topology.load("dgx1v", hosts=2, nics=2))
+    prospect = TopologyPricer(Topology.load("dgx1v", hosts=2, nics=2))
     assert prospect.world == World(16, 2, 25.0, 12, True, 70)
     chosen = select("allreduce", 1 << 30, topology=prospect, policy="nccl")
     assert chosen.decider == "the policy of NCCL (ring, Simple)"

@@ -7,22 +7,23 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from collalgo import ALGORITHMS, machine as machine_module, select, threads
+from collalgo import ALGORITHMS, select, threads
 from collalgo.algorithms import find
-from collalgo.cli import main
+from collalgo.cli.main import main
+from collalgo.cost import host_profile as machine_module
 from collalgo.cost.host import FURTHER, HANDOVERS, Price
-from collalgo.machine import (
+from collalgo.cost.host_profile import (
     USUAL,
-    Machine,
+    HostProfile,
     calibrate,
     figures_file,
+    host_profile,
     known_figures,
     measure,
-    this_machine,
 )
 from collalgo.schedule import trace
 
-ONE_CORE_EACH = Machine(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=64)
+ONE_CORE_EACH = HostProfile(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=64)
 
 
 def in_one_wave(name, collective, nbytes, size):
@@ -81,7 +82,7 @@ def test_short_messages_want_few_steps_and_long_ones_few_bytes():
 
 
 def test_shared_cores_make_every_wait_a_switch():
-    shared = Machine(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=2)
+    shared = HostProfile(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=2)
     crowded = prices("barrier", 0, 8, shared)["dissemination"]
     assert crowded == pytest.approx((8 + 1) * 3 * (3e-6 + 2e-8) / 2, rel=1e-6)
     assert crowded > prices("barrier", 0, 8)["dissemination"]
@@ -175,16 +176,16 @@ def test_an_unknown_collective_lists_the_choices():
 
 
 def test_the_machine_is_measured_once():
-    first = this_machine()
+    first = host_profile()
     known_figures.cache_clear()
-    assert this_machine() == first
+    assert host_profile() == first
     assert first.cores >= 1
     assert all(value >= 0 for value in first.settings())
-    assert Machine.of_settings([*first.settings(), 0.0]) == first
+    assert HostProfile.of_settings([*first.settings(), 0.0]) == first
 
 
 def undisturbed():
-    """Figures as of a machine that does nothing else."""
+    """LinkModel as of a machine that does nothing else."""
     usual = {name: figure for name, (figure, _) in USUAL.items()}
     return replace(measure(), **usual)
 
@@ -199,11 +200,11 @@ def _not_busy(monkeypatch):
 def test_a_damaged_file_of_figures_is_measured_anew(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     known_figures.cache_clear()
-    this_machine()
+    host_profile()
     (path,) = (tmp_path / "collalgo").iterdir()
     path.write_text('{"latency": 1')
     known_figures.cache_clear()
-    assert this_machine().latency > 0
+    assert host_profile().latency > 0
     path.chmod(0o600)
     known_figures.cache_clear()
 
@@ -213,10 +214,10 @@ def test_calibration_is_kept_and_told(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     known_figures.cache_clear()
     machine = calibrate(trials=3)
-    assert this_machine() == machine
+    assert host_profile() == machine
     kept = json.loads(figures_file().read_text())
     assert kept["trials"] == 3
-    assert Machine(**kept["machine"]) == machine
+    assert HostProfile(**kept["machine"]) == machine
     result = CliRunner().invoke(main, ["calibrate", "--show"])
     assert result.exit_code == 0, result.output
     assert "a hand-over between two cores" in result.output
@@ -231,7 +232,7 @@ def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(
     known_figures.cache_clear()
     busy = replace(undisturbed(), switch=0.7e-3, exchange=2.0, fetch=1.0)
     monkeypatch.setattr(machine_module, "measure", lambda: busy)
-    machine = this_machine()
+    machine = host_profile()
     assert machine.switch == USUAL["switch"][0]
     assert (machine.exchange, machine.fetch) == (0.0, 0.0)
     assert not figures_file().exists()
@@ -258,7 +259,7 @@ def test_a_communicator_chooses_what_selection_says():
         assert f"{chosen})" in comm_last_call(comm)
 
     def comm_last_call(comm):
-        from collalgo.failures import _call
+        from collalgo.comm.failures import _call
 
         return _call(comm._connection.shared.call(comm.rank))
 
@@ -272,6 +273,6 @@ def test_ranks_that_measure_at_the_same_time_agree(monkeypatch, tmp_path):
         for path in tmp_path.rglob("*.json"):
             path.unlink()
         known_figures.cache_clear()
-        figures = threads(lambda comm: this_machine(), 4)
+        figures = threads(lambda comm: host_profile(), 4)
         assert all(one is figures[0] for one in figures)
     known_figures.cache_clear()

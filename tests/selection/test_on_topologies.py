@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from collalgo import ALGORITHMS, Topology, algorithm, select, send, simulate
-from collalgo.cli import main
-from collalgo.collective import COLLECTIVES
-from collalgo.cost.clusters import Cluster
-from collalgo.selection.on_topology import Prospect
+from collalgo.cli.main import main
+from collalgo.cost.uniform_cluster import UniformCluster
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import SIZES, Choices
 from collalgo.topology.orders import ring_order
 
@@ -85,17 +85,17 @@ def test_trees_use_all_links_of_a_torus_and_are_not_tried_elsewhere(collective):
     for dims in ((3, 3), (3, 5), (8, 3), (4, 8)):
         torus = Topology.load("torus", dims=dims)
         chosen = select(collective, GIB, topology=torus)
-        assert chosen.row.plain == "torus_2d_trees"
+        assert chosen.row.base_name == "torus_2d_trees"
         assert chosen.seconds < 1.1 * chosen.bound_seconds
     star = select(collective, GIB, topology=Topology.load("dgx_h100", hosts=2))
-    assert "torus_2d_trees" not in {c.row.plain for c in star.candidates}
+    assert "torus_2d_trees" not in {c.row.base_name for c in star.candidates}
 
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce_scatter"])
 @pytest.mark.parametrize("name", ["dgx_a100", "dgx_h100", "mi300x"])
 def test_each_gpu_swaps_by_its_nic_what_its_host_is_to_know(name, collective):
     chosen = select(collective, GIB, topology=Topology.load(name, hosts=4))
-    assert chosen.row.plain == "bcube"
+    assert chosen.row.base_name == "bcube"
     assert chosen.seconds < price_of(chosen, "ring") / 2
 
 
@@ -108,18 +108,20 @@ def test_small_messages_take_few_steps_and_large_ones_little_traffic():
 
 
 def test_many_hosts_are_a_square_in_which_all_of_a_line_talk_to_all():
-    cluster = Cluster.load("dgx_a100", hosts=64)
+    cluster = UniformCluster.load("dgx_a100", hosts=64)
     found = select("allreduce", 1 << 18, topology=cluster)
     assert found.algorithm == "bcube(dims=(8, 8, 8))"
     grids = {
         candidate.algorithm: candidate.seconds
         for candidate in found.able
-        if candidate.row.plain == "bcube"
+        if candidate.row.base_name == "bcube"
     }
     assert grids["bcube(dims=(8, 8, 8))"] < grids["bcube(dims=(8, 64))"]
-    few = select("allreduce", 1 << 18, topology=Cluster.load("dgx_a100", hosts=8))
+    few = select(
+        "allreduce", 1 << 18, topology=UniformCluster.load("dgx_a100", hosts=8)
+    )
     assert [
-        c.algorithm for c in few.able if c.row.plain == "bcube" and not c.order
+        c.algorithm for c in few.able if c.row.base_name == "bcube" and not c.order
     ] == [
         "bcube(dims=(8, 8))",
         "bcube(dims=(8, 8), segments=4)",
@@ -164,7 +166,7 @@ def test_more_bandwidth_never_makes_the_choice_slower(collective, kind):
     seconds = []
     for speed in (8.0, 12.0, 30.0, 100.0):
         machine = Topology.load("dgx1v", hosts=2, nics=4, **{kind: speed})
-        prospect = Prospect(machine)
+        prospect = TopologyPricer(machine)
         seconds.append(
             [
                 select(collective, nbytes, topology=prospect).seconds
@@ -176,7 +178,7 @@ def test_more_bandwidth_never_makes_the_choice_slower(collective, kind):
 
 
 def test_a_look_up_finds_what_is_chosen():
-    prospect = Prospect(Topology.load("dgx1v", hosts=2, nics=2))
+    prospect = TopologyPricer(Topology.load("dgx1v", hosts=2, nics=2))
     known = prospect.choices("allreduce")
     assert len(known.breaks) > 2
     for nbytes in (8, 1 << 12, 1 << 17, 1 << 22, GIB):
@@ -213,8 +215,8 @@ MACHINES = {
 def test_what_has_no_price_could_not_have_won(collective, name):
     machine, parameters = MACHINES[name]
     topology = Topology.load(machine, **parameters)
-    prospect = Prospect(topology)
-    rows, _ = prospect.sifted(collective)
+    prospect = TopologyPricer(topology)
+    rows, _ = prospect.applicable(collective)
     for one in prospect.candidates(rows):
         before = np.zeros(len(SIZES))
         while not one.known:
@@ -222,7 +224,7 @@ def test_what_has_no_price_could_not_have_won(collective, name):
             assert (before <= estimate * (1 + 1e-9)).all(), one.row.name
             before = estimate
             one.improve()
-    found = Prospect(topology).choices(collective).breaks
+    found = TopologyPricer(topology).choices(collective).breaks
     every = Choices(prospect.priced(rows)).breaks
     assert [one.nbytes for one in found] == [one.nbytes for one in every]
     assert [one.candidate for one in found] == [one.candidate for one in every]
@@ -231,8 +233,8 @@ def test_what_has_no_price_could_not_have_won(collective, name):
 @pytest.mark.parametrize("nics", [2, 4])
 def test_an_order_of_the_ranks_of_a_host_is_run_on_all_hosts(nics):
     topology = Topology.load("dgx1v", hosts=3, nics=nics)
-    prospect = Prospect(topology)
-    rows, _ = prospect.sifted("allreduce")
+    prospect = TopologyPricer(topology)
+    rows, _ = prospect.applicable("allreduce")
     ordered = [one for one in prospect.priced(rows) if one.order]
     assert any(one.row.name.startswith("multi_ring(cycles=") for one in ordered)
     for one in ordered:
@@ -244,7 +246,7 @@ def test_an_order_of_the_ranks_of_a_host_is_run_on_all_hosts(nics):
 
 
 def test_ranks_that_are_threads_may_ask_at_once():
-    prospect = Prospect(Topology.load("dgx_a100", hosts=2))
+    prospect = TopologyPricer(Topology.load("dgx_a100", hosts=2))
     names = ("allreduce", "allgather")
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
@@ -259,10 +261,10 @@ def test_ranks_that_are_threads_may_ask_at_once():
 
 
 def test_few_schedules_are_priced_for_a_choice():
-    prospect = Prospect(Topology.load("dgx_h100", hosts=4))
-    rows, _ = prospect.sifted("allreduce")
+    prospect = TopologyPricer(Topology.load("dgx_h100", hosts=4))
+    rows, _ = prospect.applicable("allreduce")
     every = len(prospect.candidates(rows))
-    assert len(prospect.contenders(rows, np.array([1e6]))) < every / 3
+    assert len(prospect.prune(rows, np.array([1e6]))) < every / 3
     chosen = select("allreduce", 1_000_000, topology=prospect)
     able = [one.seconds for one in chosen.candidates if one.obstacle is None]
     assert len(able) == every
@@ -288,7 +290,7 @@ def test_a_slow_host_is_the_end_of_a_pipeline(slow):
     assert chosen.ratio < 1.05
     words = "the narrowest hosts last"
     assert (words in chosen.choice.words) == (slow in (1, 2))
-    prospect = Prospect(topology)
+    prospect = TopologyPricer(topology)
     runs = prospect.runnable(prospect.choices("allreduce").at(1 << 26))
     again = simulate(runs.schedule, topology, 1 << 26, collective="allreduce")
     assert again.seconds == pytest.approx(chosen.seconds)

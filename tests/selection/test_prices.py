@@ -6,10 +6,10 @@ from hypothesis import given, strategies as st
 
 from collalgo import ALGORITHMS
 from collalgo.algorithms import find
+from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.rounds import Line
-from collalgo.machine import Machine
-from collalgo.selection.on_host import Host, choices
-from collalgo.selection.prices import Choices, Priced, Prospective, contenders
+from collalgo.selection.on_host import HostPricer, choices
+from collalgo.selection.prices import Choices, LazyCandidate, Priced, prune
 
 pytestmark = pytest.mark.parallel
 
@@ -34,10 +34,10 @@ def test_prices_that_cross_change_places_where_they_do():
 @pytest.mark.parametrize("size", [2, 3, 8])
 @pytest.mark.parametrize("collective", ["allreduce", "alltoall", "broadcast"])
 def test_a_communicator_looks_up_what_is_cheapest(collective, size):
-    machine = Machine(1e-7, 2e-6, 2e-8, 3e-11, 3e-11, cores=2)
+    machine = HostProfile(1e-7, 2e-6, 2e-8, 3e-11, 3e-11, cores=2)
     known = choices(collective, size, machine)
-    host = Host(size, machine)
-    able = host.priced(host.sifted(collective)[0])
+    host = HostPricer(size, machine)
+    able = host.priced(host.applicable(collective)[0])
     for nbytes in (0, 8, 1000, 1 << 13, 1 << 17, 3 << 20, 1 << 26):
         best = min(float(one.price.seconds(np.array(nbytes))) for one in able)
         assert known.at(nbytes).price.seconds(np.array(nbytes)) <= best * 1.06
@@ -52,8 +52,10 @@ def test_a_price_that_was_interrupted_is_found_the_next_time():
             raise KeyboardInterrupt
         yield Line(2.0, 0.0)
 
-    candidate = Prospective(find("allreduce", "ring", 4), "", Line(1.0, 0.0), estimates)
+    candidate = LazyCandidate(
+        find("allreduce", "ring", 4), "", Line(1.0, 0.0), estimates
+    )
     with pytest.raises(KeyboardInterrupt):
-        contenders([candidate])
+        prune([candidate])
     assert not candidate.known
     assert candidate.priced.price == Line(2.0, 0.0)

@@ -3,9 +3,9 @@
 import pytest
 
 from collalgo import Topology
-from collalgo.cost.roads import ranks_of
+from collalgo.cost.routing import ranks_of
 from collalgo.topology.axes import axes_of
-from tests.clusters import FILES
+from tests.support.clusters import FILES
 
 pytestmark = pytest.mark.parallel
 

@@ -10,11 +10,11 @@ import pytest
 import collalgo
 from collalgo import Topology
 from collalgo.topology.detect import cores_of, detect
-from collalgo.topology.exchange import document
+from collalgo.topology.document import document
 from collalgo.topology.nvml import add_nvlinks
 from collalgo.topology.paths import best_path
 from collalgo.topology.ranks import identity, merge, visible_gpus
-from tests.topology.shared import FOLDER, needs_files
+from tests.support.shared_files import FOLDER, needs_files
 
 
 def pci(

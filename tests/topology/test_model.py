@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from collalgo import Topology, TopologyError
+from collalgo.base.hostlist import expand, fold
 from collalgo.topology import best_path
 from collalgo.topology.affinity import (
     assignment,
@@ -16,9 +17,8 @@ from collalgo.topology.affinity import (
     rails,
 )
 from collalgo.topology.compare import differences, isomorphic
+from collalgo.topology.document import build, document, text
 from collalgo.topology.domains import fast_domains, levels
-from collalgo.topology.exchange import build, document, text
-from collalgo.topology.hostlist import expand, fold
 from collalgo.topology.model import Kind, LinkKind
 from collalgo.topology.net import Net
 from collalgo.topology.orders import rail_order, ring_order, torus_order
@@ -26,7 +26,7 @@ from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import matrix, paths_from, paths_in
 from collalgo.topology.readers import parse
 from collalgo.topology.rings import bandwidth, most_cycles, rings
-from tests.topology.machines import machines, renamed
+from tests.support.random_topologies import machines, renamed
 
 pytestmark = pytest.mark.parallel
 

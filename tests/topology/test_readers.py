@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from collalgo import TopologyError
 from collalgo.topology.paths import best_path
 from collalgo.topology.readers import FORMATS, parse, recognise
-from tests.topology.mutation import mutated
+from tests.support.mutation import mutated
 
 pytestmark = pytest.mark.parallel
 

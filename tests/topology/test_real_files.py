@@ -11,7 +11,7 @@ from collalgo.topology.compare import isomorphic
 from collalgo.topology.domains import fast_domains, levels
 from collalgo.topology.paths import best_path
 from collalgo.topology.rings import bandwidth, rings
-from tests.topology.shared import FOLDER, files, needs_files
+from tests.support.shared_files import FOLDER, files, needs_files
 
 pytestmark = [needs_files, pytest.mark.parallel]
 

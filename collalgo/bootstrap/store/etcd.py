@@ -6,7 +6,7 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import Any, TypeVar
 
-from collalgo.bootstrap.polling import awaited
+from collalgo.base.polling import awaited
 from collalgo.bootstrap.store.client import ANSWER_SECONDS, StoreError
 from collalgo.errors import BootstrapError
 

@@ -10,7 +10,7 @@ from threading import local
 import torch
 from torch.autograd import Variable
 
-from collalgo._kernels.progress import Progress
+from collalgo._kernels.comm.progress import Progress
 
 #: The number of no backward pass.
 NO_PASS = -1

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from collalgo.heap import Heap
+from collalgo.engine.heap import Heap
 from collalgo.integrations.torch.tensors import is_plain
 
 log = logging.getLogger(__name__)

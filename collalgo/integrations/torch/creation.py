@@ -4,9 +4,9 @@ from typing import Any
 
 import torch.distributed as dist
 
-from collalgo.bootstrap.boards import TorchBoard
-from collalgo.bootstrap.meeting import meet_on
-from collalgo.communicator import Communicator
+from collalgo.bootstrap.connect import connect_over
+from collalgo.bootstrap.foreign_stores import TorchStore
+from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.group import CollalgoGroup
 
 
@@ -18,9 +18,9 @@ def create(opts: Any, _backend_options: Any) -> CollalgoGroup:
     if ranks and isinstance(world, CollalgoGroup) and not world.comm.closed:
         comm = world.comm.group(ranks)
     else:
-        board = TorchBoard(opts.store)
+        board = TorchStore(opts.store)
         me = opts.group_rank, opts.group_size
-        connection = meet_on(board, *me, None, seconds)
+        connection = connect_over(board, *me, None, seconds)
         comm = Communicator(connection)
     comm.timeout = seconds
     return CollalgoGroup(comm, opts.store)

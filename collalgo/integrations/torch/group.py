@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch import Tensor, device
 from torch.distributed.distributed_c10d import AllgatherOptions
 
-from collalgo.communicator import Communicator
+from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.backward import put_off
 from collalgo.integrations.torch.buckets import in_heap, is_called_by_ddp
 from collalgo.integrations.torch.ops import operands

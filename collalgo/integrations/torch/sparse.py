@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from collalgo.communicator import Communicator
+from collalgo.comm.communicator import Communicator
 from collalgo.errors import MismatchError
 from collalgo.integrations.torch.ops import name_of
 from collalgo.integrations.torch.tensors import array_of, flat

@@ -1,9 +1,9 @@
-"""The project's own format; see :mod:`collalgo.topology.exchange`."""
+"""The project's own format; see :mod:`collalgo.topology.document`."""
 
 import re
 
 from collalgo.errors import TopologyError
-from collalgo.topology.exchange import VERSION, build
+from collalgo.topology.document import VERSION, build
 from collalgo.topology.model import Topology
 from collalgo.topology.readers.text import json_of, yaml_of
 

@@ -4,9 +4,9 @@ import math
 import re
 from typing import Any
 
+from collalgo.base.hostlist import expand
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import Cable, grid, star, wire
-from collalgo.topology.hostlist import expand
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.text import integer, number, root_tag, xml
 

@@ -3,9 +3,9 @@
 from itertools import pairwise
 from typing import Any
 
+from collalgo.base.hostlist import expand
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import Cable, grid, wire
-from collalgo.topology.hostlist import expand
 from collalgo.topology.model import Kind, Topology
 
 #: Slurm tells no speeds.

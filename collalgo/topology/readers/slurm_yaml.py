@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
+from collalgo.base.hostlist import expand
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import grid
-from collalgo.topology.hostlist import expand
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.slurm import UNKNOWN, Entry, blocks, host, ring, switches
 from collalgo.topology.readers.text import integer, mappings

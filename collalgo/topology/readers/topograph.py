@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from collalgo.base.hostlist import expand
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import wire
-from collalgo.topology.hostlist import expand
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.slurm import UNKNOWN
 from collalgo.topology.readers.text import mappings

@@ -1,5 +1,0 @@
-from collalgo._kernels.calls.sharing cimport Sharing
-
-
-cdef class Rooted(Sharing):
-    cdef object keep(self, mine, out, str caller)

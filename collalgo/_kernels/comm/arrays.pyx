@@ -1,0 +1,82 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""The arrays of a call, and whether they fit each other, at a glance.
+
+What these do not see at once, :mod:`collalgo.engine.arrays` looks into, and says what is wrong.
+"""
+
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+from collalgo.engine.arrays import as_array, length, result_like
+
+cnp.import_array()
+
+
+cdef cnp.ndarray array_of(buf, str caller):
+    """A NumPy array on the memory of ``buf``."""
+    if type(buf) is cnp.ndarray:
+        return buf
+    return as_array(buf, caller)
+
+
+cdef bint apart(cnp.ndarray a, cnp.ndarray b):
+    """Whether two arrays surely share no memory: contiguous, one behind the other."""
+    cdef char *first = cnp.PyArray_BYTES(a)
+    cdef char *second = cnp.PyArray_BYTES(b)
+    return (
+        cnp.PyArray_ISONESEGMENT(a) and cnp.PyArray_ISONESEGMENT(b)
+        and (first + cnp.PyArray_NBYTES(a) <= second
+             or second + cnp.PyArray_NBYTES(b) <= first)
+    )
+
+
+cdef bint has_shape(cnp.ndarray target, cnp.ndarray like, int64_t rows, int first_axis):
+    """Whether an array has the dtype, and shape ``(rows, *like.shape[first_axis:])``."""
+    cdef int axis, further = 1 - first_axis
+    if (
+        cnp.PyArray_DESCR(target) is not cnp.PyArray_DESCR(like)
+        or cnp.PyArray_NDIM(target) != cnp.PyArray_NDIM(like) + further
+        or cnp.PyArray_DIM(target, 0) != rows
+    ):
+        return False
+    for axis in range(first_axis, cnp.PyArray_NDIM(like)):
+        if cnp.PyArray_DIM(target, axis + further) != cnp.PyArray_DIM(like, axis):
+            return False
+    return True
+
+
+cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis):
+    """Whether ``out`` surely has memory apart from ``like`` and a certain shape."""
+    return (
+        type(out) is cnp.ndarray
+        and has_shape(out, like, rows, first_axis)
+        and apart(out, like)
+    )
+
+
+cdef bint is_twin(out, cnp.ndarray source):
+    """Whether ``out`` surely is the same array, or another one on the same memory."""
+    return out is source or (
+        type(out) is cnp.ndarray
+        and cnp.PyArray_BYTES(out) == cnp.PyArray_BYTES(source)
+        and has_shape(out, source, cnp.PyArray_DIM(source, 0), 1)
+        and cnp.PyArray_IS_C_CONTIGUOUS(out)
+        and cnp.PyArray_IS_C_CONTIGUOUS(source)
+    )
+
+
+cdef cnp.ndarray like_it(out, cnp.ndarray source, str caller):
+    """The array on ``out``, which takes a result like ``source``, in place or apart."""
+    if out is None:
+        return source
+    if cnp.PyArray_NDIM(source) and (
+        fits(out, source, cnp.PyArray_DIM(source, 0), 1) or is_twin(out, source)
+    ):
+        return out
+    return result_like(out, source, caller)
+
+
+cdef int64_t length_of(cnp.ndarray array, str caller) except -1:
+    """The length of axis 0."""
+    return cnp.PyArray_DIM(array, 0) if cnp.PyArray_NDIM(array) else length(array, caller)

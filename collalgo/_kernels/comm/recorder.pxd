@@ -1,0 +1,40 @@
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.transport.transport cimport Transport, step_log
+
+cdef extern from "ticks.h" nogil:
+    int64_t ticks()
+    int64_t nanoseconds()
+
+cdef enum:
+    QUEUED = -51  # the state of a call that has not begun, and of one that has
+    UNDER_WAY = -52
+
+cdef struct call_entry:
+    int64_t number, queued, begun, ended
+    PyObject *program
+    PyObject *code
+    int instruction, state
+
+
+cdef class CallSite:
+    cdef object code
+    cdef int instruction
+
+
+cdef class StepLog:
+    cdef step_log log
+    cdef Transport transport
+
+
+cdef class Recorder:
+    cdef object __weakref__
+    cdef call_entry *ring
+    cdef readonly int64_t capacity, count
+
+    cdef int64_t enter(self, Program program, CallSite site) except -1
+    cdef void begin(self, int64_t number) noexcept nogil
+    cdef void end(self, int64_t number, int status) noexcept nogil
+    cdef call_entry *at(self, int64_t number) noexcept nogil

@@ -1,0 +1,14 @@
+from typing import Any
+
+from collalgo._kernels.engine.engine import Program
+
+CALLS: int
+
+class StepLog:
+    def end(self) -> tuple[list[tuple[int, int, int, int, int]], int]: ...
+
+class Recorder:
+    capacity: int
+    count: int
+    def program(self, number: int) -> Program: ...
+    def records(self) -> list[dict[str, Any]]: ...

@@ -1,0 +1,252 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""What a rank has called last: a ring of records that is always written.
+
+A record keeps pointers to what is there anyway, the program and the code of the caller;
+all else is found out when somebody reads it.
+"""
+
+import os
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF, Py_XINCREF
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.transport.transport cimport GO_ON, Transport, step_time
+
+cdef extern from "Python.h":
+    ctypedef struct PyFrameObject:
+        pass
+    ctypedef struct PyCodeObject:
+        pass
+    PyFrameObject *PyEval_GetFrame()
+    int PyCode_Addr2Line(PyCodeObject *code, int instruction)
+
+cdef extern from "frames.h":
+    int instruction_of(PyFrameObject *frame)
+    PyObject *running_code(int *instruction)
+
+#: How many calls a rank remembers, a power of two as all sizes of a ring.
+CALLS = 1024
+
+cdef enum:
+    LOOKS = 5  # at both clocks
+
+cdef str PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+cdef struct moment:
+    int64_t tick, nanosecond
+
+
+cdef moment now() noexcept nogil:
+    """One moment by both clocks: of some looks the quickest.
+
+    Between two clocks a thread may lose its core, for milliseconds.
+    """
+    cdef int64_t begun, nanosecond, taken, least = -1
+    cdef moment found
+    for _ in range(LOOKS):
+        begun, nanosecond = ticks(), nanoseconds()
+        taken = ticks() - begun
+        if least < 0 or taken < least:
+            least = taken
+            found.tick, found.nanosecond = begun, nanosecond
+    return found
+
+
+cdef moment FIRST = now()
+
+
+cdef class Clock:
+    """Turns ticks into nanoseconds of the monotonic clock."""
+    cdef double rate
+    cdef moment begun
+
+    def __init__(self):
+        self.begun = now()
+        self.rate = 1.0
+        if self.begun.tick > FIRST.tick:
+            self.rate = <double>(self.begun.nanosecond - FIRST.nanosecond)
+            self.rate /= self.begun.tick - FIRST.tick
+
+    cpdef int64_t time(self, int64_t tick):
+        return self.begun.nanosecond + <int64_t>((tick - self.begun.tick) * self.rate)
+
+
+cdef class CallSite:
+    """The place outside this package from which it has been called."""
+
+    def __init__(self):
+        cdef object frame = <object>PyEval_GetFrame()
+        while True:
+            self.code = frame.f_code
+            self.instruction = instruction_of(<PyFrameObject *>frame)
+            frame = frame.f_back
+            if frame is None or not self.code.co_filename.startswith(PACKAGE):
+                break
+
+    @property
+    def place(self):
+        """The file and the line."""
+        line = PyCode_Addr2Line(<PyCodeObject *>self.code, self.instruction)
+        return self.code.co_filename, line
+
+
+cdef class StepLog:
+    """When the steps of a rank's calls began and ended, from now on until the end.
+
+    Parameters
+    ----------
+    transport : Transport
+        The rank's end; it must not be in a call, now and at the end.
+    capacity : int
+        So many steps are noted at most.
+    """
+
+    def __init__(self, Transport transport, int64_t capacity):
+        self.log.steps = <step_time *>PyMem_Calloc(capacity, sizeof(step_time))
+        if self.log.steps == NULL:
+            raise MemoryError
+        self.log.capacity = capacity
+        self.transport = transport
+        transport.log = &self.log
+
+    def __dealloc__(self):
+        if self.transport is not None and self.transport.log == &self.log:
+            self.transport.log = NULL
+        PyMem_Free(self.log.steps)
+
+    def end(self):
+        """Stop: the call, wave, step, begin and end of each, and how many are lost."""
+        cdef Clock clock = Clock()
+        cdef step_time note
+        cdef int64_t i, kept = min(self.log.count, self.log.capacity)
+        self.transport.log = NULL
+        rows = []
+        for i in range(kept):
+            note = self.log.steps[i]
+            times = clock.time(note.begun), clock.time(note.ended)
+            rows.append((note.call, note.wave, note.step, *times))
+        return rows, self.log.count - kept
+
+
+cdef class Recorder:
+    """The last calls of a rank on a communicator.
+
+    Attributes
+    ----------
+    capacity : int
+        So many calls are remembered.
+    count : int
+        So many calls have been made.
+    """
+
+    def __init__(self):
+        self.capacity = CALLS
+        self.ring = <call_entry *>PyMem_Calloc(CALLS, sizeof(call_entry))
+        if self.ring == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef int64_t i
+        if self.ring != NULL:
+            for i in range(self.capacity):
+                Py_XDECREF(self.ring[i].program)
+                Py_XDECREF(self.ring[i].code)
+            PyMem_Free(self.ring)
+
+    cdef int64_t enter(self, Program program, CallSite site) except -1:
+        """Note a call that begins now or, from a site, is queued: its number."""
+        cdef int64_t number
+        self.count += 1
+        cdef call_entry *entry = &self.ring[self.count & (self.capacity - 1)]
+        cdef PyObject *old_program = entry.program
+        cdef PyObject *old_code = entry.code
+        entry.number = self.count
+        entry.program = <PyObject *>program
+        Py_XINCREF(entry.program)
+        if site is not None:
+            entry.state = QUEUED
+            entry.code = <PyObject *>site.code
+            Py_XINCREF(entry.code)
+            entry.instruction = site.instruction
+        else:
+            entry.state = UNDER_WAY
+            entry.code = running_code(&entry.instruction)
+        entry.queued = entry.begun = ticks()
+        entry.ended = 0
+        number = self.count
+        Py_XDECREF(old_program)  # last, for it may let other threads run
+        Py_XDECREF(old_code)
+        return number
+
+    cdef call_entry *at(self, int64_t number) noexcept nogil:
+        """The record of a call, or NULL if it is forgotten."""
+        cdef call_entry *entry = &self.ring[number & (self.capacity - 1)]
+        return entry if entry.number == number else NULL
+
+    cdef void begin(self, int64_t number) noexcept nogil:
+        """Note that a call begins that was queued."""
+        cdef call_entry *entry = self.at(number)
+        if entry != NULL:
+            entry.state = UNDER_WAY
+            entry.begun = ticks()
+
+    cdef void end(self, int64_t number, int status) noexcept nogil:
+        """Note that a call has ended, and how."""
+        cdef call_entry *entry = self.at(number)
+        if entry != NULL:
+            entry.state = status
+            entry.ended = ticks()
+
+    def grow(self, int64_t capacity):
+        """Remember at least so many calls from now on."""
+        cdef call_entry *ring
+        cdef int64_t number, larger = self.capacity
+        while larger < capacity:
+            larger *= 2
+        if larger == self.capacity:
+            return
+        ring = <call_entry *>PyMem_Calloc(larger, sizeof(call_entry))
+        if ring == NULL:
+            raise MemoryError
+        for number in range(max(1, self.count - self.capacity + 1), self.count + 1):
+            ring[number & (larger - 1)] = self.at(number)[0]
+        PyMem_Free(self.ring)
+        self.ring, self.capacity = ring, larger
+
+    def program(self, int64_t number):
+        """The program of a call that is remembered."""
+        cdef call_entry *entry = self.at(number)
+        if entry == NULL or entry.program == NULL:
+            raise KeyError(number)
+        return <object>entry.program
+
+    def records(self):
+        """What is remembered, the oldest first: a dict for each call."""
+        clock = Clock()
+        first = max(1, self.count - self.capacity + 1)
+        return [self.record(number, clock) for number in range(first, self.count + 1)]
+
+    def record(self, int64_t number, Clock clock):
+        cdef call_entry *entry = self.at(number)
+        cdef Program program = <Program>entry.program
+        states = {QUEUED: "queued", UNDER_WAY: "under way", GO_ON: "done"}
+        found = {
+            "number": number,
+            "state": states.get(entry.state, "failed"),
+            **program.call(),
+            "queued": clock.time(entry.queued),
+            "begun": clock.time(entry.begun),
+            "ended": clock.time(entry.ended) if entry.ended else None,
+            "place": None,
+        }
+        if entry.code != NULL:
+            file = (<object>entry.code).co_filename
+            line = PyCode_Addr2Line(<PyCodeObject *>entry.code, entry.instruction)
+            found["place"] = f"{file}:{line}"
+        if entry.state == UNDER_WAY:
+            found.update(program.whereabouts())
+        return found

@@ -1,0 +1,109 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Calls that reduce, and with them all calls."""
+
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.comm.arrays cimport array_of, fits, length_of, like_it
+from collalgo._kernels.comm.rooted cimport Rooted
+
+from collalgo.engine.arrays import (
+    check_counts,
+    check_overlap,
+    elements_of,
+    result_array,
+)
+
+cnp.import_array()
+
+
+cdef class Calls(Rooted):
+    """All the calls of a communicator, those that combine arrays included."""
+
+    def allreduce(
+        self, buf, op="sum", *, out=None, algorithm=None, reproducible=False,
+        timeout=None
+    ):
+        """Reduce the arrays of all ranks, element by element; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "allreduce")
+        cdef cnp.ndarray target = like_it(out, source, "allreduce")
+        self.call(
+            "allreduce", source, target, timeout, algorithm, source, op, 0, -1, None,
+            reproducible,
+        )
+        return buf if out is None else out
+
+    def reduce(
+        self, buf, op="sum", root=0, *, out=None, algorithm=None, reproducible=False,
+        timeout=None
+    ):
+        """Reduce the arrays of all ranks at the root; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "reduce"), target = None
+        cdef int64_t number = self.root_of(root, "reduce")
+        if self.rank == number:
+            target = like_it(out, source, "reduce")
+        self.call(
+            "reduce", source, target, timeout, algorithm, source, op, number, -1, None,
+            reproducible,
+        )
+        if self.rank != number:
+            return None
+        return buf if out is None else out
+
+    def reduce_scatter(
+        self, buf, op="sum", counts=None, *, out=None, algorithm=None,
+        reproducible=False, timeout=None
+    ):
+        """Reduce the arrays of all ranks, a block at each rank; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "reduce_scatter"), target
+        cdef int64_t rows = length_of(source, "reduce_scatter"), mine, start
+        elements = None
+        if counts is None and rows % self.size == 0:
+            mine = rows // self.size
+            start = mine * self.rank
+        else:
+            counts = self.shares(rows, counts)
+            mine, start = counts[self.rank], sum(counts[: self.rank])
+            elements = elements_of(counts, source, "reduce_scatter")
+        if fits(out, source, mine, 1):
+            result = target = out
+        else:
+            shape = (mine, *(<object>source).shape[1:])
+            result, target = result_array(out, source, shape, "reduce_scatter")
+            if out is not None:
+                twins = (source[start : start + mine], target)
+                check_overlap(source, target, twins, "reduce_scatter")
+        self.call(
+            "reduce_scatter", source, target, timeout, algorithm, source, op, 0, -1,
+            elements, reproducible,
+        )
+        return result
+
+    cdef list shares(self, int64_t rows, counts):
+        """The rows of each rank's block; by default they differ by one at most."""
+        if counts is None:
+            share, more = divmod(rows, self.size)
+            return [share + (rank < more) for rank in range(self.size)]
+        counts = check_counts(counts, self.size, "reduce_scatter")
+        if sum(counts) != rows:
+            raise ValueError(
+                f"reduce_scatter: counts add up to {sum(counts)} rows but buf has "
+                f"{rows}; they must be equal"
+            )
+        return counts
+
+    def scan(self, buf, op="sum", *, out=None, algorithm=None, timeout=None):
+        """Reduce the arrays of the ranks up to each rank; see the function."""
+        return self.prefix("scan", buf, op, out, algorithm, timeout)
+
+    def exscan(self, buf, op="sum", *, out=None, algorithm=None, timeout=None):
+        """Reduce the arrays of the ranks before each rank; see the function."""
+        return self.prefix("exscan", buf, op, out, algorithm, timeout)
+
+    cdef object prefix(self, str name, buf, op, out, algorithm, timeout):
+        cdef cnp.ndarray source = array_of(buf, name)
+        self.call(
+            name, source, like_it(out, source, name), timeout, algorithm, source, op
+        )
+        return buf if out is None else out

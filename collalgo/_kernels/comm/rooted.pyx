@@ -1,0 +1,170 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Calls that move data to one rank or from it, unchanged."""
+
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+from functools import partial
+
+from numpy import copyto
+
+from collalgo._kernels.comm.arrays cimport array_of, fits, length_of
+from collalgo._kernels.comm.sharing cimport Sharing
+
+from collalgo.engine.arrays import (
+    as_array,
+    check_apart,
+    check_counts,
+    check_output,
+    check_overlap,
+    check_writeable,
+    elements_of,
+    result_array,
+)
+
+cnp.import_array()
+
+
+cdef class Rooted(Sharing):
+    """The calls of a communicator that gather arrays at a root or scatter one."""
+
+    def gather(self, buf, root=0, *, out=None, algorithm=None, timeout=None):
+        """Stack the arrays of all ranks at the root; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "gather"), target = None
+        cdef int64_t number = self.root_of(root, "gather")
+        result = None
+        if self.rank == number:
+            if fits(out, source, self.size, 0):
+                result = target = out
+            else:
+                shape = (self.size, *(<object>source).shape)
+                result, target = result_array(out, source, shape, "gather")
+                if out is not None:
+                    twins = (source, target[number, ...])
+                    check_overlap(source, target, twins, "gather")
+        self.call("gather", source, target, timeout, algorithm, source, None, number)
+        return result
+
+    def gatherv(
+        self, buf, counts=None, root=0, *, out=None, algorithm=None, timeout=None
+    ):
+        """Join the arrays of all ranks on axis 0 at the root; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "gatherv")
+        cdef int64_t number = self.root_of(root, "gatherv")
+        cdef list rows = self.lengths(source, counts, "gatherv", timeout)
+        result = target = None
+        if self.rank == number:
+            result, target = self.joined(source, rows, out, "gatherv")
+        elements = elements_of(rows, source, "gatherv")
+        self.call(
+            "gather", source, target, timeout, algorithm, source, None, number, -1,
+            elements, False, "gatherv",
+        )
+        return result
+
+    def scatter(self, buf, root=0, *, out=None, algorithm=None, timeout=None):
+        """Give every rank its part of the array of the root; see the function."""
+        cdef int64_t number = self.root_of(root, "scatter")
+        cdef bint at_root = self.rank == number
+        if not at_root and out is not None:
+            buf = out
+        cdef cnp.ndarray source = array_of(buf, "scatter"), mine = None
+        count = source.size
+        if at_root:
+            if length_of(source, "scatter") != self.size:
+                raise ValueError(
+                    f"scatter: axis 0 of the root's array has length {len(source)} but "
+                    f"there are {self.size} ranks; they must be equal"
+                )
+            count //= self.size
+            if out is not None and not takes_row(out, source):
+                mine = source[number, ...]
+                check_kept(source, mine, out, "scatter")
+        self.call(
+            "scatter", source if at_root else None, None if at_root else source,
+            timeout, algorithm, source, None, number, count,
+        )
+        if not at_root:
+            return buf
+        if out is not None and mine is None and not self.is_preparing():
+            copy_row(source, number, out)
+            return out
+        return self.keep(source[number, ...] if mine is None else mine, out, "scatter")
+
+    def scatterv(
+        self, buf, counts=None, root=0, *, out=None, algorithm=None, timeout=None
+    ):
+        """Give every rank some rows of the array of the root; see the function."""
+        cdef int64_t number = self.root_of(root, "scatterv"), start
+        cdef bint at_root = self.rank == number
+        if not at_root and out is not None:
+            buf = out
+        cdef cnp.ndarray source = array_of(buf, "scatterv"), mine = None
+        rows = length_of(source, "scatterv")
+        if counts is None:
+            lengths = self.told(rows, timeout)
+            total = lengths[number]
+            lengths[number] = 2 * total - sum(lengths)
+            counts = lengths
+        counts = check_counts(counts, self.size, "scatterv")
+        wanted = sum(counts) if at_root else counts[self.rank]
+        if rows != wanted:
+            raise ValueError(
+                f"scatterv: rank {self.rank} passed {rows} rows but counts "
+                f"{counts} give it {wanted}; pass the same counts on every rank"
+            )
+        elements = elements_of(counts, source, "scatterv")
+        if at_root:
+            start = sum(counts[:number])
+            mine = source[start : start + counts[number]]
+            if out is not None:
+                check_kept(source, mine, out, "scatterv")
+        self.call(
+            "scatter", source if at_root else None, None if at_root else source,
+            timeout, algorithm, source, None, number, sum(elements), elements, False,
+            "scatterv",
+        )
+        return self.keep(mine, out, "scatterv") if at_root else buf
+
+    cdef object keep(self, mine, out, str caller):
+        """The root's own part of what it scatters: a view, or copied to ``out``.
+
+        In the background it is copied in the turn of the call: the calls before may
+        change it. On a device the stream has the copy in its order.
+        """
+        if out is None:
+            return mine if type(mine) is cnp.ndarray else mine.on_device()
+        target = as_array(out, caller)
+        if self.is_preparing() and type(mine) is cnp.ndarray:
+            self.prepared.add(None, partial(copyto, target, mine))
+        else:
+            target[...] = mine
+        return out
+
+
+cdef bint takes_row(out, cnp.ndarray source):
+    """Whether ``out`` surely takes a row of a table, both contiguous and apart."""
+    if cnp.PyArray_NDIM(source) < 2 or not fits(out, source, cnp.PyArray_DIM(source, 1), 2):
+        return False
+    return cnp.PyArray_ISCARRAY(out) and cnp.PyArray_ISCARRAY_RO(source)
+
+
+cdef int copy_row(cnp.ndarray source, int64_t number, cnp.ndarray target) except -1:
+    """Copy a row of a table to an array that takes it."""
+    cdef int64_t nbytes = cnp.PyArray_NBYTES(target)
+    cdef char *row = cnp.PyArray_BYTES(source) + number * nbytes
+    with nogil:
+        memcpy(cnp.PyArray_BYTES(target), row, nbytes)
+    return 0
+
+
+cdef int check_kept(cnp.ndarray source, mine, out, str caller) except -1:
+    """See that ``out`` can take the root's own part of what it scatters."""
+    target = as_array(out, caller)
+    check_output(target, source, mine.shape, caller)
+    check_writeable(target, "out", caller)
+    check_apart(target, "out", caller)
+    check_overlap(source, target, (mine, target), caller)
+    return 0

@@ -1,0 +1,137 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Calls after which every rank has something of every other, unchanged."""
+
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+import numpy as np
+
+from collalgo._kernels.comm.arrays cimport array_of, fits, length_of
+from collalgo._kernels.comm.caller cimport Caller
+
+from collalgo.engine.arrays import (
+    check_counts,
+    check_overlap,
+    check_table,
+    elements_of,
+    result_array,
+)
+
+cnp.import_array()
+
+
+cdef class Sharing(Caller):
+    """The calls of a communicator that hand arrays from all ranks to all."""
+
+    def broadcast(self, buf, root=0, *, algorithm=None, timeout=None):
+        """Give every rank the array of the root, in place; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "broadcast")
+        cdef int64_t number = self.root_of(root, "broadcast")
+        cdef cnp.ndarray target = None if self.rank == number else source
+        self.call("broadcast", source, target, timeout, algorithm, source, None, number)
+        return buf
+
+    def allgather(self, buf, *, out=None, algorithm=None, timeout=None):
+        """Stack the arrays of all ranks, at every rank; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "allgather"), target
+        if fits(out, source, self.size, 0):
+            result = target = out
+        else:
+            shape = (self.size, *(<object>source).shape)
+            result, target = result_array(out, source, shape, "allgather")
+            if out is not None:
+                twins = (source, target[self.rank, ...])
+                check_overlap(source, target, twins, "allgather")
+        self.call("allgather", source, target, timeout, algorithm, source)
+        return result
+
+    def allgatherv(self, buf, counts=None, *, out=None, algorithm=None, timeout=None):
+        """Join the arrays of all ranks on axis 0, at every rank; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "allgatherv")
+        cdef list rows = self.lengths(source, counts, "allgatherv", timeout)
+        result, target = self.joined(source, rows, out, "allgatherv")
+        elements = elements_of(rows, source, "allgatherv")
+        self.call(
+            "allgather", source, target, timeout, algorithm, source, None, 0, -1,
+            elements, False, "allgatherv",
+        )
+        return result
+
+    def alltoall(self, buf, *, out=None, algorithm=None, timeout=None):
+        """Swap equal blocks of axis 0 among all ranks; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "alltoall"), target
+        cdef int64_t rows = length_of(source, "alltoall")
+        if rows % self.size:
+            raise ValueError(
+                f"alltoall: axis 0 of buf has length {rows}, which is no multiple of "
+                f"the {self.size} ranks; use alltoallv for blocks of unequal length"
+            )
+        if fits(out, source, rows, 1):
+            result = target = out
+        else:
+            shape = (<object>source).shape
+            result, target = result_array(out, source, shape, "alltoall")
+            check_overlap(source, target, None, "alltoall")
+        self.call("alltoall", source, target, timeout, algorithm, source)
+        return result
+
+    def alltoallv(self, buf, counts, *, out=None, algorithm=None, timeout=None):
+        """Swap blocks of axis 0 among all ranks; see the function."""
+        cdef cnp.ndarray source = array_of(buf, "alltoallv")
+        rows = length_of(source, "alltoallv")
+        table = check_table(counts, "alltoallv")
+        if table.ndim == 1 and len(table) == self.size:
+            table = self.at_once(Sharing.allgather, (table,), timeout)
+        if table.shape != (self.size, self.size) or (table.size and table.min() < 0):
+            raise ValueError(
+                f"alltoallv: counts of shape {np.shape(counts)} must be the "
+                f"{self.size} numbers of rows for the ranks, or those of all ranks as "
+                f"a table of {self.size} x {self.size}, none negative"
+            )
+        elements = elements_of(table.ravel().tolist(), source, "alltoallv")
+        if table[self.rank].sum() != rows:
+            raise ValueError(
+                f"alltoallv: rank {self.rank} passed {rows} rows but counts add up "
+                f"to {table[self.rank].sum()}; they must be equal"
+            )
+        shape = (int(table[:, self.rank].sum()), *(<object>source).shape[1:])
+        result, target = result_array(out, source, shape, "alltoallv")
+        check_overlap(source, target, None, "alltoallv")
+        self.call(
+            "alltoall", source, target, timeout, algorithm, source, None, 0, -1,
+            elements, False, "alltoallv",
+        )
+        return result
+
+    def barrier(self, *, algorithm=None, timeout=None):
+        """Wait until every rank has come here; see the function."""
+        self.call("barrier", None, None, timeout, algorithm, None)
+
+    cdef list told(self, rows, timeout):
+        """The numbers that all ranks tell each other."""
+        mine = np.array([rows], np.int64)
+        return self.at_once(Sharing.allgather, (mine,), timeout).ravel().tolist()
+
+    cdef list lengths(self, cnp.ndarray source, counts, str caller, timeout):
+        """The rows that each rank passes, asked for if they are not given."""
+        rows = length_of(source, caller)
+        if counts is None:
+            counts = self.told(rows, timeout)
+        counts = check_counts(counts, self.size, caller)
+        if counts[self.rank] != rows:
+            raise ValueError(
+                f"{caller}: rank {self.rank} passed {rows} rows but counts give it "
+                f"{counts[self.rank]}; pass the same counts on every rank"
+            )
+        return counts
+
+    cdef tuple joined(self, cnp.ndarray source, list counts, out, str caller):
+        """What a call returns that joins all arrays, and the array that it writes."""
+        shape = (sum(counts), *(<object>source).shape[1:])
+        result, target = result_array(out, source, shape, caller)
+        if out is not None:
+            start = sum(counts[: self.rank])
+            mine = target[start : start + counts[self.rank]]
+            check_overlap(source, target, (source, mine), caller)
+        return result, target

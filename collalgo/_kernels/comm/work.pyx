@@ -1,0 +1,307 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Calls in the background as who made them knows them: to wait for, and their result."""
+
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+from time import monotonic, sleep
+
+from collalgo._kernels.engine.engine cimport Program, pinned
+from collalgo._kernels.comm.progress cimport Progress
+from collalgo._kernels.comm.queue cimport PENDING, Task
+from collalgo._kernels.engine.rows cimport NEEDS_PACKING
+from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON
+
+from collalgo.engine.arrays import check_packable, packed
+from collalgo.bootstrap.context import seconds as seconds_of
+from collalgo.errors import CollalgoError, CommunicatorClosed
+
+cnp.import_array()
+
+cdef double LOOK = 1e-4  # seconds after which a waiter looks at a stream
+cdef int64_t SHORT = 1 << 17  # bytes of a call that is left to its waiter for a moment
+
+
+cdef class Work(Task):
+    """A call in the background, as the calls whose names end in ``_async`` give it.
+
+    Its arrays must not be touched until it is done.
+
+    Attributes
+    ----------
+    name : str
+        Of the call.
+    """
+
+    def __init__(self, owner, str name, Progress progress, handle_status):
+        super().__init__(name)
+        self.owner, self.progress, self.handle_status = owner, progress, handle_status
+        self.status = PENDING
+
+    cdef int add(self, before, after) except -1:
+        """Have something called when the turn of the call has come, and at its end."""
+        self.before, self.after = before, after
+        self.packs = self.packs or before is not None
+        self.settles = self.settles or after is not None
+        return 0
+
+    @property
+    def place(self):
+        """The file and the line of the call."""
+        return self.site.place
+
+    def __repr__(self):
+        state = (
+            "under way" if self.status == PENDING
+            else "done" if self.failure is None else f"failed: {self.failure}"
+        )
+        return f"<Work {self.name} {state}>"
+
+    def done(self):
+        """Whether the call has ended, well or not."""
+        if self.status == PENDING:
+            self.progress.let_go()  # as who asks may do nothing else
+        return self.status != PENDING and (
+            self.pending_call is None or self.failure is not None or self.pending_call.done
+        )
+
+    def wait(self, timeout=None):
+        """Wait until the call has ended.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait; by default until the call itself has ended or timed out.
+
+        Returns
+        -------
+        array or None
+            What the call returns in the foreground.
+
+        Raises
+        ------
+        TimeoutError
+            If it has not ended after ``timeout``; it goes on.
+        CollalgoError
+            As in the foreground, with a note that names the place of the call.
+        """
+        cdef double seconds = -1 if timeout is None else seconds_of(timeout)
+        cdef double deadline = <double>monotonic() + seconds
+        cdef bint over = self.await_end(seconds)
+        if over and self.failure is None and self.pending_call is not None:
+            over = self.await_device(seconds < 0, deadline)
+        if not over:
+            raise TimeoutError(
+                f"{self.name} is not done after {timeout:g} s; it goes on in the "
+                "background, and can be waited for again"
+            )
+        return self.outcome()
+
+    cdef bint await_end(self, double seconds) except -1:
+        """Wait for the end of the call, for ever or so many seconds: whether it came."""
+        if self.status != PENDING:
+            return True
+        self.check_open()
+        return self.progress.await_end(self, seconds)
+
+    cdef bint await_device(self, bint forever, double deadline) except -1:
+        """Wait for the stream of the device: whether it has come to the end in time."""
+        while not forever and not self.pending_call.done:
+            if <double>monotonic() >= deadline:
+                return False
+            sleep(LOOK)
+        self.pending_call.synchronize()
+        return True
+
+    def wait_stream(self, stream=None):
+        """Let a stream of a device wait until the call has ended; the host goes on.
+
+        It goes on as soon as all ranks have made the call. Of arrays of the host there
+        is nothing that streams could wait for: for these it is the same as
+        :meth:`wait`.
+
+        Parameters
+        ----------
+        stream
+            Of CuPy, of torch, or as a number; by default the current one.
+
+        Returns
+        -------
+        array or None
+            What the call returns in the foreground, for use on that stream.
+
+        Raises
+        ------
+        CollalgoError
+            As in the foreground, with a note that names the place of the call.
+        """
+        self.await_end(-1)
+        if self.failure is None and self.pending_call is not None:
+            self.pending_call.hold(stream)
+        return self.outcome()
+
+    def result(self, timeout=None):
+        """The same as :meth:`wait`, as other futures call it."""
+        return self.wait(timeout)
+
+    def exception(self, timeout=None):
+        """Wait until the call has ended: what it has raised, or None."""
+        try:
+            self.wait(timeout)
+        except BaseException as error:
+            if error is not self.failure:
+                raise
+        return self.failure
+
+    def add_done_callback(self, callback):
+        """Let ``callback(work)`` be called when the call has ended, by any thread."""
+        if not self.progress.watch(self, callback):
+            callback(self)
+
+    cdef int check_open(self) except -1:
+        """See that calls can be made: not in a child, nor after the end."""
+        if self.progress.is_over():
+            self.handle_status(None, None, None, -1, self.name, CLOSED, None)
+        return 0
+
+    cdef int prepare(
+        self, Program program, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch, double waiting
+    ) except -1:
+        """Take what the call is to be made with."""
+        self.program, self.source, self.target = program, source, target
+        self.scratch, self.waiting = scratch, waiting
+        self.pins = pinned(source, target)
+        self.find_arrays()
+        return 0
+
+    cdef int prepare_on_device(
+        self, pending_call, cnp.ndarray scratch, double waiting
+    ) except -1:
+        """Take a call on arrays on devices: what goes on there when the ranks meet."""
+        if isinstance(self, Persistent):
+            raise TypeError(
+                f"{self.name}: on arrays on a device, capture the call itself in a "
+                "graph, which can be launched again and again"
+            )
+        self.prepare(
+            pending_call.exchange, pending_call.mine, pending_call.everyone, scratch, waiting
+        )
+        self.pending_call, self.settles = pending_call, True
+        return 0
+
+    cdef bint is_short(self) noexcept:
+        cdef int64_t size = 0
+        if self.source is not None:
+            size = cnp.PyArray_NBYTES(self.source)
+        if self.target is not None:
+            size = max(size, cnp.PyArray_NBYTES(self.target))
+        return size <= SHORT and self.pending_call is None
+
+    cdef int find_arrays(self) except -1:
+        """Find where the arrays are, or whether they must be packed."""
+        cdef int status = self.program.bind(
+            &self.arrays, self.source, self.target, self.scratch
+        )
+        if status == NEEDS_PACKING:
+            check_packable(self.source, self.target, self.name)
+            self.is_packed = self.packs = self.settles = True
+        return 0
+
+    cdef int pack(self) except -1:
+        """Copy the arrays to where the program can run on them."""
+        self.packed_source, self.packed_target = packed(
+            self.source, self.target, self.name
+        )
+        self.program.bind(
+            &self.arrays, self.packed_source, self.packed_target, self.scratch
+        )
+        return 0
+
+    cdef int begin(self) noexcept:
+        """Pack the arrays, now that the calls before have ended: GO_ON, or CLOSED."""
+        try:
+            if self.before is not None:
+                self.before()
+            if self.is_packed:
+                self.pack()
+        except BaseException as error:
+            self.failure = error
+            self.progress.interrupted(self.name, error)
+            return CLOSED
+        return GO_ON
+
+    cdef void unpin(self) noexcept:
+        self.pins = None
+
+    cdef int settle(self, int status) except -100:
+        """Unpack the result, or find out why there is none: how the call has ended."""
+        if self.failure is not None:  # before it had begun
+            return CLOSED
+        try:
+            if status == GO_ON:
+                if self.pending_call is not None:
+                    self.pending_call.go_on()
+                if self.packed_target is not None:
+                    (<object>self.target)[...] = self.packed_target
+                if self.after is not None:
+                    self.after()
+                self.packed_source = self.packed_target = None
+                return status
+            self.handle_status(
+                self.program, self.source, self.target, self.waiting, self.name, status,
+                None,
+            )
+            raise CommunicatorClosed(
+                f"{self.name}: the communicator was closed before this call had ended",
+                collective=self.name,
+            )
+        except BaseException as error:
+            file, line = self.place
+            if hasattr(error, "add_note"):  # from Python 3.11 on
+                error.add_note(f"called in the background at {file}:{line}")
+            self.failure = error
+        return CLOSED
+
+    cdef object outcome(self):
+        self.unpin()
+        if self.failure is not None:
+            raise self.failure
+        return self.value
+
+
+cdef class Persistent(Work):
+    """A call that is made again and again with the same arrays.
+
+    Everything that can be done once is done once. The ranks must make it in the same
+    order as their other calls.
+    """
+
+    def __init__(self, owner, str name, Progress progress, handle_status):
+        super().__init__(owner, name, progress, handle_status)
+        self.status = GO_ON
+
+    def __call__(self):
+        """Make the call in the foreground; gives what it returns."""
+        self.check_idle()
+        self.owner.run_again(self)
+        return self.value
+
+    def start(self):
+        """Make the call in the background; :meth:`wait` gives what it returns."""
+        self.check_idle()
+        self.status, self.failure = PENDING, None
+        self.progress.submit(self)
+        return self
+
+    cdef void unpin(self) noexcept:
+        """Do nothing: where the arrays are was found out once for all calls."""
+
+    cdef int check_idle(self) except -1:
+        if self.status == PENDING:
+            raise CollalgoError(
+                f"{self.name}: this persistent call is still under way; wait for it "
+                "before it is made again", collective=self.name,
+            )
+        return 0

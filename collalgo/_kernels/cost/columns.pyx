@@ -1,0 +1,185 @@
+# cython: language_level=3, wraparound=False
+# cython: freethreading_compatible=True
+"""Transfers as columns of numbers: from what ranks do, and of ranks that are alike."""
+
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.cost.sorting cimport ints, sort
+
+import numpy as np
+
+from collalgo.schedule import Kind, Transfer, as_step
+
+cdef object TRANSFER = Transfer, SEND = Kind.SEND, RECV = Kind.RECV
+
+
+cdef struct Record:
+    int64_t step, rank, kind, peer, lane
+    double share
+
+
+cdef object RECORD = np.dtype(
+    [(name, "q") for name in ("step", "rank", "kind", "peer", "lane")] + [("share", "d")]
+)
+
+
+def columns(traces):
+    """The columns of what ranks do with others, whatever they do by themselves.
+
+    Parameters
+    ----------
+    traces
+        Pairs of a rank and what its schedule yields.
+
+    Returns
+    -------
+    list of ndarray
+        The step, rank, kind, peer, lane and share of each transfer.
+    """
+    cdef Py_ssize_t used = 0, room = 256
+    cdef bytearray memory = bytearray(room * sizeof(Record))
+    cdef Record* record
+    cdef int64_t rank, step, peer
+    for rank, steps in traces:
+        step = 0
+        for yielded in steps:
+            for transfer in yielded if is_step(yielded) else as_step(yielded):
+                peer = field(transfer, 1)
+                if peer == rank:
+                    continue
+                if used == room:
+                    room *= 2
+                    PyByteArray_Resize(memory, room * sizeof(Record))
+                record = <Record*> PyByteArray_AS_STRING(memory) + used
+                record.step, record.rank, record.peer = step, rank, peer
+                kind = field(transfer, 0)
+                record.kind = 0 if kind is SEND else 1 if kind is RECV else 2
+                record.share = share_of(field(transfer, 2))
+                record.lane = field(transfer, 3)
+                used += 1
+            step += 1
+    table = np.frombuffer(memory, RECORD, used)
+    return [np.ascontiguousarray(table[name]) for name in RECORD.names]
+
+
+cdef bint is_step(yielded):
+    """Whether something is a tuple of transfers, as most that schedules yield is."""
+    if type(yielded) is not tuple:
+        return False
+    for transfer in <tuple> yielded:
+        if type(transfer) is not TRANSFER:
+            return False
+    return True
+
+
+cdef double share_of(chunks) except -1:
+    """How much of the buffer some chunks are."""
+    cdef double share = 0
+    cdef int64_t start, stop, parts
+    for chunk in chunks:
+        start, stop, parts = field(chunk, 0), field(chunk, 1), field(chunk, 2)
+        share += <double> (stop - start) / parts
+    return share
+
+
+cdef inline object field(row, Py_ssize_t index):
+    """A field of a named tuple, which Cython does not take for a tuple by itself."""
+    return (<tuple> row)[index] if isinstance(row, tuple) else row[index]
+
+
+def spread(
+    ints step,
+    ints rank,
+    ints kind,
+    ints peer,
+    ints lane,
+    const double[::1] share,
+    ints onto,
+    ints like,
+    const int64_t[:, ::1] digits,
+):
+    """What some ranks do, from what others do whom they are like.
+
+    Parameters
+    ----------
+    step, rank, kind, peer, lane, share
+        Of each transfer of the others.
+    onto, like
+        The ranks, and whom each is like.
+    digits
+        Of each digit of a rank how many values it has, what one counts, and whether
+        those of peers turn with it.
+
+    Returns
+    -------
+    tuple of ndarray
+        The same columns for all that the ranks do, one after the other.
+    """
+    cdef Py_ssize_t n = rank.shape[0], ranks = onto.shape[0], used = 0, i, j, k, m
+    cdef int64_t last = 0, radix, stride, turned
+    for i in range(n):
+        last = max(last, rank[i])
+    for i in range(ranks):
+        last = max(last, like[i])
+    cdef int64_t[::1] first = np.zeros(last + 3, np.int64)
+    cdef int64_t[::1] order = np.empty(n, np.int64)
+    sort(rank, first, order)
+    for i in range(ranks):
+        used += first[like[i] + 1] - first[like[i]]
+    cdef int64_t[:, ::1] found = np.zeros((5, used), np.int64)
+    cdef double[::1] shares = np.empty(used)
+    used = 0
+    for i in range(ranks):
+        for j in range(first[like[i]], first[like[i] + 1]):
+            m = order[j]
+            for k in range(digits.shape[1]):
+                radix, stride = digits[0, k], digits[1, k]
+                turned = peer[m] // stride + onto[i] // stride * digits[2, k]
+                found[3, used] += turned % radix * stride
+            found[0, used], found[1, used], found[2, used] = step[m], onto[i], kind[m]
+            found[4, used], shares[used] = lane[m], share[m]
+            used += 1
+    return (*np.asarray(found), np.asarray(shares))
+
+
+cdef struct Row:
+    int64_t rank, kind, peer
+    double share
+
+
+def numbered_steps(
+    ints step, ints rank, ints kind, ints peer, const double[::1] share, Py_ssize_t steps
+):
+    """Number steps as they first occur: those that are alike have one number.
+
+    Parameters
+    ----------
+    step, rank, kind, peer, share
+        Of each transfer; those of a step in an order that counts.
+    steps
+        The number of steps.
+
+    Returns
+    -------
+    ndarray
+        The number of each step.
+    """
+    cdef Py_ssize_t n = step.shape[0], i, j
+    cdef int64_t[::1] first = np.zeros(steps + 2, np.int64)
+    cdef int64_t[::1] order = np.empty(n, np.int64)
+    sort(step, first, order)
+    cdef bytearray memory = bytearray(n * sizeof(Row))
+    cdef Row* rows = <Row*> PyByteArray_AS_STRING(memory)
+    for i in range(n):
+        j = order[i]
+        rows[i] = Row(rank[j], kind[j], peer[j], share[j])
+    cdef dict known = {}
+    cdef int64_t[::1] number = np.empty(steps, np.int64)
+    for i in range(steps):
+        what = PyBytes_FromStringAndSize(
+            <char*> (rows + first[i]), (first[i + 1] - first[i]) * sizeof(Row)
+        )
+        number[i] = known.setdefault(what, len(known))
+    return np.asarray(number)

@@ -1,0 +1,1 @@
+"""The compiled engine: the loop over the rows of a plan."""

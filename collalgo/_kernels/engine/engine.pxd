@@ -1,0 +1,46 @@
+cimport cython
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.engine.rows cimport array_bounds
+from collalgo._kernels.engine.steps cimport Steps
+from collalgo._kernels.engine.transport.transport cimport (
+    Transport,
+    call_record,
+    step_log,
+)
+
+cdef extern from "Python.h":
+    ctypedef struct PyThreadState:
+        pass
+
+cdef enum:
+    INTERRUPTED = -100  # by a signal, whose exception is set; what `run` then gives
+
+
+cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target)
+
+
+@cython.final
+cdef class Program(Steps):
+    cdef PyThreadState *thread  # this one, once it has released the GIL
+    cdef bint has_gil, brief
+    cdef void *source  # the arrays of a run, which its caller holds
+    cdef void *target
+    cdef object pins
+    cdef call_record record
+
+    cpdef int run(
+        self, Transport transport, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch, double timeout
+    ) except -100
+    cdef int run_without_gil(
+        self, Transport transport, const array_bounds *arrays, double timeout
+    ) noexcept nogil
+    cdef void release_gil(self) noexcept nogil
+    cdef int execute(self, Transport transport, double timeout) noexcept nogil
+    cdef int run_waves(self, Transport transport) noexcept nogil
+    cdef int run_logged(
+        self, Transport transport, int64_t step, step_log *log
+    ) noexcept nogil
+    cdef int settle(self, Transport transport) noexcept nogil

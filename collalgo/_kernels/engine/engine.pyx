@@ -1,0 +1,251 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Run plans, wave by wave and step by step, without the GIL."""
+
+cimport cython
+cimport numpy as cnp
+from cpython.weakref cimport PyWeakref_NewRef
+from libc.stdint cimport int64_t
+from libc.string cimport strncpy
+
+from collalgo._kernels.engine.reduction.reduce cimport Reduction
+from collalgo._kernels.engine.rows cimport (
+    BYTES,
+    NEEDS_PACKING,
+    NEEDS_SCRATCH,
+    array_bounds,
+)
+from collalgo._kernels.engine.steps cimport Steps
+from collalgo._kernels.engine.transport.transport cimport (
+    CLOSED,
+    FORKED,
+    GO_ON,
+    NAME_BYTES,
+    SIGNALS,
+    STOP,
+    Transport,
+    as_dict,
+    step_log,
+    step_time,
+)
+
+cnp.import_array()
+
+cdef extern from "ticks.h" nogil:
+    int64_t ticks()
+
+cdef extern from "Python.h" nogil:
+    PyThreadState *PyEval_SaveThread()
+    void PyEval_RestoreThread(PyThreadState *thread)
+    int check_signals "PyErr_CheckSignals"()  # which leaves its exception behind
+
+cdef enum:
+    BRIEF_BYTES = 65536  # what is moved in so few microseconds that no thread need run
+
+#: What became of a run: done, or failed for every rank, or not even begun.
+RUN_DONE, RUN_FAILED, RUN_CLOSED, RUN_FORKED = GO_ON, STOP, CLOSED, FORKED
+RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = -1, NEEDS_PACKING, NEEDS_SCRATCH
+
+
+cdef object pin(cnp.ndarray array):
+    """What keeps the memory of an array where it is, as long as it lives.
+
+    NumPy lets an array be resized in spite of exported buffers, if it is told not to
+    count references, but never one that a weak reference points to.
+    """
+    cdef object owner = array
+    while isinstance(owner, cnp.ndarray) and owner.base is not None:
+        owner = owner.base
+    return PyWeakref_NewRef(owner, None) if isinstance(owner, cnp.ndarray) else owner
+
+
+cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target):
+    """What keeps the memory of the arrays of a call where it is."""
+    if source is target or source is None or target is None:
+        return () if source is target is None else (
+            pin(target if source is None else source),
+        )
+    return pin(source), pin(target)
+
+
+@cython.final
+cdef class Program(Steps):
+    """A plan of one rank, bound to a reduction and to what the ranks compare.
+
+    Parameters
+    ----------
+    plan, reduction, divisor, fetched, streamed, shares, lingers, abreast
+        As of :class:`Steps`.
+    record : tuple
+        Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
+    """
+    def __init__(
+        self, plan, Reduction reduction, int64_t divisor, tuple record,
+        bint fetched=False, bint streamed=False, bint shares=False, bint lingers=True,
+        bint abreast=True
+    ):
+        Steps.__init__(
+            self, plan, reduction, divisor, streamed, abreast, fetched, shares, lingers
+        )
+        self.brief = plan.waves == 1 and plan.pieces[:, BYTES].sum() <= BRIEF_BYTES
+        (
+            self.record.fingerprint, self.record.collective, self.record.dtype,
+            self.record.op, self.record.root, self.record.count, name
+        ) = record
+        strncpy(self.record.algorithm, <bytes>name.encode(), NAME_BYTES - 1)
+
+    cpdef int run(
+        self, Transport transport, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch, double timeout
+    ) except -100:
+        """Run the plan once; a negative timeout means to wait for ever.
+
+        The GIL is released, but for a run of few bytes only when it has to wait: to
+        release it and take it again takes as long as to send a message.
+
+        Returns
+        -------
+        int
+            One of the RUN_ values.
+        """
+        cdef int status
+        if transport.busy:
+            return RUN_BUSY
+        status = self.bind(&self.arrays, source, target, scratch)
+        if status != GO_ON:
+            return status
+        if self.steps_end == 0 and transport.size == 1:
+            status = transport.enter(&self.record, timeout)
+            if status == GO_ON:
+                self.begin_wave(0)
+                self.finish()
+            return status
+        transport.busy = True
+        self.has_gil = True
+        self.source, self.target = <void *>source, <void *>target
+        if not self.brief:
+            self.release_gil()
+        status = self.execute(transport, timeout)
+        if not self.has_gil:
+            PyEval_RestoreThread(self.thread)
+            self.has_gil = True
+            self.pins = None
+        transport.busy = False
+        return status
+
+    cdef int run_without_gil(
+        self, Transport transport, const array_bounds *arrays, double timeout
+    ) noexcept nogil:
+        """Run the plan once on arrays that were bound before."""
+        cdef int status
+        self.arrays = arrays[0]
+        self.has_gil = False
+        transport.busy = True
+        status = self.execute(transport, timeout)
+        transport.busy = False
+        return status
+
+    cdef void release_gil(self) noexcept nogil:
+        """Let other threads run, which could resize the arrays."""
+        with gil:
+            self.pins = pinned(
+                <cnp.ndarray>self.source if self.source != NULL else None,
+                <cnp.ndarray>self.target if self.target != NULL else None,
+            )
+        self.has_gil = False
+        self.thread = PyEval_SaveThread()
+
+    def repeat(self, Transport transport, int64_t times):
+        """Run a plan without buffers many times, as for measuring the transport."""
+        cdef int64_t _i
+        self.source = self.target = NULL
+        if self.plan.pieces[:, BYTES].any():
+            raise ValueError("only a plan that moves no bytes can be repeated")
+        self.release_gil()
+        for _i in range(times):
+            if self.execute(transport, -1) != GO_ON:
+                break
+        PyEval_RestoreThread(self.thread)
+
+    cdef int execute(self, Transport transport, double timeout) noexcept nogil:
+        cdef int status = transport.enter(&self.record, timeout)
+        if status == GO_ON:
+            self.offer(transport)
+            status = self.run_waves(transport)
+            if status == GO_ON:
+                status = self.settle(transport)
+            if status == GO_ON:
+                transport.leave()
+            else:
+                self.forget_segments()
+        return status
+
+    cdef int run_waves(self, Transport transport) noexcept nogil:
+        cdef int64_t wave, step
+        cdef int status = GO_ON
+        self.world = transport.size
+        for wave in range(self.waves):
+            self.begin_wave(wave)
+            for step in range(self.steps_end):
+                if transport.log == NULL:
+                    status = self.run_step(transport, step)
+                else:
+                    status = self.run_logged(transport, step, transport.log)
+                if status != GO_ON:
+                    return status
+            if self.copies_end or self.divisions_end:
+                self.finish()
+        return GO_ON
+
+    cdef int run_logged(
+        self, Transport transport, int64_t step, step_log *log
+    ) noexcept nogil:
+        """Run a step, and note when it began and ended."""
+        cdef int64_t begun = ticks()
+        cdef int status = self.run_step(transport, step)
+        cdef step_time *note
+        if log.count < log.capacity:
+            note = &log.steps[log.count]
+            note.call, note.wave, note.step = log.call, self.wave, step
+            note.begun, note.ended = begun, ticks()
+        log.count += 1
+        return status
+
+    cdef int settle(self, Transport transport) noexcept nogil:
+        """Wait until nobody needs me any more to read what I have sent."""
+        cdef int64_t idle = 0
+        cdef int status = GO_ON
+        while status == GO_ON and transport.is_needed():
+            status = self.pause(transport, &idle)
+        if idle:
+            transport.resume()
+        return status
+
+    cdef int pause(self, Transport transport, int64_t *idle) noexcept nogil:
+        """Wait a little: GO_ON, STOP or INTERRUPTED."""
+        if self.has_gil and idle[0] >= transport.patience:
+            self.release_gil()
+        cdef int status = transport.pause(idle)
+        if status == SIGNALS:
+            with gil:
+                status = INTERRUPTED if check_signals() else GO_ON
+        return status
+
+    def call(self):
+        """What the ranks compare of a call, by numbers, and the algorithm."""
+        found = as_dict(&self.record)
+        del found["sequence"], found["fingerprint"]  # which each call has of its own
+        return found
+
+    def whereabouts(self):
+        """The step that a running program is in, and the ranks that it waits for."""
+        cdef int64_t step = self.step, m, c
+        peers = set()
+        if step < self.steps_end:
+            for m in range(self.steps[step].first_post, self.steps[step].end):
+                if self.goes_on(m):
+                    for c in range(
+                        self.messages[m].first_channel, self.messages[m].end_channel
+                    ):
+                        peers.add(self.channels[c] % max(self.world, 1))
+        return {"step": step, "peers": sorted(peers)}

@@ -1,0 +1,1 @@
+"""The reductions of every dtype and op."""

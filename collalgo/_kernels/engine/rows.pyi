@@ -1,0 +1,4 @@
+from collalgo.engine.plan.rows import Plan
+
+class Rows:
+    plan: Plan

@@ -1,0 +1,26 @@
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.engine.posts cimport NOTHING, Posts
+from collalgo._kernels.engine.rows cimport message_row, piece_row, step_row
+from collalgo._kernels.engine.transport.transport cimport Transport
+
+
+cdef class Steps(Posts):
+    cdef int64_t step, world  # where it is, in how many ranks
+
+    cdef int run_step(self, Transport transport, int64_t number) noexcept nogil
+    cdef int pause(self, Transport transport, int64_t *idle) noexcept nogil
+    cdef int move(
+        self, Transport transport, const step_row *step, int64_t *unfinished
+    ) noexcept nogil
+    cdef void forget_segments(self) noexcept nogil
+    cdef int pull(self, Transport transport, int64_t m) noexcept nogil
+    cdef void consume(
+        self, Transport transport, int64_t m, int64_t nbytes
+    ) noexcept nogil
+    cdef bint may_overwrite(
+        self, const message_row *message, int64_t end
+    ) noexcept nogil
+    cdef void combine(
+        self, Transport transport, int64_t m, int64_t done, int64_t nbytes
+    ) noexcept nogil

@@ -1,0 +1,3 @@
+from collalgo._kernels.engine.posts import Posts
+
+class Steps(Posts): ...

@@ -1,0 +1,268 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Transport between the ranks of several hosts: shared memory inside, a wire between.
+
+A channel to a rank of this host goes through the memory of the host, any other over the
+wire. Waiting, deadlines and failures are those of the shared memory, so that all ranks
+of a host stop together.
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+from posix.time cimport clockid_t
+
+from collalgo._kernels.engine.transport.comparison cimport Comparison
+from collalgo._kernels.engine.transport.network cimport Network
+from collalgo._kernels.engine.transport.shared_memory cimport SharedMemory
+from collalgo._kernels.engine.transport.transport cimport (
+    CALLED,
+    LANE_LIMIT,
+    LEFT,
+    NEAR,
+    NOT_WANTED,
+    QUIET,
+    SIGNALS,
+    STOP,
+    Transport,
+    call_record,
+    message_part,
+    segment_state,
+)
+
+cdef enum:
+    ELSEWHERE = -1  # the local channel of a rank on another host
+    HERE = -1       # what has no number of completed calls
+
+
+cdef class Composite(Transport):
+    """One rank's end of a world on several hosts.
+
+    Parameters
+    ----------
+    shared : SharedMemory
+        Its end of the memory of its host.
+    network : Network
+        Its channels to the other hosts.
+    size : int
+        How many ranks the world has.
+    """
+    cdef readonly SharedMemory shared
+    cdef readonly Comparison comparison
+    cdef Network network
+    cdef int64_t *local       # for each channel, that of the shared memory
+    cdef int64_t *translated  # room for the readers of a post
+    cdef int64_t *completed   # the calls of each rank elsewhere that has left, or HERE
+
+    def __init__(self, SharedMemory shared, Network network, int64_t size):
+        cdef int64_t lane, place
+        self.shared = shared
+        self.network = network
+        self.size = size
+        self.rank = shared.members[shared.rank]
+        self.patience = shared.patience
+        self.comparison = Comparison(shared, self.rank, size)
+        self.local = <int64_t *>calloc(LANE_LIMIT * size, sizeof(int64_t))
+        self.translated = <int64_t *>calloc(LANE_LIMIT * size, sizeof(int64_t))
+        self.completed = <int64_t *>calloc(size, sizeof(int64_t))
+        if self.local == NULL or self.translated == NULL or self.completed == NULL:
+            raise MemoryError
+        memset(self.local, ELSEWHERE, LANE_LIMIT * size * sizeof(int64_t))
+        memset(self.completed, HERE, size * sizeof(int64_t))
+        for lane in range(LANE_LIMIT):
+            for place, member in enumerate(shared.members):
+                self.local[lane * size + member] = lane * shared.size + place
+
+    def __dealloc__(self):
+        free(self.local)
+        free(self.translated)
+        free(self.completed)
+
+    @property
+    def closed(self):
+        return self.shared.closed
+
+    @property
+    def forked(self):
+        """Whether this is the child of a process that was forked after opening."""
+        return self.shared.forked
+
+    def leave_behind(self, int64_t rank, int64_t completed):
+        """A rank on another host has left after so many calls."""
+        self.completed[rank] = completed
+
+    def close(self, str exit_reason="its communicator was closed", bint failed=False):
+        """Leave the world and tell the ranks of this host why."""
+        if self.shared.closed:
+            return
+        self.shared.busy = self.busy  # a call of another thread is to end by itself
+        self.shared.close(exit_reason, failed)
+        if not self.busy and not self.shared.forked:
+            self.network.give_up()
+
+    cdef int enter(self, const call_record *call, double timeout) noexcept nogil:
+        return self.shared.enter(call, timeout)
+
+    cdef void leave(self) noexcept nogil:
+        self.shared.leave()
+
+    cdef int outlook(self, int64_t rank) noexcept nogil:
+        cdef const call_record *theirs
+        cdef int64_t nbytes
+        if self.local[rank] != ELSEWHERE:
+            return self.shared.outlook(self.local[rank])
+        if self.shared.outlook(self.shared.rank) == CALLED:  # something has failed
+            return CALLED
+        if self.network.peek(rank, &nbytes, &theirs) != NULL or self.network.lost >= 0:
+            return CALLED
+        if 0 <= self.completed[rank] <= self.shared.called().sequence:
+            return LEFT
+        return QUIET
+
+    cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
+        self.shared.begin_step(posts, brief)
+
+    cdef const int64_t *inside(
+        self, const int64_t *channels, int64_t readers
+    ) noexcept nogil:
+        """The channels of the shared memory for those of a post."""
+        cdef int64_t i
+        for i in range(readers):
+            self.translated[i] = self.local[channels[i]]
+        return self.translated
+
+    cdef char *reserve(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
+        int64_t *room
+    ) noexcept nogil:
+        if self.local[channels[0]] == ELSEWHERE:
+            return self.network.reserve(channels[0], left, room)
+        return self.shared.reserve(
+            post, self.inside(channels, readers), readers, left, room
+        )
+
+    cdef void fill(
+        self, const int64_t *channels, char *slot, const char *data, int64_t nbytes
+    ) noexcept nogil:
+        if self.local[channels[0]] == ELSEWHERE:
+            Transport.fill(self, channels, slot, data, nbytes)
+        else:
+            self.shared.fill(channels, slot, data, nbytes)
+
+    cdef void commit(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes
+    ) noexcept nogil:
+        if self.local[channels[0]] == ELSEWHERE:
+            self.network.commit(channels[0], nbytes, self.shared.called())
+        else:
+            self.shared.commit(post, self.inside(channels, readers), readers, nbytes)
+
+    cdef bint lend(
+        self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
+        int64_t nbytes, int share, int fetch, bint last
+    ) noexcept nogil:
+        if self.local[channels[0]] == ELSEWHERE:
+            return False
+        return self.shared.lend(
+            post, self.inside(channels, readers), readers, data, nbytes, share, fetch,
+            last,
+        )
+
+    cdef void offer(
+        self, int64_t channel, int64_t number, const char *target, int64_t nbytes
+    ) noexcept nogil:
+        if self.local[channel] != ELSEWHERE:
+            self.shared.offer(self.local[channel], number, target, nbytes)
+
+    cdef message_part part_inside(self, const message_part *part) noexcept nogil:
+        """The part of a message as the shared memory knows it."""
+        cdef message_part found = part[0]
+        found.channels = self.inside(part.channels, part.readers)
+        return found
+
+    cdef int put(self, int64_t post, const message_part *part) noexcept nogil:
+        if self.local[part.channels[0]] == ELSEWHERE:
+            return NOT_WANTED
+        cdef message_part inside = self.part_inside(part)
+        return self.shared.put(post, &inside)
+
+    cdef bint aim(self, const message_part *part, char **targets) noexcept nogil:
+        if self.local[part.channels[0]] == ELSEWHERE:
+            return False
+        cdef message_part inside = self.part_inside(part)
+        return self.shared.aim(&inside, targets)
+
+    cdef bint is_needed(self) noexcept nogil:
+        return self.shared.is_needed() or self.network.is_needed()
+
+    cdef bint peek(
+        self, const int64_t *channels, int64_t senders, segment_state *segments
+    ) noexcept nogil:
+        cdef int64_t i
+        cdef bint all_here = True
+        for i in range(senders):
+            if segments[i].data == NULL:
+                if self.local[channels[i]] == ELSEWHERE:
+                    self.peek_elsewhere(channels[i], &segments[i])
+                else:
+                    self.shared.peek(&self.local[channels[i]], 1, &segments[i])
+                all_here = all_here and segments[i].data != NULL
+        return all_here
+
+    cdef void peek_elsewhere(
+        self, int64_t channel, segment_state *segment
+    ) noexcept nogil:
+        """Look for the next letter from a rank on another host."""
+        cdef const call_record *theirs
+        cdef const call_record *mine = self.shared.called()
+        cdef const char *data = self.network.peek(channel, &segment.left, &theirs)
+        if data == NULL:
+            return
+        if theirs.fingerprint == mine.fingerprint:
+            segment.data, segment.whereabouts = data, NEAR
+            return
+        # The calls part where the letter comes from, or where I am if that is earlier.
+        self.shared.accuse(
+            True, channel % self.size, min(theirs.sequence, mine.sequence), theirs
+        )
+
+    cdef int fetch(
+        self, int64_t channel, char *target, const char *data, int64_t nbytes
+    ) noexcept nogil:
+        return self.shared.fetch(self.local[channel], target, data, nbytes)
+
+    cdef void release(self, const int64_t *channels, int64_t senders) noexcept nogil:
+        cdef int64_t i
+        for i in range(senders):
+            if self.local[channels[i]] == ELSEWHERE:
+                self.network.release(channels[i])
+            else:
+                self.shared.release(&self.local[channels[i]], 1)
+
+    cdef void give_way(self, clockid_t caller) noexcept nogil:
+        self.shared.give_way(caller)
+
+    cdef int pause(self, int64_t *idle) noexcept nogil:
+        cdef int status = self.shared.pause(idle)
+        cdef int64_t sequence, rank
+        self.network.is_needed()  # an engine sends only while it is asked
+        if self.network.lost >= 0:
+            self.accuse(self.network.lost)
+            return STOP
+        if status == SIGNALS:
+            sequence = self.shared.called().sequence
+            for rank in range(self.size):
+                if 0 <= self.completed[rank] < sequence:
+                    self.accuse(rank)
+                    return STOP
+            self.comparison.inquire()
+        return status
+
+    cdef void accuse(self, int64_t rank) noexcept nogil:
+        """Break the world because a rank elsewhere is gone."""
+        cdef call_record nothing
+        memset(&nothing, 0, sizeof(nothing))
+        self.shared.accuse(False, rank, self.shared.called().sequence, &nothing)
+
+    cdef void resume(self) noexcept nogil:
+        self.shared.resume()

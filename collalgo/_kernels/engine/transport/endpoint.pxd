@@ -1,0 +1,93 @@
+"""What a rank does with the memory that it shares: the C of ``shared_memory.h``."""
+
+from libc.stdint cimport int64_t, uint32_t
+from posix.time cimport clockid_t
+
+from collalgo._kernels.engine.transport.segment cimport (
+    rank_header,
+    world_failure,
+    world_header,
+)
+from collalgo._kernels.engine.transport.transport cimport (
+    call_record,
+    message_part,
+    segment_state,
+)
+
+
+cdef extern from "<poll.h>" nogil:
+    ctypedef struct pollfd "struct pollfd":
+        int fd
+
+
+cdef extern from "transport.h" nogil:
+    ctypedef struct wait_turns:
+        int64_t spins, hopes, yields, yields_in_waves
+    ctypedef struct endpoint:  # of which only its C knows more
+        pollfd *processes
+        int64_t sequence
+        int64_t *names
+        int64_t small_bytes, held
+        wait_turns usual, aside
+        int64_t nap, remembers
+        double timeout, waiting_since, checked
+
+cdef extern from "waiting.h" nogil:
+    void endpoint_give_way(endpoint *e, clockid_t caller)
+    int endpoint_pause(endpoint *e, int64_t *idle)
+    void endpoint_resume(endpoint *e)
+
+cdef extern from "staging.h" nogil:
+    void stage(endpoint *e, char *target, const char *data, int64_t nbytes)
+
+cdef extern from "lending.h" nogil:
+    bint endpoint_lend(
+        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
+        const char *data, int64_t nbytes, int share, int fetch, bint last
+    )
+    bint endpoint_is_lent(endpoint *e)
+    void endpoint_offer(
+        endpoint *e, int64_t channel, int64_t number, const char *target, int64_t nbytes
+    )
+    int endpoint_put(endpoint *e, int64_t post, const message_part *part)
+    bint endpoint_aim(endpoint *e, const message_part *part, char **targets)
+
+cdef extern from "shared_memory.h" nogil:
+    const world_failure *known_failure(const endpoint *e)
+    rank_header *header(const endpoint *e, int64_t rank)
+    endpoint *endpoint_new(
+        char *base, int64_t heap_bytes, int64_t rank, int64_t size, int64_t posts
+    )
+    void endpoint_free(endpoint *e)
+    void endpoint_crowd(endpoint *e)
+    void endpoint_fence(endpoint *e)
+    void endpoint_leave(endpoint *e, uint32_t status, const char *exit_reason)
+    int endpoint_enter(endpoint *e, const call_record *call, double timeout)
+    void endpoint_exit(endpoint *e)
+    int report(
+        endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence,
+        const call_record *theirs
+    )
+    void endpoint_begin_step(endpoint *e, int64_t posts, int brief)
+    bint endpoint_post(
+        endpoint *e, const int64_t *channels, int64_t readers, const char *data,
+        int64_t nbytes
+    )
+    char *endpoint_reserve(
+        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
+        int64_t left, int64_t *room
+    )
+    void endpoint_commit(
+        endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
+        int64_t nbytes
+    )
+    bint endpoint_peek(
+        endpoint *e, const int64_t *channels, int64_t senders, segment_state *segments
+    )
+    int endpoint_fetch(
+        endpoint *e, int64_t channel, char *target, const char *data, int64_t nbytes
+    )
+    bint may_fetch(int process)
+    void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders)
+    bint is_gone(endpoint *e, int64_t rank)
+    int endpoint_outlook(endpoint *e, int64_t rank)

@@ -1,0 +1,10 @@
+from collections.abc import Mapping
+
+from collalgo._kernels.engine.transport.wire import Wire
+
+FUNCTIONS: tuple[str, ...]
+
+class MpiWire(Wire):
+    def __init__(
+        self, functions: Mapping[str, int], comm: int, byte: int, keeper: object
+    ) -> None: ...

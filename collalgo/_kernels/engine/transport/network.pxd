@@ -1,0 +1,47 @@
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.engine.transport.transport cimport call_record
+from collalgo._kernels.engine.transport.wire cimport Wire
+
+
+cdef enum:
+    SEGMENT_BYTES = 65536  # the payload of a letter
+    HEADER_BYTES = 128     # before it: what its sender called, padded to cache lines
+    DEPTH = 8              # letters under way on a line in each direction
+    PROMPT_BYTES = 1024    # engines send so little at once, without the sender's help
+
+
+cdef struct letter:
+    char *data
+    int64_t request, nbytes
+    bint under_way, waits
+
+
+cdef struct line:
+    letter outgoing[DEPTH]
+    letter incoming[DEPTH]
+    int64_t sent, settled, posted, consumed
+
+
+cdef class Network:
+    cdef Wire wire
+    cdef int64_t size, first_tag
+    cdef int64_t *addresses
+    cdef line **lines
+    cdef int64_t *used
+    cdef int64_t lines_used
+    cdef readonly int64_t lost
+
+    cdef line *open_line(self, int64_t channel) noexcept nogil
+    cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil
+    cdef void commit(
+        self, int64_t channel, int64_t nbytes, const call_record *call
+    ) noexcept nogil
+    cdef const char *peek(
+        self, int64_t channel, int64_t *nbytes, const call_record **call
+    ) noexcept nogil
+    cdef void release(self, int64_t channel) noexcept nogil
+    cdef bint is_needed(self) noexcept nogil
+    cdef bint done(self, int64_t channel, letter *one) noexcept nogil
+    cdef void post(self, int64_t channel) noexcept nogil
+    cdef void give_up(self) noexcept

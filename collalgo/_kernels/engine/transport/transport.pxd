@@ -1,0 +1,100 @@
+from libc.stdint cimport int64_t
+from posix.time cimport clockid_t
+
+
+cdef extern from "transport.h":
+    enum: LANE_LIMIT "LANES"
+    enum: CACHE_LINE
+    enum: NAME_BYTES
+    enum: GO_ON
+    enum: STOP
+    enum: SIGNALS
+    enum: CLOSED
+    enum: FORKED
+    enum: NOBODY
+    enum: NEAR
+    enum: REMOTE
+    enum: DELIVERED
+    enum: STAGED
+    enum: SHARED_IF_NEAR
+    enum: SHARED_UNLESS_FAR
+    enum: SHARED
+    enum: NOT_WANTED
+    enum: WANTED_LATER
+    enum: WRITTEN
+    enum: QUIET
+    enum: CALLED
+    enum: LEFT
+    ctypedef struct call_record:
+        int64_t sequence, fingerprint, collective, dtype, op, root, count
+        char algorithm[NAME_BYTES]
+    ctypedef struct segment_state:
+        const char *data
+        int64_t left, whereabouts
+    ctypedef struct message_part:
+        const int64_t *channels
+        const int64_t *numbers
+        int64_t readers
+        const char *data
+        int64_t nbytes, done, whole, is_result, past_caches, is_written
+    ctypedef struct step_time:
+        int64_t call, wave, step, begun, ended
+    ctypedef struct step_log:
+        step_time *steps
+        int64_t capacity, count, call
+
+
+cdef extern from "copy.h" nogil:
+    void copy_bytes(void *target, const void *source, int64_t nbytes)
+    void copy_in_order(void *target, const void *source, int64_t nbytes)
+    void stream_bytes(void *target, const void *source, int64_t nbytes)
+
+
+cdef dict as_dict(const call_record *call)
+
+
+cdef class Transport:
+    cdef readonly int64_t rank, size
+    cdef bint busy
+    cdef readonly bint lacks_cores  # whether the ranks need all that there are
+    cdef step_log *log  # or NULL
+    cdef int64_t patience  # pauses before a call releases the GIL
+    cdef int64_t whole     # bytes of the longest message that is posted whole
+
+    cdef int enter(self, const call_record *call, double timeout) noexcept nogil
+    cdef void leave(self) noexcept nogil
+    cdef int outlook(self, int64_t rank) noexcept nogil
+    cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil
+    cdef bint post(
+        self, const int64_t *channels, int64_t readers, const char *data, int64_t nbytes
+    ) noexcept nogil
+    cdef char *reserve(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
+        int64_t *room
+    ) noexcept nogil
+    cdef void fill(
+        self, const int64_t *channels, char *slot, const char *data, int64_t nbytes
+    ) noexcept nogil
+    cdef void commit(
+        self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes
+    ) noexcept nogil
+    cdef bint lend(
+        self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
+        int64_t nbytes, int share, int fetch, bint last
+    ) noexcept nogil
+    cdef void offer(
+        self, int64_t channel, int64_t number, const char *target, int64_t nbytes
+    ) noexcept nogil
+    cdef int put(self, int64_t post, const message_part *part) noexcept nogil
+    cdef bint aim(self, const message_part *part, char **targets) noexcept nogil
+    cdef bint is_needed(self) noexcept nogil
+    cdef bint peek(
+        self, const int64_t *channels, int64_t senders, segment_state *segments
+    ) noexcept nogil
+    cdef int fetch(
+        self, int64_t channel, char *target, const char *data, int64_t nbytes
+    ) noexcept nogil
+    cdef void release(self, const int64_t *channels, int64_t senders) noexcept nogil
+    cdef void give_way(self, clockid_t caller) noexcept nogil
+    cdef int pause(self, int64_t *idle) noexcept nogil
+    cdef void resume(self) noexcept nogil

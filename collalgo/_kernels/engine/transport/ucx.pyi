@@ -1,0 +1,17 @@
+from collections.abc import Mapping
+
+from collalgo._kernels.engine.transport.wire import Wire
+
+FUNCTIONS: tuple[str, ...]
+
+class UcxWire(Wire):
+    def __init__(
+        self,
+        functions: Mapping[str, int],
+        settings: Mapping[str, str],
+        rank: int,
+        size: int,
+    ) -> None: ...
+    def address(self) -> bytes: ...
+    def meet(self, addresses: list[bytes]) -> None: ...
+    def close(self, bereaved: bool = ...) -> None: ...

@@ -1,0 +1,273 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""A wire of UCX: no launcher, no fixed world, and word of a peer that dies.
+
+A tag of UCX has room for the sender beside the tag of the wire. Receives belong to the
+worker and not to a peer, so those from a peer that is gone are given up here.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+from posix.unistd cimport usleep
+
+from collalgo._kernels.engine.transport.wire cimport ARRIVED, LOST, UNDER_WAY, Wire
+
+#: The functions that must be found.
+FUNCTIONS = (
+    "ucp_get_version", "ucp_config_read", "ucp_config_modify", "ucp_config_release",
+    "ucp_init_version", "ucp_cleanup", "ucp_worker_create", "ucp_worker_destroy",
+    "ucp_worker_get_address", "ucp_worker_release_address", "ucp_worker_progress",
+    "ucp_ep_create", "ucp_tag_send_nbx", "ucp_tag_send_sync_nbx", "ucp_tag_recv_nbx",
+    "ucp_request_check_status", "ucp_tag_recv_request_test", "ucp_request_cancel",
+    "ucp_request_free", "ucp_ep_close_nbx", "ucs_log_push_handler",
+    "ucs_log_pop_handler",
+)
+
+cdef enum:
+    FAREWELL_TURNS = 5000  # of 100 microseconds
+    OF_A_SEND = 1  # in the word of a request, whose address is even
+    SENDER = 32    # from this bit of a tag on it says who has sent
+
+
+cdef void note_error(void *argument, void *endpoint, signed char status) noexcept nogil:
+    (<bint *>argument)[0] = True
+
+
+cdef class UcxWire(Wire):
+    """One process's worker, and its endpoints to all processes of a job.
+
+    Parameters
+    ----------
+    functions : dict
+        The addresses of :data:`FUNCTIONS`.
+    settings : dict
+        What UCX is to have, by the names of its variables without their prefix; what a
+        version does not know is left out.
+    rank, size : int
+        Which process of how many this is.
+    """
+    cdef dict functions
+    cdef void *context
+    cdef void *worker
+    cdef void **endpoints
+    cdef bint *gone
+    cdef list addresses
+    cdef const char **address_of
+    cdef int64_t rank, size
+    cdef ep_create_type ep_create
+    cdef send_type send_now, send_matched
+    cdef receive_type receive_now
+    cdef check_type check
+    cdef test_type received
+    cdef cancel_type give_up
+    cdef release_type release
+    cdef progress_type progress
+
+    def __init__(self, dict functions, dict settings, int64_t rank, int64_t size):
+        self.functions, self.rank, self.size = functions, rank, size
+        self.endpoints = <void **>calloc(size, sizeof(void *))
+        self.gone = <bint *>calloc(size, sizeof(bint))
+        self.address_of = <const char **>calloc(size, sizeof(void *))
+        if self.endpoints == NULL or self.gone == NULL or self.address_of == NULL:
+            raise MemoryError
+        self.ep_create = <ep_create_type>self.find("ucp_ep_create")
+        self.send_now = <send_type>self.find("ucp_tag_send_nbx")
+        self.send_matched = <send_type>self.find("ucp_tag_send_sync_nbx")
+        self.receive_now = <receive_type>self.find("ucp_tag_recv_nbx")
+        self.check = <check_type>self.find("ucp_request_check_status")
+        self.received = <test_type>self.find("ucp_tag_recv_request_test")
+        self.give_up = <cancel_type>self.find("ucp_request_cancel")
+        self.release = <release_type>self.find("ucp_request_free")
+        self.progress = <progress_type>self.find("ucp_worker_progress")
+        self.begin(settings)
+
+    cdef void *find(self, str name) except NULL:
+        return <void *><uintptr_t>self.functions[name]
+
+    cdef int begin(self, dict settings) except -1:
+        """Make the context and the worker."""
+        cdef void *config = NULL
+        cdef unsigned major = 0, minor = 0, patch = 0
+        cdef ucx_params params
+        cdef ucx_worker_params worker
+        (<version_type>self.find("ucp_get_version"))(&major, &minor, &patch)
+        checked(
+            (<config_read_type>self.find("ucp_config_read"))(NULL, NULL, &config),
+            "read its configuration",
+        )
+        for name, value in settings.items():
+            (<config_modify_type>self.find("ucp_config_modify"))(
+                config, name.encode(), value.encode()
+            )
+        memset(&params, 0, sizeof(params))
+        params.mask = UCX_PARAM_FEATURES | UCX_PARAM_SHARED
+        params.features, params.workers_shared = UCX_FEATURE_TAG, 1
+        status = (<init_type>self.find("ucp_init_version"))(
+            major, minor, &params, config, &self.context
+        )
+        (<release_type>self.find("ucp_config_release"))(config)
+        checked(status, "start")
+        memset(&worker, 0, sizeof(worker))
+        worker.mask, worker.threads = UCX_WORKER_THREADS, UCX_THREADS_MULTI
+        checked(
+            (<worker_create_type>self.find("ucp_worker_create"))(
+                self.context, &worker, &self.worker
+            ),
+            "make a worker",
+        )
+        return 0
+
+    def address(self):
+        """Where others reach this process: some hundred bytes."""
+        cdef void *address = NULL
+        cdef size_t length = 0
+        checked(
+            (<get_address_type>self.find("ucp_worker_get_address"))(
+                self.worker, &address, &length
+            ),
+            "tell its address",
+        )
+        found = PyBytes_FromStringAndSize(<char *>address, length)
+        (<release_address_type>self.find("ucp_worker_release_address"))(
+            self.worker, address
+        )
+        return found
+
+    def meet(self, list addresses):
+        """Learn the addresses of all processes; they are connected when needed."""
+        self.addresses = addresses
+        for rank, address in enumerate(addresses):
+            self.address_of[rank] = <const char *><bytes>address
+
+    def close(self, bint bereaved=False):
+        """Send what is still to be sent, but not for long, and let go of the worker.
+
+        What others have sent to who is ``bereaved`` will not be received any more, which
+        UCX is kept from complaining of.
+        """
+        cdef int64_t peer
+        if self.worker == NULL:
+            return
+        if bereaved:
+            (<hush_type>self.find("ucs_log_push_handler"))(<void *>&ucx_hushed)
+        for peer in range(self.size):
+            if self.endpoints[peer] != NULL:
+                self.close_endpoint(peer)
+        (<release_type>self.find("ucp_worker_destroy"))(self.worker)
+        (<release_type>self.find("ucp_cleanup"))(self.context)
+        self.worker = self.context = NULL
+        if bereaved:
+            (<unhush_type>self.find("ucs_log_pop_handler"))()
+
+    cdef int close_endpoint(self, int64_t peer) except -1:
+        """Let go of the endpoint to a process, by force if that is gone."""
+        cdef close_type close = <close_type>self.find("ucp_ep_close_nbx")
+        cdef ucx_request_params params
+        cdef void *found
+        cdef int64_t turn = 0
+        memset(&params, 0, sizeof(params))
+        if self.gone[peer]:
+            params.mask, params.flags = UCX_OP_FLAGS, UCX_CLOSE_BY_FORCE
+        found = close(self.endpoints[peer], &params)
+        if not ucx_is_request(found):
+            return 0
+        while self.check(found) == UCX_IN_PROGRESS and turn < FAREWELL_TURNS:
+            turn += 1
+            self.progress(self.worker)
+            usleep(100)
+        self.release(found)
+        return 0
+
+    def __dealloc__(self):
+        free(self.endpoints)
+        free(self.gone)
+        free(self.address_of)
+
+    cdef void *endpoint_to(self, int64_t peer) noexcept nogil:
+        """The endpoint to a process, made at its first use; NULL if that cannot be."""
+        cdef ucx_ep_params params
+        if self.endpoints[peer] == NULL:
+            memset(&params, 0, sizeof(params))
+            params.mask = UCX_EP_ADDRESS | UCX_EP_ERROR_MODE | UCX_EP_ERROR_HANDLER
+            params.address = self.address_of[peer]
+            params.error_mode = UCX_ERRORS_OF_PEER
+            params.handle_error = note_error
+            params.argument = &self.gone[peer]
+            if self.ep_create(self.worker, &params, &self.endpoints[peer]) != UCX_OK:
+                return NULL
+        return self.endpoints[peer]
+
+    cdef int send(
+        self, int64_t peer, int64_t tag, const char *data, int64_t nbytes, bint matched,
+        int64_t *request
+    ) noexcept nogil:
+        cdef ucx_request_params params
+        cdef send_type begin = self.send_matched if matched else self.send_now
+        cdef void *endpoint
+        cdef void *found
+        memset(&params, 0, sizeof(params))
+        if self.worker == NULL or self.gone[peer]:
+            return LOST
+        endpoint = self.endpoint_to(peer)
+        if endpoint == NULL:
+            return LOST
+        found = begin(
+            endpoint, data, nbytes, (<uint64_t>self.rank << SENDER) | tag, &params
+        )
+        if found != NULL and not ucx_is_request(found):
+            return LOST
+        request[0] = <int64_t>found | (OF_A_SEND if found != NULL else 0)
+        return UNDER_WAY
+
+    cdef int receive(
+        self, int64_t peer, int64_t tag, char *data, int64_t nbytes, int64_t *request
+    ) noexcept nogil:
+        cdef ucx_request_params params
+        cdef void *found
+        memset(&params, 0, sizeof(params))
+        params.mask = UCX_OP_NOT_AT_ONCE
+        if self.worker == NULL:
+            return LOST
+        found = self.receive_now(
+            self.worker, data, nbytes, (<uint64_t>peer << SENDER) | tag,
+            <uint64_t>-1, &params
+        )
+        if not ucx_is_request(found):
+            return LOST
+        request[0] = <int64_t>found
+        return UNDER_WAY
+
+    cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil:
+        cdef void *found = <void *>(request[0] & ~<int64_t>OF_A_SEND)
+        cdef ucx_received received
+        cdef signed char status
+        if self.worker == NULL:
+            return LOST
+        self.progress(self.worker)
+        if found == NULL:  # it was done at once
+            return ARRIVED
+        received.length = 0
+        if request[0] & OF_A_SEND:
+            status = self.check(found)
+        else:
+            status = self.received(found, &received)
+        if status == UCX_IN_PROGRESS:
+            if not self.gone[peer]:
+                return UNDER_WAY
+            self.give_up(self.worker, found)
+        self.release(found)  # at once, or when it has ended
+        request[0] = 0
+        nbytes[0] = received.length
+        return ARRIVED if status == UCX_OK or status == UCX_CANCELED else LOST
+
+    cdef void cancel(self, int64_t *request) noexcept nogil:
+        if self.worker != NULL and request[0]:
+            self.give_up(self.worker, <void *>request[0])
+
+
+cdef int checked(int status, str what) except -1:
+    if status != UCX_OK:
+        raise OSError(f"UCX cannot {what}: status {status}")
+    return 0

@@ -1,8 +1,0 @@
-from collections.abc import Sequence
-
-from collalgo._kernels.wire import Wire
-
-class Network:
-    def __init__(
-        self, wire: Wire, addresses: Sequence[int], first_tag: int
-    ) -> None: ...

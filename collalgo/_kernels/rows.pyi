@@ -1,4 +1,0 @@
-from collalgo.rows import Plan
-
-class Rows:
-    plan: Plan

@@ -1,3 +1,0 @@
-from collalgo._kernels.posts import Posts
-
-class Steps(Posts): ...

@@ -1,0 +1,153 @@
+"""Prove a schedule: every rank ends with what the collective promises, and no less."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from threading import RLock
+
+from collalgo.algorithms import ALGORITHMS, find
+from collalgo.base.integers import integer, rank_of
+from collalgo.errors import AlgorithmNotApplicable
+from collalgo.schedule import LANES, ScheduleFunction, Step, trace
+from collalgo.schedule.collective import COLLECTIVES, Collective
+from collalgo.schedule.group_layout import flat
+from collalgo.schedule.prover import Proof, Prover
+
+#: The largest world for which a user's schedule is proved before it runs.
+PROVED = 64
+
+#: Transfers of all ranks with which a schedule is proved before it runs.
+PROVED_TRANSFERS = 1 << 22
+
+#: Held while a schedule is proved: ranks that are threads prove it once for all.
+_proving = RLock()
+
+__all__ = ["PROVED", "Proof", "prove_once", "verify"]
+
+
+def verify(
+    algorithm: str | ScheduleFunction,
+    *,
+    size: int,
+    collective: str | None = None,
+    root: int = 0,
+    **parameters: object,
+) -> Proof:
+    """Prove that ``algorithm`` does its collective with ``size`` ranks.
+
+    Parameters
+    ----------
+    algorithm
+        A name of the table ``ALGORITHMS``, which may give parameters, or a function
+        of a group.
+    size
+        The number of ranks.
+    collective
+        Which promise to hold it to; by default the name of the function.
+    root
+        The root, for collectives that have one.
+    **parameters
+        Passed on to the function.
+
+    Returns
+    -------
+    Proof
+        Steps, bytes and links, and whether all ranks get the same bits.
+
+    Raises
+    ------
+    ScheduleError
+        With the step, the rank and the chunk where the proof fails.
+
+    Examples
+    --------
+    >>> print(verify("ring", collective="allgather", size=4))
+    allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links, same bits on every rank
+    """
+    size = integer(size, "size", "verify", 1)
+    root = rank_of(root, "root", "verify", size)
+    promise = _promise(algorithm, collective)
+    if isinstance(algorithm, str):
+        algorithm = find(promise.name, algorithm, size).schedule
+    try:
+        schedules = [
+            trace(algorithm, rank, size, root, **parameters) for rank in range(size)
+        ]
+        return Prover(promise, schedules, root).prove()
+    finally:
+        if size > PROVED:  # what many ranks have in common takes much memory
+            flat.cache_clear()
+
+
+def prove_once(
+    algorithm: ScheduleFunction, size: int, collective: str, root: int = 0
+) -> None:
+    """Prove a schedule that no test has proved, if the ranks are not too many.
+
+    Raises
+    ------
+    ScheduleError
+        If it is wrong.
+    AlgorithmNotApplicable
+        If it needs more lanes than there are, is too long to be proved, or is an
+        allreduce that would give the ranks results of other bits.
+    """
+    with _proving:
+        _prove_once(algorithm, size, collective, root)
+
+
+@lru_cache(maxsize=256)
+def _prove_once(
+    algorithm: ScheduleFunction, size: int, collective: str, root: int
+) -> None:
+    """Prove a schedule for the first time."""
+    if size > PROVED:
+        return
+    schedules: list[list[Step]] = []
+    for rank in range(size):
+        schedules.append(trace(algorithm, rank, size, root))
+        _check_length(schedules, size, collective)
+    proof = Prover(COLLECTIVES[collective], schedules, root).prove()
+    if proof.lanes > LANES:
+        raise AlgorithmNotApplicable(
+            f"{collective}: with {size} ranks the algorithm has {proof.lanes} lanes "
+            f"between two ranks but there are only {LANES}; run fewer schedules "
+            "together",
+            collective=collective,
+        )
+    if collective == "allreduce" and not proof.consistent:
+        raise AlgorithmNotApplicable(
+            f"allreduce: with {size} ranks the algorithm gives other bits on other "
+            "ranks, which combine the same contributions in other orders",
+            collective=collective,
+        )
+
+
+def _check_length(
+    schedules: Sequence[Sequence[Step]], size: int, collective: str
+) -> None:
+    """Refuse what would take minutes to prove, as soon as two ranks show it."""
+    counts = [sum(map(len, steps)) for steps in schedules[:2]]
+    found = min(counts) * size if len(counts) == min(size, 2) else 0
+    if found > PROVED_TRANSFERS:
+        raise AlgorithmNotApplicable(
+            f"{collective}: with {size} ranks the algorithm has some {found} transfers "
+            f"but at most {PROVED_TRANSFERS} are proved before it runs; choose fewer "
+            "segments or lanes",
+            collective=collective,
+        )
+
+
+def _promise(algorithm: str | ScheduleFunction, collective: str | None) -> Collective:
+    if collective is None:
+        plain = algorithm.partition("(")[0] if isinstance(algorithm, str) else algorithm
+        rows = {
+            row.collective for row in ALGORITHMS if plain in (row.name, row.schedule)
+        }
+        name = getattr(algorithm, "__name__", None)
+        collective = rows.pop() if len(rows) == 1 else name
+    if collective not in COLLECTIVES:
+        raise ValueError(
+            f"which collective is {algorithm!r} to do? Pass collective=, one of "
+            + ", ".join(COLLECTIVES)
+        )
+    return COLLECTIVES[collective]

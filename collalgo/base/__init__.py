@@ -1,0 +1,1 @@
+"""Units, parsing, caches and plotting: nothing of collectives."""

@@ -1,0 +1,77 @@
+"""Pictures by matplotlib, which is imported when one is drawn."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+from collalgo.base import output_files
+from collalgo.base.output_files import MARK
+
+PICTURE = output_files.marked("a picture")
+
+#: The format where the name of a file tells none.
+USUAL = "png"
+
+#: What the formats call the program that has made a file.
+MAKER = {"png": "Software", "svg": "Creator", "pdf": "Creator", "ps": "Creator",
+         "eps": "Creator"}  # fmt: skip
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of so many inches.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib; it comes with ``pip install 'collalgo[plot]'``.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        message = "drawing needs matplotlib: pip install 'collalgo[plot]'"
+        raise ImportError(message) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def check(path: str | Path, *, force: bool = False) -> None:
+    """Refuse, before the work, a file that a picture cannot or must not go to.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib.
+    OutputError
+        If it holds anything but a picture that collalgo has drawn.
+    ValueError
+        If the ending of its name is that of no format.
+    """
+    known = new_figure(1, 1).canvas.get_supported_filetypes()
+    form = _format(Path(path))
+    if form not in known:
+        raise ValueError(
+            f"{path}: there are no pictures of the format {form!r}; choose from "
+            f"{', '.join(sorted(known))}"
+        )
+    output_files.check(path, PICTURE, force=force)
+
+
+def save(
+    figure: Any, path: str | Path, *, force: bool = False, dpi: float | None = None
+) -> None:
+    """Write a figure; the ending of the name gives the format, PNG if it has none.
+
+    Raises
+    ------
+    OutputError, ValueError
+        As :func:`check`.
+    """
+    check(path, force=force)
+    form = _format(Path(path))
+    about = {MAKER[form]: MARK} if form in MAKER else None
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=form, dpi=dpi or figure.dpi, metadata=about)
+    output_files.write(path, drawn.getvalue(), PICTURE, force=force)
+
+
+def _format(path: Path) -> str:
+    return path.suffix.removeprefix(".").lower() or USUAL

@@ -1,0 +1,1 @@
+"""The command ``collalgo``: one file for each of its commands."""

@@ -1,0 +1,228 @@
+"""``collalgo doctor``: what there is to run on, and what stands in the way."""
+
+import importlib.metadata
+import os
+import platform
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from rich.table import Table
+
+from collalgo._version import __version__
+from collalgo.base.console import wide_console
+from collalgo.bootstrap.identity import identity
+from collalgo.bootstrap.interfaces import address_towards, addresses
+from collalgo.engine.transport.waiting import cores, quota
+from collalgo.errors import BootstrapError, CollalgoError
+from collalgo.launch.delegate import maker_of
+from collalgo.launch.hosts import parse
+from collalgo.topology.ranks import host_name
+
+#: Bytes of /dev/shm below which other libraries fail; ours does not use it.
+SMALL_SHM = 1 << 30
+
+#: Descriptors that a job of some hundred ranks may need.
+DESCRIPTORS = 1024
+
+
+class Finding(NamedTuple):
+    """What was looked at, what was found, and what to do about it if anything."""
+
+    what: str
+    found: str
+    advice: str = ""
+
+
+def findings(ranks: int | None, host: str | None) -> Iterator[Finding]:
+    """All that can be seen from this process.
+
+    Parameters
+    ----------
+    ranks
+        How many are wanted on this host.
+    host
+        Another host, to which a route is looked for.
+    """
+    yield Finding(
+        "collalgo", f"{__version__}, Python {platform.python_version()}, {sys.prefix}"
+    )
+    yield Finding("host", f"{host_name()}, {platform.platform()}")
+    yield _launcher()
+    yield _processors(ranks)
+    yield _memory()
+    yield _descriptors()
+    yield _interfaces()
+    if host is not None:
+        yield _route(host)
+    yield _port()
+    yield _mpi()
+    yield _ucx()
+    yield _ssh()
+
+
+def _launcher() -> Finding:
+    try:
+        me = identity()
+    except BootstrapError as error:
+        return Finding("launcher", "", str(error))
+    if me.size == 1:
+        return Finding("launcher", "none; this process is a world of one")
+    return Finding("launcher", f"{me.launcher}: rank {me.rank} of {me.size}")
+
+
+def _processors(ranks: int | None) -> Finding:
+    count = cores()
+    granted = quota()
+    found = f"{count} of {os.cpu_count()}" + (
+        f"; the cgroup grants {granted:g}" if granted < (os.cpu_count() or 1) else ""
+    )
+    if ranks is not None and ranks > count:
+        return Finding(
+            "cores", found, f"{ranks} ranks share them, so each waits for others"
+        )
+    return Finding("cores", found)
+
+
+def _memory() -> Finding:
+    try:
+        os.close(os.memfd_create("collalgo-doctor", os.MFD_CLOEXEC))
+    except OSError as error:
+        return Finding("shared memory", "", f"no memory files: {error}")
+    size = shutil.disk_usage("/dev/shm").total if Path("/dev/shm").is_dir() else 0
+    found = f"memory files; /dev/shm has {size >> 20} MiB and is not used"
+    if size < SMALL_SHM:
+        return Finding("shared memory", found, "an MPI may need more of /dev/shm")
+    return Finding("shared memory", found)
+
+
+def _descriptors() -> Finding:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    advice = f"raise it: ulimit -n {DESCRIPTORS}" if soft < DESCRIPTORS else ""
+    return Finding("file descriptors", f"{soft} at most", advice)
+
+
+def _interfaces() -> Finding:
+    found = addresses()
+    if not found:
+        return Finding("interfaces", "none but loopback", "other hosts cannot reach it")
+    return Finding("interfaces", ", ".join(found))
+
+
+def _route(host: str) -> Finding:
+    from collalgo.launch.remote import known_as
+
+    try:
+        mine = address_towards(known_as(host))
+    except OSError as error:
+        return Finding(f"route to {host}", "", f"there is none: {error}")
+    return Finding(f"route to {host}", f"by {mine}")
+
+
+def _port() -> Finding:
+    try:
+        with socket.create_server(("", 0)) as listener:
+            port = listener.getsockname()[1]
+    except OSError as error:
+        return Finding("ports", "", f"none can be opened: {error}")
+    return Finding("ports", f"any free one will do, as {port}; none is fixed")
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _mpi() -> Finding:
+    mpi4py, mpiexec = _version("mpi4py"), shutil.which("mpiexec")
+    if not mpi4py:
+        return Finding("MPI", "no mpi4py", "pip install collalgo[mpi]")
+    # In a process of its own: to import it is to start MPI.
+    seen = _output(
+        [sys.executable, "-c", "from mpi4py import MPI; print(*MPI.get_vendor())"]
+    )
+    if not seen:
+        return Finding(
+            "MPI", f"mpi4py {mpi4py}", "it finds no MPI library; install one"
+        )
+    if mpiexec is None:
+        advice = f"{seen.split()[0]} has no mpiexec on the PATH"
+        return Finding("MPI", f"mpi4py {mpi4py} on {seen}", advice)
+    starts = maker_of(mpiexec)
+    found = f"mpi4py {mpi4py} on {seen}; {mpiexec}"
+    if starts and starts not in seen and not seen.startswith("Intel"):
+        advice = f"mpiexec is that of {starts}: every rank would be alone; mix no MPIs"
+        return Finding("MPI", found, advice)
+    return Finding("MPI", found)
+
+
+def _output(command: Sequence[str]) -> str:
+    """What a command prints; nothing if it fails."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _ucx() -> Finding:
+    from collalgo.engine.transport.ucx import library, version
+
+    try:
+        path, functions = library()
+    except OSError as error:
+        return Finding("UCX", str(error), "pip install collalgo[ucx]")
+    return Finding("UCX", f"{version(functions)}, {path}")
+
+
+def _ssh() -> Finding:
+    path = shutil.which("ssh")
+    advice = "" if path else "collalgo run -H needs it; install an OpenSSH client"
+    return Finding("ssh", path or "none", advice)
+
+
+@click.command("doctor")
+@click.option("-n", "ranks", type=click.IntRange(1), help="Ranks wanted on this host.")
+@click.option("-H", "hosts", help="Hosts to be tried by ssh, as a:4,b:4.")
+def doctor_command(ranks: int | None, hosts: str | None) -> None:
+    """Say what there is to run on here, and what stands in the way.
+
+    The exit code is 1 if a host of -H cannot be used.
+    """
+    try:
+        named = parse(hosts) if hosts is not None else []
+    except CollalgoError as error:
+        raise click.ClickException(str(error)) from None
+    table = Table("", "found", "advice", box=None)
+    route = named[0].name if named else None
+    for finding in findings(ranks, route and route.rpartition("@")[2]):
+        table.add_row(*finding)
+    failed = False
+    for host in named:
+        problem = _tried(host.name)
+        failed |= bool(problem)
+        table.add_row(f"host {host.name}", "" if problem else "can be used", problem)
+    console = wide_console(160)
+    console.print(table, highlight=False)
+    sys.exit(failed)
+
+
+def _tried(name: str) -> str:
+    """Why a host cannot be used; nothing if it can."""
+    from collalgo.launch.remote import try_host
+
+    try:
+        try_host(name)
+    except BootstrapError as error:
+        return str(error)
+    return ""

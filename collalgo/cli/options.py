@@ -1,0 +1,117 @@
+"""Options that several commands have."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import click
+
+from collalgo.base import output_files, plotting
+from collalgo.bootstrap.identity import identity
+from collalgo.errors import CollalgoError, OutputError
+from collalgo.integrations.algorithm_files import load, load_algorithms
+from collalgo.schedule.collective import COLLECTIVES
+
+T = TypeVar("T")
+
+
+def load_named(name: str) -> ModuleType:
+    """The module of a user's file."""
+    return _taken(load, name)
+
+
+def enter_named(name: str) -> None:
+    """Put the algorithms of a user's file into the table."""
+    _taken(load_algorithms, name)
+
+
+def _taken(take: Callable[[str], T], name: str) -> T:
+    """What is taken from a user's file; an error of usage if it cannot be."""
+    try:
+        return take(name)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _load_files(_context: object, _parameter: object, names: Sequence[str]) -> None:
+    """Put the algorithms of the user's files into the table."""
+    for name in names:
+        enter_named(name)
+
+
+load_option = click.option(
+    "-l",
+    "--load",
+    multiple=True,
+    expose_value=False,
+    callback=_load_files,
+    help="A file of algorithms: Python with @collalgo.algorithm, or XML of MSCCL.",
+)
+
+collective_option = click.option(
+    "-c", "--collective", type=click.Choice(list(COLLECTIVES)), help="Only this one."
+)
+
+#: Where a command may write; it is looked at before the command begins.
+output_path = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+
+force_option = click.option(
+    "--force",
+    is_flag=True,
+    is_eager=True,
+    help="Write over a file that collalgo has not written.",
+)
+
+
+def writes(
+    kind: output_files.Format,
+    *,
+    by_ranks: bool = False,
+    **by_ending: output_files.Format,
+) -> dict[str, Any]:
+    """What makes a parameter of click a file to be written, beside ``force_option``.
+
+    Parameters
+    ----------
+    kind
+        What is written; :data:`~collalgo.base.plotting.PICTURE` by the ending of the
+        name.
+    by_ranks
+        Whether all ranks of a job run the command, of which only rank 0 writes.
+    by_ending
+        What is written if the name of the file ends so.
+    """
+
+    def refuse(
+        context: click.Context, _parameter: click.Parameter, path: Path | None
+    ) -> Path | None:
+        if path is not None:
+            force = bool(context.params.get("force"))
+            meant = by_ending.get(path.suffix.removeprefix("."), kind)
+            _refuse(path, meant, force, by_ranks)
+        return path
+
+    return {"type": output_path, "callback": refuse}
+
+
+def _refuse(path: Path, kind: output_files.Format, force: bool, by_ranks: bool) -> None:
+    try:
+        if by_ranks and identity().rank:
+            return
+        if kind is plotting.PICTURE:
+            plotting.check(path, force=force)
+        else:
+            output_files.check(path, kind, force=force)
+    except (CollalgoError, ImportError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def write_or_refuse(
+    path: Path, content: str, kind: output_files.Format, *, force: bool
+) -> None:
+    """Write a file of a command, which ends with one sentence if that cannot be."""
+    try:
+        output_files.write(path, content, kind, force=force)
+    except OutputError as error:
+        raise click.ClickException(str(error)) from None

@@ -1,0 +1,190 @@
+"""The command ``collalgo topo``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from collalgo.base.output_files import is_standard_output
+from collalgo.base.plotting import PICTURE
+from collalgo.cli.options import force_option, writes
+from collalgo.errors import CollalgoError, TopologyError
+from collalgo.topology import compare, document as exchange, presets, show as text
+from collalgo.topology.detect import from_lstopo
+from collalgo.topology.model import Topology
+
+what_argument = click.argument("what")
+parameters_argument = click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
+
+HELP = """WHAT is a file of any known format, a machine or fabric by its name (collalgo
+topo list), or "here" for the machine at hand. Parameters as hosts=4 or nvlink=25 belong
+to those that have a name."""
+
+
+@click.group(epilog=HELP)
+def main() -> None:
+    """Read, build, detect, compare and draw machines and fabrics."""
+
+
+def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
+    """The topology that a user means by a file, a name or "here"."""
+    try:
+        if what == "here":
+            return Topology.detect()
+        if what in presets.names():
+            return Topology.load(what, **named(parameters))
+        if not Path(what).exists():
+            raise TopologyError(
+                f"there is no file {what!r}, and no machine or fabric of this name; "
+                f"there are {', '.join(presets.names())}"
+            )
+        return Topology.read(what)
+    except (CollalgoError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def named(words: tuple[str, ...]) -> dict[str, Any]:
+    """The parameters of a machine or a fabric by their names."""
+    return dict(map(_parameter, words))
+
+
+def _parameter(word: str) -> tuple[str, Any]:
+    """A parameter: numbers, true and false, and lists as 4x4 or 4,4."""
+    name, equals, value = word.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{word!r} must be of the form name=value")
+    if value in ("true", "false"):
+        return name, value == "true"
+    parts = value.replace("x", ",").split(",")
+    try:
+        numbers = [float(p) if "." in p or "e" in p else int(p) for p in parts]
+    except ValueError:
+        raise click.BadParameter(f"{word!r}: {value!r} is no number") from None
+    return name, tuple(numbers) if len(numbers) > 1 or name == "dims" else numbers[0]
+
+
+@main.command("list")
+def list_command() -> None:
+    """List the machines and fabrics that can be built by name."""
+    table = Table("name", "what it is", box=None, header_style="bold")
+    for name, about in presets.machines().items():
+        table.add_row(name, about.strip())
+    for name, (function, defaults) in presets.FABRICS.items():
+        story = (function.__doc__ or "").split("\n")[0]
+        given = ", ".join(f"{key}={value}" for key, value in defaults.items())
+        table.add_row(name, f"{story} ({given})")
+    Console().print(table)
+
+
+@main.command(epilog=HELP)
+@what_argument
+@parameters_argument
+@click.option("--matrix", is_flag=True, help="As nvidia-smi topo -m prints it.")
+@click.option("--host", help="Of which host the matrix is; the first by default.")
+def show(
+    what: str, parameters: tuple[str, ...], matrix: bool, host: str | None
+) -> None:
+    """Show a tree with bandwidths, or the matrix of paths."""
+    topology = load(what, parameters)
+    if matrix:
+        click.echo(text.matrix(topology, host))
+    else:
+        Console().print(text.tree(topology), highlight=False)
+
+
+@main.command()
+@click.option(
+    "-o", "--output", **writes(exchange.TOPOLOGY), help="Write a file (YAML or JSON)."
+)
+@force_option
+@click.option("--lstopo", is_flag=True, help="Ask lstopo of hwloc instead of sysfs.")
+def detect(output: Path | None, force: bool, lstopo: bool) -> None:
+    """Detect the machine at hand."""
+    try:
+        topology = from_lstopo() if lstopo else Topology.detect()
+        if output:
+            topology.write(output, force=force)
+    except CollalgoError as error:
+        raise click.ClickException(str(error)) from error
+    if not is_standard_output(output):
+        Console().print(text.tree(topology), highlight=False)
+
+
+@main.command(epilog=HELP)
+@what_argument
+@parameters_argument
+@click.option(
+    "-o",
+    "--output",
+    **writes(exchange.TOPOLOGY),
+    default="-",
+    help="Where to write; .json is JSON.",
+)
+@force_option
+def convert(what: str, parameters: tuple[str, ...], output: Path, force: bool) -> None:
+    """Write a topology in collalgo's own format."""
+    topology = load(what, parameters)
+    try:
+        topology.write(output, force=force)
+    except CollalgoError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@main.command(epilog=HELP)
+@click.argument("files", nargs=-1, required=True)
+def validate(files: tuple[str, ...]) -> None:
+    """Read files and tell what is in them, or what is wrong."""
+    table = Table("file", "devices", "links", "warnings", box=None, header_style="bold")
+    wrong = []
+    for file in files:
+        try:
+            topology = load(file)
+        except click.ClickException as error:
+            wrong.append(error.message)
+            continue
+        devices, links = len(topology.devices()), len(topology.links)
+        table.add_row(file, str(devices), str(links), "\n".join(topology.warnings))
+    if table.row_count:
+        Console().print(table)
+    for message in wrong:
+        click.echo(f"Error: {message}", err=True)
+    if wrong:
+        raise SystemExit(1)
+
+
+@main.command(epilog=HELP)
+@click.argument("first")
+@click.argument("second")
+def diff(first: str, second: str) -> None:
+    """Tell where two topologies differ; the exit code is 1 if they do."""
+    a, b = load(first), load(second)
+    found = compare.differences(a, b)
+    for line in found:
+        click.echo(line)
+    if found and compare.isomorphic(a, b):
+        click.echo("the machines are alike but for the names and numbers of devices")
+    raise SystemExit(bool(found))
+
+
+@main.command(epilog=HELP)
+@what_argument
+@parameters_argument
+@click.option("-o", "--output", **writes(PICTURE), required=True, help="SVG or PNG.")
+@force_option
+@click.option("--host", help="Draw the inside of this host.")
+def draw(
+    what: str,
+    parameters: tuple[str, ...],
+    output: Path,
+    force: bool,
+    host: str | None,
+) -> None:
+    """Draw a picture."""
+    from collalgo.topology.draw import draw as draw_picture
+
+    try:
+        draw_picture(load(what, parameters), output, host, force=force)
+    except (CollalgoError, ImportError, ValueError) as error:
+        raise click.ClickException(str(error)) from error

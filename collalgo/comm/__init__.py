@@ -1,0 +1,1 @@
+"""Communicators: collectives, point-to-point, device calls, tracing."""

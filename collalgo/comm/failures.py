@@ -1,0 +1,167 @@
+"""Turn what is known of a failure into an error that says who and what."""
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+from collalgo.engine.reduction import DTYPES, OPS
+from collalgo.errors import (
+    CollalgoError,
+    CollectiveTimeout,
+    MismatchError,
+    PeerFailed,
+)
+from collalgo.schedule.collective import COLLECTIVES
+
+#: Characters of an exception that the other ranks are told.
+REASON = 150
+
+#: What the ranks of a communicator compare, and how to speak of it.
+COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
+
+#: What to do where ranks make different calls.
+SAME_CALLS = "every rank must make the same calls in the same order"
+
+
+def error_of(
+    rank: int, failure: dict[str, Any], pair: tuple[int, int] | None = None
+) -> CollalgoError:
+    """The error that a rank raises for a failure of its world.
+
+    If that carries the messages of a ``pair`` of ranks, these are named.
+    """
+    if pair is not None:
+        rank, failure = pair[rank], _of_messages(pair, failure)
+    about: dict[str, Any] = {
+        "rank": rank,
+        "sequence": failure["sequence"],
+        "collective": _collective(failure["mine"]),
+    }
+    if failure["kind"] == "mismatch":
+        return MismatchError(_mismatch(failure), **about, missing=(failure["culprit"],))
+    if failure["kind"] == "peer":
+        missing = (failure["culprit"],) if failure["culprit"] >= 0 else ()
+        return PeerFailed(_peer(failure), **about, missing=missing)
+    return CollectiveTimeout(
+        _timeout(failure), **about, missing=tuple(failure["missing"])
+    )
+
+
+def reason_of(error: BaseException) -> str:
+    """What the other ranks are told of an exception: what it is, and from where."""
+    reason = f"{type(error).__name__}: {error}"
+    places = traceback.extract_tb(error.__traceback__)
+    if not places:
+        return reason
+    last = places[-1]
+    file = Path(last.filename).name
+    return f"{reason[:REASON]} (at {file}:{last.lineno} in {last.name})"
+
+
+def _of_messages(pair: tuple[int, int], failure: dict[str, Any]) -> dict[str, Any]:
+    """A failure of the world of a pair, as the ranks of the larger world tell it."""
+
+    def message(call: dict[str, Any] | None) -> dict[str, Any] | None:
+        return call and {**call, "name": "message"}
+
+    return {
+        **failure,
+        "rank": pair[failure["rank"]],
+        "culprit": pair[failure["culprit"]] if failure["culprit"] >= 0 else -1,
+        "mine": message(failure["mine"]),
+        "theirs": message(failure["theirs"]),
+        "missing": [pair[rank] for rank in failure["missing"]],
+        "last_calls": {
+            str(pair[int(rank)]): message(call)
+            for rank, call in failure["last_calls"].items()
+        },
+    }
+
+
+def _collective(call: dict[str, Any]) -> str:
+    return call.get("name") or tuple(COLLECTIVES)[int(call["collective"])]
+
+
+def _call(call: dict[str, Any]) -> str:
+    """A call in words: ``allreduce #3 (1024 float32, sum, ring)``."""
+    details = [f"{call['count']} {DTYPES[call['dtype']]}", call["algorithm"]]
+    if call["op"] >= 0:
+        details.insert(1, OPS[call["op"]])
+    if _collective(call) == "barrier":
+        details = details[1:]
+    return f"{_collective(call)} #{call['sequence']} ({', '.join(details)})"
+
+
+def _mismatch(failure: dict[str, Any]) -> str:
+    mine, theirs = failure["mine"], failure["theirs"]
+    rank, other = failure["rank"], failure["culprit"]
+    call = f"{_collective(mine)} #{failure['sequence']}"
+    if theirs["sequence"] > mine["sequence"]:  # too many calls ago to be remembered
+        return (
+            f"{call}: rank {rank} is in it but rank {other} has gone on to "
+            f"{_collective(theirs)} #{theirs['sequence']}; {SAME_CALLS}"
+        )
+    for what in COMPARED:
+        if mine[what] == theirs[what]:
+            continue
+        if what == "collective":
+            return (
+                f"call #{failure['sequence']}: rank {rank} called {_collective(mine)} "
+                f"but rank {other} called {_collective(theirs)}; {SAME_CALLS}"
+            )
+        ours, its = (_value(what, one[what]) for one in (mine, theirs))
+        return (
+            f"{call}: rank {rank} passed {ours} but rank {other} passed {its}; "
+            f"every rank must pass the same {what}"
+        )
+    return (
+        f"{call}: ranks {rank} and {other} passed different counts for some rank; "
+        "every rank must pass the same counts"
+    )
+
+
+def _value(what: str, value: Any) -> str:
+    if what == "dtype":
+        return str(DTYPES[value])
+    if what == "op":
+        return f"op {OPS[value]!r}"
+    return f"{value} elements" if what == "count" else f"{what} {value!r}"
+
+
+def _peer(failure: dict[str, Any]) -> str:
+    culprit = failure["culprit"]
+    call = f"{_collective(failure['mine'])} #{failure['sequence']}"
+    if culprit < 0:
+        return f"{call}: {failure['exit_reason']}"
+    why = failure["exit_reason"] or "its process ended"
+    last = _last_call(failure, culprit)
+    return f"{call}: rank {culprit} is gone: {why}" + (
+        f"; its last call was {last}" if last else ""
+    )
+
+
+def _timeout(failure: dict[str, Any]) -> str:
+    missing = failure["missing"]
+    gave_up = (
+        f"{_call(failure['mine'])}: rank {failure['rank']} waited "
+        f"{failure['waited']:g} s for "
+    )
+    if not missing:
+        return gave_up + "the others, which are all in the call; pass a longer timeout"
+    ranks = ", ".join(
+        f"rank {rank}, whose last call {'was ' + last if last else 'is not known'}"
+        for rank in missing[:4]
+        for last in [_last_call(failure, rank)]
+    )
+    more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
+    advice = "make the call there too, or pass a longer timeout here"
+    return f"{gave_up}{ranks}{more}; {advice}"
+
+
+def _last_call(failure: dict[str, Any], rank: int) -> str:
+    """What a rank called last, in words; nothing if nobody knows."""
+    calls = failure["last_calls"]
+    if str(rank) not in calls:
+        return ""
+    call = calls[str(rank)]
+    return "none at all" if call is None else _call(call)

@@ -1,0 +1,98 @@
+"""The calls of a communicator that only two ranks make."""
+
+from typing import Any
+
+from collalgo.base.integers import integer
+from collalgo.comm.point_to_point.any_source import AnySource
+from collalgo.comm.point_to_point.message import Message
+from collalgo.comm.point_to_point.pair import Pair
+from collalgo.comm.point_to_point.pairs import Pairs
+from collalgo.comm.recovery import Recovery
+
+
+class Messages:
+    """Messages between two ranks of a communicator.
+
+    Attributes
+    ----------
+    timeout : float
+        Seconds that a call waits for the other ranks.
+    """
+
+    timeout: float
+    size: int
+    _pairs: Pairs
+    _recovery: Recovery
+
+    def send(
+        self, buf: Any, to: int, tag: int = 0, *, timeout: float | None = None
+    ) -> Any:
+        """Send an array to one rank, which receives it.
+
+        Parameters
+        ----------
+        buf
+            The array.
+        to
+            The rank that gets it.
+        tag
+            A number from 0; messages of different tags do not wait for each other.
+        timeout
+            Seconds to wait for the other rank; by default as for all calls.
+
+        Returns
+        -------
+        array
+            ``buf``. It may be changed at once; whether the other rank has received it
+            is not known.
+
+        Raises
+        ------
+        MismatchError
+            If the other rank receives another dtype or number of elements.
+        CommunicatorClosed
+            If this communicator is closed.
+        """
+        return self._to(to, tag, "send").send(buf, self._seconds(timeout))
+
+    def recv(
+        self,
+        buf: Any,
+        source: int | None,
+        tag: int = 0,
+        *,
+        timeout: float | None = None,
+    ) -> Any:
+        """Receive an array from one rank, in place; see :meth:`send`.
+
+        If ``source`` is None, from whoever sends first; who that is
+        :meth:`irecv` tells.
+        """
+        return self._from(source, tag, "recv").recv(buf, self._seconds(timeout))
+
+    def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
+        """Send in the background; see :meth:`send` and :class:`Work`."""
+        return self._to(to, tag, "isend").isend(buf, self.timeout)
+
+    def irecv(self, buf: Any, source: int | None, tag: int = 0) -> Message:
+        """Receive in the background; see :meth:`recv` and :class:`Work`.
+
+        Of a message from whoever sends first ``source`` of what is given says, once it
+        has come, which rank it is.
+        """
+        return self._from(source, tag, "irecv").irecv(buf, self.timeout)
+
+    def _to(self, peer: int, tag: int, call: str) -> Pair:
+        self._recovery.check_open(call)
+        name = "source" if call.endswith("recv") else "to"
+        peer = integer(peer, name, call, 0, self.size - 1)
+        return self._pairs.at(peer, integer(tag, "tag", call, 0), call)
+
+    def _from(self, source: int | None, tag: int, call: str) -> Pair | AnySource:
+        if source is not None:
+            return self._to(source, tag, call)
+        self._recovery.check_open(call)
+        return self._pairs.from_any(integer(tag, "tag", call, 0), call)
+
+    def _seconds(self, timeout: float | None) -> float:
+        return self.timeout if timeout is None else timeout

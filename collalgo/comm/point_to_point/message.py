@@ -1,0 +1,69 @@
+"""A message that is sent or received in the background."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from collalgo._kernels.comm.work import Work
+
+
+class Message:
+    """A message that is sent or received in the background, as a :class:`Work` is.
+
+    Attributes
+    ----------
+    source : int or None
+        The rank that sends it; of a receive from any rank None until it has sent.
+    """
+
+    def __init__(self, name: str, buf: Any, source: int | None):
+        self.name = name
+        self.source = source
+        self._buf = buf
+        self._begun: Future[Work] = Future()
+
+    def begin(self, make: Callable[[], Work]) -> None:
+        """Make the call now that it can be made."""
+        try:
+            self._begun.set_result(make())
+        except BaseException as error:
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        self._begun.set_exception(error)
+
+    def done(self) -> bool:
+        """Whether the message has come or gone, or failed."""
+        if not self._begun.done():
+            return False
+        return self._begun.exception() is not None or self._begun.result().done()
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """Wait until it is done: the array. See :meth:`Work.wait`."""
+        self._begun.result(timeout).wait(timeout)
+        return self._buf
+
+    def wait_stream(self, stream: Any = None) -> Any:
+        """Let a stream of a device wait until it is done; see the method of Work."""
+        self._begun.result().wait_stream(stream)
+        return self._buf
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The same as :meth:`wait`."""
+        return self.wait(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait until it is done: what has been raised, or None."""
+        failed = self._begun.exception(timeout)
+        return failed or self._begun.result().exception(timeout)
+
+    def add_done_callback(self, callback: Callable[["Message"], object]) -> None:
+        """Let ``callback(message)`` be called when it is done, by any thread."""
+
+        def begun(future: Future[Work]) -> None:
+            if future.exception() is not None:
+                callback(self)
+            else:
+                future.result().add_done_callback(lambda _: callback(self))
+
+        self._begun.add_done_callback(begun)

@@ -1,0 +1,90 @@
+"""Cope with programs that cannot simply run: pack arrays, and raise errors."""
+
+from collections.abc import Callable
+
+from collalgo._kernels.engine.engine import (
+    RUN_BUSY,
+    RUN_CLOSED,
+    RUN_FAILED,
+    RUN_FORKED,
+    RUN_NEEDS_PACKING,
+    Program,
+    pinned,
+)
+from collalgo.bootstrap.context import Context
+from collalgo.comm.failures import error_of
+from collalgo.comm.tracing.dump import dump_failure
+from collalgo.engine.arrays import Array, packed
+from collalgo.errors import CollalgoError, CommunicatorClosed
+
+#: Runs a program: its source and target, how long to wait, and the name of the call.
+Run = Callable[[Program, Array | None, Array | None, float, str], None]
+
+
+class Recovery:
+    """What a communicator does when a program cannot simply run."""
+
+    def __init__(self, connection: Context):
+        self.connection = connection
+        self.transport = connection.transport
+
+    def interrupted(self, caller: str, error: BaseException) -> None:
+        """Tell the others that this rank has left the call named ``caller``."""
+        what = type(error).__name__
+        self.connection.abort(f"it was interrupted in {caller} by {what}")
+
+    def handle_status(
+        self,
+        program: Program,
+        source: Array | None,
+        target: Array | None,
+        waiting: float,
+        caller: str,
+        status: int,
+        run: Run,
+    ) -> None:
+        """Pack the arrays of a program that needs it, or say why it has not run.
+
+        Raises
+        ------
+        CollalgoError
+            If the ranks do not agree, are gone or not there in time.
+        """
+        if status == RUN_NEEDS_PACKING:
+            pins = pinned(source, target)
+            ours, result = packed(source, target, caller)
+            run(program, ours, result, waiting, caller)
+            if target is not None:
+                target[...] = result
+            del pins  # only now may they be resized
+        elif status == RUN_FAILED:
+            dump_failure()
+            raise error_of(
+                self.transport.rank, self.connection.failure(), self.connection.pair
+            )
+        elif status == RUN_BUSY:
+            rank = self.transport.rank
+            raise CollalgoError(
+                f"{caller}: rank {rank} is in another call on this communicator, in "
+                "another thread; use one communicator for each thread (comm.dup())",
+                rank=rank,
+                collective=caller,
+            )
+        else:
+            assert status in (RUN_CLOSED, RUN_FORKED)
+            self.check_open(caller)
+
+    def check_open(self, caller: str) -> None:
+        if self.transport.forked:
+            raise CommunicatorClosed(
+                f"{caller}: this communicator was made before the process forked, and "
+                "only the parent can use it; call collalgo.init() in the child",
+                rank=self.transport.rank,
+                collective=caller,
+            )
+        if self.transport.closed:
+            raise CommunicatorClosed(
+                f"{caller}: this communicator is closed; make a new one",
+                rank=self.transport.rank,
+                collective=caller,
+            )

@@ -1,0 +1,113 @@
+"""The flight recorder: what this process has called last, written to a file."""
+
+import contextlib
+import json
+import os
+import signal
+import threading
+import time
+import weakref
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from collalgo.base import output_files
+from collalgo.engine.reduction import DTYPES, OPS
+from collalgo.schedule.collective import COLLECTIVES
+
+if TYPE_CHECKING:
+    from collalgo.comm.communicator import Communicator
+
+#: The variable with the folder of dumps; with it, every failure leaves one.
+FOLDER = "COLLALGO_DUMP"
+
+#: The first words of a dump.
+VERSION = "collalgo dump 1"
+
+DUMP = output_files.of_json("a dump", lambda found: found["format"] == VERSION)
+
+_open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
+
+
+def remember(comm: "Communicator") -> None:
+    """Let what a communicator has called be in the dumps of this process."""
+    _open.add(comm)
+
+
+def dump(folder: str | Path | None = None) -> Path:
+    """Write the last calls of this process on all of its communicators.
+
+    The last 1024 calls of each communicator are always remembered. Also written when
+    the process gets SIGUSR1 (unless the program handles it itself) and, where the
+    environment variable ``COLLALGO_DUMP`` names a folder, whenever a call fails.
+    ``collalgo trace analyze FOLDER`` says what the dumps of all ranks show.
+
+    Parameters
+    ----------
+    folder
+        Where to; by default ``COLLALGO_DUMP``, or ``collalgo-dump`` here.
+
+    Returns
+    -------
+    Path
+        The file, named by rank and process; a dump that it held before is replaced.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    target = Path(folder or os.environ.get(FOLDER) or "collalgo-dump")
+    target.mkdir(parents=True, exist_ok=True)
+    comms = sorted(_open, key=lambda comm: comm.label)
+    worlds = [comm.rank for comm in comms if comm.label.endswith(" world")]
+    rank = os.environ.get("RANK") or (str(worlds[0]) if len(worlds) == 1 else "s")
+    path = target / f"rank{rank}-{os.getpid()}.json"
+    document = {
+        "format": VERSION,
+        "host": os.uname().nodename,
+        "process": os.getpid(),
+        "time": time.monotonic_ns(),
+        "communicators": [_document(comm) for comm in comms],
+    }
+    output_files.write(path, json.dumps(document, indent=1) + "\n", DUMP)
+    return path
+
+
+def _document(comm: "Communicator") -> dict[str, Any]:
+    return {
+        "name": comm.label,
+        "rank": comm.rank,
+        "size": comm.size,
+        "records": [named(record) for record in comm.recorder.records()],
+    }
+
+
+def named(record: dict[str, Any]) -> dict[str, Any]:
+    """A record with names instead of numbers."""
+    op = record["op"]
+    return {
+        **record,
+        "collective": tuple(COLLECTIVES)[record["collective"]],
+        "dtype": DTYPES[record["dtype"]],
+        "op": OPS[op] if op >= 0 else None,
+    }
+
+
+def dump_failure() -> None:
+    """Write a dump because of a failure, if that is wanted."""
+    if os.environ.get(FOLDER):
+        with contextlib.suppress(OSError):  # the failure itself matters more
+            dump()
+
+
+def listen() -> None:
+    """Let SIGUSR1 write a dump, unless the program has a use for it."""
+    unused = signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
+    if unused and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGUSR1, _on_signal)
+
+
+def _on_signal(_number: int, _frame: FrameType | None) -> None:
+    with contextlib.suppress(OSError):
+        dump()

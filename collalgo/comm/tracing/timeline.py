@@ -1,0 +1,200 @@
+"""When calls really ran: a trace for Perfetto or ``chrome://tracing``."""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from collalgo.base import chrome_trace as trace_events, output_files
+from collalgo.base.chrome_trace import Event
+from collalgo.base.units import human
+from collalgo.comm.tracing.dump import named
+from collalgo.errors import OutputError
+
+if TYPE_CHECKING:
+    from collalgo._kernels.engine.engine import Program
+    from collalgo.comm.communicator import Communicator
+
+#: So many calls and steps of each rank are traced at most.
+CALLS, STEPS = 1 << 16, 1 << 19
+
+
+class Track(NamedTuple):
+    """What a rank did: its calls, and the steps with their messages.
+
+    A step is a dict of call, wave, step, begun and ended in nanoseconds, and of the
+    messages that it sent and received: peer, lane and bytes of each.
+    """
+
+    start: int
+    host: int
+    calls: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
+    lost: int
+
+
+@contextmanager
+def trace(path: str | Path, comm: Any = None, *, force: bool = False) -> Iterator[None]:
+    """Trace the calls of a communicator in a ``with`` block; all its ranks must.
+
+    Parameters
+    ----------
+    path
+        Where rank 0 writes the trace, which Perfetto and ``chrome://tracing`` show: a
+        track for each rank, with its calls, in them their steps, and an arrow for each
+        message.
+    comm
+        The communicator.
+    force
+        Write over a file that is no trace of collalgo's.
+
+    Raises
+    ------
+    OutputError
+        On all ranks, before the block, if rank 0 must not write over what is there.
+
+    Notes
+    -----
+    Clocks of several hosts are taken to show the same time when the block is entered.
+    At most 65536 calls and 524288 steps of each rank are traced; the trace says how
+    many are missing.
+    """
+    from collalgo.comm.world import resolve
+
+    comm = resolve(comm)
+    _refuse(path, comm, force)
+    log = comm.log_steps(CALLS, STEPS)
+    try:
+        comm.barrier()
+        start, before = time.monotonic_ns(), comm.recorder.count
+        yield
+    finally:
+        comm.drain()
+        steps, lost = log.end()
+    text = json.dumps(_track(comm, start, before, steps, lost)).encode()
+    lengths = comm.gather(np.array([len(text)]))
+    everyone = comm.gatherv(np.frombuffer(text, np.uint8))
+    if everyone is not None and lengths is not None:
+        ends = np.cumsum(lengths)[:-1]
+        parts = np.split(everyone, ends)
+        tracks = [Track(*json.loads(part.tobytes())) for part in parts]
+        found = json.dumps(trace_events.document(events(tracks)))
+        output_files.write(path, found, trace_events.TRACE, force=force)
+
+
+def _refuse(path: str | Path, comm: "Communicator", force: bool) -> None:
+    """Refuse on every rank what rank 0 must not write over.
+
+    Raises
+    ------
+    OutputError
+        If so.
+    """
+    refusal = ""
+    if comm.rank == 0:
+        try:
+            output_files.check(path, trace_events.TRACE, force=force)
+        except OutputError as error:
+            refusal = str(error)
+    length = np.array([len(refusal.encode())])
+    comm.broadcast(length)
+    if length[0]:
+        text = np.frombuffer(refusal.encode().ljust(length[0]), np.uint8).copy()
+        comm.broadcast(text)
+        raise OutputError(text.tobytes().decode(), rank=comm.rank, collective="trace")
+
+
+def _track(
+    comm: "Communicator",
+    start: int,
+    before: int,
+    steps: list[tuple[int, int, int, int, int]],
+    lost: int,
+) -> Track:
+    calls = [named(r) for r in comm.recorder.records() if r["number"] > before]
+    known = {call["number"]: comm.recorder.program(call["number"]) for call in calls}
+    found = [
+        {
+            "call": call,
+            "wave": wave,
+            "step": step,
+            "begun": begun,
+            "ended": ended,
+            **_messages(known[call], step, comm.size),
+        }
+        for call, wave, step, begun, ended in steps
+        if call in known
+    ]
+    return Track(start, comm.hosts[comm.rank], calls, found, lost)
+
+
+def _messages(program: "Program", step: int, size: int) -> dict[str, Any]:
+    """What a step sends and receives: peer, lane and bytes of each message."""
+    plan = program.plan
+    first, middle, end = plan.steps[step].tolist()
+
+    def of(rows: range) -> list[tuple[int, int, int]]:
+        found: list[tuple[int, int, int]] = []
+        for row in rows:
+            begin, stop, channel, last = plan.messages[row].tolist()[:4]
+            nbytes = int(plan.pieces[begin:stop, 1].sum())
+            channels = plan.channels[channel:last].ravel().tolist()
+            found += [(number % size, number // size, nbytes) for number in channels]
+        return found
+
+    return {"sent": of(range(first, middle)), "received": of(range(middle, end))}
+
+
+def events(tracks: list[Track]) -> Iterator[Event]:
+    """The events of a trace; times in microseconds since its beginning."""
+    arrows = _Arrows()
+    for rank, track in enumerate(tracks):
+        # Clocks are the same on one host; on others they started at the same time.
+        zero = track.start if track.host != tracks[0].host else tracks[0].start
+        missing = f", {track.lost} steps missing" * bool(track.lost)
+        yield trace_events.title(rank, f"rank {rank}{missing}")
+        for call in track.calls:
+            if call["ended"] is not None:
+                name = f"{call['collective']} ({call['algorithm']})"
+                yield trace_events.span(rank, name, *_times(zero, call), call)
+        for step in track.steps:
+            name, about = f"step {step['step']}", {"wave": step["wave"]}
+            yield trace_events.span(rank, name, *_times(zero, step), about)
+            yield from arrows.of(rank, zero, step)
+
+
+def _times(zero: int, what: dict[str, Any]) -> tuple[float, float]:
+    """From when to when something lasted, in microseconds."""
+    return (what["begun"] - zero) / 1e3, (what["ended"] - zero) / 1e3
+
+
+class _Arrows:
+    """An arrow for each message, from the step that sends it to the one that takes it.
+
+    Messages between two ranks on a lane are received in the order in which they are
+    sent.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[Any, ...], int] = defaultdict(int)
+        self._numbers: dict[tuple[Any, ...], int] = {}
+
+    def of(self, rank: int, zero: int, step: dict[str, Any]) -> Iterator[Event]:
+        """The ends of arrows that a step of a rank has."""
+        begun, ended = _times(zero, step)
+        for end, messages, when in (
+            (trace_events.tail, step["sent"], begun),
+            (trace_events.head, step["received"], ended),
+        ):
+            for peer, lane, nbytes in messages:
+                route = (rank, peer) if messages is step["sent"] else (peer, rank)
+                place = (end, step["call"], lane, *route)
+                self._counts[place] += 1
+                key = (*place[1:], self._counts[place])
+                number = self._numbers.setdefault(key, len(self._numbers))
+                yield end(rank, number, human(nbytes), when)

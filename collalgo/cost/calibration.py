@@ -1,0 +1,139 @@
+"""How long a few things take here: what the figures of a machine are measured by."""
+
+import os
+from collections.abc import Callable
+from threading import Thread
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from collalgo._kernels.engine.engine import Program
+from collalgo.algorithms import direct, dissemination
+from collalgo.engine.call import Call
+from collalgo.engine.plan.layout import Layout, Region
+from collalgo.engine.plan.lowering import Averaging, Lowering
+from collalgo.engine.reduction import reduction
+from collalgo.engine.transport import thread
+from collalgo.engine.transport.waiting import SHARING
+from collalgo.schedule import Group, Steps, together, trace
+
+#: Bytes that two threads send each other at once, to see which way is the faster.
+SWAPPED = 1 << 18
+
+#: How often they do: the first times they find neither pages nor caches warm.
+SWAPS = 60
+
+
+class Turn(NamedTuple):
+    """What one of two threads does, and what it does before that is not timed."""
+
+    prepare: Callable[[], object]
+    take: Callable[[], object]
+
+
+def per_byte(nbytes: int) -> tuple[float, float]:
+    """Seconds to copy and to combine a byte of arrays of so many."""
+    source = np.ones(nbytes // 4, np.float32)
+    target = np.ones_like(source)
+    add = reduction(source.dtype, "sum")
+    copy = _fastest(lambda: np.copyto(target, source))
+    return copy / nbytes, _fastest(lambda: add(target, [source, target])) / nbytes
+
+
+def _fastest(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(7):
+        start = perf_counter()
+        work()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def round_trips(lanes: int, rounds: int, *, same_core: bool = False) -> float:
+    """Seconds per step in which two threads exchange a token on each lane."""
+    transports = thread.world(2, SHARING if same_core else None)
+
+    def turn(rank: int) -> Turn:
+        if same_core:
+            _stay(0)
+        program = _tokens(rank, lanes)
+        return Turn(lambda: None, lambda: program.repeat(transports[rank], rounds))
+
+    return _of_two(turn, 3) / rounds
+
+
+def _tokens(rank: int, lanes: int) -> Program:
+    """The end of one of two ranks that exchange a token on each lane."""
+
+    def tokens(group: Group) -> Steps:
+        return together(*(dissemination.barrier(group) for _ in range(lanes)))
+
+    walk = Lowering(Layout(0, 1, 2), rank, 2, Region([]), Region([]))
+    plan = walk.lower(trace(tokens, rank, 2), Averaging.NO)
+    return Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
+
+
+def swap(*, fetched: bool) -> float:
+    """Seconds for each byte that two threads send each other at once.
+
+    They have just written what they send, as programs do: of what a sender has not
+    written since the last time the receiver would find a copy in its own cache.
+
+    Parameters
+    ----------
+    fetched
+        Whether the kernel copies it, where it may, instead of both threads.
+    """
+    call = Call("allgather", np.dtype(np.uint8), SWAPPED)
+    layout = call.layout(2)
+    transports = thread.world(2)
+    for transport in transports:
+        transport.drop_carriers()  # which more ranks, and what is longer, do not have
+
+    def turn(rank: int) -> Turn:
+        _stay(-rank)
+        walk = Lowering(layout, rank, 2, *call.ends(layout, rank, 2))
+        plan = walk.lower(trace(direct.allgather, rank, 2), Averaging.NO)
+        record = (0, 0, 0, 0, 0, 0, "swap")
+        program = Program(plan, None, 0, record, fetched, lingers=False)
+        gate = _tokens(rank, 1)
+        mine, everyone, nothing = (
+            np.zeros(size, np.uint8) for size in (SWAPPED, 2 * SWAPPED, 0)
+        )
+
+        def write() -> None:
+            mine.fill(rank)
+            gate.repeat(transports[rank], 1)
+
+        def exchange() -> None:
+            program.run(transports[rank], mine, everyone, nothing, -1)
+
+        return Turn(write, exchange)
+
+    return _of_two(turn, SWAPS) / SWAPPED
+
+
+def _stay(number: int) -> None:
+    """Let this thread stay on the first or the last of the cores that it may use."""
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[number]})
+
+
+def _of_two(turn_of: Callable[[int], Turn], trials: int) -> float:
+    """The least seconds of a turn that two threads take together."""
+    times = [[0.0, 0.0] for _ in range(trials)]
+
+    def run(rank: int) -> None:
+        turn = turn_of(rank)
+        for trial in times:
+            turn.prepare()
+            start = perf_counter()
+            turn.take()
+            trial[rank] = perf_counter() - start
+
+    threads = [Thread(target=run, args=(rank,), daemon=True) for rank in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    return min(max(trial) for trial in times)

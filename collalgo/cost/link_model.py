@@ -1,0 +1,155 @@
+"""What a message costs on a topology where its links do not tell: alpha, beta, gamma.
+
+The defaults are what NCCL 2.30 reckons; a file gives those of a cluster::
+
+    collalgo: figures / 1
+    latency: {NVL: 6.0e-7, NET: 3.5e-6}  # seconds, by the type of the path
+    message: 3.0e-7  # seconds
+    reduction: 5.0e-13  # seconds for a byte
+    efficiency: {network: 0.92, nvlink: 0.8}  # of the bandwidth, by the kind of link
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from collalgo.cost.host_profile import HostProfile
+from collalgo.errors import TopologyError
+from collalgo.topology.model import Link, LinkKind
+from collalgo.topology.path_types import PathType
+
+#: The first line of every file.
+FORMAT = "figures/1"
+
+#: Bytes of a file of figures at most.
+LARGEST = 1 << 16
+
+#: Seconds of a message by the type of its path: a hop of NCCL for short messages.
+LATENCY = {
+    PathType.LOC: 0.0,
+    PathType.NVL: 0.6e-6,
+    PathType.NVB: 1.2e-6,
+    PathType.C2C: 0.6e-6,
+    PathType.PIX: 1.0e-6,
+    PathType.PXB: 1.0e-6,
+    PathType.PHB: 1.0e-6,
+    PathType.NODE: 1.0e-6,
+    PathType.SYS: 1.0e-6,
+    PathType.NET: 2.7e-6,
+}
+
+
+#: By TCP between hosts: seconds of a message; what of a link carries payload; how much
+#: longer a step takes in which messages share a link, and in which ranks change their
+#: peers. All as measured on ``bench/cluster``, whose TCP is reno.
+TCP_LATENCY, TCP_EFFICIENCY, TCP_CROWDING, TCP_TURNING = 40e-6, 0.98, 0.04, 0.02
+
+
+@dataclass(frozen=True)
+class LinkModel:
+    """The parameters of the models.
+
+    Attributes
+    ----------
+    latency : dict
+        Seconds of a message, by the type of its path, unless its links tell.
+    message : float
+        Seconds for each message of a rank in a step beyond the first: a rank sends and
+        receives one at a time.
+    reduction : float
+        Seconds for each byte that a rank reduces.
+    efficiency : dict
+        The part of its bandwidth that a link of a kind carries; all unless given.
+    crowding : float
+        By which part the bytes of a step take longer where very many messages share a
+        link of a network, and by half of it where two do: they get out of step, and the
+        step waits for the last. It is ``crowding * (1 - 1 / messages)``.
+    turning : float
+        By which part the bytes of a step take longer where some rank has another peer
+        than before: connections are cold, and the tails of their queues meet.
+    """
+
+    latency: Mapping[PathType, float] = field(default_factory=LATENCY.copy)
+    message: float = 0.3e-6
+    reduction: float = 0.0
+    efficiency: Mapping[LinkKind, float] = field(default_factory=dict)
+    crowding: float = 0.0
+    turning: float = 0.0
+
+    @classmethod
+    def of_machine(cls, machine: HostProfile) -> "LinkModel":
+        """Those of ranks on processors that reach other hosts by TCP."""
+        inside = dict.fromkeys(
+            (PathType.PHB, PathType.NODE, PathType.SYS), machine.latency
+        )
+        return cls(
+            {**LATENCY, **inside, PathType.NET: TCP_LATENCY},
+            machine.message,
+            machine.reduce,
+            {LinkKind.NETWORK: TCP_EFFICIENCY},
+            TCP_CROWDING,
+            TCP_TURNING,
+        )
+
+    def bytes_per_second(self, link: Link) -> float:
+        """What a link carries in each direction; what is not known carries anything."""
+        if link.bandwidth is None:
+            return float("inf")
+        return link.bandwidth * 1e9 * self.efficiency.get(link.kind, 1.0)
+
+    @classmethod
+    def read(cls, path: str | Path) -> "LinkModel":
+        """The figures of a file; what it does not give is as by default.
+
+        Raises
+        ------
+        TopologyError
+            If it is none, is too large, or has numbers that make no sense.
+        """
+        from collalgo.topology.readers.text import number, yaml_of
+
+        try:
+            with Path(path).open("rb") as file:
+                data = file.read(LARGEST + 1)
+            if len(data) > LARGEST:
+                raise TopologyError(f"more than {LARGEST} bytes")
+            (document,) = yaml_of(data.decode())
+            if not isinstance(document, dict) or document.get("collalgo") != FORMAT:
+                raise TopologyError(f"the first line must be collalgo: {FORMAT}")
+            unknown = set(document) - {"collalgo", *cls.__dataclass_fields__}
+            if unknown:
+                raise TopologyError(f"{min(map(str, unknown))} is no figure")
+            seconds = _table(document.get("latency"), PathType.__members__, 1.0)
+            kinds = {kind.value: kind for kind in LinkKind}
+            return cls(
+                {**LATENCY, **seconds},
+                number(document.get("message", cls.message), "message", 0.0, 1.0),
+                number(document.get("reduction", 0.0), "reduction", 0.0, 1.0),
+                _table(document.get("efficiency"), kinds, 1.0),
+                number(document.get("crowding", 0.0), "crowding", 0.0, 1.0),
+                number(document.get("turning", 0.0), "turning", 0.0, 1.0),
+            )
+        except (OSError, UnicodeDecodeError, ValueError) as error:
+            raise TopologyError(f"{path}: {error}") from None
+
+
+def _table(given: Any, names: Mapping[str, Any], most: float) -> dict[Any, float]:
+    """Numbers by names that are known."""
+    from collalgo.topology.readers.text import number
+
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise TopologyError(f"{given!r:.80} must map names to numbers")
+    found = {}
+    for name, value in given.items():
+        if name not in names:
+            raise TopologyError(f"{name!r} is none of {', '.join(names)}")
+        found[names[name]] = number(value, str(name), 0.0, most)
+        if not found[names[name]] and isinstance(names[name], LinkKind):
+            raise TopologyError(f"{name}: an efficiency must be more than 0")
+    return found
+
+
+DEFAULTS = LinkModel()

@@ -1,0 +1,271 @@
+"""Arrays of any library as NumPy arrays on the same memory."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo.base.foreign import package_of
+from collalgo.base.integers import INT64_MAX, integer, shown
+from collalgo.engine.devices.arrays import Shadow, is_on_device, shadow_of
+
+Array = NDArray[Any]
+
+#: How hard NumPy may try to tell whether strided arrays overlap.
+WORK = 100_000
+
+
+def as_array(buf: Any, caller: str) -> Array:
+    """A NumPy array on the memory of ``buf``, for the call named ``caller``.
+
+    What is on a device has a :class:`~collalgo.engine.devices.arrays.Shadow`.
+
+    Raises
+    ------
+    TypeError
+        If ``buf`` is no array in this machine's memory.
+    """
+    if type(buf) is np.ndarray:
+        return buf
+    if isinstance(buf, np.ndarray):
+        return buf if isinstance(buf, Shadow) else _plain(buf, caller)
+    if is_on_device(buf):
+        return shadow_of(buf, caller)
+    try:
+        return np.asarray(memoryview(buf))
+    except (TypeError, ValueError, BufferError):
+        pass
+    if hasattr(buf, "__array_interface__"):
+        return np.asarray(buf)
+    if hasattr(buf, "__dlpack__"):
+        try:
+            return np.from_dlpack(buf)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise TypeError(
+                f"{caller}: NumPy cannot share the memory of this "
+                f"{type(buf).__name__} ({error}); pass a contiguous NumPy array"
+            ) from None
+    raise TypeError(
+        f"{caller}: needs an array (NumPy, buffer protocol or DLPack) but got "
+        f"{type(buf).__name__}; {_advice(buf)}"
+    )
+
+
+def _plain(array: Array, caller: str) -> Array:
+    """An array of a subclass as one of NumPy itself."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(
+            f"{caller}: got a masked array, whose mask no call takes into account; "
+            "pass x.filled(0), or another value, or x.data to use what is masked, too"
+        )
+    return np.asarray(array)
+
+
+#: What those can pass who have something else, by its package.
+ADVICE = {
+    "pandas": "pass its copy x.to_numpy(copy=True), which the result goes into",
+    "polars": "pass its copy numpy.array(x), which the result goes into",
+    "xarray": "pass its array, x.values",
+    "scipy": "pass x.toarray(), or x.data if all ranks have the same sparsity",
+    "sparse": "pass x.todense(), or x.data if all ranks have the same sparsity",
+}
+
+
+def _advice(buf: Any) -> str:
+    """What to pass instead of something that is no array."""
+    if isinstance(buf, list | tuple | int | float | complex | np.generic):
+        return "wrap it with numpy.array(...)"
+    return ADVICE.get(package_of(buf), "pass an array of what is to be communicated")
+
+
+def check_output(out: Array, like: Array, shape: tuple[int, ...], caller: str) -> None:
+    """See that ``out`` can take a result of ``shape`` and the dtype of ``like``."""
+    if out.dtype != like.dtype:
+        raise TypeError(
+            f"{caller}: out has dtype {out.dtype} but buf has {like.dtype}; "
+            "they must be the same"
+        )
+    if out.shape != shape:
+        raise ValueError(
+            f"{caller}: out has shape {out.shape} but the result has {shape}; "
+            "pass an array of that shape"
+        )
+
+
+def result_like(out: Any, source: Array, caller: str) -> Array:
+    """The array on ``out``, which takes a result like ``source``, in place or apart."""
+    target = as_array(out, caller)
+    check_output(target, source, source.shape, caller)
+    check_overlap(source, target, (source, target), caller)
+    return target
+
+
+def check_writeable(array: Array, name: str, caller: str) -> None:
+    """See that a result can be written into ``array``."""
+    if not array.flags.writeable:
+        raise ValueError(
+            f"{caller}: {name} is read-only, and the result goes into it; pass a "
+            "writeable array" + (" or out=" if name == "buf" else "")
+        )
+
+
+def check_apart(array: Array, name: str, caller: str) -> None:
+    """See that each element of what takes a result has memory of its own."""
+    if array.flags.forc or not _overlaps_itself(array):
+        return
+    raise ValueError(
+        f"{caller}: some elements of {name} share their memory (shape {array.shape}, "
+        f"strides {array.strides}), and the result goes into it; pass a copy of it"
+        + (" or out=" if name == "buf" else "")
+    )
+
+
+def _overlaps_itself(array: Array) -> bool:
+    """Whether elements of an array may share memory.
+
+    They do not where each axis strides over all that the axes of smaller strides span.
+    """
+    if array.size == 0:
+        return False
+    span = array.itemsize
+    axes = zip(map(abs, array.strides), array.shape, strict=True)
+    for stride, length in sorted(axes):
+        if length > 1 and stride < span:
+            return True
+        span += stride * (length - 1)
+    return False
+
+
+def check_packable(source: Array | None, target: Array | None, caller: str) -> None:
+    """See that the result of a call can be unpacked."""
+    if target is not None:
+        name = "buf" if target is source else "out"
+        check_writeable(target, name, caller)
+        check_apart(target, name, caller)
+
+
+def packed(
+    source: Array | None, target: Array | None, caller: str
+) -> tuple[Array | None, Array | None]:
+    """Contiguous arrays in the place of those of a call; the same if these are one.
+
+    What is in the target is copied too, for not all of it may be written.
+    """
+    check_packable(source, target, caller)
+    into = None if target is None else np.array(target, order="C")
+    if target is source:
+        return into, into
+    return None if source is None else np.array(source, order="C"), into
+
+
+def check_overlap(
+    buf: Array, out: Array, twins: tuple[Array, Array] | None, caller: str
+) -> None:
+    """See that ``out`` has memory of its own, unless the ``twins`` are the same memory.
+
+    The twins are the parts of ``buf`` and ``out`` that hold this rank's own elements;
+    None where even these may not be the same memory.
+    """
+    if not np.may_share_memory(buf, out):
+        return
+    mine, result = twins or (buf, out)
+    if twins and _place(mine) == _place(result):
+        return
+    try:
+        overlap = np.shares_memory(buf, out, max_work=WORK)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        overlap = True
+    if overlap:
+        raise ValueError(
+            f"{caller}: out overlaps buf; pass "
+            + ("the same memory for this rank's own elements, or " if twins else "")
+            + "an array with memory of its own"
+        )
+
+
+def bounds(array: Array) -> tuple[int, int]:
+    """The addresses from the first byte of an array to behind its last."""
+    low = high = int(array.__array_interface__["data"][0])
+    if array.size == 0:
+        return low, low
+    for stride, length in zip(array.strides, array.shape, strict=True):
+        low += min(stride, 0) * (length - 1)
+        high += max(stride, 0) * (length - 1)
+    return low, high + array.itemsize
+
+
+def _place(array: Array) -> tuple[object, ...]:
+    """Where the elements of an array are."""
+    return array.__array_interface__["data"][0], array.strides, array.shape
+
+
+def result_array(
+    out: Any, like: Array, shape: tuple[int, ...], caller: str
+) -> tuple[Any, Array]:
+    """What a call returns, ``out`` or a new array, and the array that it writes to."""
+    if out is None:
+        if isinstance(like, Shadow):
+            fresh = like.fresh(shape)
+            return fresh.on_device(), fresh
+        target = np.empty(shape, like.dtype)
+        return target, target
+    target = as_array(out, caller)
+    check_output(target, like, shape, caller)
+    return out, target
+
+
+def check_counts(counts: Sequence[int], size: int, caller: str) -> list[int]:
+    """The numbers of rows of all ranks as a list."""
+    if not isinstance(counts, Iterable):
+        raise TypeError(
+            f"{caller}: counts is {shown(counts)}; pass {size} numbers of rows, one "
+            "for each rank"
+        )
+    checked = [integer(count, "a count", caller, -INT64_MAX) for count in counts]
+    if len(checked) != size or min(checked) < 0:
+        raise ValueError(
+            f"{caller}: counts {shown(checked)} must be {size} numbers of rows, one "
+            "for each rank, none negative"
+        )
+    return checked
+
+
+def check_table(counts: Any, caller: str) -> Array:
+    """Numbers of rows, or a table of them, as an array of integers of 64 bits."""
+    try:
+        array = counts if isinstance(counts, np.ndarray) else np.array(counts, object)
+    except ValueError:
+        raise ValueError(
+            f"{caller}: counts {shown(counts)} are neither numbers of rows nor a table "
+            "of them; pass one for each rank, or as many rows of as many"
+        ) from None
+    if array.dtype.kind not in "iu" or array.dtype == np.uint64:
+        numbers = [integer(n, "a count", caller, -INT64_MAX) for n in array.flat]
+        array = np.array(numbers, np.int64).reshape(array.shape)
+    return array.astype(np.int64)
+
+
+def elements_of(rows: Sequence[int], array: Array, caller: str) -> tuple[int, ...]:
+    """The numbers of elements of so many rows of all ranks."""
+    each = row_size(array)
+    total = sum(rows) * each * array.itemsize
+    if total > INT64_MAX:
+        raise ValueError(
+            f"{caller}: counts add up to {sum(rows)} rows, that is {total} bytes, but "
+            f"no call can have more than {INT64_MAX}; pass fewer"
+        )
+    return tuple([count * each for count in rows])
+
+
+def length(array: Array, caller: str) -> int:
+    """The length of axis 0."""
+    if array.ndim == 0:
+        raise ValueError(f"{caller}: needs an array with an axis 0, not a 0-d array")
+    return len(array)
+
+
+def row_size(array: Array) -> int:
+    """Elements of one row, that is of one place on axis 0."""
+    return math.prod(array.shape[1:])

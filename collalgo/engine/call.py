@@ -1,0 +1,91 @@
+"""A call as its user makes it, and what of the whole buffer each rank holds in it."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from collalgo.base.integers import shown
+from collalgo.engine.plan.layout import Layout, Region
+from collalgo.engine.reduction import op_name
+from collalgo.schedule import ScheduleFunction
+from collalgo.schedule.collective import COLLECTIVES
+
+#: Collectives whose blocks are those of the ranks, all equal unless counts are given.
+EQUAL_BLOCKS = ("allgather", "alltoall", "gather", "reduce_scatter", "scatter")
+
+#: Those of them in which a rank passes the blocks of all ranks.
+SPLIT = ("alltoall", "reduce_scatter")
+
+#: An algorithm as users name it: None for the cheapest, a name, names in the order
+#: of preference, or a schedule function.
+AlgorithmChoice = str | Sequence[str] | ScheduleFunction | None
+
+
+class Call(NamedTuple):  # "count" hides a method of tuples that nobody needs
+    """All that a program depends on, as the user said it.
+
+    ``count`` is the number of elements that a rank passes; ``counts`` those of each
+    rank's block, where blocks may differ.
+    """
+
+    collective: str
+    dtype: np.dtype[Any]
+    count: int  # type: ignore[assignment]
+    op: Any = None
+    root: int = 0
+    algorithm: AlgorithmChoice = None
+    counts: tuple[int, ...] | None = None
+    reproducible: bool = False
+
+    def plain(self) -> "Call":
+        """The same call with the plain name of its op, and nothing that changes."""
+        reduces = COLLECTIVES[self.collective].reduces
+        op = op_name(self.op) if reduces else None
+        names = self.algorithm
+        if not (names is None or isinstance(names, str) or callable(names)):
+            self._check_names(names)
+        algorithm = tuple(names) if isinstance(names, list) else names
+        return self._replace(op=op, algorithm=algorithm)
+
+    def _check_names(self, names: Any) -> None:
+        """See that these are names of algorithms."""
+        if not isinstance(names, list | tuple) or not all(
+            isinstance(name, str) for name in names
+        ):
+            raise TypeError(
+                f"{self.collective}: algorithm is {shown(names)}, of type "
+                f"{type(names).__name__}; pass a name, several in order of preference, "
+                "or a schedule function"
+            )
+
+    def layout(self, size: int) -> Layout:
+        """The whole buffer that the schedules speak of."""
+        blocks = size ** COLLECTIVES[self.collective].blocks
+        counts = self.counts
+        if counts is None and self.collective in EQUAL_BLOCKS:
+            shares = size if self.collective in SPLIT else 1
+            counts = (self.count // shares,) * blocks
+        count = self.count if counts is None else sum(counts)
+        return Layout(count, self.dtype.itemsize, max(blocks, size), counts)
+
+    def ends(self, layout: Layout, rank: int, size: int) -> tuple[Region, Region]:
+        """What of the whole buffer the input and output of a rank hold."""
+        if self.collective == "alltoall":
+            row = [layout.block(rank * size + i) for i in range(size)]
+            column = [layout.block(i * size + rank) for i in range(size)]
+            return Region(row), Region(column)
+        whole, mine, nothing = Region([layout.whole]), layout.block(rank), Region([])
+        at_root = whole if rank == self.root else nothing
+        return {
+            "allreduce": (whole, whole),
+            "broadcast": (whole, nothing if rank == self.root else whole),
+            "reduce": (whole, at_root),
+            "allgather": (Region([mine]), whole),
+            "reduce_scatter": (whole, Region([mine])),
+            "gather": (Region([mine]), at_root),
+            "scatter": (at_root, nothing if rank == self.root else Region([mine])),
+            "scan": (whole, whole),
+            "exscan": (whole, whole if rank else nothing),
+            "barrier": (nothing, nothing),
+        }[self.collective]

@@ -1,0 +1,127 @@
+"""Arrays on devices in calls that were written for arrays of NumPy."""
+
+from typing import Any
+
+import numpy as np
+
+from collalgo.engine.devices.runtime import Memory, Runtime
+
+#: What DLPack calls devices of CUDA.
+CUDA = 2
+
+
+class Shadow(np.ndarray[Any, Any]):
+    """An array of NumPy that lies where an array on a device does.
+
+    It has its shape, its dtype and its address, so that calls can be checked and cut
+    into parts as always. The host must not touch its elements.
+    """
+
+    memory: Memory | None = None
+    runtime: Runtime
+
+    def __array_finalize__(self, other: Any) -> None:
+        if isinstance(other, Shadow):
+            self.runtime = other.runtime
+            self.memory = other.memory
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Copy an array of the device into all of this."""
+        if key is not Ellipsis or not isinstance(value, Shadow):
+            raise TypeError("elements of an array on a device cannot be set here")
+        self.runtime.copy(self.pointer, value.pointer, self.nbytes)
+
+    def __repr__(self) -> str:
+        return f"<array on a device, shape {self.shape}, {self.dtype}>"
+
+    __str__ = __repr__
+
+    @property
+    def pointer(self) -> int:
+        """The address, which ``ctypes.data`` takes longer for."""
+        return int(self.__array_interface__["data"][0])
+
+    def fresh(self, shape: tuple[int, ...]) -> "Shadow":
+        """A new array on the device, of the same dtype."""
+        return shadow(self.runtime, self.runtime.empty(shape, self.dtype))
+
+    def on_device(self) -> Any:
+        """What the user of the device knows this array as."""
+        assert self.memory is not None
+        if (self.pointer, self.shape) == (self.memory.pointer, self.memory.shape):
+            return self.memory.array
+        whole = self.memory.array
+        return self.runtime.part(whole, self.pointer, self.shape, self.dtype)
+
+
+class _Interface:
+    """What NumPy asks for an array on memory of others."""
+
+    def __init__(self, memory: Memory, typestr: str):
+        self.__array_interface__ = {
+            "data": (memory.pointer, not memory.writeable),
+            "shape": memory.shape,
+            "typestr": typestr,
+            "version": 3,
+        }
+
+
+def shadow(runtime: Runtime, memory: Memory) -> Shadow:
+    """The shadow of an array on a device."""
+    dtype = memory.dtype
+    if dtype.isbuiltin == 1:
+        array = np.asarray(_Interface(memory, dtype.str))
+    else:  # as of ml_dtypes, which have no names there
+        array = np.asarray(_Interface(memory, f"|V{dtype.itemsize}")).view(dtype)
+    found = array.view(Shadow)
+    found.runtime, found.memory = runtime, memory
+    return found
+
+
+def is_on_device(buf: Any) -> bool:
+    """Whether an object is an array in the memory of a CUDA device."""
+    if hasattr(buf, "__dlpack_device__"):
+        return bool(buf.__dlpack_device__()[0] == CUDA)
+    return hasattr(buf, "__cuda_array_interface__")
+
+
+def device_of(buf: Any) -> int | None:
+    """Which device an array is on; None if it does not say."""
+    if hasattr(buf, "__dlpack_device__"):
+        return int(buf.__dlpack_device__()[1])
+    return None
+
+
+def shadow_of(buf: Any, caller: str) -> Shadow:
+    """The shadow of what a call was given.
+
+    Raises
+    ------
+    ImportError, RuntimeError
+        If CUDA cannot be used here.
+    ValueError
+        If the elements do not lie one behind the other.
+    """
+    runtime = runtime_of(device_of(buf))
+    runtime.follow(buf)
+    return shadow(runtime, runtime.memory(buf, caller))
+
+
+def for_another_thread(buf: Any, caller: str) -> Any:
+    """What another thread can make a call with as this one would now.
+
+    That is the shadow of an array on a device, with the stream that is current; all
+    else is as it is.
+    """
+    if isinstance(buf, np.ndarray) or not is_on_device(buf):
+        return buf
+    found = shadow_of(buf, caller)
+    found.runtime = found.runtime.as_now()
+    return found
+
+
+def runtime_of(device: int | None) -> Runtime:
+    """The runtime of this thread for arrays on a device, or on the current one."""
+    from collalgo.engine.devices.cuda import cuda
+
+    return cuda(device)

@@ -1,0 +1,219 @@
+"""Plans as groups of messages, which a network between devices carries.
+
+Where devices cannot read each other's memory, a step is a group: all that a rank sends
+in it and all that it receives. What is only to be put in its place is received there;
+all else goes to an inbox, and is combined when the group has ended.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+
+from collalgo.engine.devices.operations import (
+    INBOX,
+    Combine,
+    Exchange,
+    GroupedProgram,
+    Place,
+    Transfer,
+)
+from collalgo.engine.devices.traffic import Message, Run, Traffic, located, overlap
+from collalgo.engine.plan.rows import Action, Plan
+
+#: Bytes at whose multiples messages begin in the inbox.
+ALIGNMENT = 256
+
+
+def group(plans: Sequence[Plan]) -> list[GroupedProgram] | None:
+    """The programs of all ranks; None if groups would wait for each other in a circle.
+
+    Parameters
+    ----------
+    plans
+        Of all ranks, of one wave each.
+    """
+    size = len(plans)
+    ranks = [_Rank(rank, plan, size) for rank, plan in enumerate(plans)]
+    sent = {key: runs for rank in ranks for key, runs in rank.sent.items()}
+    received = {key: runs for rank in ranks for key, runs in rank.received.items()}
+    if sent.keys() != received.keys():
+        return None
+    cuts = {key: _cuts(sent[key], received[key]) for key in sent}
+    programs = [rank.program(cuts) for rank in ranks]
+    return programs if _ends(programs) else None
+
+
+class _Rank(Traffic):
+    """A rank, which knows where the bytes of each message lie."""
+
+    def __init__(self, rank: int, plan: Plan, size: int):
+        super().__init__(rank, plan, size)
+        self.sent: dict[Message, tuple[Run, ...]] = {}
+        self.received: dict[Message, tuple[Run, ...]] = {}
+        for first, middle, last in plan.steps.tolist():
+            for row in range(first, last):
+                sending = row < middle
+                runs = tuple(self.runs(row, reading=sending))
+                side = self.sent if sending else self.received
+                side.update(dict.fromkeys(self.messages[row], runs))
+
+    def program(self, cuts: Mapping[Message, Sequence[int]]) -> GroupedProgram:
+        """What this rank does, of whose messages it is known where they are cut."""
+        operations: list[Exchange | Combine] = []
+        inbox = 0
+        for first, middle, last in self.plan.steps.tolist():
+            step = _Step(self, range(first, middle), range(middle, last), cuts)
+            if step.sends or step.receives:
+                operations.append(step.exchange)
+            operations += step.combines
+            inbox = max(inbox, step.inbox_bytes)
+        for run, place, divide in self.at_the_end():
+            result, nbytes = Place(self.rank, run.buffer, run.at), run.stop - run.start
+            operations.append(Combine(result, (place,), nbytes, divide))
+        return GroupedProgram(operations, self.plan.scratch_bytes, inbox)
+
+
+class _Step:
+    """A step of a rank: a group of messages, and what is combined behind it.
+
+    Attributes
+    ----------
+    sends, receives : list
+        Each with what it is ordered by, so that both ends have the same order.
+    """
+
+    def __init__(
+        self,
+        rank: _Rank,
+        posts: Sequence[int],
+        rows: Sequence[int],
+        cuts: Mapping[Message, Sequence[int]],
+    ):
+        self._rank, self._posts, self._rows, self._cuts = rank, posts, rows, cuts
+        self.sends: list[tuple[Message, Transfer]] = []
+        self.receives: list[tuple[Message, Transfer]] = []
+        self.combines: list[Combine] = []
+        self.inbox_bytes = 0
+        for row in posts:
+            for message in rank.messages[row]:
+                peer = message[0].receiver
+                self.sends += self._parts(message, rank.sent[message], peer)
+        for row in rows:
+            self._receive(row)
+
+    @property
+    def exchange(self) -> Exchange:
+        """The group."""
+        return Exchange(_ordered(self.sends), _ordered(self.receives))
+
+    def _receive(self, row: int) -> None:
+        rank = self._rank
+        messages = rank.messages[row]
+        if self._in_place(row):
+            for message in messages:
+                runs = rank.received[message]
+                self.receives += self._parts(message, runs, message[0].sender)
+            return
+        boxes = [self._box(message) for message in messages]
+        own_place, offset = int(rank.plan.messages[row, 4]), 0
+        for _, nbytes, source, at, target, into, action in rank.pieces(row):
+            sources = [Place(rank.rank, INBOX, box + offset) for box in boxes]
+            if action in (Action.REDUCE, Action.REDUCE_AND_DIVIDE):
+                sources.insert(own_place, Place(rank.rank, source, at))
+            place = Place(rank.rank, target, into)
+            divide = action == Action.REDUCE_AND_DIVIDE
+            self.combines.append(Combine(place, tuple(sources), nbytes, divide))
+            offset += nbytes
+
+    def _in_place(self, row: int) -> bool:
+        """Whether a row only puts bytes where in this step nobody else has any."""
+        rank = self._rank
+        kept = all(p[-1] in (Action.COPY, Action.STORE) for p in rank.pieces(row))
+        if not kept or len(rank.messages[row]) > 1:
+            return False
+        others = [run for post in self._posts for run in rank.runs(post, reading=True)]
+        for other in self._rows:
+            if other != row:
+                others += [*rank.runs(other, reading=True)]
+                others += [*rank.runs(other, reading=False)]
+        mine = [*rank.runs(row, reading=False)]
+        return not any(overlap(run, other) for run in mine for other in others)
+
+    def _box(self, message: Message) -> int:
+        """Receive a message in the inbox: where it begins there."""
+        begin = self.inbox_bytes
+        nbytes = sum(run.stop - run.start for run in self._rank.received[message])
+        run = Run(0, nbytes, INBOX, begin)
+        self.receives += self._parts(message, (run,), message[0].sender)
+        self.inbox_bytes += -(-nbytes // ALIGNMENT) * ALIGNMENT
+        return begin
+
+    def _parts(
+        self, message: Message, runs: Sequence[Run], peer: int
+    ) -> Iterator[tuple[Message, Transfer]]:
+        """A message as its ends have both cut it."""
+        for begin, stop in pairwise(self._cuts[message]):
+            place = Place(self._rank.rank, *located(runs, begin))
+            yield message, Transfer(place, stop - begin, peer)
+
+
+def _cuts(sent: Sequence[Run], received: Sequence[Run]) -> list[int]:
+    """Where a message is cut, so that each part lies in one run at both ends."""
+    ends = (
+        accumulate((run.stop - run.start for run in runs), initial=0)
+        for runs in (sent, received)
+    )
+    return sorted({end for side in ends for end in side})
+
+
+def _ordered(transfers: Sequence[tuple[Message, Transfer]]) -> tuple[Transfer, ...]:
+    """In the order of lanes and numbers, as at the other end; parts keep theirs."""
+    found = sorted(transfers, key=lambda each: (each[0][0].lane, each[0][1]))
+    return tuple(transfer for _, transfer in found)
+
+
+def _ends(programs: Sequence[GroupedProgram]) -> bool:
+    """Whether all groups come to their ends if no message leaves before it is awaited.
+
+    Of the messages between two ranks each end takes one after the other.
+    """
+    groups = [
+        [o for o in program.operations if isinstance(o, Exchange)]
+        for program in programs
+    ]
+    left: list[dict[tuple[int, bool], list[int]]] = [{} for _ in programs]
+    places = [-1] * len(programs)
+
+    def next_group(rank: int) -> None:
+        """Begin the next group of a rank, unless there is none."""
+        while places[rank] < len(groups[rank]) and not left[rank]:
+            places[rank] += 1
+            if places[rank] < len(groups[rank]):
+                exchange = groups[rank][places[rank]]
+                for sending, side in (
+                    (True, exchange.sends),
+                    (False, exchange.receives),
+                ):
+                    for _, nbytes, peer in side:
+                        left[rank].setdefault((peer, sending), []).append(nbytes)
+
+    able = list(range(len(programs)))
+    for rank in able:
+        next_group(rank)
+    while able:
+        rank = able.pop()
+        for (peer, sending), mine in list(left[rank].items()):
+            theirs = left[peer].get((rank, not sending))
+            if theirs is None:
+                continue
+            common = min(len(mine), len(theirs))
+            if mine[:common] != theirs[:common]:
+                return False
+            for end, other, way in ((rank, peer, sending), (peer, rank, not sending)):
+                rest = left[end][other, way][common:]
+                del left[end][other, way]
+                if rest:
+                    left[end][other, way] = rest
+                if not left[end]:
+                    next_group(end)
+                    able.append(end)
+    return all(place == len(own) for place, own in zip(places, groups, strict=True))

@@ -1,0 +1,108 @@
+"""Programs as the rows that one kernel runs; ``interpret.cuh`` gives their meaning."""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from collalgo._kernels.engine.devices.sources import ROOM
+from collalgo.engine.devices.operations import (
+    BUFFERS,
+    Clear,
+    Combine,
+    Operation,
+    Place,
+    Signal,
+)
+from collalgo.engine.plan.rows import INPUT, OUTPUT, Rows
+
+
+class Kind(IntEnum):
+    """What a row does."""
+
+    WAIT = 0
+    SIGNAL = 1
+    CLEAR = 2
+    COMBINE = 3
+
+
+class Interpreted(NamedTuple):
+    """What the kernel reads.
+
+    Attributes
+    ----------
+    rows : ndarray
+        What is done, one row after the other.
+    places : ndarray
+        What the rows that combine read.
+    """
+
+    rows: Rows
+    places: Rows
+
+
+def fits(size: int) -> bool:
+    """Whether the kernel can be told of the buffers of so many ranks."""
+    return size * len(BUFFERS) <= ROOM
+
+
+def interpreted(operations: Sequence[Operation], size: int) -> Interpreted:
+    """The rows for the operations of one of so many ranks."""
+    rows: list[tuple[int, ...]] = []
+    places: list[tuple[int, int]] = []
+    since: list[Combine] = []
+    for operation, alike in zip(operations, _in_a_row(operations), strict=True):
+        if isinstance(operation, Combine):
+            meets = any(_meet(operation, other) for other in since)
+            since = [operation] if meets else [*since, operation]
+            first = len(places)
+            places += [_located(place) for place in operation.sources]
+            divisor = size if operation.divide else 0
+            rows.append(
+                (Kind.COMBINE, *_located(operation.target), operation.nbytes, first,
+                 len(operation.sources), divisor, meets)
+            )  # fmt: skip
+            continue
+        place = _located(operation.flag.place(size))
+        if isinstance(operation, Clear):
+            rows.append((Kind.CLEAR, *place, 0, 0, alike, 0, 0))
+        else:
+            kind = Kind.SIGNAL if isinstance(operation, Signal) else Kind.WAIT
+            rows.append((kind, *place, operation.number, 0, alike, 0, 0))
+    return Interpreted(
+        np.array(rows, np.int64).reshape(-1, 8),
+        np.array(places, np.int64).reshape(-1, 2),
+    )
+
+
+def _in_a_row(operations: Sequence[Operation]) -> list[int]:
+    """How many operations of the same kind there are, from each on."""
+    found: list[int] = []
+    for _, alike in groupby(operations, type):
+        found += range(len(list(alike)), 0, -1)
+    return found
+
+
+def _located(place: Place) -> tuple[int, int]:
+    """A place by the number of its buffer among those of all ranks."""
+    return place.rank * len(BUFFERS) + place.buffer, place.at
+
+
+def _meet(a: Combine, b: Combine) -> bool:
+    """Whether one writes what the other, on this rank, reads or writes."""
+    return any(
+        _overlap(one.target, one.nbytes, place, other.nbytes)
+        for one, other in ((a, b), (b, a))
+        for place in (other.target, *other.sources)
+    )
+
+
+def _overlap(a: Place, a_bytes: int, b: Place, b_bytes: int) -> bool:
+    """Whether bytes may be the same: the output may lie anywhere in the input."""
+    if a.rank != b.rank:
+        return False
+    if a.buffer != b.buffer:
+        return {a.buffer, b.buffer} == {INPUT, OUTPUT}
+    return a.at < b.at + b_bytes and b.at < a.at + a_bytes

@@ -1,0 +1,49 @@
+"""The memory of arrays on CUDA devices, whichever package has made them."""
+
+from typing import Any
+
+from collalgo.base.foreign import package_of
+from collalgo.base.hooks import hook
+from collalgo.engine.devices.runtime import Memory
+
+#: Packages whose arrays never change, whatever they say themselves.
+IMMUTABLE = ("jax", "jaxlib")
+
+
+def memory_of(buf: Any, cupy: Any, caller: str) -> Memory:
+    """The memory of an array on a device, as CuPy finds it.
+
+    Raises
+    ------
+    ValueError
+        If its elements do not lie one behind the other.
+    """
+    package = package_of(buf)
+    if package == "torch":
+        return _memory_of_torch(buf, caller)
+    writeable = package not in IMMUTABLE
+    if isinstance(buf, cupy.ndarray):
+        array = buf
+    elif hasattr(buf, "__cuda_array_interface__"):
+        array = cupy.asarray(buf)
+        _, read_only = buf.__cuda_array_interface__["data"]
+        writeable &= not read_only
+    else:
+        array = cupy.from_dlpack(buf)
+    _check_contiguous(array.flags.c_contiguous, buf, caller)
+    return Memory(buf, array.data.ptr, array.shape, array.dtype, writeable)
+
+
+def _memory_of_torch(tensor: Any, caller: str) -> Memory:
+    """The memory of a tensor of torch, of which CuPy does not know all dtypes."""
+    _check_contiguous(tensor.is_contiguous(), tensor, caller)
+    shape = tuple(tensor.shape)
+    return Memory(tensor, tensor.data_ptr(), shape, hook("dtype of torch")(tensor))
+
+
+def _check_contiguous(is_contiguous: bool, buf: Any, caller: str) -> None:
+    if not is_contiguous:
+        raise ValueError(
+            f"{caller}: the elements of this {type(buf).__name__} do not lie one "
+            "behind the other; pass a contiguous copy of it"
+        )

@@ -1,0 +1,139 @@
+"""What the streams of devices do, and where."""
+
+from typing import NamedTuple, TypeAlias
+
+from collalgo._kernels.engine.transport.transport import LANES
+from collalgo.engine.plan.rows import INPUT, OUTPUT, SCRATCH
+
+#: The buffers of a rank: those of its plan, what it keeps of what it sends and writes
+#: over, and its flags.
+OUTBOX, FLAGS = 3, 4
+BUFFERS = (INPUT, OUTPUT, SCRATCH, OUTBOX, FLAGS)
+
+#: Where what has been received lies until it is combined. Programs whose messages are
+#: received keep nothing of what they send.
+INBOX = OUTBOX
+
+#: The bytes of a flag.
+FLAG = 4
+
+
+class Place(NamedTuple):
+    """Bytes of a buffer of a rank."""
+
+    rank: int
+    buffer: int
+    at: int
+
+
+class Flag(NamedTuple):
+    """A number that grows in a call, set by one rank and read by another.
+
+    It counts the messages between two ranks on a lane: those that are ``ready`` to be
+    read, or those that have been read. It lies in the memory of who waits for it.
+    """
+
+    sender: int
+    receiver: int
+    lane: int
+    ready: bool
+
+    def place(self, size: int) -> Place:
+        """Where it is, with so many ranks."""
+        ends = self.receiver, self.sender
+        holder, other = ends if self.ready else ends[::-1]
+        return Place(
+            holder, FLAGS, FLAG * ((self.lane * size + other) * 2 + self.ready)
+        )
+
+
+def flag_bytes(size: int) -> int:
+    """The bytes of all flags of one of so many ranks."""
+    return FLAG * 2 * LANES * size
+
+
+class Signal(NamedTuple):
+    """Set a flag, when all that comes before on the stream is done."""
+
+    flag: Flag
+    number: int
+
+
+class Wait(NamedTuple):
+    """Let what follows on the stream wait until a flag has at least a number."""
+
+    flag: Flag
+    number: int
+
+
+class Clear(NamedTuple):
+    """Take a flag back to 0, after the last wait for it in a call.
+
+    Who sets it does so again only in another call, which it begins when it has been
+    told of all that comes here: so every call begins with flags that are 0, however
+    often it is replayed.
+    """
+
+    flag: Flag
+
+
+class Combine(NamedTuple):
+    """Reduce bytes of some places, in their order, or copy those of one.
+
+    A complete sum may then be divided by the number of ranks.
+    """
+
+    target: Place
+    sources: tuple[Place, ...]
+    nbytes: int
+    divide: bool = False
+
+
+class Transfer(NamedTuple):
+    """Bytes that one rank sends or receives."""
+
+    place: Place
+    nbytes: int
+    peer: int
+
+
+class Exchange(NamedTuple):
+    """Send and receive, all at once; what two ranks exchange is in the same order."""
+
+    sends: tuple[Transfer, ...]
+    receives: tuple[Transfer, ...]
+
+
+Operation: TypeAlias = Signal | Wait | Clear | Combine
+
+
+class DeviceProgram(NamedTuple):
+    """What the stream of a rank does.
+
+    Attributes
+    ----------
+    operations : list
+        In the order of the stream.
+    scratch_bytes, outbox_bytes : int
+        What these buffers must hold.
+    """
+
+    operations: list[Operation]
+    scratch_bytes: int
+    outbox_bytes: int
+
+
+class GroupedProgram(NamedTuple):
+    """What the stream of a rank does where a network carries messages.
+
+    Attributes
+    ----------
+    operations : list
+        In the order of the stream.
+    scratch_bytes, inbox_bytes : int
+        What these buffers must hold.
+    """
+
+    operations: list[Exchange | Combine]
+    scratch_bytes: int
+    inbox_bytes: int

@@ -1,0 +1,166 @@
+"""Programs on streams: operation by operation, or as one kernel that runs them all."""
+
+import os
+from itertools import chain
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from collalgo._kernels.engine.devices.sources import MOST
+from collalgo.engine.call import Call
+from collalgo.engine.devices.interpreted import fits, interpreted
+from collalgo.engine.devices.operations import (
+    Clear,
+    Combine,
+    DeviceProgram,
+    GroupedProgram,
+    Place,
+    Signal,
+)
+from collalgo.engine.devices.peers import Bases, Sharing
+from collalgo.engine.devices.runtime import Network, Runtime, Table
+from collalgo.engine.reduction import dtype_name
+
+P = TypeVar("P", DeviceProgram, GroupedProgram)
+
+#: Bytes of the whole buffer up to which a call is run by one kernel, unless the user
+#: says otherwise.
+ONE_KERNEL, VARIABLE = 1 << 22, "COLLALGO_ONE_KERNEL"
+
+
+def one_kernel() -> int:
+    """The user's :data:`VARIABLE`, or :data:`ONE_KERNEL`.
+
+    Raises
+    ------
+    ValueError
+        If the user's is no number of bytes.
+    """
+    text = os.environ.get(VARIABLE) or str(ONE_KERNEL)
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{VARIABLE}={text!r} is no number of bytes") from None
+
+
+class _Put(Generic[P]):
+    """The program of a rank for a call, as it is put on streams.
+
+    Parameters
+    ----------
+    call
+        A plain call.
+    program
+        Of this rank.
+    size
+        How many ranks there are.
+    """
+
+    def __init__(self, call: Call, program: P, size: int):
+        self.program: P = program
+        self._dtype = dtype_name(call.dtype)
+        self._op = "sum" if call.op in (None, "avg") else call.op
+        self._itemsize = call.dtype.itemsize
+        self._size = size
+        combines = (o for o in program.operations if isinstance(o, Combine))
+        self._reduces = any(_reduces(combine) for combine in combines)
+        self._loaded: set[int] = set()  # on these devices
+
+    def load(self, runtime: Runtime) -> None:
+        """Load the kernels that reduce, before anything is put on a stream."""
+        if self._reduces and runtime.device not in self._loaded:
+            runtime.load(self._dtype, self._op, whole=False)
+            self._loaded.add(runtime.device)
+
+    def _combine(self, runtime: Runtime, operation: Combine, bases: Bases) -> None:
+        target = _address(operation.target, bases)
+        sources = [_address(place, bases) for place in operation.sources]
+        if _reduces(operation):
+            count = operation.nbytes // self._itemsize
+            divisor = self._size if operation.divide else 0
+            runtime.reduce(self._dtype, self._op, target, sources, count, divisor)
+        elif target != sources[0]:  # the output may be the input
+            runtime.copy(target, sources[0], operation.nbytes)
+
+
+class Grouped(_Put[GroupedProgram]):
+    """The program of a rank for a call whose messages a network carries."""
+
+    def put(self, runtime: Runtime, network: Network, bases: Bases) -> None:
+        """Put what this rank does on its stream."""
+        for operation in self.program.operations:
+            if isinstance(operation, Combine):
+                self._combine(runtime, operation, bases)
+            else:
+                sends, receives = (
+                    [(_address(t.place, bases), t.nbytes, t.peer) for t in side]
+                    for side in operation
+                )
+                network.exchange(runtime.stream, sends, receives)
+
+
+class Streamed(_Put[DeviceProgram]):
+    """The program of a rank for a call on memory that all ranks can read."""
+
+    def __init__(self, call: Call, program: DeviceProgram, size: int):
+        super().__init__(call, program, size)
+        self._nbytes = call.layout(size).whole.stop
+        combines = (o for o in program.operations if isinstance(o, Combine))
+        most = max((len(combine.sources) for combine in combines), default=0)
+        self._whole = fits(size) and most <= MOST and 0 < self._nbytes <= one_kernel()
+        self._insisted = bool(os.environ.get(VARIABLE))
+        self._tables: dict[int, Table] = {}
+
+    def prepare(self, runtime: Runtime) -> None:
+        """Load what is needed either way, which ranks know only when they have met."""
+        self.load(runtime)
+        if self._whole and runtime.device not in self._tables:
+            self._tables[runtime.device] = self._table(runtime)
+
+    def _in_one(self, sharing: Sharing) -> bool:
+        """Whether one kernel runs it all."""
+        return self._whole and (self._insisted or not sharing.in_turns)
+
+    def put(self, runtime: Runtime, bases: Bases, sharing: Sharing) -> None:
+        """Put what this rank does on its stream."""
+        if self._in_one(sharing):
+            buffers = tuple(chain.from_iterable(bases.values()))  # rank by rank
+            table = self._tables[runtime.device]
+            runtime.interpret(table, buffers, self._nbytes, sharing.ranks)
+        else:
+            self._put_each(runtime, bases)
+
+    def _table(self, runtime: Runtime) -> Table:
+        """The rows on the device, where they stay."""
+        runtime.load(self._dtype, self._op, whole=True)
+        rows, places = interpreted(self.program.operations, self._size)
+        return Table(
+            self._dtype,
+            self._op,
+            runtime.upload(rows.view(np.uint8).reshape(-1)),
+            runtime.upload(places.view(np.uint8).reshape(-1)),
+            len(rows),
+            runtime.upload(np.zeros(4 * len(rows), np.uint8)),
+        )
+
+    def _put_each(self, runtime: Runtime, bases: Bases) -> None:
+        for operation in self.program.operations:
+            if isinstance(operation, Combine):
+                self._combine(runtime, operation, bases)
+                continue
+            flag = _address(operation.flag.place(self._size), bases)
+            if isinstance(operation, Signal):
+                runtime.write(flag, operation.number)
+            elif isinstance(operation, Clear):
+                runtime.write(flag, 0)
+            else:
+                runtime.wait(flag, operation.number)
+
+
+def _reduces(operation: Combine) -> bool:
+    """Whether it is more than a copy."""
+    return len(operation.sources) > 1 or operation.divide
+
+
+def _address(place: Place, bases: Bases) -> int:
+    return bases[place.rank][place.buffer] + place.at

@@ -1,0 +1,273 @@
+"""Lower a schedule for one rank, count, dtype and op to rows that the engine runs.
+
+A plan knows bytes and three buffers: the caller's input, the output, and scratch for
+partial results that belong in neither. It reads a byte from the input until this rank
+has written it elsewhere, so the input is never copied first and never changed.
+"""
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from collalgo.engine.plan.chunk_pipelining import Waves
+from collalgo.engine.plan.layout import Layout, Marks, Region, Span
+from collalgo.engine.plan.reduce_forward import relays
+from collalgo.engine.plan.rows import (
+    INPUT,
+    OUTPUT,
+    SCRATCH,
+    Action,
+    Lowered,
+    Message,
+    Piece,
+    Plan,
+    RowWriter,
+)
+from collalgo.engine.plan.zero_copy import Direct
+from collalgo.errors import ScheduleError
+from collalgo.schedule import LANES, Kind, Step, Transfer, between_two
+from collalgo.schedule.chunk import Chunk, merge
+
+UNWRITTEN = -1
+UNREAD, READ = range(2)
+ONE_WAVE = Waves()
+
+
+class Averaging(enum.Enum):
+    """Who divides a complete sum by the number of ranks.
+
+    Where all ranks share the result, the rank that completes a sum divides it and
+    passes it on divided; otherwise each rank divides what it keeps.
+    """
+
+    NO = enum.auto()
+    BEFORE_SHARING = enum.auto()
+    AT_THE_END = enum.auto()
+
+
+class Lowering:
+    """One walk through the steps of a rank.
+
+    Parameters
+    ----------
+    layout
+        How chunks map to bytes.
+    rank
+        The rank.
+    size
+        The number of ranks.
+    source, target
+        What of the whole buffer the caller's input and output hold.
+    waves
+        How the plan is to be cut into waves.
+    hosts
+        The host of each rank, if they are on several.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        rank: int,
+        size: int,
+        source: Region,
+        target: Region,
+        waves: Waves = ONE_WAVE,
+        hosts: Sequence[int] = (),
+    ):
+        self.layout = layout
+        self.hosts = hosts
+        self.waves = waves
+        self.rank = rank
+        self.size = size
+        self.source = source
+        self.target = target
+        self.written = Marks(INPUT)
+
+    def lower(
+        self, steps: Sequence[Step], averaging: Averaging, shared: bool = False
+    ) -> Plan:
+        """Lower ``steps``, all that the schedule asks of this rank.
+
+        ``shared`` tells that every result contains what all ranks have put in.
+        """
+        lowered = []
+        for step in between_two(steps):
+            posts, receives = self._posts(step), self._receives(step)
+            for piece in (p for message in receives for p in message.pieces):
+                self.written.mark(piece.span, piece.target)
+            if posts or receives:
+                lowered.append((posts, receives))
+        divisions: list[Piece] = []
+        if averaging is not Averaging.NO:
+            lowered, divisions = self._divide(lowered, averaging)
+        if self.waves.count > 1:
+            lowered = self._stored(lowered)
+        copies = [
+            Piece(span, buffer, OUTPUT, Action.STORE)
+            for whole in self._cut(self.target.spans)
+            for span, buffer in self.written.cut(whole)
+            if buffer != OUTPUT
+        ]
+        copies.sort(key=lambda piece: piece.source != INPUT)
+        lendable = Direct(lowered, copies, divisions, shared).marks
+        return RowWriter(self.rank, self.source, self.target).plan(
+            lowered, copies, divisions, lendable, relays(lowered), self.waves.count
+        )
+
+    def _spans(self, chunks: Iterable[Chunk]) -> Iterator[Span]:
+        """The bytes of chunks, in runs that waves can be cut of."""
+        return self._cut(self.layout.span(chunk) for chunk in merge(chunks))
+
+    def _cut(self, spans: Iterable[Span]) -> Iterator[Span]:
+        if self.waves.count == 1:
+            yield from spans
+            return
+        for span in spans:
+            yield from self.layout.cut(span, self.waves.parts)
+
+    def _posts(self, step: Step) -> list[Message]:
+        """What leaves in a step; the same bytes for several of my host are one post."""
+        readers: dict[tuple[int, tuple[Piece, ...]], list[int]] = defaultdict(list)
+        for (peer, lane), transfers in self._by_channel(step, sending=True):
+            pieces = [
+                Piece(part, buffer, buffer)
+                for span in self._spans(c for t in transfers for c in t.chunks)
+                for part, buffer in self.written.cut(span)
+            ]
+            if message := self._message(pieces, transfers):
+                channel = self._channel(peer, lane)
+                key = lane if self._is_near(peer) else -1 - channel
+                readers[key, message].append(channel)
+        return [Message(pieces, tuple(to)) for (_, pieces), to in readers.items()]
+
+    def _is_near(self, peer: int) -> bool:
+        """Whether a rank is on my host."""
+        return not self.hosts or self.hosts[peer] == self.hosts[self.rank]
+
+    def _receives(self, step: Step) -> list[Message]:
+        """What comes in a step; what is reduced into the same bytes comes together."""
+        single: list[Message] = []
+        reduced: dict[tuple[Piece, ...], list[tuple[int, int]]] = defaultdict(list)
+        for (peer, lane), transfers in self._by_channel(step, sending=False):
+            pieces = [piece for t in transfers for piece in self._incoming(t)]
+            message = self._message(pieces, transfers)
+            channel = self._channel(peer, lane)
+            if message and all(piece.action is Action.REDUCE for piece in message):
+                reduced[message].append((peer, channel))
+            elif message:
+                single.append(Message(message, (channel,), int(peer < self.rank)))
+        for pieces_, sources in reduced.items():
+            own_place = sum(peer < self.rank for peer, _ in sources)
+            channels = tuple(channel for _, channel in sorted(sources))
+            single.append(Message(pieces_, channels, own_place))
+        self._check_disjoint(single)
+        return single
+
+    def _check_disjoint(self, receives: list[Message]) -> None:
+        """Only what is equal can be combined in one step, else the order would vary."""
+        spans = sorted(piece.span for message in receives for piece in message.pieces)
+        for before, after in pairwise(spans):
+            if after.start < before.stop:
+                raise ScheduleError(
+                    f"rank {self.rank} receives bytes {before.start} to {before.stop} "
+                    f"and {after.start} to {after.stop} in one step; what it reduces "
+                    "at once must be equal from every peer, so use two steps",
+                    rank=self.rank,
+                )
+
+    def _incoming(self, transfer: Transfer) -> Iterator[Piece]:
+        for whole in self._spans(transfer.chunks):
+            for span, target in self._targets(whole):
+                if transfer.kind is Kind.RECV:
+                    yield Piece(span, target, target)
+                    continue
+                for part, buffer in self.written.cut(span):
+                    yield Piece(part, buffer, target, Action.REDUCE)
+
+    def _targets(self, span: Span) -> Iterator[tuple[Span, int]]:
+        """Cut a span into what belongs into the output and what does not."""
+        for part, offset in self.target.cut(span):
+            yield part, SCRATCH if offset is None else OUTPUT
+
+    @staticmethod
+    def _by_channel(
+        step: Step, *, sending: bool
+    ) -> Iterable[tuple[tuple[int, int], list[Transfer]]]:
+        found: dict[tuple[int, int], list[Transfer]] = defaultdict(list)
+        for transfer in step:
+            if (transfer.kind is Kind.SEND) is sending:
+                found[transfer.peer, transfer.lane].append(transfer)
+        return found.items()
+
+    @staticmethod
+    def _message(pieces: list[Piece], transfers: list[Transfer]) -> tuple[Piece, ...]:
+        """Sort the pieces; nothing if there are none, unless a token was meant."""
+        if not any(t.chunks for t in transfers):
+            return (Piece(Span(0, 0), SCRATCH, SCRATCH),)
+        return tuple(sorted(pieces))
+
+    def _channel(self, peer: int, lane: int) -> int:
+        if lane >= LANES:
+            raise ScheduleError(
+                f"rank {self.rank} uses lane {lane} but there are only {LANES} lanes; "
+                "run fewer schedules together",
+                rank=self.rank,
+            )
+        return lane * self.size + peer
+
+    def _divide(
+        self, lowered: list[Lowered], averaging: Averaging
+    ) -> tuple[list[Lowered], list[Piece]]:
+        """Divide each byte of the target with the last reduction that writes it."""
+        later = Marks(UNWRITTEN)
+        divided = []
+        for posts, receives in reversed(lowered):
+            divided.append((posts, [self._dividing(m, later) for m in receives]))
+            for piece in [p for message in receives for p in message.pieces]:
+                for span, last in list(later.cut(piece.span)):
+                    if last == UNWRITTEN:
+                        later.mark(span, piece.action)
+        divisions = [
+            Piece(span, OUTPUT, OUTPUT)
+            for whole in self._cut(self.target.spans)
+            for span, last in later.cut(whole)
+            if last == Action.COPY and averaging is Averaging.AT_THE_END
+        ]
+        return divided[::-1], divisions
+
+    @staticmethod
+    def _stored(lowered: list[Lowered]) -> list[Lowered]:
+        """Mark the copies into the output that no later step reads."""
+        read = Marks(UNREAD)
+        marked = []
+        for posts, receives in reversed(lowered):
+            after = []
+            for message in receives:
+                pieces = tuple(
+                    piece._replace(action=Action.STORE)
+                    if (piece.action, piece.target) == (Action.COPY, OUTPUT)
+                    and all(label == UNREAD for _, label in read.cut(piece.span))
+                    else piece
+                    for piece in message.pieces
+                )
+                after.append(message._replace(pieces=pieces))
+            marked.append((posts, after))
+            reduced = (p for m in receives for p in m.pieces if p.action != Action.COPY)
+            for piece in (*(p for m in posts for p in m.pieces), *reduced):
+                read.mark(piece.span, READ)
+        return marked[::-1]
+
+    @staticmethod
+    def _dividing(message: Message, later: Marks) -> Message:
+        """Let a reduction divide as well where nothing is written later."""
+        pieces = []
+        for piece in message.pieces:
+            if piece.action is not Action.REDUCE or piece.target != OUTPUT:
+                pieces.append(piece)
+                continue
+            for span, last in later.cut(piece.span):
+                divides = last == UNWRITTEN
+                action = Action.REDUCE_AND_DIVIDE if divides else Action.REDUCE
+                pieces.append(piece._replace(span=span, action=action))
+        return message._replace(pieces=tuple(pieces))

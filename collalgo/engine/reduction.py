@@ -1,0 +1,137 @@
+"""Which dtypes and ops there are, by every name that people call them."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from collalgo._kernels.engine.reduction.reduce import (
+    FAMILIES,
+    OPERATIONS,
+    Float8Tables,
+    Reduction,
+)
+from collalgo.base.foreign import package_of
+
+#: The ops of the public API; ``avg`` is a sum, divided by the number of ranks.
+OPS = (*OPERATIONS, "avg")
+
+_SYNONYMS = {
+    "add": "sum",
+    "multiply": "prod",
+    "product": "prod",
+    "minimum": "min",
+    "maximum": "max",
+    "average": "avg",
+    "mean": "avg",
+    "bitwise_and": "band",
+    "bitwise_or": "bor",
+    "bitwise_xor": "bxor",
+    "logical_and": "land",
+    "logical_or": "lor",
+    "logical_xor": "lxor",
+}
+
+#: The kinds of float8 that ``ml_dtypes`` defines and that have a zero.
+FLOAT8 = (
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+)
+
+#: Every dtype by name; the ranks of a communicator compare the place in this list.
+DTYPES = (*(name for name in FAMILIES if name != "float8"), *FLOAT8)
+
+
+def op_name(op: Any) -> str:
+    """The name in :data:`OPS` of an op of NumPy, mpi4py or torch, or of a string.
+
+    Raises
+    ------
+    ValueError
+        If there is no such op; the message lists those that exist.
+    """
+    for word in _words(op):
+        name = _SYNONYMS.get(word, word)
+        if name in OPS:
+            return name
+    if hasattr(op, "shape"):
+        raise ValueError(
+            f"op is of type {type(op).__name__}; choose one of {', '.join(OPS)}, and "
+            "say where the result is to go by out="
+        )
+    raise ValueError(f"unknown op {op!r}; choose one of {', '.join(OPS)}")
+
+
+def _words(op: Any) -> list[str]:
+    """What an op may call itself: ``np.add``, ``MPI.SUM``, ``ReduceOp.SUM``, "sum"."""
+    if isinstance(op, str):
+        return [op.lower()]
+    if isinstance(op, np.ufunc):
+        return [op.__name__]
+    package = package_of(op)
+    if package == "mpi4py":
+        return [_mpi_names().get(op.handle, "")]
+    if package == "torch":
+        return [str(op).rsplit(".", 1)[-1].lower()]
+    return []
+
+
+@cache
+def _mpi_names() -> dict[int, str]:
+    from mpi4py import MPI
+
+    names = ("sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", "lxor")
+    return {getattr(MPI, name.upper()).handle: name for name in names}
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """The name of a dtype that can be communicated and reduced.
+
+    Raises
+    ------
+    TypeError
+        If it cannot, as for objects, strings, structures and foreign byte order.
+    """
+    name = str(dtype.name)
+    if dtype.isnative and name in DTYPES:
+        return name
+    if dtype.isnative and dtype.kind in "iu":  # a C integer type under another name
+        return f"{'u' if dtype.kind == 'u' else ''}int{8 * dtype.itemsize}"
+    native = "" if dtype.isnative else " (not in this machine's byte order)"
+    raise TypeError(
+        f"dtype {dtype}{native} is not supported; use one of {', '.join(DTYPES)}"
+    )
+
+
+@cache
+def reduction(dtype: np.dtype[Any], op: str, variant: str | None = None) -> Reduction:
+    """The kernel for a dtype and an op of :data:`OPS`.
+
+    Raises
+    ------
+    TypeError
+        If the dtype does not have the op, as ``band`` of floats or ``min`` of complex.
+    """
+    name = dtype_name(dtype)
+    if op == "avg" and name == "bool":
+        raise TypeError("op 'avg' is not defined for bool")
+    operation = "sum" if op == "avg" else op
+    tables = _float8_tables(dtype) if name in FLOAT8 else None
+    family = "float8" if tables else name
+    return Reduction(family, operation, dtype.itemsize, tables, variant)
+
+
+def _float8_tables(dtype: np.dtype[Any]) -> Float8Tables:
+    """Tabulate a float8 by what ``ml_dtypes`` makes of it."""
+    import ml_dtypes
+
+    decode = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
+    upper_halves = np.arange(65536, dtype=np.uint16).view(ml_dtypes.bfloat16)
+    with np.errstate(invalid="ignore", over="ignore"):
+        encode = upper_halves.astype(np.float32).astype(dtype).view(np.uint8)
+    return Float8Tables(decode, encode)

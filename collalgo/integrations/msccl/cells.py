@@ -1,0 +1,109 @@
+"""What the chunks of a file stand for in the buffer that a collective speaks of.
+
+A file names chunks by buffer and number: ``i`` is the input, ``o`` the output and
+``s`` scratch. A schedule has one buffer; the part of it that a chunk holds is its
+*home*.
+"""
+
+from typing import NamedTuple
+
+from collalgo.errors import ScheduleError
+from collalgo.schedule.collective import COLLECTIVES
+
+
+class Cell(NamedTuple):
+    """A chunk of a buffer of one GPU."""
+
+    buffer: str
+    number: int
+
+
+#: The collectives that files are of, by the names that tools give them.
+NAMES = {
+    "allreduce": "allreduce",
+    "allgather": "allgather",
+    "reduce_scatter": "reduce_scatter",
+    "reducescatter": "reduce_scatter",
+    "alltoall": "alltoall",
+}
+
+
+class Cells(NamedTuple):
+    """The cells of a collective.
+
+    Attributes
+    ----------
+    collective : str
+        Which.
+    size : int
+        The number of ranks.
+    each : int
+        How many parts each block has, or the whole buffer where there are no blocks.
+    in_place : bool
+        Whether the output is a part of the input, or the input one of the output.
+    """
+
+    collective: str
+    size: int
+    each: int
+    in_place: bool
+
+    @classmethod
+    def of(cls, collective: str, size: int, chunks: int, in_place: bool) -> "Cells":
+        """Those of a file in which the longer of input and output has some chunks."""
+        if COLLECTIVES[collective].blocks == 0:
+            return cls(collective, size, chunks, in_place)
+        if chunks % size:
+            raise ScheduleError(
+                f"{collective}: {chunks} chunks cannot be divided among {size} ranks"
+            )
+        return cls(collective, size, chunks // size, in_place)
+
+    @property
+    def parts(self) -> int:
+        """The parts of the whole buffer."""
+        return int(self.each * self.size ** COLLECTIVES[self.collective].blocks)
+
+    @property
+    def chunks(self) -> int:
+        """The chunks of the longer of a rank's input and output."""
+        return self.parts // COLLECTIVES[self.collective].buffers(self.size)
+
+    def named(self, rank: int, cell: Cell) -> Cell:
+        """The one name of a cell that has two, as it is of the input and the output."""
+        buffer, number = cell
+        if self.collective == "allgather" and buffer == "i":
+            return Cell("o", rank * self.each + number)
+        if self.in_place and buffer == "o":
+            first = rank * self.each if self.collective == "reduce_scatter" else 0
+            if self.collective in ("reduce_scatter", "allreduce"):
+                return Cell("i", first + number)
+        return cell
+
+    def given(self, rank: int) -> dict[Cell, int]:
+        """The cells that hold something at first, with their homes."""
+        first = rank * self.each
+        match self.collective:
+            case "allgather":
+                return {Cell("o", first + k): first + k for k in range(self.each)}
+            case "alltoall":
+                row = first * self.size
+                return {Cell("i", k): row + k for k in range(self.chunks)}
+            case _:
+                return {Cell("i", k): k for k in range(self.parts)}
+
+    def wanted(self, rank: int) -> dict[Cell, int]:
+        """The cells that hold the result at the end, with their homes."""
+        first, each = rank * self.each, self.each
+        match self.collective:
+            case "reduce_scatter":
+                found = {Cell("o", k): first + k for k in range(each)}
+            case "alltoall":
+                found = {
+                    Cell("o", source * each + k): (source * self.size + rank) * each + k
+                    for source in range(self.size)
+                    for k in range(each)
+                }
+            case _:
+                found = {Cell("o", k): k for k in range(self.parts)}
+        return {self.named(rank, cell): home for cell, home in found.items()}

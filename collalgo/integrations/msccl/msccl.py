@@ -1,0 +1,225 @@
+"""The XML of MSCCL: reading it, and writing a schedule so.
+
+An ``algo`` holds a ``gpu`` for each rank, that a ``tb`` for each thread block, and that
+its ``step``. Source: the compiler msccl-tools and the parser of msccl.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from collalgo.base import output_files
+from collalgo.base.output_files import MARK
+from collalgo.errors import ScheduleError, TopologyError
+from collalgo.integrations.msccl.cells import NAMES, Cell, Cells
+from collalgo.integrations.msccl.program import KINDS, Block, Instruction, Program
+from collalgo.topology.readers.text import integer, xml
+
+MSCCL = output_files.marked("an algorithm of MSCCL")
+
+#: Bytes of a file, and its GPUs, channels and chunks at most.
+LARGEST, GPUS, CHANNELS, CHUNKS = 1 << 26, 1024, 64, 1 << 16
+
+#: The steps of a thread block at most.
+STEPS = (1 << 16) - 2
+
+#: What MSCCL itself takes at most: steps of a block, and blocks on a channel of a GPU.
+STEPS_TAKEN, BLOCKS_TAKEN = 256, 32
+
+#: The numbers of a step: the least that they may be, and what they are if not given.
+NUMBERS = {
+    "srcoff": (-1, -1),
+    "dstoff": (-1, -1),
+    "cnt": (0, 1),
+    "depid": (-1, -1),
+    "deps": (-1, -1),
+}
+
+#: The step of a block that does nothing; the offsets are not looked at.
+NOTHING = Cell("i", 0)
+
+
+def read(path: str | Path) -> Program:
+    """What a file says.
+
+    Raises
+    ------
+    ScheduleError
+        If it is too large, or is no XML of MSCCL, or of a collective that we do not
+        know there.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return parse(file.read(LARGEST + 1).decode(), Path(path).stem)
+    except OSError as error:
+        raise ScheduleError(f"{path}: {error.strerror}") from None
+    except (UnicodeDecodeError, ScheduleError) as error:
+        raise ScheduleError(f"{path}: {error}") from None
+
+
+def parse(text: str, name: str = "schedule") -> Program:
+    """The same of a text; what has no name in it is called so."""
+    if len(text) > LARGEST:
+        raise ScheduleError(f"more than {LARGEST} bytes")
+    try:
+        return _program(xml(text), name)
+    except TopologyError as error:  # of what reads XML and numbers
+        raise ScheduleError(str(error)) from None
+
+
+def _program(algo: Any, name: str) -> Program:
+    if algo.tag != "algo":
+        raise ScheduleError(f"the XML of MSCCL is an <algo>, but this a <{algo.tag}>")
+    collective = NAMES.get(algo.get("coll", ""))
+    if collective is None:
+        raise ScheduleError(
+            f"coll {algo.get('coll')!r} cannot be read; choose one of "
+            + ", ".join(dict.fromkeys(NAMES.values()))
+        )
+    gpus = algo.findall("gpu")
+    size = integer(algo.get("ngpus", len(gpus)), "ngpus", 1, GPUS)
+    if sorted(integer(gpu.get("id"), "id of gpu") for gpu in gpus) != [*range(size)]:
+        raise ScheduleError(f"the ids of its GPUs are not those of ngpus={size}")
+    chunks = integer(algo.get("nchunksperloop"), "nchunksperloop", 1, CHUNKS)
+    in_place = integer(algo.get("inplace", 0), "inplace", 0, 1) == 1
+    cells = Cells.of(collective, size, chunks, in_place)
+    blocks: list[list[Block]] = [[] for _ in gpus]
+    for gpu in gpus:
+        number, found = int(gpu.get("id")), enumerate(gpu.findall("tb"))
+        blocks[number] = [_block(tb, number, size, place) for place, tb in found]
+    return Program(algo.get("name") or name, cells, blocks)
+
+
+def _block(tb: Any, gpu: int, size: int, place: int) -> Block:
+    """A thread block; they are in the order of their ids, as are its steps."""
+    where = f"tb {place} of gpu {gpu}"
+    if integer(tb.get("id"), f"id of {where}") != place:
+        raise ScheduleError(f"{where} has the id {tb.get('id')}, out of order")
+    send, recv = (
+        integer(tb.get(way, -1), f"{way} of {where}", -1, size - 1)
+        for way in ("send", "recv")
+    )
+    channel = integer(tb.get("chan", 0), f"chan of {where}", -1, CHANNELS)
+    steps = [
+        _instruction(step, f"step {number} of {where}", number)
+        for number, step in enumerate(tb.findall("step"))
+    ]
+    if len(steps) > STEPS:
+        raise ScheduleError(f"{where} has {len(steps)} steps, more than {STEPS}")
+    return Block(gpu, _peer(send), _peer(recv), max(channel, 0), steps)
+
+
+def _peer(number: int) -> int | None:
+    return None if number < 0 else number
+
+
+def _instruction(step: Any, where: str, place: int) -> Instruction:
+    kind = step.get("type")
+    if kind not in KINDS:
+        raise ScheduleError(f"{where}: type {kind!r} is none of {', '.join(KINDS)}")
+    if integer(step.get("s"), f"s of {where}") != place:
+        raise ScheduleError(f"{where} has the number {step.get('s')}, out of order")
+    source, target, chunks, block, after = (
+        integer(step.get(name, default), f"{name} of {where}", least, CHUNKS)
+        for name, (least, default) in NUMBERS.items()
+    )
+    awaited = (block, after) if block >= 0 else None
+    if kind == "nop":
+        return Instruction(kind, NOTHING, NOTHING, 0, awaited)
+    ends = [Cell(_buffer(step, "srcbuf", where), source)]
+    ends.append(Cell(_buffer(step, "dstbuf", where), target))
+    return Instruction(kind, ends[0], ends[1], chunks, awaited)
+
+
+def _buffer(step: Any, name: str, where: str) -> str:
+    found = step.get(name)
+    if found not in ("i", "o", "s"):
+        raise ScheduleError(f"{where}: {name} {found!r} is none of i, o and s")
+    return str(found)
+
+
+def beyond(program: Program) -> list[str]:
+    """What of a program is more than MSCCL takes, in sentences."""
+    blocks = [block for of_gpu in program.blocks for block in of_gpu]
+    steps = max((len(block.steps) for block in blocks), default=0)
+    together = Counter((block.gpu, block.channel) for block in blocks)
+    crowd = max(together.values(), default=0)
+    found = {
+        f"{STEPS_TAKEN} steps in a block": (steps, STEPS_TAKEN),
+        f"{BLOCKS_TAKEN} blocks on a channel": (crowd, BLOCKS_TAKEN),
+    }
+    return [
+        f"MSCCL takes at most {what}, and this has {count}"
+        for what, (count, most) in found.items()
+        if count > most
+    ]
+
+
+def text_of(program: Program, protocol: str = "Simple") -> str:
+    """A program as XML, for a protocol of NCCL."""
+    cells = program.cells
+    channels = [block.channel for blocks in program.blocks for block in blocks]
+    attributes = {
+        "name": program.name,
+        "proto": protocol,
+        "nchannels": max(channels, default=0) + 1,
+        "nchunksperloop": cells.chunks,
+        "ngpus": cells.size,
+        "coll": cells.collective,
+        "inplace": int(cells.in_place),
+        "outofplace": int(not cells.in_place),
+        "minBytes": 0,
+        "maxBytes": 0,
+    }
+    algo = Element("algo", _texts(attributes))
+    for number, blocks in enumerate(program.blocks):
+        chunks = _chunks(cells, blocks)
+        gpu = SubElement(algo, "gpu", _texts({"id": number, **chunks}))
+        awaited = {step.after for block in blocks for step in block.steps}
+        for place, block in enumerate(blocks):
+            peers = {"send": block.send, "recv": block.recv}
+            ways = {way: -1 if peer is None else peer for way, peer in peers.items()}
+            ends = {"id": place, **ways, "chan": block.channel}
+            tb = SubElement(gpu, "tb", _texts(ends))
+            for s, step in enumerate(block.steps):
+                has_dependents = int((place, s) in awaited)
+                SubElement(tb, "step", _texts(_attributes(s, step, has_dependents)))
+    indent(algo)
+    return f"{tostring(algo, encoding='unicode')}\n<!-- {MARK} -->\n"
+
+
+def _attributes(number: int, step: Instruction, has_dependents: int) -> dict[str, Any]:
+    block, after = step.after or (-1, -1)
+    return {
+        "s": number,
+        "type": step.kind,
+        "srcbuf": step.source.buffer,
+        "srcoff": step.source.number,
+        "dstbuf": step.target.buffer,
+        "dstoff": step.target.number,
+        "cnt": step.chunks,
+        "depid": block,
+        "deps": after,
+        "hasdep": has_dependents,
+    }
+
+
+def _chunks(cells: Cells, blocks: list[Block]) -> dict[str, int]:
+    """How many chunks the buffers of a GPU have."""
+    found = {"i_chunks": cells.chunks, "o_chunks": cells.chunks, "s_chunks": 0}
+    shorter = {"allgather": "i_chunks", "reduce_scatter": "o_chunks"}
+    if cells.collective in shorter:
+        found[shorter[cells.collective]] = cells.each
+    ends = [
+        cell.number + step.chunks
+        for block in blocks
+        for step in block.steps
+        for cell in step.own
+        if cell.buffer == "s"
+    ]
+    return {**found, "s_chunks": max(ends, default=0)}
+
+
+def _texts(attributes: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in attributes.items()}

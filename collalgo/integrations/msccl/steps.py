@@ -1,0 +1,279 @@
+"""From what happens in a file to the steps of every rank."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import NamedTuple
+
+from collalgo.errors import ScheduleError
+from collalgo.integrations.msccl.cells import Cell
+from collalgo.integrations.msccl.operations import Event, Operations, Touch
+from collalgo.integrations.msccl.order import Circle, Order
+from collalgo.integrations.msccl.program import Program, Way, messages
+from collalgo.schedule import Kind
+
+
+class Move(NamedTuple):
+    """A transfer of some cells of the buffer, or of a spare one, by their homes."""
+
+    kind: Kind
+    peer: int
+    lane: int
+    spare: int
+    homes: tuple[int, ...]
+
+
+class Where(NamedTuple):
+    """Where a value lies: at its home, in the buffer (0) or in a spare one."""
+
+    home: int
+    spare: int
+
+
+#: From where to where, and whether what is there is added to.
+Ends = list[tuple[Where, Where, bool]]
+
+#: For each step the moves of a rank.
+RankSteps = list[list[Move]]
+
+
+class Memory:
+    """The memory of one rank, and what of it holds which cell.
+
+    Parameters
+    ----------
+    name
+        Of the algorithm.
+    given, wanted
+        The cells that hold something at first, and those that matter at the end.
+    touches
+        The uses of each cell, the first first.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        given: dict[Cell, int],
+        wanted: dict[Cell, int],
+        touches: dict[Cell, list[Touch]],
+    ):
+        self.name, self.wanted = name, wanted
+        self.where = {cell: Where(home, 0) for cell, home in given.items()}
+        self.used = Counter(self.where.values())
+        self._left = {cell: list(reversed(uses)) for cell, uses in touches.items()}
+        for cell in given:
+            self._forget_unless_used(cell)
+        self.begin()
+
+    def begin(self) -> None:
+        """From now on things happen at once."""
+        self._before = frozenset(self.where.values())
+
+    def at(self, cell: Cell) -> Where:
+        """Where a cell is that is read."""
+        if cell not in self.where:
+            raise ScheduleError(
+                f"{self.name}: chunk {cell.number} of buffer {cell.buffer!r} is read "
+                "where nothing has been written to it"
+            )
+        return self.where[cell]
+
+    def over(self, cell: Cell, event: int) -> None:
+        """An event has read a cell, and does not write it."""
+        uses = self._left[cell]
+        uses.remove(next(use for use in uses if use.event == event and not use.writes))
+        self._forget_unless_used(cell)
+
+    def _forget_unless_used(self, cell: Cell) -> None:
+        """Let go of a value that nobody reads any more."""
+        uses = self._left.get(cell)
+        if not uses[-1].reads if uses else cell not in self.wanted:
+            self.forget(cell)
+
+    def forget(self, cell: Cell) -> None:
+        """Let go of what a cell holds."""
+        where = self.where.pop(cell, None)
+        if where is not None:
+            self.used[where] -= 1
+
+    def put(self, cell: Cell, where: Where, event: int) -> None:
+        """An event lets a cell be at a place from now on."""
+        self.forget(cell)
+        self.where[cell] = where
+        self.used[where] += 1
+        uses = self._left[cell]
+        uses.remove(next(use for use in uses if use.event == event and use.writes))
+        self._forget_unless_used(cell)
+
+    def free(self, homes: Iterable[int], *, untouched: bool = False) -> int:
+        """The first buffer in which nothing is at any of these homes.
+
+        What is ``untouched`` has not been there either before what happens at once.
+        """
+        before = self._before if untouched else frozenset()
+        places = [Where(home, 0) for home in homes]
+        for spare in count():
+            there = [place._replace(spare=spare) for place in places]
+            if not any(self.used[place] or place in before for place in there):
+                break
+        return spare
+
+
+class Translator:
+    """Turns what a file says into the steps of all ranks."""
+
+    def __init__(self, program: Program):
+        order = Order(program, found := messages(program))
+        self.program = program
+        try:
+            self.operations = operations = Operations(program, found, order)
+        except Circle:  # a message may be needed before all of it can be added
+            self.operations = operations = Operations(program, found, order, False)
+        cells = program.cells
+        self.memories = [
+            Memory(program.name, cells.given(rank), cells.wanted(rank), touches)
+            for rank, touches in enumerate(operations.touches)
+        ]
+        self.channels = 1 + max((m.channel for m in found), default=0)
+
+    def steps(self) -> list[RankSteps]:
+        """The steps of all ranks; all have the same number."""
+        at: dict[int, list[int]] = defaultdict(list)
+        for number, level in enumerate(self.operations.levels):
+            if self.operations.events[number].targets:
+                at[level].append(number)
+        found: list[RankSteps] = [[] for _ in self.memories]
+        for level in sorted(at):
+            for step in self._level(at[level]):
+                for rank, moves in enumerate(step):
+                    found[rank].append(moves)
+        for rank, moves in enumerate(self._finish()):
+            found[rank].append(moves)
+        full = [any(steps[i] for steps in found) for i in range(len(found[0]))]
+        return [
+            [moves for moves, kept in zip(steps, full, strict=True) if kept]
+            for steps in found
+        ]
+
+    def _level(self, numbers: list[int]) -> list[list[list[Move]]]:
+        """The two steps in which some events happen: first what must be apart."""
+        events = [(number, self.operations.events[number]) for number in numbers]
+        for memory in self.memories:
+            memory.begin()
+        read = [self._read(number, event) for number, event in events]
+        apart: list[Ends] = [[] for _ in self.memories]
+        for (number, event), sources in zip(events, read, strict=True):
+            if event.kind == "copy":
+                memory = self.memories[event.gpu]
+                for cell, where in zip(event.targets, sources, strict=True):
+                    memory.put(cell, where, number)
+                for cell in event.sources:
+                    memory.over(cell, number)
+        ends: dict[Way, Ends] = defaultdict(list)
+        for (number, event), sources in zip(events, read, strict=True):
+            if event.kind != "copy":
+                targets = self._write(number, event, sources, apart[event.gpu])
+                ends[event.way] += zip(sources, targets, event.adds, strict=True)
+        return [self._within(apart), self._moves(ends)]
+
+    def _read(self, number: int, event: Event) -> list[Where]:
+        """Where what an event reads is."""
+        gpu = event.gpu if event.message is None else event.message.sender
+        memory = self.memories[gpu]
+        found = [memory.at(cell) for cell in event.sources]
+        if event.kind != "copy":
+            for cell in event.sources:
+                memory.over(cell, number)
+        return found
+
+    def _write(
+        self, number: int, event: Event, sources: list[Where], apart: Ends
+    ) -> list[Where]:
+        """Where what an event writes is to be."""
+        memory = self.memories[event.gpu]
+        fresh = [
+            where.home
+            for where, adds in zip(sources, event.adds, strict=True)
+            if not adds
+        ]
+        for cell, adds in zip(event.targets, event.adds, strict=True):
+            if not adds:
+                memory.forget(cell)
+        spare = memory.free(fresh)
+        found = []
+        for source, cell, adds in zip(sources, event.targets, event.adds, strict=True):
+            where = Where(source.home, spare)
+            if adds:
+                where = self._own(memory, event, source, cell, apart)
+            elif memory.used[where]:  # by another part of this message
+                where = Where(source.home, memory.free([source.home]))
+            memory.put(cell, where, number)
+            found.append(where)
+        return found
+
+    def _own(
+        self, memory: Memory, event: Event, source: Where, cell: Cell, apart: Ends
+    ) -> Where:
+        """Where a cell is that something is added to: it must be there alone."""
+        where = memory.at(cell)
+        if where.home != source.home:
+            raise ScheduleError(
+                f"{self.program.name}: GPU {event.gpu} adds part {source.home} of "
+                f"{self.program.cells.parts} of the buffer to part {where.home}; only "
+                "equal parts can be added",
+                rank=event.gpu,
+            )
+        if memory.used[where] > 1:
+            alone = Where(where.home, memory.free([where.home], untouched=True))
+            apart.append((where, alone, False))
+            return alone
+        return where
+
+    def _within(self, ends: list[Ends]) -> list[list[Move]]:
+        """The moves of what each rank copies from buffer to buffer."""
+        return self._moves(
+            {(rank, rank, 0): of_rank for rank, of_rank in enumerate(ends)}
+        )
+
+    def _moves(self, ends: dict[Way, Ends]) -> list[list[Move]]:
+        """The moves of all ranks, by what goes each way."""
+        moves: list[list[Move]] = [[] for _ in self.memories]
+        for way, of_way in ends.items():
+            channels = self.channels if way[0] != way[1] else 1
+            for rank, move in moves_of(way, of_way, channels):
+                moves[rank].append(move)
+        return moves
+
+    def _finish(self) -> list[list[Move]]:
+        """Bring what belongs into the buffer there, for each rank."""
+        ends: list[Ends] = [[] for _ in self.memories]
+        for rank, memory in enumerate(self.memories):
+            for cell, home in memory.wanted.items():
+                where = memory.where.get(cell)
+                if where is None or where.home != home:
+                    what = "nothing" if where is None else f"part {where.home}"
+                    raise ScheduleError(
+                        f"{self.program.name}: GPU {rank} ends with {what} in chunk "
+                        f"{cell.number} of buffer {cell.buffer!r}, which is to hold "
+                        f"part {home} of {self.program.cells.parts} of the buffer",
+                        rank=rank,
+                    )
+                if where.spare:
+                    ends[rank].append((where, Where(home, 0), False))
+        return self._within(ends)
+
+
+def moves_of(way: Way, ends: Ends, channels: int) -> Iterator[tuple[int, Move]]:
+    """The moves of what goes one way, by their ranks: a lane for each two buffers."""
+    sender, receiver, channel = way
+    parts: dict[tuple[int, int], list[tuple[int, bool]]] = defaultdict(list)
+    for source, target, adds in ends:
+        parts[source.spare, target.spare].append((source.home, adds))
+    for number, ((out, into), homes) in enumerate(sorted(parts.items())):
+        lane = channel + number * channels
+        sent = tuple(home for home, _ in homes)
+        yield sender, Move(Kind.SEND, receiver, lane, out, sent)
+        for kind, chosen in ((Kind.RECV, False), (Kind.RECV_REDUCE, True)):
+            taken = tuple(home for home, adds in homes if adds is chosen)
+            if taken:
+                yield receiver, Move(kind, sender, lane, into, taken)

@@ -1,0 +1,118 @@
+"""What each collective promises, as data: who contributes what, who ends with what.
+
+The buffer is cut into blocks. What a block holds is described by the set of ranks that
+contributed to it, and a set by a code: ``r`` stands for rank r alone, ``size + r`` for
+the ranks 0 to r. :mod:`collalgo.schedule.prover` proves schedules against these
+promises.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Blocks: TypeAlias = NDArray[np.int64]
+
+#: The code of a block that is undefined before, or that does not matter after.
+NOTHING = -1
+
+
+class Place(NamedTuple):
+    """Some blocks of the buffer at one rank, in a collective of ``size`` ranks."""
+
+    rank: int
+    blocks: Blocks
+    size: int
+    root: int
+
+    @property
+    def everyone(self) -> int:
+        return 2 * self.size - 1
+
+
+#: Codes for the blocks of a place: an array, or one code for all of them.
+Promise: TypeAlias = Callable[[Place], Any]
+
+
+class Collective(NamedTuple):
+    """A collective: its name, and which contributions a block holds before and after.
+
+    ``blocks`` is the power of the number of ranks that gives the number of blocks.
+    """
+
+    name: str
+    before: Promise
+    after: Promise
+    blocks: int = 0
+    rooted: bool = False
+    reduces: bool = False
+    carries_data: bool = True
+
+    def buffers(self, size: int) -> int:
+        """How many buffers of a rank make up the whole that schedules speak of."""
+        return size if self.blocks > 1 else 1
+
+
+def _mine(place: Place) -> int:
+    return place.rank
+
+
+def _at_root(place: Place) -> int:
+    return place.root if place.rank == place.root else NOTHING
+
+
+def _my_block(place: Place) -> Blocks:
+    return np.where(place.blocks == place.rank, np.int64(place.rank), NOTHING)
+
+
+COLLECTIVES = {
+    collective.name: collective
+    for collective in (
+        Collective("allreduce", _mine, lambda p: p.everyone, reduces=True),
+        Collective("broadcast", _at_root, lambda p: p.root, rooted=True),
+        Collective(
+            "reduce",
+            _mine,
+            lambda p: p.everyone if p.rank == p.root else NOTHING,
+            rooted=True,
+            reduces=True,
+        ),
+        Collective("allgather", _my_block, lambda p: p.blocks, blocks=1),
+        Collective(
+            "reduce_scatter",
+            _mine,
+            lambda p: np.where(p.blocks == p.rank, p.everyone, NOTHING),
+            blocks=1,
+            reduces=True,
+        ),
+        Collective(
+            "alltoall",
+            lambda p: np.where(p.blocks // p.size == p.rank, p.rank, NOTHING),
+            lambda p: np.where(p.blocks % p.size == p.rank, p.blocks // p.size, -1),
+            blocks=2,
+        ),
+        Collective(
+            "gather",
+            _my_block,
+            lambda p: p.blocks if p.rank == p.root else NOTHING,
+            blocks=1,
+            rooted=True,
+        ),
+        Collective(
+            "scatter",
+            _at_root,
+            lambda p: np.where(p.blocks == p.rank, p.root, NOTHING),
+            blocks=1,
+            rooted=True,
+        ),
+        Collective("scan", _mine, lambda p: p.size + p.rank, reduces=True),
+        Collective(
+            "exscan",
+            _mine,
+            lambda p: p.size + p.rank - 1 if p.rank else NOTHING,
+            reduces=True,
+        ),
+        Collective("barrier", lambda _: NOTHING, lambda _: NOTHING, carries_data=False),
+    )
+}

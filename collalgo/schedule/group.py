@@ -1,0 +1,225 @@
+"""Groups: ranks in an order of their own, with the chunks that belong to each."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from math import prod
+from typing import TypeVar
+
+from collalgo.errors import ScheduleError
+from collalgo.schedule.chunk import Chunk, Chunks, divide
+from collalgo.schedule.group_layout import GroupLayout, flat
+
+T = TypeVar("T")
+
+
+class Group:
+    """Some ranks in an order of their own, seen from one of them.
+
+    Positions and chunk numbers wrap around, so no ``% size`` appears in an
+    algorithm. Chunk ``i`` belongs to position ``i``.
+
+    Attributes
+    ----------
+    rank : int
+        My position, from 0.
+    size : int
+        The number of positions.
+    right, left : int
+        The ranks in the whole world after me and before me.
+    """
+
+    __slots__ = ("_layout", "left", "rank", "right", "size")
+
+    def __init__(self, rank: int, layout: GroupLayout):
+        self.rank = rank
+        self.size = layout.size
+        self._layout = layout
+        self.right, self.left = self.peer(rank + 1), self.peer(rank - 1)
+
+    @classmethod
+    def flat(cls, rank: int, size: int) -> "Group":
+        """All ranks of a world in their order, the buffer cut into one chunk each."""
+        return cls(rank, flat(size))
+
+    def peer(self, position: int) -> int:
+        """The rank in the whole world at ``position``."""
+        return self._layout.ranks[position % self.size]
+
+    def position(self, rank: int) -> int:
+        """The position of a rank of the whole world."""
+        return self._layout.positions[rank]
+
+    @property
+    def me(self) -> int:
+        """My rank in the whole world, to move something into a spare buffer."""
+        return self.peer(self.rank)
+
+    def chunk(self, position: int) -> Chunks:
+        """The chunk that belongs to ``position``."""
+        return self._layout.parts[position % self.size]
+
+    def chunks(self, start: int, stop: int) -> Chunks:
+        """The chunks of the positions from ``start`` up to but not ``stop``."""
+        return self._layout.chunks(start, stop)
+
+    def chunks_of(self, positions: Iterable[int]) -> Chunks:
+        """The chunks of any positions."""
+        return self._layout.chunks_of(tuple(sorted(i % self.size for i in positions)))
+
+    @property
+    def whole(self) -> Chunks:
+        """All that the group shares."""
+        return self._layout.whole
+
+    def block(self, source: int, target: int) -> Chunk:
+        """What position ``source`` has for position ``target`` in an alltoall."""
+        ranks, size = self._layout.ranks, self.size
+        return self._layout.block(ranks[source % size] * size + ranks[target % size])
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is the same for all members, made by one of them for every key."""
+        return self._layout.once(key, make)
+
+    def seen_from(self, position: int) -> "Group":
+        """The same group as another of its members sees it."""
+        return Group(position, self._layout)
+
+    def reordered(self, positions: Sequence[int]) -> "Group":
+        """The same group with ``positions[i]`` at position i; chunks keep owners."""
+        order = tuple(positions)
+        layout = self._layout
+
+        def make() -> GroupLayout:
+            return GroupLayout(
+                [layout.ranks[i] for i in order],
+                [layout.parts[i] for i in order],
+                layout.block_piece,
+            )
+
+        view = layout.once(order, make)
+        return Group(view.positions[self.me], view)
+
+    def rotated(self, root: int) -> "Group":
+        """The same group counted from ``root`` on."""
+        return self.reordered((*range(root, self.size), *range(root)))
+
+    @property
+    def reversed(self) -> "Group":
+        """The same group counted backwards from position 0."""
+        return self.reordered((0, *range(self.size - 1, 0, -1)))
+
+    @property
+    def natural(self) -> "Group":
+        """The same group in the order of the ranks of the whole world."""
+        return self.reordered(sorted(range(self.size), key=self.peer))
+
+    @property
+    def tokens(self) -> "Group":
+        """The same group with nothing to share: all that it sends is tokens."""
+        layout = self._layout
+        empty: list[Chunks] = [()] * self.size
+        view = layout.once("tokens", lambda: GroupLayout(layout.ranks, empty))
+        return Group(self.rank, view)
+
+    def subset(self, positions: Sequence[int]) -> "Group | None":
+        """Share everything anew among ``positions``; None for a rank not in them."""
+        members = tuple(positions)
+        if self.rank not in members:
+            return None
+        layout = self._layout
+        view = layout.once(
+            ("subset", members), lambda: layout.anew(members, layout.whole)
+        )
+        return Group(members.index(self.rank), view)
+
+    def merged(self, teams: Iterable[Sequence[int]]) -> "Group | None":
+        """Let the first of each team act for it and own its chunks; None for others."""
+        teams = tuple(map(tuple, teams))
+        leaders = [team[0] for team in teams]
+        if self.rank not in leaders:
+            return None
+
+        def make() -> GroupLayout:
+            return GroupLayout(
+                [self.peer(i) for i in leaders], [self.chunks_of(t) for t in teams]
+            )
+
+        return Group(leaders.index(self.rank), self._layout.once(teams, make))
+
+    def sharing(self, chunks: Chunks) -> "Group":
+        """The same group sharing ``chunks`` anew."""
+        layout = self._layout
+        view = layout.once(chunks, lambda: layout.anew(range(self.size), chunks))
+        return Group(self.rank, view)
+
+    def shares(self, count: int) -> "list[Group]":
+        """The same group ``count`` times, each sharing one part of everything anew."""
+        parts = self.once(("shares", count), lambda: divide(self.whole, count))
+        return [self.sharing(part) for part in parts]
+
+    def segments(self, count: int) -> "list[Group]":
+        """The same group ``count`` times, each with a segment of every chunk."""
+        layout = self._layout
+        first, pieces = layout.block_piece
+
+        def make(index: int) -> GroupLayout:
+            parts = [tuple(c.piece(index, count) for c in p) for p in layout.parts]
+            return GroupLayout(
+                layout.ranks, parts, (first * count + index, pieces * count)
+            )
+
+        return [
+            Group(self.rank, layout.once(("segment", i, count), partial(make, i)))
+            for i in range(count)
+        ]
+
+    def lines(self, dims: Sequence[int], owned: bool = False) -> "list[Group]":
+        """My lines through the positions as a grid: one for each dimension.
+
+        Positions run along the first dimension first. The first line shares
+        everything, each further one the chunk that I have in the line before. Members
+        share it evenly or, if ``owned``, each has the chunks of all the positions that
+        it meets on the lines beyond.
+        """
+        self.check_grid(dims)
+        lines: list[Group] = []
+        shared, stride = self.whole, 1
+        for dim in dims:
+            mine, before = self.rank // stride % dim, self.rank % stride
+            first = self.rank - mine * stride
+            ranks = [self.peer(first + i * stride) for i in range(dim)]
+            starts = range(before, before + dim * stride, stride)
+            parts = (
+                [self.chunks_of(range(i, self.size, dim * stride)) for i in starts]
+                if owned
+                else divide(shared, dim)
+            )
+            lines.append(Group(mine, GroupLayout(ranks, parts)))
+            shared, stride = lines[-1].chunk(mine), stride * dim
+        return lines
+
+    def axis(self, dims: Sequence[int], number: int) -> "Group":
+        """My line along one dimension of a grid, sharing everything anew."""
+        self.check_grid(dims)
+        stride, dim = prod(dims[:number]), dims[number]
+        first = self.rank - self.rank // stride % dim * stride
+        line = self.subset(range(first, first + dim * stride, stride))
+        assert line is not None
+        return line
+
+    def check_grid(self, dims: Sequence[int]) -> None:
+        """Refuse dimensions that are none of a grid of all positions."""
+        if prod(dims) != self.size or min(dims, default=1) < 1:
+            shape = " x ".join(map(str, dims))
+            raise ScheduleError(
+                f"a grid of {shape} has {prod(dims)} places but the group has "
+                f"{self.size} ranks; choose dimensions whose product is the size"
+            )
+
+    def grid(self, rows: int, cols: int) -> "tuple[Group, Group]":
+        """My row and my column when the positions fill a grid row by row.
+
+        The row shares everything; the column shares the chunk that I have in my row.
+        """
+        row, column = self.lines((cols, rows))
+        return row, column

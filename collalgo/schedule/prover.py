@@ -1,0 +1,288 @@
+"""The proof itself: run a schedule on symbols instead of numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo._kernels.schedule.replay import Carrier, Fault
+from collalgo.errors import ScheduleError
+from collalgo.schedule.collective import NOTHING, Collective, Place, Promise
+from collalgo.schedule.replay import Replay, Tables
+from collalgo.schedule.steps import Step
+from collalgo.schedule.symbolic import Terms, members
+from collalgo.schedule.transfers import Ints, chunk_bounds
+
+#: Values that are carried at once; with more cells than fit, some after the others.
+AT_ONCE = 1 << 27
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the proof of a schedule found.
+
+    Attributes
+    ----------
+    steps
+        The largest number of steps of a rank.
+    rounds
+        Messages that pass one after the other, where a rank sends and receives at once
+        but does either with one peer at a time.
+    volume
+        Bytes that pass one after the other under the same rule, in buffers.
+    sent, reduced
+        Bytes that the busiest rank sends and combines, in buffers.
+    links
+        The number of ordered pairs of ranks between which messages travel.
+    roundings
+        How often the contribution is rounded that is rounded most.
+    order
+        ``serial`` if every result is the sum in the order of the ranks; ``ranks`` if
+        only neighbours in that order are ever combined, so that the op need not
+        commute; ``any`` otherwise.
+    consistent
+        Whether the same block has the same bits wherever it ends, because the same
+        contributions were combined in the same order.
+    spare
+        How many buffers of memory a rank needs beside the caller's.
+    lanes
+        How many lanes there are at most between two ranks.
+    """
+
+    collective: str
+    size: int
+    root: int
+    steps: int
+    rounds: int
+    volume: Fraction
+    sent: Fraction
+    reduced: Fraction
+    links: int
+    roundings: int
+    order: str
+    consistent: bool
+    spare: int
+    lanes: int
+
+    def __str__(self) -> str:
+        same = "same bits on every rank" if self.consistent else "bits may differ"
+        steps = f"{self.steps} step{'s' if self.steps != 1 else ''}"
+        return (
+            f"{self.collective} of {self.size} ranks: {steps}, {self.volume} n bytes, "
+            f"{self.links} links, {same}"
+        )
+
+
+class Prover:
+    """The symbolic state of all ranks."""
+
+    def __init__(
+        self, promise: Collective, schedules: Sequence[Sequence[Step]], root: int
+    ):
+        self.promise = promise
+        self.root = root
+        self.size = size = len(schedules)
+        self.replay = Replay(schedules)
+        self.terms = Terms(size)
+        self.blocks = size**promise.blocks
+        self.grid = lcm(self.replay.grid, self.blocks)
+        bounds = chunk_bounds(self.replay.places, self.grid) | {0, self.grid}
+        bounds.update(i * self.grid // self.blocks for i in range(self.blocks))
+        self.bounds = np.array(sorted(bounds), object)
+        self.block_of = np.array(
+            [bound * self.blocks // self.grid for bound in self.bounds[:-1]], np.int64
+        )
+        self.spare = max((c.spare for p in self.replay.places for c in p), default=0)
+
+    def prove(self) -> Proof:
+        used, consistent = self._carry()
+        if not self.promise.carries_data:
+            self._check_all_heard()
+        r = self.replay
+        sends = r.remote & (r.kind == 0)
+        takes = r.remote & (r.kind != 0)
+        reduces = r.kind == 2
+        scale = Fraction(self.promise.buffers(self.size), r.grid)
+        nbytes = np.maximum(
+            r.total(sends, r.share[r.place]), r.total(takes, r.share[r.place])
+        )
+        messages = np.maximum(self._messages(sends), self._messages(takes))
+        both = np.stack([nbytes, messages], axis=1)
+        volume, rounds = r.longest(np.zeros_like(both), both)
+        links = np.unique(r.rank_of[r.step[sends]] * self.size + r.peer[sends])
+        return Proof(
+            self.promise.name,
+            self.size,
+            self.root,
+            int(np.diff(r.first_step).max()),
+            int(rounds),
+            int(volume) * scale,
+            self._busiest(sends) * scale,
+            self._busiest(reduces) * scale,
+            len(links),
+            max((self.terms.roundings[term] for term in used), default=0),
+            self.terms.order(used),
+            consistent,
+            self.spare,
+            self._lanes(),
+        )
+
+    def _lanes(self) -> int:
+        """The most lanes between two ranks, both ways together."""
+        r = self.replay
+        ends = np.sort(np.stack([r.rank_of[r.step], r.peer]), axis=0)
+        pairs = ends[0] * self.size + ends[1]
+        used = np.unique(np.stack([pairs, r.lane]), axis=1)
+        return int(np.unique(used[0], return_counts=True)[1].max(initial=0))
+
+    def _messages(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """For each step how many messages the chosen transfers make."""
+        r = self.replay
+        pairs = np.unique(np.stack([r.step[chosen], r.message_of[chosen]]), axis=1)
+        return np.bincount(pairs[0], minlength=len(r.rank_of)).astype(np.float64)
+
+    def _busiest(self, chosen: NDArray[np.bool_]) -> int:
+        """The most that a rank has in its chosen transfers, on the grid."""
+        r = self.replay
+        ranks = r.rank_of[r.step[chosen]]
+        return int(np.bincount(ranks, r.share[r.place[chosen]], self.size).max())
+
+    def _carry(self) -> tuple[list[int], bool]:
+        """Prove the promise; the terms that end, and whether they are the same."""
+        cells = len(self.block_of)
+        used: set[int] = set()
+        consistent = True
+        cell_of = {int(bound): i for i, bound in enumerate(self.bounds)}
+        tables = self.replay.tables(cell_of, self.grid)
+        width = max(1, AT_ONCE // (self.size * (self.spare + 1)))
+        for first in range(0, cells, width):
+            last = min(first + width, cells)
+            found = self._carry_cells(tables, first, last)
+            consistent &= self._check_promise(found, first, used)
+        return sorted(used), consistent
+
+    def _carry_cells(self, tables: Tables, first: int, last: int) -> NDArray[np.int32]:
+        cells = last - first
+        if (first, last) != (0, len(self.block_of)):
+            tables = clipped(tables, first, last)
+        values = np.zeros((self.size, cells * (self.spare + 1)), np.int32)
+        for rank in range(self.size):
+            codes = self._codes(self.promise.before, rank, first, last)
+            values[rank, :cells] = codes + 1
+        try:
+            Carrier(tables, values, cells, self.terms).carry(self.replay.events)
+        except Fault as fault:
+            what, number, cell = fault.args
+            raise self._error(what, number, first + cell) from None
+        return values[:, :cells]
+
+    def _codes(self, promise: Promise, rank: int, first: int, last: int) -> Ints:
+        place = Place(rank, self.block_of[first:last], self.size, self.root)
+        return np.broadcast_to(promise(place), (last - first,))
+
+    def _error(self, fault: str, number: int, cell: int) -> ScheduleError:
+        r = self.replay
+        if fault == "undefined":  # the number is that of a message
+            number = int(np.flatnonzero((r.message_of == number) & (r.kind == 0))[0])
+        rank, index = r.where(r.step[number])
+        twice = min(members(self.terms.twice), default=rank)
+        what = {
+            "undefined": f"sends what rank {rank} does not have",
+            "nothing": "reduces into an undefined chunk",
+            "overwritten": "is one of two that overwrite it",
+            "unequal": "meets what comes from another rank, which is not all equal "
+            "to it",
+            "twice": f"counts the contribution of rank {twice} twice",
+        }[fault]
+        block = int(self.block_of[cell])
+        return ScheduleError(
+            f"{self.promise.name} of {self.size} ranks: step {index} of rank {rank}: "
+            f"{r.transfers[number]!r} {what} (in block {block})",
+            rank=rank,
+            collective=self.promise.name,
+        )
+
+    def _check_promise(
+        self, values: NDArray[np.int32], first: int, used: set[int]
+    ) -> bool:
+        """See that all ranks have what they want; whether that has the same bits."""
+        last = first + values.shape[1]
+        alike = np.full((2, values.shape[1]), NOTHING, np.int64)
+        consistent = True
+        for rank, found in enumerate(values):
+            codes = self._codes(self.promise.after, rank, first, last)
+            wanted = codes != NOTHING
+            single = wanted & (codes < self.size)
+            for cell in np.flatnonzero(single & (found != codes + 1))[:1].tolist():
+                raise self._broken(
+                    rank, first + cell, int(found[cell]), int(codes[cell])
+                )
+            several = wanted & ~single
+            keys = found * np.int64(2 * self.size) + codes
+            for key in np.unique(keys[several]).tolist():
+                term, code = divmod(key, 2 * self.size)
+                used.add(term)
+                if self.terms.ranks[term] != self._ranks(code):
+                    cell = int(np.flatnonzero(several & (keys == key))[0])
+                    raise self._broken(rank, first + cell, term, code)
+            known = wanted & (alike[0] == codes)
+            consistent &= bool((alike[1][known] == found[known]).all())
+            alike[:, wanted] = codes[wanted], found[wanted]
+        return consistent
+
+    def _ranks(self, code: int) -> int:
+        """A set of ranks as a bit mask."""
+        return 1 << code if code < self.size else (2 << (code - self.size)) - 1
+
+    def _broken(self, rank: int, cell: int, term: int, code: int) -> ScheduleError:
+        found, wanted = self.terms.ranks[term], self._ranks(code)
+        steps = int(np.diff(self.replay.first_step)[rank])
+        return ScheduleError(
+            f"{self.promise.name} of {self.size} ranks: rank {rank} ends, after "
+            f"{steps} steps, with chunk {self._name(cell)} made of the contributions "
+            f"of ranks {members(found)} instead of ranks {members(wanted)}",
+            rank=rank,
+            collective=self.promise.name,
+        )
+
+    def _name(self, cell: int) -> str:
+        """A cell as users speak of it: the block, or its part of the buffer."""
+        if self.promise.blocks:
+            return str(self.block_of[cell])
+        start, stop = (
+            Fraction(int(b), self.grid) for b in self.bounds[cell : cell + 2]
+        )
+        return f"{start} to {stop}"
+
+    def _check_all_heard(self) -> None:
+        """A barrier moves nothing, but every rank hears of every other."""
+        r = self.replay
+        everyone = (1 << self.size) - 1
+        heard = [1 << rank for rank in range(self.size)]
+        told: dict[int, int] = {}
+        first, incoming = r.incoming
+        for event in r.events.tolist():
+            step, ended = divmod(event, 2)
+            rank = int(r.rank_of[step])
+            if not ended:
+                told[step] = heard[rank]
+                continue
+            for message in incoming[first[step] : first[step + 1]]:
+                heard[rank] |= told[int(r.out[message])]
+        for rank, ranks in enumerate(heard):
+            if ranks != everyone:
+                raise ScheduleError(
+                    f"{self.promise.name} of {self.size} ranks: rank {rank} ends "
+                    f"without having heard from ranks {members(everyone & ~ranks)}",
+                    rank=rank,
+                )
+
+
+def clipped(tables: Tables, first: int, last: int) -> Tables:
+    """The tables with only the cells from ``first`` up to ``last``, counted from 0."""
+    start = np.clip(tables["start"], first, last) - first
+    stop = np.clip(tables["stop"], first, last) - first
+    return {**tables, "start": start, "stop": stop}

@@ -1,0 +1,357 @@
+"""Files for users: whole or not at all, and never over those of others."""
+
+import errno
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from collalgo.bench.cli import main as bench, tune
+from collalgo.bench.cluster.race import main as race
+from collalgo.bench.cluster.report import main as report
+from collalgo.bench.heap import main as heap
+
+import collalgo
+from collalgo import OutputError, Topology
+from collalgo.base import plotting as pictures
+from collalgo.base.output_files import MARK, check, marked, write
+from collalgo.cli.main import main
+from collalgo.cost.timeline import timeline
+
+pytestmark = pytest.mark.parallel
+
+KIND = marked("a note")
+THESIS = b"years of work"
+COUNTS = (0, 1, 2, 3, 5, 7, 8, 12, 16, 17, 33)
+
+
+def ours(count):
+    return MARK.encode() + b"x" * count
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_what_was_written_may_be_written_again_and_leaves_nothing_else(count, tmp_path):
+    path = tmp_path / "note"
+    for more in (0, 40_000, 1):
+        write(path, ours(count + more), KIND)
+        assert path.read_bytes() == ours(count + more)
+        assert names(tmp_path) == ["note"]
+
+
+@pytest.mark.parametrize("count", COUNTS[1:])
+def test_what_others_have_written_stays_unless_by_force(count, tmp_path):
+    path = tmp_path / "note"
+    path.write_bytes(b"y" * count)
+    for refuse in (lambda: check(path, KIND), lambda: write(path, ours(1), KIND)):
+        with pytest.raises(
+            OutputError, match=rf"is there .* \({count} bytes\).*--force"
+        ):
+            refuse()
+    assert path.read_bytes() == b"y" * count
+    write(path, ours(1), KIND, force=True)
+    assert path.read_bytes() == ours(1)
+
+
+def test_an_empty_file_may_be_written_over_and_keeps_its_mode(tmp_path):
+    path = tmp_path / "note"
+    path.touch(mode=0o640)
+    write(path, ours(1), KIND)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    umask = os.umask(0o027)
+    try:
+        write(tmp_path / "new", ours(1), KIND)
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
+
+
+def test_a_file_that_may_not_be_written_stays(tmp_path):
+    path = tmp_path / "note"
+    path.write_bytes(ours(1))
+    path.chmod(0o444)
+    with pytest.raises(OutputError, match=r"may not be written \(mode 444\)"):
+        write(path, ours(2), KIND)
+    assert path.read_bytes() == ours(1)
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace", "interrupt"])
+def test_a_full_disk_and_an_interrupt_leave_what_was_there(
+    failing, tmp_path, monkeypatch
+):
+    def fail(*_):
+        if failing == "interrupt":
+            raise KeyboardInterrupt
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "note"
+    write(path, ours(1), KIND)
+    where = (Path, "replace") if failing == "replace" else (os, "fsync")
+    monkeypatch.setattr(*where, fail)
+    wanted = KeyboardInterrupt if failing == "interrupt" else OutputError
+    with pytest.raises(wanted, match=r"^$|No space left"):
+        write(path, ours(2), KIND)
+    assert path.read_bytes() == ours(1)
+    assert names(tmp_path) == ["note"]
+
+
+def test_links_stay_and_their_files_are_looked_at(tmp_path):
+    real, link, second = (tmp_path / name for name in ("real", "link", "second"))
+    link.symlink_to("real")  # which is not there yet
+    second.symlink_to(link)
+    for _ in range(2):
+        write(second, ours(1), KIND)
+        assert real.read_bytes() == ours(1)
+        assert link.is_symlink()
+        assert second.is_symlink()
+    real.write_bytes(THESIS)
+    with pytest.raises(OutputError, match="is there and is not a note"):
+        write(second, ours(1), KIND)
+    assert real.read_bytes() == THESIS
+    link.unlink()
+    link.symlink_to("second")
+    with pytest.raises(OutputError, match="cannot write"):
+        write(second, ours(1), KIND)
+
+
+def test_folders_and_what_is_not_there_are_refused(tmp_path):
+    with pytest.raises(OutputError, match="is a folder; name a file in it"):
+        check(tmp_path, KIND, force=True)
+    with pytest.raises(OutputError, match="there is no folder"):
+        check(tmp_path / "a" / "note", KIND)
+    (tmp_path / "file").write_bytes(THESIS)
+    with pytest.raises(OutputError, match="there is no folder"):
+        check(tmp_path / "file" / "note", KIND)
+    with pytest.raises(OutputError, match="cannot write"):
+        check(tmp_path / ("x" * 300), KIND)
+
+
+def test_a_pipe_is_written_into(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    reader.start()
+    write(pipe, ours(70_000), KIND)
+    reader.join()
+    assert found == [ours(70_000)]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    write("/dev/null", ours(1), KIND)
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+@pytest.mark.parametrize("target", ["-", "/dev/stdout", "/dev/fd/1", "link"])
+@pytest.mark.parametrize("into", ["pipe", "file"])
+def test_standard_output_is_appended_to(target, into, tmp_path):
+    if target == "link":
+        target = str(tmp_path / "link")
+        Path(target).symlink_to("/dev/stdout")
+    script = (
+        "import os, sys\nfrom collalgo.base.output_files import *\n"
+        "print('before', flush=True)\n"
+        f"write({target!r}, MARK, marked('a note'))\n"
+        "os.write(1, b' after')\n"
+    )
+    command = [sys.executable, "-c", script]
+    if into == "pipe":
+        text = subprocess.run(command, capture_output=True, check=True).stdout
+    else:
+        file = tmp_path / "out"
+        file.write_bytes(b"earlier\n")
+        with file.open("ab") as out:
+            subprocess.run(command, stdout=out, check=True)
+        text = file.read_bytes()
+    wanted = f"before\n{MARK} after".encode()
+    assert text == (b"earlier\n" if into == "file" else b"") + wanted
+
+
+# Each command that writes, with a target for the file; none may begin its work.
+COMMANDS = {
+    "bench json": (bench, ["-R", "2", "--json"], "a.json"),
+    "bench csv": (bench, ["-R", "2", "--csv"], "a.csv"),
+    "bench plot": (bench, ["-R", "2", "--plot"], "a.svg"),
+    "sweep": (bench, ["sweep", "-R", "2", "--json"], "a.json"),
+    "tune": (tune, [], "rules.yaml"),
+    "heap": (heap, ["--json"], "a.json"),
+    "race": (race, [], "a.json"),
+    "race over gloo": (race, ["new.json", "--gloo"], "meeting"),
+    "report": (report, ["{json}", "-o"], "a.png"),
+    "show": (main, ["algorithms", "show", "ring", "-c", "allgather", "--svg"], "a.svg"),
+    "export": (
+        main,
+        ["algorithms", "export", "ring", "-c", "allgather", "-o"],
+        "a.xml",
+    ),
+    "detect": (main, ["topo", "detect", "-o"], "a.yaml"),
+    "convert": (main, ["topo", "convert", "dgx1v", "-o"], "a.json"),
+    "draw": (main, ["topo", "draw", "dgx1v", "-o"], "a.svg"),
+    "timeline": (
+        main,
+        ["simulate", "allreduce", "ring", "dgx1v", "--timeline"],
+        "a.json",
+    ),
+    "picture": (
+        main,
+        ["simulate", "allreduce", "ring", "dgx1v", "--timeline"],
+        "a.png",
+    ),
+    "prices": (main, ["select", "allreduce", "8", "-n", "2", "--plot"], "a.pdf"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_writes_over_a_file_of_the_user(name, tmp_path, monkeypatch):
+    def worked(*_, **__):
+        raise AssertionError("the work has begun")
+
+    for what in ("spawn", "init", "threads"):
+        monkeypatch.setattr(collalgo, what, worked)
+    command, arguments, file = COMMANDS[name]
+    path = tmp_path / file
+    contents = (THESIS, b'{"traceEvents": []}', b"<svg/>", b"[]", b"collalgo: 1")
+    for content in contents:
+        path.write_bytes(content)
+        words = [word.format(json=__file__) for word in arguments]
+        done = CliRunner().invoke(command, [*words, str(path)])
+        assert done.exit_code in (1, 2), done.output
+        assert f"{path} is there" in done.output, done.exception
+        assert done.output.count("Error: ") == 1
+        assert path.read_bytes() == content
+    assert names(tmp_path) == [file]
+
+
+QUICK = [name for name in COMMANDS if COMMANDS[name][0] is main and name != "prices"]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_commands_write_over_their_own_files_and_others_by_force(name, tmp_path):
+    command, arguments, file = COMMANDS[name]
+    path = tmp_path / file
+    for force in ([], [], ["--force"]):
+        if force:
+            path.write_bytes(THESIS)
+        done = CliRunner().invoke(command, [*arguments, str(path), *force])
+        assert done.exit_code == 0, done.output
+        assert len(path.read_bytes()) > 100
+    assert names(tmp_path) == [file]
+
+
+@pytest.mark.parametrize("name", ["export", "convert", "detect"])
+def test_commands_write_to_standard_output_and_nothing_else_there(name, tmp_path):
+    command, arguments, _ = COMMANDS[name]
+    assert CliRunner().invoke(command, [*arguments, "-"]).output[:5] in (
+        "<algo",
+        "colla",
+    )
+    assert not Path("-").exists()
+
+
+def test_results_go_to_standard_output_and_tables_elsewhere():
+    options = ["allreduce", "-R", "2", "-e", "8", "-n", "3", "-N", "1", "--json", "-"]
+    done = subprocess.run(
+        [sys.executable, "-m", "collalgo", "bench", *options],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["results"]
+    assert "wrong elements: 0 OK" in done.stderr
+
+
+def test_a_topology_that_was_edited_by_hand_stays(tmp_path):
+    machine = Topology.load("dgx1v")
+    for form in ("yaml", "json"):
+        path = tmp_path / f"mine.{form}"
+        machine.write(path)
+        machine.write(path)
+        written = path.read_text()
+        for edited in (f"{written}\n", f"# mine\n{written}"):
+            path.write_text(edited)
+            with pytest.raises(OutputError, match="is not a topology"):
+                machine.write(path)
+            assert path.read_text() == edited
+    machine.write(path, force=True)
+    assert path.read_text() == written
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf", "eps", "PNG", ""])
+def test_pictures_are_known_again(ending, tmp_path):
+    figure = pictures.new_figure(2, 2)
+    path = tmp_path / (f"a.{ending}" if ending else "a")
+    for _ in range(2):
+        pictures.save(figure, path)
+    assert names(tmp_path) == [path.name]
+    with pytest.raises(ValueError, match="there are no pictures of the format 'foo'"):
+        pictures.check(tmp_path / "a.foo")
+    other = tmp_path / f"b.{ending or 'png'}"
+    figure.savefig(other)
+    with pytest.raises(OutputError, match="is not a picture"):
+        pictures.save(figure, other)
+
+
+def test_a_trace_of_another_tool_is_refused_on_every_rank_before_the_block(tmp_path):
+    path = tmp_path / "profile.json"
+    path.write_text('{"traceEvents": []}')
+
+    def on_each_rank(comm):
+        with (
+            pytest.raises(OutputError, match=r"profile\.json is there"),
+            collalgo.trace(path, comm),
+        ):
+            raise AssertionError("the block has begun")
+        comm.barrier()
+        with collalgo.trace(path, comm, force=True):
+            comm.barrier()
+        with collalgo.trace(path, comm):
+            comm.barrier()
+
+    for size in (1, 2, 3, 5):
+        path.write_text('{"traceEvents": []}')
+        collalgo.threads(on_each_rank, size, timeout=60)
+        assert len(json.loads(path.read_text())["traceEvents"]) > size
+    with pytest.raises(OutputError, match="is not a trace"):
+        found = timeline("ring", Topology.load("dgx1v"), 64, collective="allgather")
+        (tmp_path / "other.json").write_text("[1]")
+        found.write(tmp_path / "other.json")
+
+
+def test_a_dump_and_the_figures_of_the_machine_spare_files_of_others(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("RANK", "3")
+    path = collalgo.dump(tmp_path)
+    assert collalgo.dump(tmp_path) == path
+    path.write_bytes(THESIS)
+    with pytest.raises(OutputError, match="is not a dump"):
+        collalgo.dump(tmp_path)
+    assert path.read_bytes() == THESIS
+    assert names(tmp_path) == [path.name]
+
+
+def test_no_file_is_written_otherwise():
+    """All writing goes through one module, but for what is named here."""
+    known = {
+        "collalgo/base/output_files.py",
+        "collalgo/bootstrap/foreign_stores.py",  # messages in a private folder
+        "collalgo/launch/output.py",  # logs, which are appended to
+        "bench/cluster/running.py",  # in a temporary folder
+        "bench/peers/contest.py",  # in a temporary folder
+    }
+    words = ("write_text(", "write_bytes(", ".savefig(p", 'open("w', 'open("a',
+             "rmtree", 'File("w', "os.replace", "os.rename")  # fmt: skip
+    root = Path(__file__).parents[1]
+    found = {
+        str(path.relative_to(root))
+        for folder in ("collalgo", "bench", "docs", "examples")
+        for path in (root / folder).rglob("*.py*")
+        if path.suffix in (".py", ".pyx") and any(w in path.read_text() for w in words)
+    }
+    assert found <= known

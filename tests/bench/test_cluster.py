@@ -1,0 +1,240 @@
+"""A cluster on this machine: what a file asks of the kernel, and what runs on it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+from collalgo.bench.cluster import kernel
+from collalgo.bench.cluster.cli import main
+from collalgo.bench.cluster.kernel import (
+    ClusterError,
+    down,
+    inside,
+    processes,
+    up,
+)
+from collalgo.bench.cluster.layout import Layout, layout_of
+from collalgo.bench.cluster.report import (
+    errors,
+    main as report_command,
+    outcomes,
+    table,
+)
+from collalgo.bench.cluster.running import run
+
+from collalgo import Topology, TopologyError
+from tests.support.clusters import FILES, layout, needs_root
+
+NAMES = sorted(path.stem for path in FILES.glob("*.yaml"))
+
+
+def test_every_file_is_a_cluster_of_4_hosts_or_a_torus_of_9():
+    assert NAMES == ["racks", "rails", "ring", "star", "torus", "unequal"]
+    for name in NAMES:
+        hosts, ranks = (9, 1) if name == "torus" else (4, 2)
+        assert layout(name).slots == {f"h{i}": ranks for i in range(hosts)}
+
+
+def test_nics_of_a_switch_are_in_one_network():
+    plan = layout("rails")
+    assert plan.bridges == ["br0"]
+    assert [end.address for end in plan.interfaces("h2")] == [
+        "10.1.1.3/16",
+        "10.1.2.3/16",
+    ]
+    assert not plan.routes
+
+
+def test_hosts_without_a_switch_pass_on_what_is_for_others():
+    plan = layout("ring")
+    assert plan.bridges == []
+    assert [len(plan.routes["h0", f"h{i}"]) for i in (1, 2, 3)] == [1, 2, 1]
+    assert plan.nodes["h3"] == ["10.255.0.4", "10.255.1.4"]
+
+
+def changed(name, *changes):
+    text = (FILES / f"{name}.yaml").read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (changed("star", ("kind: network, bandwidth: nic", "kind: network")),
+         "has no bandwidth"),
+        (changed("star", ("kind: core", "kind: gpu")), "has a core for each rank"),
+        (changed("star", ("ends: [\"h[0-3]/nic0\"", "ends: [\"h[0-3]/cpu0\"")),
+         "is neither a NIC nor a switch"),
+        (changed("racks", ("links:", "links:\n  - {ends: [rack0, rack1], "
+                           "kind: network, bandwidth: nic}")), "form a cycle"),
+    ],
+)  # fmt: skip
+def test_what_the_kernel_cannot_have_is_refused(text, message, tmp_path):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text)
+    with pytest.raises(TopologyError, match=message):
+        layout_of(Topology.read(path))
+    done = CliRunner().invoke(main, ["up", str(path)])
+    assert done.exit_code == 1
+    assert message in done.output
+
+
+@needs_root
+@pytest.mark.parametrize("name", NAMES)
+def test_every_host_reaches_every_other(cluster, name):
+    plan = cluster(name)
+    with pytest.raises(ClusterError, match="is up already"):
+        up(plan)
+    server = "import socket; s = socket.create_server(('', 5001));\n"
+    server += "while True: c, _ = s.accept(); c.sendall(socket.gethostname().encode())"
+    client = "import socket, sys\nfor a in sys.argv[1:]:"
+    client += " print(socket.create_connection((a, 5001), 5).recv(99).decode())"
+    servers = [
+        subprocess.Popen(inside(plan, host, sys.executable, "-c", server))
+        for host in plan.hosts
+    ]
+    time.sleep(1)
+    addresses = plan.nodes or {
+        host: [end.address.partition("/")[0] for end in plan.interfaces(host)]
+        for host in plan.hosts
+    }
+    for host in plan.hosts:
+        for targets in zip(*addresses.values(), strict=True):
+            command = inside(plan, host, sys.executable, "-c", client, *targets)
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            assert done.stdout.split() == plan.hosts
+    down(plan)
+    for one in servers:
+        assert one.wait(5) != 0
+
+
+@needs_root
+def test_what_is_for_different_nodes_of_a_host_takes_different_ways(cluster):
+    plan = cluster("ring")
+    for host, far in (("h0", "h2"), ("h1", "h3")):
+        taken = set()
+        for target in plan.nodes[far]:
+            command = inside(plan, host, "ip", "route", "get", target)
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            taken.add(done.stdout.split("dev ")[1].split()[0])
+        assert taken == {"eth0", "eth1"}
+
+
+SCRIPT = """
+import numpy as np, collalgo
+comm = collalgo.init(timeout=60)
+assert comm.hosts == (0, 0, 1, 1, 2, 2, 3, 3), comm.hosts
+x = np.full(100_000, comm.rank + 1.0)
+collalgo.allreduce(x)
+assert (x == 36).all()
+chosen = comm.select("allreduce", 1 << 24)
+print(f"rank {comm.rank}: {chosen.algorithm} by {chosen.basis};", flush=True)
+"""
+
+
+@needs_root
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", ["ring", "rails"])
+def test_a_job_runs_on_the_cluster_and_knows_its_links(cluster, name, tmp_path):
+    plan, script = cluster(name), tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    file = FILES / f"{name}.yaml"
+    done = run(plan, [sys.executable, str(script)], description=file, capture=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line for line in done.stdout.replace(";", "\n").split("\n") if line]
+    assert len(lines) == 8
+    assert len({line.partition(": ")[2] for line in lines}) == 1
+    assert f"the links of {name}" in lines[0]
+    assert not list(processes(plan))
+
+
+def test_without_root_the_command_says_what_it_needs(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    done = CliRunner().invoke(main, ["up", str(FILES / "star.yaml")])
+    assert done.exit_code == 1
+    assert "needs Linux, root" in done.output
+
+
+def entry(algorithm, seconds, predicted=0.0, chosen=False):
+    return {
+        "collective": "allreduce", "nbytes": 1 << 24, "algorithm": algorithm,
+        "predicted": predicted, "bound": 1.0, "seconds": seconds, "chosen": chosen,
+    }  # fmt: skip
+
+
+def test_races_are_told_beside_the_bound_and_the_peers(tmp_path):
+    files = {
+        "star": [
+            entry("torus_2d(dims=(2, 4))", [1.1, 1.0, 1.2], 1.0, chosen=True),
+            entry("ring", [1.25, 1.2, 9.0], 1.2),
+            entry("MPICH 5", [2.2, 2.3, 2.1]),
+        ],
+        "star_openmpi": [entry("ring", [3.0], 1.2), entry("Open MPI 5", [3.3])],
+    }
+    for name, entries in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({"entries": entries}))
+    found = list(outcomes(sorted(tmp_path.glob("*.json"))))
+    *_, row = table(found)
+    assert row == (
+        "| star | allreduce | torus_2d | 1.10 | 1.10 | 1.00 | -9 % "
+        "| MPICH 5 x 2.00, Open MPI 5 x 3.00 |"
+    )
+    assert errors(found) == pytest.approx([0.1 / 1.1, 0.04])
+    done = CliRunner().invoke(
+        report_command, [str(tmp_path / "star.json"), "-o", str(tmp_path / "bars.png")]
+    )
+    assert "prices are off by 6.5 % in the median" in done.output
+    assert (tmp_path / "bars.png").stat().st_size > 1000
+
+
+class Namespaces:
+    """The namespaces of a kernel, as ``ip netns`` has them."""
+
+    def __init__(self, *names, fails_at=""):
+        self.names = list(names)
+        self.fails_at = fails_at
+
+    def run(self, *command):
+        if command[:3] == ("ip", "netns", "list"):
+            return "".join(f"{name} (id: 1)\n" for name in self.names)
+        if command[:3] == ("ip", "netns", "add"):
+            self.names.append(command[3])
+        if command[:3] == ("ip", "netns", "del"):
+            self.names.remove(command[3])
+        if self.fails_at and self.fails_at in command:
+            raise kernel.ClusterError("no")
+        return ""
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3, 8])
+def test_a_cluster_takes_only_its_own_namespaces_down(hosts, monkeypatch):
+    monkeypatch.setattr(kernel, "check_possible", lambda: None)
+    star = Layout("star", {f"h{host}": 1 for host in range(hosts)})
+    others = ["collalgo-star-2", "collalgo-star-2-h0", "collalgo-starfish", "mine"]
+    there = Namespaces(*others)
+    monkeypatch.setattr(kernel, "_run", there.run)
+    monkeypatch.setattr(kernel, "_settle", lambda *_: None)
+    kernel.up(star)
+    assert len(there.names) == len(others) + hosts + 1
+    with pytest.raises(kernel.ClusterError, match="is up already"):
+        kernel.up(star)
+    kernel.down(star)
+    assert there.names == others
+    kernel.down(star)
+    there.names.append("collalgo-star-h0")
+    with pytest.raises(kernel.ClusterError, match="which is there and of another"):
+        kernel.up(star)
+    kernel.down(star)
+    assert there.names == [*others, "collalgo-star-h0"]
+    there.names.remove("collalgo-star-h0")
+    there.fails_at = "lo"
+    with pytest.raises(kernel.ClusterError, match="no"):
+        kernel.up(star)
+    assert there.names == others

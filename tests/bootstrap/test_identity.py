@@ -1,0 +1,173 @@
+"""Who am I, and who else is there: identities, and strangers at the rendezvous."""
+
+import hashlib
+import logging
+import os
+import secrets
+import socket
+import time
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from collalgo import BootstrapError
+from collalgo.bootstrap.identity import Identity, Means, identity
+from collalgo.bootstrap.join_request import HELLO, MAGIC
+from collalgo.bootstrap.rendezvous import HostRendezvous
+from collalgo.comm.communicator import Communicator
+
+STEP = {
+    "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "2", "SLURM_PROCID": "3",
+    "SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NUM_NODES": "1",
+}  # fmt: skip
+RUN = {"COLLALGO_JOB": "j", "RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, Identity(0, 1, "", "none")),
+        (RUN, Identity(1, 4, "j", "collalgo run")),
+        (
+            {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"},
+            Identity(2, 3, "", "mpiexec of Open MPI", Means.MPI),
+        ),
+        (
+            {"PMI_RANK": "0", "PMI_SIZE": "2"},
+            Identity(0, 2, "", "mpiexec of MPICH", Means.MPI),
+        ),
+        ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, Identity(0, 1, "", "none")),
+        (STEP, Identity(3, 4, "srun/7.2", "srun")),
+        (
+            STEP | {"SLURM_STEP_NUM_NODES": "2"},
+            Identity(3, 4, "", "srun", Means.MPI),
+        ),
+        (
+            {"HOROVOD_RANK": "1", "HOROVOD_SIZE": "2", "HOROVOD_LOCAL_SIZE": "2"},
+            Identity(1, 2, "horovodrun//", "horovodrun"),
+        ),
+    ],
+)
+def test_a_process_knows_itself_by_its_launcher(environment, expected):
+    assert identity(environment) == expected
+
+
+def test_two_jobs_of_torchrun_have_different_names():
+    base = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "h", "MASTER_PORT": "1"}
+    jobs = {identity({**base, "MASTER_PORT": port}).job for port in ("1", "2")}
+    assert len(jobs) == 2
+    assert "" not in jobs
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"RANK": "4"}, "RANK=4 and WORLD_SIZE=4; need 0 <= rank < size"),
+        ({"RANK": "x"}, "RANK is 'x', not a number"),
+        ({"LOCAL_WORLD_SIZE": "2"}, "4 ranks but only 2 on this host"),
+    ],
+)
+def test_nonsense_of_a_launcher_is_refused(change, message):
+    with pytest.raises(BootstrapError, match=message):
+        identity({**RUN, **change})
+
+
+@pytest.fixture
+def job():
+    return secrets.token_hex(8)
+
+
+def address(job):
+    return "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
+
+
+def visit(job, data, *, stay=None):
+    """Come to the rendezvous as somebody who does not belong there."""
+    visitor = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    end = time.monotonic() + 5
+    while True:
+        try:
+            visitor.connect(address(job))
+            break
+        except ConnectionRefusedError:
+            assert time.monotonic() < end
+            time.sleep(0.005)
+    if data is not None:
+        visitor.send(data)
+    if stay is not None:
+        stay.append(visitor)
+        return b""
+    answer = visitor.recv(1000)
+    visitor.close()
+    return answer
+
+
+def connect(job, rank, size, results, timeout=10.0):
+    try:
+        connection = HostRendezvous(job).connect("", rank, range(size), timeout)
+        with Communicator(connection, timeout=10) as comm:
+            results[rank] = comm.allreduce(np.array([rank + 1]))[0]
+    except BootstrapError as error:
+        results[rank] = error
+
+
+def test_strangers_do_not_disturb_the_ranks(job, caplog):
+    caplog.set_level(logging.WARNING)
+    results, stay = {}, []
+    ranks = [Thread(target=connect, args=(job, 0, 3, results))]
+    ranks[0].start()
+    visit(job, None, stay=stay)  # says nothing
+    assert b"protocol" in visit(job, secrets.token_bytes(10_000))
+    assert b"protocol" in visit(job, b"x" * HELLO.size)
+    assert b"believes in 5 ranks" in visit(job, HELLO.pack(MAGIC, 1, 5))
+    assert b"rank 7 of 3 is out of range" in visit(job, HELLO.pack(MAGIC, 7, 3))
+    ranks += [Thread(target=connect, args=(job, rank, 3, results)) for rank in (1, 2)]
+    for rank in ranks[1:]:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+    stay[0].close()
+    assert results == {0: 6, 1: 6, 2: 6}
+    assert caplog.text.count("was refused at the rendezvous") == 4
+
+
+def test_ranks_that_do_not_come_are_named(job):
+    results = {}
+    connect(job, 0, 3, results, timeout=0.2)
+    assert "waited in vain for ranks [1, 2] of 3" in str(results[0])
+    assert results[0].missing == (1, 2)
+    connect(job, 1, 3, results, timeout=0.2)
+    assert "waited in vain for rank 0" in str(results[1])
+
+
+def test_who_leaves_while_the_others_join_is_named_to_all(job):
+    results, stay = {}, []
+    ranks = [Thread(target=connect, args=(job, rank, 4, results)) for rank in (0, 1)]
+    for rank in ranks:
+        rank.start()
+    visit(job, HELLO.pack(MAGIC, 2, 4), stay=stay)
+    time.sleep(0.2)  # all but rank 3 have come
+    stay[0].close()
+    for rank in ranks:
+        rank.join(5)
+    assert all("rank 2 has left" in str(results[rank]) for rank in (0, 1)), results
+    assert results[0].missing == (2,)
+
+
+def test_a_second_rank_0_is_refused(job):
+    results = {}
+    first = Thread(target=connect, args=(job, 0, 2, results, 1.0))
+    first.start()
+    visit(job, b"")
+    with pytest.raises(BootstrapError, match="is another rank 0"):
+        HostRendezvous(job).connect("", 0, range(2), 1.0)
+    first.join()
+
+
+def test_a_failed_rendezvous_leaves_no_descriptor(job):
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        connect(job, 0, 2, {}, timeout=0.05)
+        connect(job, 1, 2, {}, timeout=0.05)
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,201 @@
+"""Groups in numbers: hundreds at once, a thousand in turn, from several threads."""
+
+import gc
+import os
+import signal
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo import spawn
+from collalgo.comm.tracing.analysis import analyze
+
+
+def held():
+    """What this process holds: descriptors, threads, and mapped worlds."""
+    gc.collect()
+    maps = Path("/proc/self/maps").read_text().count("memfd:collalgo")
+    return len(os.listdir("/proc/self/fd")), threading.active_count(), maps
+
+
+def resident():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def thousand(comm):
+    comm.dup().close()
+    before, memory, shared = held(), resident(), set(os.listdir("/dev/shm"))
+    for number in range(1000):
+        part = comm.dup()
+        if number % 10 == 0:
+            assert part.allreduce_async(np.ones(3)).wait()[0] == comm.size
+        assert part.allreduce(np.ones(3))[0] == comm.size
+        part.close()
+    comm.barrier()
+    until = time.monotonic() + 10
+    while held() != before and time.monotonic() < until:
+        time.sleep(0.05)
+    assert held() == before
+    assert resident() - memory < 32 << 20
+    assert set(os.listdir("/dev/shm")) <= shared
+
+
+def test_nothing_is_left_of_a_thousand_groups():
+    spawn(thousand, 2, timeout=60)
+
+
+def hundreds_at_once(comm):
+    parts = [comm.dup() for _ in range(300)]
+    for part in parts[::-1]:
+        assert part.allreduce(np.ones(5))[0] == comm.size
+    with pytest.raises(collalgo.CommunicatorClosed, match="is closed"):
+        parts[0].close()
+        parts[0].allreduce(np.ones(5))
+
+
+@pytest.mark.parallel
+def test_hundreds_of_groups_at_once():
+    spawn(hundreds_at_once, 2, timeout=60)
+
+
+CALLS = 400
+
+
+def one_call(part, dice, others):
+    """A random call of a group, in the foreground or not: how to check its result."""
+    kind = dice.integers(0, 5)
+    count = int(dice.integers(0, 2000))
+    root = int(dice.integers(0, part.size))
+    background = dice.random() < 0.5
+    ranks = np.array(others)
+    mine = np.full(count, ranks[part.rank], np.int64)
+    make, expected = (
+        (part.allreduce, ranks.sum()),
+        (part.broadcast, ranks[root]),
+        (part.allgather, ranks[:, None]),
+        (part.reduce, ranks.max()),
+        (part.alltoall, ranks[:, None]),
+    )[kind]
+    named = {"root": root} if kind in (1, 3) else {}
+    if kind == 3:
+        named["op"] = "max"
+    if kind == 4:
+        mine = np.full((part.size, count), ranks[part.rank])
+    name = make.__name__
+    if background:
+        work = getattr(part, f"{name}_async")(mine, **named)
+    else:
+        result = make(mine, **named)
+
+    def check():
+        found = work.wait() if background else result
+        if not (kind == 3 and part.rank != root):
+            assert (found == expected).all(), name
+
+    return check
+
+
+def random_calls(comm, seed=0):
+    """Threads that each make random calls on groups that overlap, all of their own."""
+    plan = np.random.default_rng(seed)
+    duties = []
+    for _ in range(3):
+        parts = []
+        for _ in range(4):
+            size = int(plan.integers(1, comm.size + 1))
+            members = plan.permutation(comm.size)[:size].tolist()
+            if comm.rank in members:
+                parts.append((comm.group(members), members))
+            else:
+                parts.append(None)
+        duties.append((parts, int(plan.integers(1 << 30))))
+    failures = []
+
+    def perform(parts, seed):
+        chosen, checks = np.random.default_rng(seed), []
+        try:
+            for _ in range(CALLS):
+                part = parts[chosen.integers(0, len(parts))]
+                dice = np.random.default_rng(chosen.integers(1 << 30))
+                if part is not None:
+                    checks.append(one_call(part[0], dice, part[1]))
+                if len(checks) > 20:
+                    checks.pop(0)()
+            for check in checks:
+                check()
+        except BaseException as error:
+            failures.append(error)
+
+    runners = [threading.Thread(target=perform, args=duty) for duty in duties]
+    for runner in runners:
+        runner.start()
+    for runner in runners:
+        runner.join()
+    if failures:
+        raise failures[0]
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize("size", [2, 4])
+def test_random_calls_on_overlapping_groups_from_several_threads(size):
+    spawn(partial(random_calls, seed=size), size, timeout=100)
+
+
+def planted(comm, folder):
+    """Many calls on many groups; at one place one rank does something else."""
+    parts = [comm.dup(), comm.split(comm.rank % 2), comm.group(range(comm.size))]
+    with pytest.raises(collalgo.MismatchError):
+        for number in range(200):
+            wrong = number == 150 and comm.rank == 2
+            parts[number % 3].allreduce(np.ones(100 + wrong))
+            comm.barrier()
+    time.sleep(0.5)
+
+
+@pytest.mark.parallel
+def test_a_planted_mismatch_is_named_by_the_recorder(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLLALGO_DUMP", str(tmp_path))
+    spawn(partial(planted, folder=tmp_path), 4, timeout=20)
+    first = analyze(tmp_path)[0]
+    assert first.culprits == (2,)
+    assert first.number == 51
+    assert "101 float64" in "\n".join(first.lines)
+
+
+def peer_died(comm, path):
+    """Rank 2 dies before the others make a group with it."""
+    if comm.rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    began = time.monotonic()
+    with pytest.raises(collalgo.BootstrapError, match="rank 2, which is gone") as told:
+        comm.group([1, 2, 0])
+    assert told.value.missing == (2,)
+    (path / str(comm.rank)).write_text(str(time.monotonic() - began))
+
+
+def test_a_group_with_a_dead_rank_is_refused_at_once(tmp_path):
+    with pytest.raises(collalgo.CollalgoError, match="rank 2"):
+        spawn(partial(peer_died, path=tmp_path), 3, timeout=60)
+    assert all(float((tmp_path / each).read_text()) < 10 for each in "01")
+
+
+def orphans(comm):
+    """A group goes on, and makes groups, when what it came from is closed."""
+    part = comm.group(range(comm.size))
+    comm.close()
+    again = part.dup()
+    assert again.allreduce(np.ones(1))[0] == part.size
+    if part.rank == 0:
+        part.send(np.ones(1), 1)
+    elif part.rank == 1:
+        part.recv(np.zeros(1), 0)
+
+
+def test_a_group_outlives_what_it_came_from():
+    spawn(orphans, 3, timeout=60)

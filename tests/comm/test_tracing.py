@@ -1,0 +1,250 @@
+"""The flight recorder: what it remembers, when it is written, who diverged first."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import collalgo
+from collalgo.cli.main import main
+from collalgo.comm.tracing.analysis import DumpError, analyze
+from collalgo.comm.tracing.dump import dump
+
+HERE = Path(__file__).name
+
+
+def analyzed(folder):
+    result = CliRunner().invoke(main, ["trace", "analyze", str(folder)])
+    assert result.exit_code in (0, 1), result.output
+    return result.exit_code, result.output
+
+
+def test_what_is_remembered():
+    def on_each_rank(comm):
+        x = np.ones(7, np.float32)
+        comm.allreduce(x, "max", algorithm="ring")
+        comm.broadcast_async(x, root=1).wait()
+        comm.barrier()
+        first, second, third = comm.recorder.records()
+        assert [r["number"] for r in (first, second, third)] == [1, 2, 3]
+        assert first["algorithm"] == "ring"
+        assert (first["count"], first["state"], second["root"]) == (7, "done", 1)
+        for record in (first, second, third):
+            assert HERE in record["place"]
+            assert record["queued"] <= record["begun"] <= record["ended"]
+            assert abs(record["ended"] - time.monotonic_ns()) < 60e9
+        lines = [int(r["place"].rpartition(":")[2]) for r in (first, second, third)]
+        assert lines == [lines[0], lines[0] + 1, lines[0] + 2]
+
+    collalgo.threads(on_each_rank, 3, timeout=60)
+
+
+def test_only_so_many_calls_are_remembered():
+    def on_each_rank(comm):
+        x = np.ones(1)
+        works = [comm.allreduce_async(x) for _ in range(3000)]
+        works[-1].wait()
+        records = comm.recorder.records()
+        assert len(records) == comm.recorder.capacity == 1024
+        assert [r["number"] for r in records] == list(range(1977, 3001))
+        assert all(record["state"] == "done" for record in records)
+
+    collalgo.threads(on_each_rank, 2, timeout=60)
+
+
+def late(comm, folder):
+    """Rank 2 does not make the fourth call, in which the others run into a timeout."""
+    for _ in range(3):
+        comm.allreduce(np.ones(10))
+    if comm.rank == 2:
+        time.sleep(2)
+        dump(folder)
+    else:
+        with pytest.raises(collalgo.CollectiveTimeout):
+            comm.allreduce(np.ones(10), timeout=0.5)
+        time.sleep(1.5)
+
+
+def different(comm, folder):
+    """Rank 1 makes another call than all others."""
+    comm.barrier()
+    with pytest.raises(collalgo.MismatchError):
+        comm.allreduce(np.ones(10 + (comm.rank == 1)))
+        comm.barrier()
+    time.sleep(0.5)
+
+
+def in_a_group(comm, folder):
+    """Rank 3 does not make a call of a group; the world has nothing to do with it."""
+    part = comm.split(comm.rank % 2)
+    part.barrier()
+    if comm.rank == 1:
+        with pytest.raises(collalgo.CollectiveTimeout):
+            part.allreduce_async(np.ones(3), timeout=0.5).wait()
+    time.sleep(1 if comm.rank == 1 else 2)
+    dump(folder)
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize(
+    ("duty", "size", "found"),
+    [
+        (late, 3, r"world: rank 2 diverged first, at call #4\n(.*\n)*.*rank 2 has not "
+                  r"made call #4; its last was allreduce #3 \(10 float64, sum, "),
+        (different, 3, r"world: rank 1 diverged first, at call #2\n(.*\n)*.*rank 1 "
+                       r"instead: allreduce #2 \(11 float64"),
+        (in_a_group, 4, r"1-3#1: rank 1 diverged first, at call #2\n(.*\n)*.*nobody"),
+    ],
+)  # fmt: skip
+def test_who_diverged_first_is_found(duty, size, found, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLLALGO_DUMP", str(tmp_path))
+    from functools import partial
+
+    collalgo.spawn(partial(duty, folder=tmp_path), size, timeout=60)
+    code, output = analyzed(tmp_path)
+    assert code == 1
+    assert re.search(found, output), output
+    assert HERE in output
+
+
+def all_is_well(comm, folder):
+    comm.allreduce(np.ones(10))
+    comm.barrier()
+    dump(folder)
+
+
+def test_nobody_is_blamed_where_all_is_well(tmp_path):
+    from functools import partial
+
+    collalgo.spawn(partial(all_is_well, folder=tmp_path), 2)
+    code, output = analyzed(tmp_path)
+    assert code == 0
+    assert "nobody diverged\n  all ranks have made the same 2 calls" in output
+
+
+HANGING = """
+import sys, time
+import numpy as np, collalgo
+comm = collalgo.init()
+comm.barrier()
+print("ready", flush=True)
+if comm.rank == 1:
+    time.sleep(60)
+comm.allreduce(np.ones(3)) if comm.rank else comm.allreduce_async(np.ones(3)).wait()
+"""
+
+
+def test_a_signal_writes_a_dump_of_a_rank_that_hangs(tmp_path):
+    script = tmp_path / "hangs.py"
+    script.write_text(HANGING)
+    command = [sys.executable, "-m", "collalgo", "run", "-n", "3"]
+    job = subprocess.Popen(
+        [*command, script], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "COLLALGO_DUMP": str(tmp_path / "dumps")},
+    )  # fmt: skip
+    try:
+        for _ in range(3):
+            assert "ready" in job.stdout.readline()
+        time.sleep(0.5)
+        children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+        for child in children:
+            os.kill(int(child), signal.SIGUSR1)
+        until = time.monotonic() + 20
+        while len(list(tmp_path.glob("dumps/*.json"))) < 3 and time.monotonic() < until:
+            time.sleep(0.05)
+        code, output = analyzed(tmp_path / "dumps")
+        assert code == 1
+        assert re.search(r"rank 1 diverged first, at call #2", output), output
+        assert re.search(r"rank 0: .*under way for .*waiting for rank", output), output
+        assert job.poll() is None  # it goes on
+    finally:
+        job.terminate()
+        job.communicate(timeout=30)
+
+
+def test_files_that_are_no_dumps_are_refused(tmp_path):
+    with pytest.raises(DumpError, match="has no dumps"):
+        analyze(tmp_path)
+    good = dump(tmp_path)
+    document = json.loads(good.read_text())
+    for text in ("", "{}", "[]", "null", '{"format": "x"}', "[" * 100_000):
+        good.write_text(text)
+        with pytest.raises(DumpError, match="is no dump of collalgo"):
+            analyze(tmp_path)
+    document["communicators"] = [{"name": "a", "rank": 0, "size": 1, "records": [{}]}]
+    good.write_text(json.dumps(document))
+    with pytest.raises(DumpError, match="is no dump of collalgo"):
+        analyze(tmp_path)
+    assert CliRunner().invoke(main, ["trace", "analyze", str(tmp_path)]).exit_code == 1
+
+
+def traced(comm, path):
+    with collalgo.trace(path, comm):
+        comm.allreduce(np.ones(1000), algorithm="ring")
+        works = [comm.allreduce_async(np.ones(3), algorithm="ring") for _ in range(5)]
+        for work in works:
+            work.wait()
+        comm.broadcast(np.ones(10), root=2, algorithm="binomial")
+    comm.allreduce(np.ones(1000))  # which is not traced
+
+
+def tracks_of(path):
+    """The events of a trace by phase and track."""
+    found = {}
+    for event in json.loads(path.read_text())["traceEvents"]:
+        found.setdefault((event["ph"], event["tid"]), []).append(event)
+    return found
+
+
+def is_whole(tracks, size):
+    """Calls are in order, steps within calls, and every arrow has both ends."""
+    for rank in range(size):
+        spans = tracks["X", rank]
+        calls = [span for span in spans if not span["name"].startswith("step")]
+        assert [call["name"] for call in calls] == [
+            *["allreduce (ring)"] * 6, "broadcast (binomial)"
+        ]  # fmt: skip
+        steps = [span for span in spans if span["name"].startswith("step")]
+        assert len([s for s in steps if s["name"] == "step 0"]) >= 6
+        for step in steps:
+            assert any(
+                call["ts"] - 2 <= step["ts"]
+                and step["ts"] + step["dur"] <= call["ts"] + call["dur"] + 2
+                for call in calls
+            )
+    sent = {e["id"]: e for rank in range(size) for e in tracks.get(("s", rank), [])}
+    taken = {e["id"]: e for rank in range(size) for e in tracks.get(("f", rank), [])}
+    assert sent.keys() == taken.keys()
+    assert len(sent) == 6 * 2 * size * (size - 1) + size - 1
+    for number, event in sent.items():
+        assert event["ts"] <= taken[number]["ts"] + 2
+    routes = {(sent[i]["tid"], taken[i]["tid"]) for i in sent}
+    assert {(rank, (rank + 1) % size) for rank in range(size)} <= routes
+
+
+def test_a_trace_has_a_track_for_each_rank_and_an_arrow_for_each_message(tmp_path):
+    from functools import partial
+
+    for run, name in ((collalgo.threads, "threads"), (collalgo.spawn, "spawn")):
+        path = tmp_path / f"{name}.json"
+        run(partial(traced, path=path), 3, timeout=60)
+        is_whole(tracks_of(path), 3)
+
+
+def test_what_fails_in_a_trace_is_raised(tmp_path):
+    def on_each_rank(comm):
+        with pytest.raises(KeyError), collalgo.trace(tmp_path / "t.json", comm):
+            comm.barrier()
+            raise KeyError
+        comm.barrier()
+        assert not (tmp_path / "t.json").exists()
+
+    collalgo.threads(on_each_rank, 2, timeout=60)

@@ -1,0 +1,50 @@
+"""The real workload gives the same training on any number of ranks."""
+
+import importlib.util
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from collalgo import ALGORITHMS, threads, verify
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.parallel
+
+EXAMPLES = ROOT / "examples"
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def digits():
+    pytest.importorskip("sklearn")
+    return example("digits")
+
+
+def test_training_on_digits_does_not_depend_on_the_number_of_ranks(digits):
+    alone, accuracy = threads(digits.train, 1)[0]
+    assert accuracy > 0.95
+    assert alone[-1] < alone[0] / 5
+    for size in (2, 3, 4):
+        for losses, same in threads(digits.train, size):
+            np.testing.assert_allclose(losses, alone, rtol=1e-9)
+            assert same == accuracy
+
+
+def test_the_algorithm_from_scratch_is_right():
+    before = list(ALGORITHMS)
+    try:
+        module = example("own_algorithm")
+        for size in (2, 4, 6, 12):
+            proof = verify("mirrored_pairs", size=size)
+            assert proof.consistent
+            assert proof.volume == 2 - Fraction(2, size)
+            assert all(threads(module.on_each_rank, size))
+    finally:
+        ALGORITHMS[:] = before

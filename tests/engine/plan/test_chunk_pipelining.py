@@ -1,0 +1,249 @@
+"""Waves: a plan cut into parts does what the plan does, whatever the schedule."""
+
+import os
+import signal
+import subprocess
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from collalgo import (
+    ALGORITHMS,
+    CollalgoError,
+    PeerFailed,
+    spawn,
+    threads,
+)
+from collalgo.algorithms.direct import two_shot
+from collalgo.comm import (
+    program_cache as programs,
+)
+from collalgo.cost import (
+    copying,
+    host,
+)
+from collalgo.cost.host_profile import host_profile
+from collalgo.engine.plan.layout import Layout, Span
+from collalgo.engine.transport import thread
+from collalgo.engine.transport.waiting import ALONE
+from collalgo.schedule import trace
+from collalgo.schedule.chunk import Chunk
+from tests.conftest import at_leisure
+from tests.support.oracle import check, vectors
+
+pytestmark = pytest.mark.parallel
+
+
+@pytest.mark.parametrize("size", at_leisure([2, 3, 5, 8], {2, 3, 5}))
+@pytest.mark.parametrize("nbytes", [64, 1500])
+def test_every_algorithm_in_short_waves(monkeypatch, size, nbytes):
+    monkeypatch.setattr(host, "WAVE_BYTES", nbytes)
+    monkeypatch.setattr(programs, "SHORT", 0)
+    rows = [row for row in ALGORITHMS if row.obstacle(size) is None]
+
+    def run(comm):
+        for row in rows:
+            for count in (1, 7, 300):
+                inputs = vectors(size, count, np.dtype(np.int32))
+                check(comm, row, inputs, root=size // 2)
+
+    threads(run, size, timeout=60)
+
+
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_waves_are_longer_where_each_takes_turns(size):
+    machine, nbytes = host_profile(), 64 << 20
+    steps = [trace(two_shot, rank, size) for rank in range(size)]
+    shared, own = (
+        host.Price(steps, replace(machine, cores=cores)).waves(nbytes)
+        for cores in (2, size)
+    )
+    assert nbytes / size / shared <= host.WAVE_BYTES / (2 if size > 2 else 1)
+    assert nbytes / size / shared * (size - 1) <= host.TURN_BYTES
+    assert (shared < own) == (size > 2)
+
+
+@given(
+    counts=st.lists(st.integers(0, 50), min_size=1, max_size=6),
+    parts=st.integers(1, 4),
+    data=st.data(),
+)
+@settings(deadline=None)
+def test_a_span_is_cut_at_the_bounds_of_the_parts(counts, parts, data):
+    blocks = len(counts)
+    layout = Layout(sum(counts), 4, blocks, tuple(counts))
+    parts *= blocks
+    first = data.draw(st.integers(0, parts))
+    last = data.draw(st.integers(first, parts))
+    span = layout.span(Chunk(first, last, parts))
+    runs = list(layout.cut(span, parts))
+    assert runs[0].start == span.start
+    assert runs[-1].stop == span.stop
+    assert all(a.stop == b.start for a, b in pairwise(runs))
+    bounds = {layout.span(Chunk(0, i, parts)).stop for i in range(parts + 1)}
+    assert bounds & set(range(span.start + 1, span.stop)) <= {r.start for r in runs}
+
+
+def test_a_span_of_a_spare_buffer_is_cut_as_one_of_the_first():
+    layout = Layout(12, 4, 3)
+    spare = [layout.span(Chunk(0, 3, 3, number)) for number in (0, 2)]
+    first, other = (list(layout.cut(span, 3)) for span in spare)
+    assert other == [Span(a + 96, b + 96) for a, b in first]
+    assert len(first) == 3
+
+
+def on_another_machine(comm, **figures):
+    """Let a communicator take its machine for another, with a core for each rank."""
+    known = comm._programs
+    machine = known.machine or host_profile()
+    known.machine = replace(machine, **{"cores": 64, **figures})
+
+
+def is_right(comm):
+    inputs = vectors(comm.size, 3000, np.dtype(np.int64))
+    for row in ALGORITHMS:
+        if row.obstacle(comm.size) is None:
+            check(comm, row, inputs, root=comm.size - 1)
+
+
+def past_the_caches(comm):
+    """All moves of long arrays, as if the caches held nothing."""
+    copying.LONG = copying.LONG_OF_MANY = 1
+    on_another_machine(comm, cache=0)
+    is_right(comm)
+
+
+def copied_by_the_kernel(comm):
+    """All moves as if the kernel copied everything faster."""
+    copying.LONG = copying.LONG_OF_MANY = 1
+    on_another_machine(comm, exchange=2.0, fetch=1.0)
+    is_right(comm)
+
+
+def copied_by_the_kernel_on_one_core(comm):
+    """The same where the ranks take turns, and nothing stays in the caches."""
+    copying.LONG = copying.LONG_OF_MANY = 1
+    on_another_machine(comm, cores=1, cache=0, exchange=2.0, fetch=1.0)
+    is_right(comm)
+
+
+@pytest.mark.parametrize("start", [spawn, threads])
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize(
+    "way", [past_the_caches, copied_by_the_kernel, copied_by_the_kernel_on_one_core]
+)
+def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, start):
+    monkeypatch.setattr(programs, "SHORT", 0)
+    for least in ("LONG", "LONG_OF_MANY"):
+        monkeypatch.setattr(copying, least, getattr(copying, least))
+    start(way, size, timeout=60)
+
+
+def test_the_kernel_copies_what_its_figures_say():
+    machine = replace(host_profile(), cores=4, cache=1 << 20, exchange=2.0, fetch=1.0)
+
+    def fetched(collective, nbytes, size=2, **figures):
+        """Whether the kernel is to copy the blocks of so many bytes in all."""
+        known = programs.ProgramCache(0, size, replace(machine, **figures))
+        of_a_rank = collective in ("allgather", "gather", "scatter")
+        count = nbytes // size if of_a_rank else nbytes
+        algorithm = "direct" if collective == "allgather" else "linear"
+        found = known.get(collective, np.dtype(np.uint8), count, None, 0, algorithm)
+        return found.fetched
+
+    for collective in ("allgather", "alltoall", "broadcast", "scatter", "gather"):
+        assert fetched(collective, 1 << 16), collective
+        assert not fetched(collective, 1 << 12)
+        assert not fetched(collective, 1 << 16, exchange=0.5)
+        crowded = fetched(collective, 1 << 16, size=3, cores=2)
+        assert crowded == (collective == "alltoall")
+        by_three = fetched(collective, 1 << 18, size=3, cache=1 << 22)
+        assert by_three == (collective in ("alltoall", "scatter")), collective
+        # To ask costs more where many do.
+        assert not fetched(collective, 1 << 17, size=3, cache=1 << 22)
+    assert not fetched("gather", 1 << 16, size=3)  # the root would copy alone
+    assert not fetched("broadcast", 1 << 20)  # beyond the caches
+    assert fetched("alltoall", 1 << 20, exchange=0.5)
+    # Nor are the messages of many worth it because there are many of them.
+    assert not fetched("alltoall", 1 << 17, size=4, exchange=0.5)
+    assert fetched("alltoall", 1 << 18, size=4, exchange=0.5)
+    crowded = {"size": 3, "cores": 2, "exchange": 0.5}
+    assert not fetched("alltoall", 1 << 19, **crowded)  # a core's cache holds waves
+    assert fetched("alltoall", 1 << 20, **crowded)
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_what_several_read_is_right_where_all_have_cores(monkeypatch, size):
+    """On some processors it goes round a ring of 5 MiB, past which all of these go."""
+    monkeypatch.setattr(thread, "patience", lambda size: ALONE)
+
+    def run(comm):
+        on_another_machine(comm)
+        for count in (100, 1000, *range(100_000, 400_000, 30_001)):
+            mine = np.arange(count) + comm.rank
+            out = comm.broadcast(mine.copy(), root=size - 1)
+            np.testing.assert_array_equal(out, np.arange(count) + size - 1)
+            rows = [np.arange(count) + rank for rank in range(size)]
+            np.testing.assert_array_equal(comm.allgather(mine), rows)
+            np.testing.assert_array_equal(comm.allreduce(mine), sum(rows))
+
+    threads(run, size, timeout=60)
+
+
+def test_nothing_is_read_by_the_numbers_of_another_namespace():
+    """There they are those of other processes, whose memory may well be readable."""
+
+    def run(comm):
+        comm._connection.transport.allow_fetching([stranger.pid] * 2)
+        on_another_machine(comm, exchange=2.0, fetch=1.0)
+        comm.barrier()
+        x = np.arange(2 * 100_000).reshape(2, -1)
+        expected = np.stack([x[comm.rank]] * 2)
+        np.testing.assert_array_equal(comm.alltoall(x), expected)
+
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        threads(run, 2, timeout=60)
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def fetch_from_the_dead(comm):
+    on_another_machine(comm, cache=0)
+    x = np.ones(comm.size * 100_000)
+    comm.alltoall(x)
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(PeerFailed, match="rank 1"):
+        for _ in range(100):
+            comm.alltoall(x)
+    return True
+
+
+def test_who_fetches_from_a_dead_rank_is_told():
+    with pytest.raises(CollalgoError, match="rank 1 was killed by SIGKILL"):
+        spawn(fetch_from_the_dead, 3, timeout=60)
+
+
+def test_arrays_are_shared_that_do_not_fit_the_caches_of_a_core():
+    machine = replace(host_profile(), cores=2)
+
+    def least(collective, size):
+        """The least power of two of bytes that is."""
+        ways = copying.Copying(collective, size, machine)
+        return next((1 << n for n in range(30) if ways.is_shared(1 << n)), None)
+
+    assert least("allgather", 2) == 1 << 20
+    assert least("allgather", 8) == 1 << 18
+    assert least("broadcast", 2) is None
+
+
+def test_arrays_beyond_the_caches_are_in_none_when_they_are_used_again():
+    machine = replace(host_profile(), cache=1 << 20)
+    ways = copying.Copying("allgather", 2, machine)
+    assert ways.lingers((1 << 20) - 1)
+    assert not ways.lingers(1 << 20)

@@ -1,0 +1,312 @@
+"""Arrays that the other ranks read where they are."""
+
+import gc
+import mmap
+import os
+import resource
+from functools import partial
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import pytest
+from collalgo.bench.heap import in_heap
+
+from collalgo import ALGORITHMS, CommunicatorClosed, spawn, threads
+from collalgo._kernels.engine.transport.segment import Segment
+from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.comm import program_cache as programs
+from collalgo.cost import copying, host
+from collalgo.cost.copying import Copying
+from collalgo.engine.heap import PAGE, Heap
+from collalgo.engine.transport import thread
+from collalgo.engine.transport.waiting import ALONE, SHARING
+from tests.engine.plan.test_chunk_pipelining import on_another_machine
+from tests.support.oracle import reduced, same, vectors
+
+pytestmark = pytest.mark.parallel
+
+JUNK = 7
+
+#: Elements for each rank, and the bytes of a wave: what is short is read where it is,
+#: and what is long written where it belongs, in one wave and in some.
+LENGTHS = [(480, 4096), (480, 1 << 20), (2400, 1 << 20), (9600, 1 << 16)]
+
+
+def call(comm, row, source, out):
+    collective = getattr(comm, row.collective)
+    if row.collective == "broadcast":
+        return collective(source, algorithm=row.name)
+    return collective(source, out=out, algorithm=row.name)
+
+
+def shape_of(collective, size, rank, shape):
+    """The shape of the result of a rank, None if it has none."""
+    if collective in ("allgather", "gather"):
+        return None if collective == "gather" and rank else (size, *shape)
+    if collective == "reduce" and rank:
+        return None
+    return (shape[0] // size,) if collective == "reduce_scatter" else shape
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize(("count", "wave"), LENGTHS)
+def test_every_algorithm_gives_the_same_as_on_other_arrays(
+    monkeypatch, size, count, wave
+):
+    every_algorithm(monkeypatch, size, count, wave, in_place=False)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+@pytest.mark.parametrize(("count", "wave"), LENGTHS)
+def test_every_allreduce_is_right_in_place(monkeypatch, size, count, wave):
+    every_algorithm(monkeypatch, size, count, wave, in_place=True)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize(("count", "wave"), LENGTHS)
+def test_every_algorithm_gives_the_same_past_the_caches(monkeypatch, size, count, wave):
+    monkeypatch.setattr(Copying, "held", lambda self, nbytes: float("inf"))
+    every_algorithm(monkeypatch, size, count, wave, in_place=False)
+
+
+def every_algorithm(monkeypatch, size, count, wave, in_place):
+    monkeypatch.setattr(copying, "OUTGROWN", 0)
+    monkeypatch.setattr(host, "WAVE_BYTES", wave)
+    monkeypatch.setattr(programs, "SHORT", 0)
+    rows = [
+        row
+        for row in ALGORITHMS
+        if row.collective not in ("barrier", "scatter", "exscan")
+        and (row.collective == "allreduce" or not in_place)
+        and row.obstacle(size) is None
+    ]
+    inputs = vectors(size, count * size, np.dtype(np.int64))
+
+    def run(comm):
+        rank = comm.rank
+        for row in rows:
+            shape = shape_of(row.collective, size, rank, inputs[0].shape)
+            results = []
+            for make in (np.copy, partial(in_heap, comm)):
+                source = make(inputs[rank])
+                out = None
+                if shape is not None and not in_place:
+                    out = make(np.full(shape, JUNK))
+                for _ in range(3):  # the ranks may change them as soon as they return
+                    call(comm, row, source, out)
+                    results.append((source.copy(), None if out is None else out.copy()))
+                    if row.collective != "broadcast":
+                        source[:] = inputs[rank]
+            for source, out in results[1:]:
+                same(source, results[0][0])
+                if out is not None:
+                    same(out, results[0][1])
+
+    threads(run, size, timeout=60)
+
+
+def test_what_was_written_in_part_as_it_was_made_is_written_as_a_whole(monkeypatch):
+    """Sums of several segments, of which each 32nd is only written when it is sent."""
+    monkeypatch.setattr(host, "WAVE_BYTES", 1 << 30)
+    monkeypatch.setattr(Copying, "held", lambda self, nbytes: 0)
+    count = 1 << 19
+
+    def run(comm):
+        source, out = np.arange(count), comm.empty(count, np.int64)
+        for _ in range(100):
+            out[:] = JUNK
+            comm.allreduce(source, out=out, algorithm="two_shot")
+            same(out, 2 * source)
+
+    threads(run, 2, timeout=60)
+
+
+def reduced_alone(comm, left, length, seconds):
+    """Whether rank 1 leaves a reduce to rank 0 within seconds, before that comes."""
+    on_another_machine(comm)
+    x = comm.empty(length, np.float32)
+    x[:] = comm.rank
+    alone = comm.rank == 0 and left.wait(seconds)
+    comm.reduce(x, algorithm="linear")
+    left.set()
+    same(x, np.ones(length, np.float32))
+    return alone
+
+
+def test_who_only_sends_need_not_wait_for_the_turn_of_its_reader(monkeypatch):
+    monkeypatch.setattr(copying, "OUTGROWN", 0)
+    monkeypatch.setattr(thread, "patience", lambda size: SHARING)
+    run = partial(reduced_alone, left=Event(), length=4096, seconds=30)
+    assert threads(run, 2, timeout=60) == [True, False]
+
+
+@pytest.mark.parametrize(("outgrown", "alone"), [(1 << 17, False), (1 << 18, True)])
+def test_arrays_that_stay_in_the_caches_are_not_shared(monkeypatch, outgrown, alone):
+    """What is read where it is keeps its rank in the call; what is copied does not."""
+    monkeypatch.setattr(copying, "OUTGROWN", outgrown)
+    monkeypatch.setattr(thread, "patience", lambda size: ALONE)
+    seconds = 30 if alone else 0.3
+    run = partial(reduced_alone, left=Event(), length=1 << 14, seconds=seconds)
+    assert threads(run, 2, timeout=60) == [alone, False]
+
+
+@pytest.mark.parametrize("start", [spawn, threads])
+def test_a_rank_may_write_as_soon_as_its_call_returns(start):
+    start(run_many, 2, timeout=60)
+
+
+def run_many(comm):
+    count = 1_000_000
+    x, out = comm.empty(count, np.float32), np.empty(count, np.float32)
+    for turn in range(200):
+        x[:] = turn + comm.rank
+        comm.allreduce(x, out=out)
+        x[:] = -1
+        same(out, np.full(count, 2 * turn + 1, np.float32))
+
+
+def test_memory_is_used_again_and_given_back():
+    heap = Heap(SharedMemory(Segment(1, 16 * PAGE), 0, 1, SHARING, SHARING))
+    blocks = [heap.take(PAGE) for _ in range(16)]
+    assert heap.take(1) is None
+    first = np.frombuffer(blocks[3], np.uint8)
+    first[:] = JUNK
+    del first, blocks[3]
+    assert heap.take(2 * PAGE) is None
+    again = np.frombuffer(heap.take(PAGE), np.uint8)
+    assert not again.any()  # the kernel has had the page
+    del again, blocks
+    gc.collect()
+    assert heap.take(16 * PAGE) is not None
+
+
+def test_an_array_outlives_its_communicator():
+    def run(comm):
+        x = comm.empty((2, 3), np.int16)
+        x[:] = comm.rank
+        comm.close()
+        x += 1
+        with pytest.raises(CommunicatorClosed, match="empty"):
+            comm.empty(1)
+        return x
+
+    assert [x.sum() for x in threads(run, 3)] == [6, 12, 18]
+
+
+@pytest.mark.parametrize("shape", [0, (3, 0), (), 1, (2, 3, 4)])
+def test_shapes(shape):
+    def run(comm):
+        x = comm.empty(shape, ">i4")
+        like = np.empty(shape, ">i4")
+        assert (x.shape, x.dtype) == (like.shape, like.dtype)
+        assert x.flags.c_contiguous
+        assert x.flags.writeable
+
+    threads(run, 1)
+
+
+def test_what_has_no_size_is_refused():
+    def run(comm):
+        with pytest.raises(ValueError, match="no array"):
+            comm.empty(3, object)
+        with pytest.raises(ValueError, match="no array"):
+            comm.empty(-1)
+
+    threads(run, 1)
+
+
+def test_too_large_an_array_is_an_ordinary_one(monkeypatch):
+    monkeypatch.setattr("collalgo.engine.heap.heap_bytes", lambda size: PAGE)
+
+    def run(comm):
+        x = comm.empty(10_000, np.int32)
+        x[:] = comm.rank
+        comm.allreduce(x)
+        return int(x[0])
+
+    assert threads(run, 3) == [3, 3, 3]
+
+
+def limited(comm):
+    """Rank 1 has no addresses for the heaps of a new world."""
+    if comm.rank == 1:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + (1 << 30)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    twin = comm.dup()
+    x = twin.empty(200_000, np.int64)
+    x[:] = comm.rank
+    out = np.empty_like(x)
+    for _ in range(3):
+        twin.allreduce(x, out=out)
+        twin.broadcast(x, root=0)
+        twin.broadcast(x, root=1)
+    return int(out[0]), twin._connection.transport.segment.heap_bytes
+
+
+def test_a_rank_without_addresses_is_not_lent_to():
+    (first, heap), (second, none) = spawn(limited, 2, timeout=60)
+    assert none == 0 < heap
+    assert first == second
+
+
+def test_nothing_is_left_of_many_arrays():
+    def run(comm):
+        for _ in range(2000):
+            comm.empty(1 << 20, np.float32)[:1] = 1
+        return len(comm.heap._free)
+
+    assert threads(run, 1) == [1]
+
+
+def replaces(comm):
+    array = np.frombuffer(mmap.mmap(-1, 3 * PAGE), np.int64)
+    block = comm.heap.take(3 * PAGE)
+    inside = np.frombuffer(memoryview(block), np.int64)
+    inside[:] = comm.rank
+    block.map_at(array.ctypes.data)
+    same(array, inside)
+    comm.allreduce(inside)
+    same(array, np.ones_like(array))
+    array[PAGE // 8] = JUNK
+    assert inside[PAGE // 8] == JUNK
+    with pytest.raises(OSError, match="cannot map 12288 bytes at 0x"):
+        block.map_at(array.ctypes.data + 8)
+
+
+def test_memory_is_replaced_by_that_of_a_heap():
+    threads(replaces, 2, timeout=60)
+    spawn(replaces, 2, timeout=60)
+
+
+def forks(comm):
+    memory = mmap.mmap(-1, PAGE)
+    block = comm.heap.take(PAGE)
+    memoryview(block)[:5] = b"there"
+    block.map_at(np.frombuffer(memory, np.int8).ctypes.data)
+    if not (child := os.fork()):
+        os._exit(memory[:5] != b"there" or comm.heap.take(PAGE) is not None)
+    return os.waitpid(child, 0)[1]
+
+
+def test_a_forked_child_has_what_was_replaced_but_no_heap():
+    assert spawn(forks, 2, timeout=60) == [0, 0]
+
+
+def test_there_is_no_heap_in_what_is_closed():
+    def run(comm):
+        comm.close()
+        return comm.heap.take(PAGE)
+
+    assert threads(run, 1) == [None]
+
+
+def test_the_sum_is_that_of_the_oracle():
+    inputs = vectors(4, 50_000, np.dtype(np.float64))
+
+    def run(comm):
+        x = in_heap(comm, inputs[comm.rank])
+        same(comm.allreduce(x), reduced(inputs, "sum"))
+
+    threads(run, 4)

@@ -1,0 +1,163 @@
+"""The kernels against their NumPy twins, for every dtype, op and instruction set."""
+
+import numpy as np
+import pytest
+
+from collalgo._kernels.engine.reduction.reduce import VARIANTS
+from collalgo.engine.reduction import (
+    DTYPES,
+    FLOAT8,
+    OPS,
+    dtype_name,
+    op_name,
+    reduction,
+)
+from tests.support.oracle import UFUNCS, dtype_of
+
+pytestmark = pytest.mark.parallel
+
+#: Around the block of the accumulators, and what is left of a vector register.
+COUNTS = [0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 65, 511, 512, 513, 1000, 1025]
+
+
+def random_bits(rng, dtype, count):
+    """All bit patterns, with NaN, infinities and subnormal numbers among them."""
+    if dtype == np.bool_:
+        return rng.integers(0, 2, count).astype(dtype)
+    return rng.integers(0, 256, count * dtype.itemsize, np.uint8).view(dtype)
+
+
+def twin(arrays, op):
+    """The same reduction by NumPy, small floats by way of float32."""
+    dtype = arrays[0].dtype
+    small = dtype.kind not in "biuc" and dtype.itemsize < 4
+    wide = np.float32 if small else dtype
+    with np.errstate(all="ignore"):
+        total = arrays[0].astype(wide)
+        for array in arrays[1:]:
+            total = UFUNCS[op](total, array.astype(wide)).astype(wide)
+        return total.astype(dtype)
+
+
+def assert_same_bits(found, expected):
+    """Equal to the bit, but for the payload of NaN."""
+    part = {"c": f"f{found.dtype.itemsize // 2}"}.get(found.dtype.kind, found.dtype)
+    found, expected = found.view(part), expected.view(part)
+    bits = f"u{found.dtype.itemsize}"
+    differ = found.view(bits) != expected.view(bits)
+    if found.dtype.kind not in "biu":
+        differ &= ~(np.isnan(found) & np.isnan(expected))
+    assert not differ.any(), (found[differ][:3], expected[differ][:3])
+
+
+def has(dtype, op):
+    if dtype.kind == "c":
+        return op in {"sum", "prod"}
+    if op in {"band", "bor", "bxor"}:
+        return dtype.kind in "biu"
+    return True
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("op", [op for op in OPS if op != "avg"])
+@pytest.mark.parametrize("name", DTYPES)
+def test_a_kernel_is_its_numpy_twin(name, op, variant):
+    dtype = dtype_of(name)
+    if not has(dtype, op):
+        with pytest.raises(TypeError, match=f"op '{op}' is not defined for"):
+            reduction(dtype, op, variant)
+        return
+    kernel = reduction(dtype, op, variant)
+    rng = np.random.default_rng(5)
+    for count in COUNTS:
+        for n in (1, 2, 3, 5):
+            arrays = [random_bits(rng, dtype, count) for _ in range(n)]
+            if dtype.kind == "c" and op == "prod":  # inf * nan has no one answer
+                arrays = [rng.integers(-3, 4, count).astype(dtype) for _ in range(n)]
+            expected = twin(arrays, op)
+            assert_same_bits(kernel(np.empty_like(arrays[0]), arrays), expected)
+            assert_same_bits(kernel(arrays[-1], arrays), expected)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", ["float16", "bfloat16", *FLOAT8])
+def test_small_floats_are_exact_for_every_pair_of_the_hard_cases(name, variant):
+    dtype = dtype_of(name)
+    every = np.arange(256 ** min(dtype.itemsize, 2), dtype=f"u{dtype.itemsize}")
+    a = np.repeat(every, 256) if dtype.itemsize == 1 else every
+    b = np.tile(every, 256) if dtype.itemsize == 1 else every[::-1].copy()
+    a, b = a.view(dtype), b.view(dtype)
+    for op in ("sum", "prod"):
+        found = reduction(dtype, op, variant)(np.empty_like(a), [a, b])
+        assert_same_bits(found, twin([a, b], op))
+
+
+def test_a_half_accumulates_in_float32_within_a_combine():
+    """1 + 2**-11 is 1 in float16; only with float32 do two such halves count."""
+    arrays = [np.array([x], np.float16) for x in (1, 2**-11, 2**-11)]
+    assert reduction(arrays[0].dtype, "sum")(np.empty_like(arrays[0]), arrays) > 1
+
+
+@pytest.mark.parametrize("name", [n for n in DTYPES if n != "bool"])
+def test_a_mean_is_the_sum_divided(name):
+    dtype = dtype_of(name)
+    values = [3, 2, 2] if dtype.kind == "u" or name in FLOAT8 else [-3, -2, -2]
+    arrays = [np.full(700, value, dtype) for value in values]
+    found = reduction(dtype, "avg")(np.empty_like(arrays[0]), arrays, 3)
+    total = sum(values)
+    mean = total // 3 if dtype.kind in "iu" else np.asarray(total / 3).astype(dtype)
+    tolerance = 1e-6 if dtype.kind in "fc" and dtype.itemsize >= 4 else 0
+    np.testing.assert_allclose(
+        found.astype(complex), np.full(700, mean).astype(complex), rtol=tolerance
+    )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", [n for n in DTYPES if "int" in n])
+def test_a_mean_of_integers_is_rounded_down(name, variant):
+    dtype = dtype_of(name)
+    rng = np.random.default_rng(dtype.itemsize)
+    ends = np.iinfo(dtype)
+    for inputs in (1, 2, 3, 4, 5, 8):
+        arrays = [random_bits(rng, dtype, 1100) for _ in range(inputs)]
+        arrays[0][:4] = ends.max, ends.min, ends.max - 1, ends.min + 1
+        arrays[1:] = [np.where(np.arange(1100) < 4, 0, a) for a in arrays[1:]]
+        total = sum(arrays[1:], arrays[0].copy()).astype(dtype)
+        for divisor in (1, 2, 3, 7, 1000, 12_345_678, 2**31 - 1):
+            found = reduction(dtype, "avg", variant)(total.copy(), arrays, divisor)
+            mean = [int(value) // divisor for value in total]
+            assert found.tolist() == mean, (inputs, divisor)
+
+
+def test_integers_wrap_around():
+    big = np.array([2**31 - 1], np.int32)
+    assert reduction(big.dtype, "sum")(big.copy(), [big, big]) == -2
+
+
+def test_booleans_stay_booleans():
+    yes = np.array([True])
+    assert reduction(yes.dtype, "sum")(yes.copy(), [yes, yes]).view(np.uint8) == 1
+
+
+@pytest.mark.parametrize("op", ["SUM", "add", np.add, "Sum"])
+def test_an_op_goes_by_many_names(op):
+    assert op_name(op) == "sum"
+
+
+@pytest.mark.parametrize("op", ["plus", np.sin, 3, None])
+def test_an_unknown_op_lists_the_choices(op):
+    with pytest.raises(ValueError, match="choose one of sum, prod, min, max"):
+        op_name(op)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["O", "U3", "S3", "M8[s]", ">f4", "f4,f4", "longdouble", "V4"]
+)
+def test_an_unsupported_dtype_lists_the_choices(dtype):
+    with pytest.raises(TypeError, match="not supported; use one of bool, int8"):
+        dtype_name(np.dtype(dtype))
+
+
+@pytest.mark.parametrize("name", ["longlong", "ulonglong", "intc", "byte"])
+def test_every_name_of_a_c_integer_will_do(name):
+    assert dtype_name(np.dtype(name)) in DTYPES

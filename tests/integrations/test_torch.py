@@ -1,0 +1,125 @@
+"""The backend of torch, in an environment that has torch, under two launchers."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.mpiexec import mpiexec
+from tests.support.paths import ROOT, SCRIPTS
+
+BIN = ROOT / ".venv-torch" / "bin"
+SCRIPT = SCRIPTS / "script_under_torch.py"
+COLLECTIVES = (
+    "every_collective", "swaps", "every_op", "objects_and_messages", "groups",
+    "functional", "sparse_tensors",
+)  # fmt: skip
+FRAMEWORK = (
+    "data_parallel", "sparse_gradients", "zero_redundancy", "fully_sharded",
+    "fully_sharded_flat", "compressed_gradients", "resized", "tensors_in_parts",
+    "buckets_are_shared", "buckets_stay", "buckets_outlive_their_group",
+)  # fmt: skip
+
+pytestmark = [
+    pytest.mark.skipif(
+        not (BIN.parent / "installed").exists(), reason="torch is large: make torch"
+    ),
+]
+
+OURS = (sys.executable, "-m", "collalgo", "run", "-n")
+TORCHRUN = (
+    BIN / "python", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"
+)  # fmt: skip
+
+
+def run(launcher, size, *duties, **environment):
+    python = [] if launcher is TORCHRUN else [BIN / "python"]
+    return subprocess.run(
+        [*launcher, str(size), *python, SCRIPT, *duties],
+        env={**os.environ, **environment},
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+
+
+def is_right(done, size, *duties):
+    assert done.returncode == 0, done.stdout + done.stderr
+    for duty in (*duties, "over"):
+        assert len(re.findall(rf"{duty}: right \d+;", done.stdout)) == size, duty
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize(
+    ("launcher", "size", "duties"),
+    [
+        (
+            OURS,
+            2,
+            (
+                *COLLECTIVES,
+                "what_follows_fails",
+                "profiles",
+                "what_cannot_be",
+                "results_are_in_place",
+                "futures_are_of_all_calls",
+            ),
+        ),
+        (TORCHRUN, 4, (*COLLECTIVES, *FRAMEWORK)),
+    ],
+    ids=["ours", "torchrun"],
+)
+def test_torch_works_on_it(launcher, size, duties):
+    is_right(run(launcher, size, *duties), size, *duties)
+
+
+@pytest.mark.parallel
+def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
+    found = tmp_path / "race.json"
+    what = ("-c", "broadcast", "-s", "64K", "--rounds", "1", "--most", "1")
+    (packages,) = BIN.parent.glob("lib/python*/site-packages")
+    done = mpiexec(
+        "mpich", 2, "-m", "collalgo.bench.cluster.race", found, *what,
+        "--gloo", tmp_path / "meet", PYTHONPATH=str(packages),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    ours, mpi, gloo = json.loads(found.read_text())["entries"]
+    assert ours["chosen"]
+    assert mpi["algorithm"].startswith("MPICH")
+    assert gloo["algorithm"].startswith("gloo of torch")
+
+
+@pytest.mark.parallel
+@pytest.mark.usefixtures("rsh")
+def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says():
+    duties = ("two_hosts", "every_collective", "data_parallel", "buckets_are_shared")
+    done = run((*OURS[:-1], "-H", "a:1,b:2", "-n"), 3, *duties)
+    is_right(done, 3, *duties)
+
+
+@pytest.mark.parallel
+def test_tensors_of_a_gpu_give_what_those_of_the_host_do():
+    """On a stand-in for the GPU: in the foreground, waited for, and by futures."""
+    done = subprocess.run(
+        [BIN / "python", "-m", "tests.support.script_torch_on_devices"],
+        cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.stdout == "right\n", done.stdout + done.stderr
+
+
+@pytest.mark.parallel
+def test_calls_of_a_backward_pass_are_put_off_where_no_core_is_spare():
+    duties = ("data_parallel", "ends_of_backward_passes", "waits_in_backward_passes")
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        is_right(run(OURS, 3, *duties), 3, *duties)
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def test_a_death_is_told_to_all_others():
+    done = run(OURS, 3, "one_dies")
+    assert done.returncode == 128 + 9
+    assert len(re.findall(r"PeerFailed.*rank 1 is gone", done.stdout)) == 2

@@ -1,0 +1,378 @@
+"""``collalgo run`` as a user types it: output, failures, signals, nothing left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from collalgo.cli.main import main
+from collalgo.engine.transport.waiting import cores
+
+COLLALGO = [sys.executable, "-c", "from collalgo.cli.main import main; main()"]
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Write a script and give its path."""
+
+    def write(text):
+        path = tmp_path / "script.py"
+        path.write_text(
+            "import os, sys, time\nimport numpy as np\nimport collalgo\n" + text
+        )
+        return str(path)
+
+    return write
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [*COLLALGO, "run", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+def alive(process):
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def gone(processes, within):
+    """Whether all processes end in time."""
+    end = time.monotonic() + within
+    while any(map(alive, processes)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not any(map(alive, processes))
+
+
+def test_every_rank_runs_and_its_lines_carry_its_number(script):
+    done = run(
+        "-n", "3", script("x = collalgo.allreduce(np.ones(2))\nprint(x, 'a\\nb')")
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(
+        f"[{rank}] {line}" for rank in range(3) for line in ("[3. 3.] a", "b")
+    )
+
+
+def test_ranks_find_themselves_in_the_variables_of_torchrun(script):
+    names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"]
+    done = run("-n", "2", script(f"print(*(os.environ[n] for n in {names}))"))
+    assert sorted(done.stdout.splitlines()) == [
+        "[0] 0 0 2 2 127.0.0.1",
+        "[1] 1 1 2 2 127.0.0.1",
+    ]
+
+
+@pytest.mark.parallel
+def test_ranks_share_the_cores_unless_the_user_says_otherwise(script, monkeypatch):
+    ask = script("print(os.environ['OMP_NUM_THREADS'])")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for ranks in (1, 2, 3):
+        shown = set(run("-n", str(ranks), ask).stdout.splitlines())
+        assert shown == {f"[{r}] {max(1, cores() // ranks)}" for r in range(ranks)}
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert run("-n", "1", ask).stdout == "[0] 7\n"
+
+
+def test_a_module_and_any_program_can_be_run():
+    assert run("-n", "1", "-m", "this").stdout.startswith("[0] The Zen of Python")
+    assert run("-n", "1", "echo", "-n", "--x").stdout == "[0] --x\n"
+    missing = run("-n", "1", "no-such-program")
+    assert missing.returncode == 2
+    assert "there is no program 'no-such-program'" in missing.stderr
+
+
+def test_the_first_failure_ends_the_job_and_its_traceback_is_shown_last(script):
+    started = time.monotonic()
+    done = run(
+        "-n",
+        "3",
+        script(
+            "comm = collalgo.init()\n"
+            "if comm.rank == 1:\n    raise LookupError('planted')\n"
+            "time.sleep(comm.rank * 15)\n"
+            "comm.barrier()\n"
+        ),
+    )
+    assert done.returncode == 1
+    assert time.monotonic() - started < 12
+    report = done.stderr.split("collalgo run: ")[1]
+    assert report.startswith("rank 1 ended with exit code 1 (the others were stopped)")
+    assert report.endswith("LookupError: planted\n")
+    assert "PeerFailed: barrier #1: rank 1 is gone: LookupError: planted" in done.stderr
+
+
+def test_a_rank_that_is_killed_is_named(script):
+    done = run(
+        "-n",
+        "2",
+        script(
+            "comm = collalgo.init()\n"
+            "if comm.rank == 1:\n    os.kill(os.getpid(), 9)\n"
+            "comm.barrier()\n"
+        ),
+    )
+    assert done.returncode == 128 + 9
+    assert "rank 1 was killed by SIGKILL" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)],
+)
+def test_no_rank_survives_the_launcher(script, number, code):
+    """Ctrl-C, a polite and a rude kill: ranks and their children end with it."""
+    path = script(
+        "import subprocess\n"
+        "comm = collalgo.init()\n"
+        "child = subprocess.Popen(['sleep', '100'])\n"
+        "print(os.getpid(), child.pid, flush=True)\n"
+        "collalgo.barrier()\n"
+        "if comm.rank:\n    comm.barrier()\n"
+        "time.sleep(100)\n"
+    )
+    launcher = subprocess.Popen(
+        [*COLLALGO, "run", "-n", "3", path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    lines = [launcher.stdout.readline().split() for _ in range(3)]
+    ranks = [int(line[1]) for line in lines]
+    children = [int(line[2]) for line in lines]
+    time.sleep(0.3)
+    launcher.send_signal(number)
+    try:
+        assert launcher.wait(timeout=20) == code
+        assert gone(ranks, within=5)
+        if number != signal.SIGKILL:  # then only the kernel is left to clean up
+            assert gone(children, within=5)
+    finally:
+        launcher.stdout.close()
+        for process in (*ranks, *children):
+            if alive(process):
+                os.kill(process, signal.SIGKILL)
+
+
+#: A launcher that is slow to send signals, as it may be where others want its core.
+SLOW_LAUNCHER = """
+import time
+from collalgo.cli.main import main
+from collalgo.launch.child import Child
+send = Child.signal
+Child.signal = lambda child, number: (send(child, number), time.sleep(0.2))
+main()
+"""
+
+
+def test_ctrl_c_is_a_keyboard_interrupt_in_the_middle_of_a_collective(script):
+    path = script(
+        "comm = collalgo.init()\n"
+        "print('ready', flush=True)\n"
+        "try:\n"
+        "    while True:\n"
+        "        if comm.rank: comm.barrier()\n"
+        "        else: time.sleep(0.01)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', comm.closed or comm.rank == 0, flush=True)\n"
+    )
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", SLOW_LAUNCHER, "run", "-n", "2", path],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert {launcher.stdout.readline() for _ in range(2)} == {
+        "[0] ready\n",
+        "[1] ready\n",
+    }
+    time.sleep(0.3)
+    launcher.send_signal(signal.SIGINT)
+    rest = launcher.stdout.read()
+    launcher.stdout.close()
+    assert launcher.wait(timeout=20) == 130
+    assert sorted(rest.splitlines()) == ["[0] interrupted True", "[1] interrupted True"]
+
+
+def test_output_that_nobody_reads_ends_the_job(script):
+    path = script("while True:\n    print('x' * 100)\n")
+    reader = subprocess.run(
+        f"{sys.executable} -m collalgo run -n 2 {path} | head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert reader.stdout.startswith("[")
+    assert "Traceback" not in reader.stderr
+
+
+def test_two_jobs_at_once_do_not_meet(script):
+    path = script(
+        "x = collalgo.allreduce(np.array([int(os.environ['VALUE'])]))\nprint(x[0])"
+    )
+    jobs = [
+        subprocess.Popen(
+            [*COLLALGO, "run", "-n", "2", path],
+            env={**os.environ, "VALUE": str(value)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for value in (1, 10)
+    ]
+    outputs = [sorted(job.communicate(timeout=60)[0].splitlines()) for job in jobs]
+    assert outputs == [["[0] 2", "[1] 2"], ["[0] 20", "[1] 20"]]
+
+
+def test_without_a_launcher_a_process_is_a_world_of_one(script):
+    done = subprocess.run(
+        [
+            sys.executable,
+            script("print(collalgo.init(), collalgo.allreduce(np.ones(1)))"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "<Communicator rank 0 of 1> [1.]\n"
+
+
+def test_all_ranks_know_that_they_may_not_read_each_others_memory(script):
+    path = script(
+        "from collalgo.bootstrap import leader\n"
+        "leader.may_read = lambda processes: False\n"
+        "comm = collalgo.init()\n"
+        "machine = comm._programs.machine\n"
+        "assert machine.fetch == machine.exchange > 0\n"
+        "x = np.full((comm.size, 1 << 15), comm.rank)\n"
+        "assert (comm.alltoall(x) == np.arange(comm.size)[:, None]).all()\n"
+    )
+    done = command("run", "-n", "2", path)
+    assert done.returncode == 0, done.stderr
+
+
+def command(*arguments):
+    return subprocess.run(
+        [*COLLALGO, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
+    path = tmp_path / "mine.py"
+    text = (
+        "from collalgo import recv, send\n"
+        "def allgather(group):\n"
+        "    for step in range(group.size - 1):\n"
+        "        yield (send(group.right, group.chunk(group.rank - step)),\n"
+        "               recv(group.left, group.chunk(group.rank - step)))\n"
+    )
+    path.write_text(text)
+    done = command("verify", f"{path}:allgather", "--size", "4")
+    assert done.returncode == 1
+    assert "step 0 of rank 0 expects chunks 0/4 from rank 3" in done.stderr
+    path.write_text(text.replace("step)))", "step - 1)))"))
+    done = command("verify", f"{path}:allgather", "--size", "4")
+    assert done.stdout.startswith("allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links")
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["verify", "ring", "-c", "allreduce", "-n", "3"], "4 steps, 4/3 n bytes"),
+        (["verify", "binomial", "-c", "reduce"], "reduce of 17 ranks: 5 steps"),
+        (["verify", "nothing", "-c", "reduce"], "there is no algorithm 'nothing'"),
+        (["verify", "--all", "-c", "barrier", "-n", "5"], "double_ring: barrier of 5"),
+        (["verify", "nowhere.py:f"], "there is no file 'nowhere.py'"),
+        (["select", "allreduce", "8", "-n", "4"], "allreduce of 8 B on 4 ranks: "),
+        (
+            ["algorithms"],
+            "Each chunk travels around the ring twice: to be summed",
+        ),
+        (["algorithms", "-c", "scan", "-n", "5"], "recursive_doubling"),
+        (["algorithms", "-c", "allgather", "-n", "5"], "needs an even number"),
+        (["algorithms", "show", "ring", "-c", "allreduce", "-n", "4"], "⊕3 2/4"),
+        (["algorithms", "show", "binomial", "-n", "2", "--root", "2"], "out of range"),
+        (["algorithms", "show", "nothing"], "there is no algorithm 'nothing'"),
+        (
+            ["verify", "k_nomial(radix=5)", "-c", "reduce", "-n", "9"],
+            "k_nomial(radix=5)",
+        ),
+        (["verify", "ring(rings=5)", "-n", "9"], "ring has no parameter 'rings'"),
+        (["verify"], "name an ALGORITHM, or pass --all"),
+        (["verify", "ring", "--all"], "name an ALGORITHM, or pass --all"),
+        (
+            ["select", "allreduce", "8", "-n", "4", "--reproducible"],
+            "does not combine in",
+        ),
+        (["--version"], "version 0."),
+    ],
+)
+def test_the_other_commands(arguments, found):
+    assert found in CliRunner().invoke(main, arguments).output
+
+
+MINE = """
+import collalgo
+from collalgo.algorithms import ring
+
+
+@collalgo.algorithm("allreduce", "mine")
+def mine(group):
+    yield from ring.allreduce(group)
+"""
+
+
+@pytest.mark.parallel
+def test_the_algorithms_of_a_file_are_proved_drawn_chosen_and_raced(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(MINE)
+    drawing = tmp_path / "mine.svg"
+    done = command("verify", str(path), "-n", "3")
+    assert done.stdout == (
+        "mine: allreduce of 3 ranks: 4 steps, 4/3 n bytes, 3 links, same bits on every "
+        "rank\n"
+    )
+    command("algorithms", "show", str(path), "-n", "3", "--svg", str(drawing))
+    root = ET.parse(drawing).getroot()
+    kinds = [element.tag.rpartition("}")[2] for element in root.iter()]
+    assert kinds.count("line") == 3 + 12  # ranks, and messages
+    done = command("select", "allreduce", "8", "-n", "3", "--load", str(path))
+    assert "  mine " in done.stdout
+    done = command(
+        *("run", "-n", "2", "-m", "collalgo.bench", "-e", "64", "-a", "mine"),
+        *("--load", str(path)),
+    )
+    assert "mine" in done.stdout
+    assert "wrong elements: 0 OK" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", "puts no algorithm into the table"),
+        ("x = ", "cannot be run: SyntaxError"),
+        ("import nowhere_at_all", "cannot be run: ModuleNotFoundError"),
+    ],
+)
+def test_a_file_that_has_nothing_to_prove_says_so(tmp_path, text, message):
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    done = command("verify", str(path))
+    assert done.returncode != 0
+    assert message in done.stderr

@@ -1,0 +1,99 @@
+"""The tree is the architecture: imports point down, and nothing goes in a circle.
+
+The order of the layers is that of the contracts in pyproject.toml, which import-linter
+holds for Python; here compiled code is held to it as well.
+"""
+
+import ast
+
+import networkx as nx
+import pytest
+
+from tests.support.imports import edges, imports, modules
+from tests.support.paths import ROOT
+
+tomllib = pytest.importorskip("tomllib", reason="from Python 3.11 on")
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+LAYERS = CONTRACTS["contracts"][0]["layers"]
+
+#: Modules of the package's root, and what belongs to no layer.
+FACE = {"__init__", "__main__", "_version", "errors"}
+
+#: What an algorithm file may import of the standard library: no arrays, no files.
+PURE = {"collections", "functools", "itertools", "math", "operator", "typing"}
+
+#: Modules of collalgo/algorithms that are no algorithms.
+ABOUT_ALGORITHMS = {"__init__", "literature", "row", "table", "verify"}
+
+
+def layer(module):
+    """The layer of a module; compiled code belongs to the layer that it serves."""
+    parts = module.removeprefix("collalgo.").removeprefix("_kernels.").split(".")
+    return parts[0]
+
+
+def test_the_root_holds_the_face_and_the_errors():
+    found = {file.stem for file in (ROOT / "collalgo").glob("*.py")}
+    assert found == FACE
+
+
+def test_every_folder_is_a_layer():
+    found = {
+        folder.name
+        for folder in (ROOT / "collalgo").iterdir()
+        if (folder / "__init__.py").exists()
+    }
+    assert found == {*LAYERS, "_kernels"} - {"__main__"}
+
+
+def test_imports_point_down_in_compiled_code_too():
+    height = {name: -number for number, name in enumerate(LAYERS)}
+    height |= {"errors": -100, "_version": -100, "bench": 1}
+    upwards = [
+        f"{module} imports {source}"
+        for module, source in edges()
+        if layer(module) in height and layer(source) in height
+        if height[layer(module)] < height[layer(source)]
+        if (module, layer(source)) != ("collalgo.cli.main", "bench")
+    ]
+    assert not upwards
+
+
+def test_nothing_imports_in_a_circle():
+    graph = nx.DiGraph(edges())
+    circles = [c for c in nx.strongly_connected_components(graph) if len(c) > 1]
+    assert not circles
+
+
+def test_no_module_imports_the_public_face():
+    through = {
+        module
+        for module, source, name in imports()
+        if source == "collalgo" and f"collalgo.{name}" not in modules()
+    }
+    assert through <= {"collalgo"}
+
+
+def test_private_names_stay_in_their_module():
+    taken = [
+        f"{module} takes {name} of {source}"
+        for module, source, name in imports()
+        if name.startswith("_") and not name.startswith("__")
+        if f"{source}.{name}" not in modules()
+    ]
+    assert not taken
+
+
+def test_algorithm_files_import_the_vocabulary_and_each_other():
+    for file in (ROOT / "collalgo" / "algorithms").glob("*.py"):
+        if file.stem in ABOUT_ALGORITHMS:
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            source = getattr(node, "module", None) or node.names[0].name
+            assert (
+                source.startswith(("collalgo.schedule", "collalgo.algorithms"))
+                or source == "collalgo.errors"
+                or source.partition(".")[0] in PURE
+            ), f"{file.name} imports {source}"
