@@ -19,6 +19,7 @@ from collalgo.comm.point_to_point.pairs import Pairs
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.comm.recovery import Recovery
 from collalgo.comm.tracing.dump import remember
+from collalgo.engine.call import AlgorithmChoice
 from collalgo.engine.heap import Heap
 from collalgo.selection.selection import Selection
 
@@ -184,16 +185,29 @@ class Communicator(Background, Messages):
         return Bucket(self, op, limit)
 
     def select(
-        self, collective: str, nbytes: int, *, devices: bool = False
+        self,
+        collective: str,
+        nbytes: int,
+        *,
+        devices: bool = False,
+        reproducible: bool = False,
+        algorithm: AlgorithmChoice = None,
+        policy: str | None = None,
     ) -> Selection:
-        """What this communicator would choose, and why; see the function.
+        """The decision of a call of this communicator, and why; see the function.
 
-        For arrays on ``devices`` that is known once a call has been made on some.
+        For arrays on ``devices`` it is known once a call has been made on some.
         """
         from collalgo.selection.choice import select
 
-        pricer = self.devices.pricer if devices else self._programs.pricer
-        return select(collective, nbytes, topology=pricer)
+        return select(
+            collective,
+            nbytes,
+            topology=self.devices.pricer if devices else self._programs.pricer,
+            reproducible=reproducible,
+            algorithm=algorithm,
+            policy=policy,
+        )
 
     def group(self, ranks: Sequence[int]) -> "Communicator":
         """A communicator of some of the ranks, called by these only.
@@ -224,7 +238,7 @@ class Communicator(Background, Messages):
 
     def within(self, connection: Context) -> "Communicator":
         """A communicator of some of the ranks, with the figures of this one."""
-        connection.machine = self._programs.machine
+        connection.machine = self._programs.host_profile
         return Communicator(connection, self.timeout)
 
     def split(self, color: int | None, key: int = 0) -> "Communicator | None":

@@ -1,45 +1,24 @@
 """The choice of an algorithm, with all that speaks for it and against the others."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from collalgo.algorithms import Algorithm
 from collalgo.algorithms.table import parse
-from collalgo.algorithms.verify import prove_once
 from collalgo.base.units import human, human_time
-from collalgo.errors import AlgorithmNotApplicable, CollalgoError
+from collalgo.errors import AlgorithmNotApplicable
+from collalgo.selection.decide import PRICE, Decision
+from collalgo.selection.prices import Priced
 
-if TYPE_CHECKING:  # for what only some need
+if TYPE_CHECKING:  # which takes a while to import
     from collalgo.cost.bounds import Bound
 
 #: The orders of ranks, by their names.
 ORDERS = {"ring": "ranks along the ring", "narrow": "the narrowest hosts last"}
-
-#: Why an algorithm cannot be asked for the same bits everywhere.
-NOT_SERIAL = "does not combine in the order of the ranks"
-
-
-def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
-    """Why an algorithm is not to be chosen for so many ranks, or None."""
-    if obstacle := row.obstacle(size):
-        return obstacle
-    if reproducible and not row.serial:
-        return NOT_SERIAL
-    if row.unproved:
-        try:
-            prove_once(row.schedule, size, row.collective)
-        except CollalgoError as error:
-            return f"is wrong: {error}"
-    return None
-
-
-def nobody(collective: str, size: int) -> AlgorithmNotApplicable:
-    """That there is nothing to choose from."""
-    return AlgorithmNotApplicable(
-        f"{collective}: no algorithm can run with {size} ranks", collective=collective
-    )
 
 
 def shortened(name: str) -> str:
@@ -50,7 +29,10 @@ def shortened(name: str) -> str:
     >>> shortened("multi_ring(cycles=((0, 1, 2), (2, 1, 0)))")
     'multi_ring(cycles=2 of 3)'
     """
-    plain, parameters = parse(name)
+    try:
+        plain, parameters = parse(name)
+    except AlgorithmNotApplicable:  # a user's function with positional arguments
+        return name
     words = []
     for key, value in parameters.items():
         text = repr(value)
@@ -85,6 +67,20 @@ class Candidate(NamedTuple):
         return shortened(self.row.name) + along
 
 
+def ranked(
+    able: Sequence[Priced], unable: Mapping[Algorithm, str], nbytes: int
+) -> tuple[Candidate, ...]:
+    """Candidates for a size, the cheapest first, those that cannot run last."""
+    size = np.array([float(nbytes)])
+    found = [
+        Candidate(one.row, float(one.price.seconds(size)[0]), None, one.order)
+        for one in able
+    ]
+    found.sort(key=lambda candidate: candidate.seconds)
+    lost = [Candidate(row, float("inf"), why) for row, why in unable.items()]
+    return (*found, *lost)
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which algorithm to use, and what speaks for it.
@@ -99,22 +95,31 @@ class Selection:
         Its predicted time.
     basis : str
         What the prices were made of.
+    decision : Decision
+        The decision, as a call makes it; its name is that of the flight recorder.
     choice : Candidate
-        What is to be used.
+        The candidate of the decision.
     decider : str
-        Who decided: "price", or what overrode it.
+        "price", or the name of what overrode it.
     """
 
     collective: str
     size: int
     nbytes: int
     basis: str
-    choice: Candidate
-    decider: str
+    decision: Decision
     find_candidates: Callable[[], Sequence[Candidate]] = field(
         repr=False, compare=False
     )
     find_bound: "Callable[[], Bound | None]" = field(repr=False, compare=False)
+
+    @cached_property
+    def choice(self) -> Candidate:
+        return ranked([self.decision.candidate], {}, self.nbytes)[0]
+
+    @property
+    def decider(self) -> str:
+        return self.decision.decider
 
     @property
     def row(self) -> Algorithm:
@@ -156,7 +161,7 @@ class Selection:
         second = min(others, key=lambda candidate: candidate.seconds)
         if second.seconds == self.seconds:
             return f"as cheap as {second.words}"
-        if second.seconds < self.seconds and self.decider == "price":
+        if second.seconds < self.seconds and self.decider == PRICE:
             return f"nearly as cheap as {second.words}"
         if second.seconds < self.seconds:
             lost = self.seconds / second.seconds if second.seconds else float("inf")

@@ -257,7 +257,7 @@ def test_all_ranks_know_that_they_may_not_read_each_others_memory(script):
         "from collalgo.bootstrap import leader\n"
         "leader.may_read = lambda processes: False\n"
         "comm = collalgo.init()\n"
-        "machine = comm._programs.machine\n"
+        "machine = comm._programs.host_profile\n"
         "assert machine.fetch == machine.exchange > 0\n"
         "x = np.full((comm.size, 1 << 15), comm.rank)\n"
         "assert (comm.alltoall(x) == np.arange(comm.size)[:, None]).all()\n"

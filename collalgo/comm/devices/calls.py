@@ -32,8 +32,7 @@ from collalgo.engine.devices.runtime import Mark, Network, Runtime
 
 if TYPE_CHECKING:  # who imports this
     from collalgo.comm.communicator import Communicator
-    from collalgo.selection.on_host import HostPricer
-    from collalgo.selection.on_topology import TopologyPricer
+    from collalgo.selection.pricer import Pricer
 
 log = logging.getLogger("collalgo")
 
@@ -92,7 +91,7 @@ class DeviceCalls:
         return comm
 
     @property
-    def pricer(self) -> "HostPricer | TopologyPricer":
+    def pricer(self) -> "Pricer":
         """Where the candidates for calls on devices have their prices.
 
         Raises
@@ -232,7 +231,7 @@ class DeviceCalls:
     ) -> ProgramCache:
         """Programs by the prices of the devices, of which all ranks tell each other."""
         here = self.programs
-        found = ProgramCache(here.rank, self.size, here.machine)
+        found = ProgramCache(here.rank, self.size, here.host_profile)
         if not self._survey:
             return found
 

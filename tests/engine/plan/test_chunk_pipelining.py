@@ -98,8 +98,8 @@ def test_a_span_of_a_spare_buffer_is_cut_as_one_of_the_first():
 def on_another_machine(comm, **figures):
     """Let a communicator take its machine for another, with a core for each rank."""
     known = comm._programs
-    machine = known.machine or host_profile()
-    known.machine = replace(machine, **{"cores": 64, **figures})
+    machine = known.host_profile or host_profile()
+    known.host_profile = replace(machine, **{"cores": 64, **figures})
 
 
 def is_right(comm):
