@@ -11,8 +11,8 @@ from collalgo.base.integers import integer
 from collalgo.bootstrap.context import Rendezvous
 from collalgo.bootstrap.threads import ThreadRendezvous
 from collalgo.comm.communicator import Communicator
+from collalgo.comm.current import belonging
 from collalgo.comm.failures import reason_of
-from collalgo.comm.world import belonging
 from collalgo.errors import CollalgoError, PeerFailed
 
 if TYPE_CHECKING:  # what only processes need is imported where it is used

@@ -35,6 +35,7 @@ from collalgo import ALGORITHMS, select, threads
 from collalgo.algorithms import find
 from collalgo.base.units import human
 from collalgo.cli.main import main as whole
+from collalgo.comm.current import runner_of
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.selection.rules import Rules
 
@@ -376,7 +377,7 @@ def test_barriers_are_timed_in_rows_unless_another_number_is_wanted():
 def test_where_ranks_share_cores_rank_0_leaves_the_barrier_first(monkeypatch):
     def on_each_rank(comm):
         starting_barrier(comm)()
-        algorithm = comm.recorder.records()[-1]["algorithm"]
+        algorithm = runner_of(comm).recorder.records()[-1]["algorithm"]
         return algorithm, starting_barrier(comm) == comm.barrier
 
     monkeypatch.setattr("collalgo.bench.timing.cores", lambda: 2)

@@ -254,10 +254,11 @@ def test_without_a_launcher_a_process_is_a_world_of_one(script):
 
 def test_all_ranks_know_that_they_may_not_read_each_others_memory(script):
     path = script(
-        "from collalgo.bootstrap import leader\n"
-        "leader.may_read = lambda processes: False\n"
+        "from collalgo.bootstrap import host_root\n"
+        "from collalgo.comm.current import runner_of\n"
+        "host_root.may_read = lambda processes: False\n"
         "comm = collalgo.init()\n"
-        "machine = comm._programs.host_profile\n"
+        "machine = runner_of(comm).programs.host_profile\n"
         "assert machine.fetch == machine.exchange > 0\n"
         "x = np.full((comm.size, 1 << 15), comm.rank)\n"
         "assert (comm.alltoall(x) == np.arange(comm.size)[:, None]).all()\n"

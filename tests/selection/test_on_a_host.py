@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from collalgo import ALGORITHMS, select, threads
 from collalgo.algorithms import find
 from collalgo.cli.main import main
+from collalgo.comm.current import runner_of
 from collalgo.cost import host_profile as machine_module
 from collalgo.cost.host import FURTHER, HANDOVERS, Price
 from collalgo.cost.host_profile import (
@@ -261,7 +262,7 @@ def test_a_communicator_chooses_what_selection_says():
     def comm_last_call(comm):
         from collalgo.comm.failures import _call
 
-        return _call(comm._connection.shared.call(comm.rank))
+        return _call(runner_of(comm).context.shared.call(comm.rank))
 
     threads(on_each_rank, 3)
 

@@ -21,6 +21,7 @@ from collalgo.algorithms.direct import two_shot
 from collalgo.comm import (
     program_cache as programs,
 )
+from collalgo.comm.current import runner_of
 from collalgo.cost import (
     copying,
     host,
@@ -97,7 +98,7 @@ def test_a_span_of_a_spare_buffer_is_cut_as_one_of_the_first():
 
 def on_another_machine(comm, **figures):
     """Let a communicator take its machine for another, with a core for each rank."""
-    known = comm._programs
+    known = runner_of(comm).programs
     machine = known.host_profile or host_profile()
     known.host_profile = replace(machine, **{"cores": 64, **figures})
 
@@ -197,7 +198,7 @@ def test_nothing_is_read_by_the_numbers_of_another_namespace():
     """There they are those of other processes, whose memory may well be readable."""
 
     def run(comm):
-        comm._connection.transport.allow_fetching([stranger.pid] * 2)
+        runner_of(comm).context.transport.allow_fetching([stranger.pid] * 2)
         on_another_machine(comm, exchange=2.0, fetch=1.0)
         comm.barrier()
         x = np.arange(2 * 100_000).reshape(2, -1)

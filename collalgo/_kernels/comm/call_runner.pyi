@@ -8,10 +8,16 @@ from collalgo._kernels.comm.recorder import Recorder, StepLog
 from collalgo._kernels.engine.engine import Program
 from collalgo._kernels.engine.transport.transport import Transport
 
-class Caller:
+class CommunicatorBase:
     rank: int
     size: int
+    _runner: CallRunner
+    def __init__(self, runner: CallRunner) -> None: ...
+
+class CallRunner(CommunicatorBase):
     seconds: float
+    label: str
+    hosts: tuple[int, ...]
     progress: Progress
     recorder: Recorder
     def run(
@@ -34,9 +40,8 @@ class Caller:
     def log_steps(self, calls: int, steps: int) -> StepLog: ...
     def submit(
         self,
-        method: Callable[..., Any],
-        args: tuple[Any, ...],
-        named: dict[str, Any],
+        name: str,
+        call: Callable[[], Any],
         persistent: bool = False,
         before: Callable[[], object] | None = None,
         after: Callable[[], object] | None = None,
@@ -45,7 +50,7 @@ class Caller:
         self,
         transport: Transport,
         find: Callable[..., Program],
-        cope: Callable[..., None],
+        handle_status: Callable[..., None],
         interrupted: Callable[[str, BaseException], None],
         seconds: float,
     ) -> None: ...

@@ -8,6 +8,9 @@ from collalgo._kernels.engine.transport.transport cimport Transport
 from collalgo._kernels.comm.work cimport Work
 
 
+cdef class CallRunner
+
+
 cdef class LastCall:
     cdef object collective, dtype, op, algorithm, counts
     cdef int64_t count, root
@@ -15,9 +18,15 @@ cdef class LastCall:
     cdef Program program
 
 
-cdef class Caller:
+cdef class CommunicatorBase:
     cdef readonly int64_t rank, size
+    cdef readonly CallRunner _runner  # None in a runner itself
+
+
+cdef class CallRunner(CommunicatorBase):
     cdef public double seconds
+    cdef public str label
+    cdef public tuple hosts
     cdef readonly Progress progress
     cdef readonly Recorder recorder
     cdef Transport transport
@@ -36,7 +45,6 @@ cdef class Caller:
     cdef int64_t root_of(self, root, str caller) except -1
     cdef cnp.ndarray scratch_for(self, Program program)
     cdef bint is_preparing(self)
-    cdef object at_once(self, method, args, timeout)
     cdef int run_in_turn(
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller, pending_call=*

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""From a call to its program, and through it, as fast as Python lets us.
+"""Run calls: find the program of a call and run it.
 
-Most calls have the arguments of the call before, the very same objects: for them
-nothing is looked up, and nothing is allocated.
+Most calls have the same arguments as the call before, the very same objects: they need
+no look-up and no allocation.
 """
 
 cimport numpy as cnp
@@ -22,7 +22,8 @@ from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.recorder cimport Recorder, StepLog
 from collalgo._kernels.engine.rows cimport NEEDS_SCRATCH
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON, Transport
-from collalgo._kernels.comm.work cimport Persistent, Work
+from collalgo._kernels.comm.persistent cimport Persistent
+from collalgo._kernels.comm.work cimport Work
 
 from collalgo.bootstrap.context import seconds as seconds_of
 from collalgo.base.integers import rank_of
@@ -33,26 +34,47 @@ cdef object NO_DTYPE = np.dtype(np.uint8)
 
 
 cdef class LastCall:
-    """The arguments of the last call of a collective, and the program that it ran."""
+    """The arguments of the last call of a collective, and its program."""
 
 
-cdef class Caller:
-    """One rank's calls of a communicator.
+cdef class CommunicatorBase:
+    """A communicator, or the runner inside it: what collectives take as ``comm``.
+
+    Parameters
+    ----------
+    runner : CallRunner
+        Runs the calls of the communicator.
+    """
+
+    def __init__(self, CallRunner runner):
+        self.rank, self.size = runner.rank, runner.size
+        self._runner = runner
+
+
+cdef class CallRunner(CommunicatorBase):
+    """Runs the calls of one rank of a communicator.
 
     Parameters
     ----------
     transport : Transport
         This rank's end of the channels to the others.
     find : callable
-        The program for collective, dtype, count, op, root, algorithm, counts and
-        whether the result is to be reproducible.
+        Gives the program for collective, dtype, count, op, root, algorithm, counts
+        and reproducible.
     handle_status : callable
-        Called with what :meth:`run` takes, the status that is not RUN_DONE, and that
+        Called with the arguments of :meth:`run`, a status other than RUN_DONE, and that
         method.
     interrupted : callable
-        Called with the name of a call and the exception that has come up in it.
+        Called with the name of a call and the exception that interrupted it.
     seconds : float
-        How long a call waits for the other ranks; negative for ever.
+        How long a call waits for the other ranks; negative to wait for ever.
+
+    Attributes
+    ----------
+    label : str
+        The name of the communicator in dumps.
+    hosts : tuple of int
+        The number of the host of each rank.
     """
 
     def __init__(
@@ -62,6 +84,7 @@ cdef class Caller:
         self.transport = transport
         self.find, self.handle_status, self.interrupted = find, handle_status, interrupted
         self.seconds = seconds
+        self.label, self.hosts = "", (0,) * self.size
         self.scratch = np.empty(0, np.uint8)
         self.last = {}
         self.recorder = Recorder()
@@ -73,7 +96,7 @@ cdef class Caller:
         algorithm, cnp.ndarray like, op=None, int64_t root=0, int64_t count=-1,
         counts=None, bint reproducible=False, str caller=None
     ) except -1:
-        """Make a call; ``like`` has its dtype and its count unless that is given."""
+        """Make a call; ``like`` has its dtype, and its count by default."""
         cdef LastCall last = self.latest
         cdef object dtype = NO_DTYPE
         if like is not None:
@@ -129,41 +152,29 @@ cdef class Caller:
         return rank_of(root, "root", caller, self.size)
 
     cdef bint is_preparing(self):
-        """Whether this thread prepares a call that is to be made in the background."""
+        """Whether this thread prepares a call for the background."""
         return (
             self.prepared is not None
             and self.preparer == <unsigned long>PyThread_get_thread_ident()
         )
 
-    cdef object at_once(self, method, args, timeout):
-        """Make a call in the foreground, even in preparation of another."""
-        prepared, preparing = self.prepared, self.is_preparing()
-        if preparing:
-            self.prepared = None
-        try:
-            return method(self, *args, timeout=timeout)
-        finally:
-            if preparing:
-                self.prepared = prepared
-
     def submit(
-        self, method, tuple args, dict named, bint persistent=False, before=None,
-        after=None
+        self, str name, call, bint persistent=False, before=None, after=None
     ):
         """Prepare a call and, unless it is persistent, make it in the background.
 
-        When its turn has come ``before`` is called, and ``after`` when it has ended
-        well, before the next begins.
+        ``call()`` prepares it. ``before`` runs in its turn, and ``after`` when it has
+        succeeded, before the next call begins.
         """
         cdef Work work = (Persistent if persistent else Work)(
-            self, method.__name__, self.progress, self.handle_status
+            self, name, self.progress, self.handle_status
         )
         work.check_open()
         with self.lock:
             self.preparer = <unsigned long>PyThread_get_thread_ident()
             self.prepared = work
             try:
-                work.value = method(self, *args, **named)
+                work.value = call()
             finally:
                 self.prepared = None
             if before is not None or after is not None:
@@ -179,14 +190,14 @@ cdef class Caller:
         )
 
     def run_now(self, Program program, source, target, double waiting, str caller):
-        """Run a program that belongs to no call of the user, behind all that goes on."""
+        """Run a program of the library itself, after all calls in the background."""
         self.run_in_turn(program, source, target, waiting, caller)
 
     cdef int call_on_devices(
         self, tuple fields, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller
     ) except -1:
-        """Make a call on arrays that are on devices, on their streams."""
+        """Make a call on arrays on devices, on their streams."""
         cdef bint background = self.is_preparing()
         pending_call = self.devices.begin(
             fields, source, target, waiting, caller, background
@@ -200,12 +211,12 @@ cdef class Caller:
         )
 
     def drain(self):
-        """Wait until all that goes on in the background is done."""
+        """Wait for the end of all calls in the background."""
         self.progress.reserve()
         self.progress.release()
 
     def log_steps(self, int64_t calls, int64_t steps):
-        """From now on note when steps begin and end, of so many calls at most."""
+        """Log when steps begin and end, of at most ``calls`` calls and ``steps`` steps."""
         self.progress.reserve()
         try:
             self.recorder.grow(calls)
@@ -222,9 +233,9 @@ cdef class Caller:
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller, pending_call=None
     ) except -1:
-        """Run a program once all that goes on in the background is done.
+        """Run a program after all calls in the background.
 
-        What is under way on devices goes on before others have their turn.
+        A pending call on devices continues before the next call begins.
         """
         cdef bint shared = self.progress.used
         if shared:
@@ -247,14 +258,14 @@ cdef class Caller:
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller
     ):
-        """Run a program in a turn that has begun."""
+        """Run a program in the turn of this thread."""
         return self.run_once(program, source, target, waiting, caller)
 
     cdef int run_once(
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller
     ) except -1:
-        """Run a program, and handle_status with what becomes of it."""
+        """Run a program, and handle its status unless it succeeded."""
         cdef int status
         try:
             status = program.run(self.transport, source, target, self.scratch, waiting)
@@ -262,7 +273,7 @@ cdef class Caller:
                 status = program.run(
                     self.transport, source, target, self.scratch_for(program), waiting
                 )
-            if status != GO_ON:  # a signal goes before what it has brought about
+            if status != GO_ON:  # a signal explains the status
                 PyErr_CheckSignals()
         except BaseException as error:
             self.interrupted(caller, error)

@@ -2,5 +2,5 @@ from typing import Literal
 
 Outlook = Literal["quiet", "called", "left"]
 
-class Queue:
+class WaitableQueue:
     def outlook(self, rank: int) -> Outlook: ...
