@@ -1,6 +1,5 @@
 """The world that this process belongs to, and the worlds that it starts itself."""
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 from collalgo.base.foreign import package_of
 from collalgo.base.hooks import hook, is_registered
 from collalgo.bootstrap.context import JOIN_TIMEOUT
+from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.failures import reason_of
 from collalgo.comm.tracing.dump import listen
@@ -79,16 +79,20 @@ def init(
         If the ranks do not find each other, or the engine asked for cannot be used.
     """
     global _world  # noqa: PLW0603
+    from collalgo.bootstrap.join import join
+
     own = _of_thread.world
     if own is not None:
         return own
     with _lock:
         if _world is None or _world.closed or _world.forked:
             engine = asked_for(engine)
-            if store is None:
-                _world = _come_up(engine, join_timeout)
+            _listen()
+            arguments = JoinArguments(store, rank, size, secret, engine, join_timeout)
+            if arguments.over_mpi:
+                _world = hook("world of MPI")(arguments)
             else:
-                _world = _meet_in(store, secret, rank, size, engine, join_timeout)
+                _world = Communicator(join(arguments))
         if timeout is not None:
             _world.timeout = timeout
         return _world
@@ -104,49 +108,12 @@ def belonging(comm: Communicator) -> Iterator[None]:
         _of_thread.world = None
 
 
-def _meet_in(
-    store: Any,
-    secret: str | None,
-    rank: int | None,
-    size: int | None,
-    engine: str | None,
-    seconds: float,
-) -> Communicator:
-    """Come up as the arguments of :func:`init` say."""
-    from collalgo.bootstrap.init_urls import connect_by_url
-
-    _hook()
-    return Communicator(connect_by_url(store, secret, rank, size, engine, seconds))
-
-
-def _hook() -> None:
-    """Let an uncaught exception be told to the other ranks, and calls be dumped."""
+def _listen() -> None:
+    """Report an uncaught exception to the other ranks; dump the calls on a signal."""
     listen()
     if sys.excepthook is not _tell_the_others:
         _previous_hooks.append(sys.excepthook)
         sys.excepthook = _tell_the_others
-
-
-def _come_up(engine: str | None, join_timeout: float) -> Communicator:
-    """Come up as the launcher says."""
-    from collalgo.bootstrap.identity import Means, identity
-
-    _hook()
-    me = identity()
-    if me.means is Means.MPI and me.size > 1:
-        world: Communicator = hook("world of MPI")(me, engine, join_timeout)
-        return world
-    if me.means is Means.HOST or me.size == 1:
-        from collalgo.bootstrap.rendezvous import HostRendezvous
-
-        job = me.job or f"alone/{os.getpid()}"
-        everyone = range(me.size)
-        return Communicator(
-            HostRendezvous(job).connect("", me.rank, everyone, join_timeout)
-        )
-    from collalgo.bootstrap.init_urls import connect_by_launcher
-
-    return Communicator(connect_by_launcher(me, engine, join_timeout))
 
 
 _previous_hooks: list[Any] = []
