@@ -5,7 +5,7 @@ import secrets
 import socket
 
 from collalgo.engine.transport.waiting import cores
-from collalgo.launch.hosts import Place
+from collalgo.launch.hosts import RankPosition
 
 #: Variables of a machine or a session, which other hosts do not get.
 NOT_FORWARDED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER",
@@ -36,14 +36,14 @@ def of_job(size: int, address: str, port: int | str) -> dict[str, str]:
     }
 
 
-def of_rank(place: Place) -> dict[str, str]:
+def of_rank(position: RankPosition) -> dict[str, str]:
     """The variables of one rank of a job on several hosts."""
     return {
-        "RANK": str(place.rank),
-        "LOCAL_RANK": str(place.local_rank),
-        "LOCAL_WORLD_SIZE": str(place.local_size),
-        "CROSS_RANK": str(place.cross_rank),
-        "CROSS_SIZE": str(place.cross_size),
+        "RANK": str(position.rank),
+        "LOCAL_RANK": str(position.local_rank),
+        "LOCAL_WORLD_SIZE": str(position.local_size),
+        "CROSS_RANK": str(position.cross_rank),
+        "CROSS_SIZE": str(position.cross_size),
     }
 
 

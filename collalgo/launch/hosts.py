@@ -31,7 +31,7 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Place:
+class RankPosition:
     """Position of a rank in its job, on its host and across hosts.
 
     Attributes
@@ -91,7 +91,9 @@ def _host(name: str, slots: str, where: str) -> Host:
     return Host(name, int(slots))
 
 
-def assign_ranks(hosts: Sequence[Host], size: int | None) -> dict[Host, list[Place]]:
+def assign_ranks(
+    hosts: Sequence[Host], size: int | None
+) -> dict[Host, list[RankPosition]]:
     """Fill the slots, host after host, with ``size`` ranks, by default all slots.
 
     Raises
@@ -100,12 +102,12 @@ def assign_ranks(hosts: Sequence[Host], size: int | None) -> dict[Host, list[Pla
         If there are fewer slots than ranks, or a host is named twice.
     """
     counts = _counts(hosts, size)
-    places: dict[Host, list[Place]] = {}
+    positions: dict[Host, list[RankPosition]] = {}
     first = 0
     for number, (host, count) in enumerate(counts.items()):
         earlier, everywhere = list(counts.values())[:number], list(counts.values())
-        places[host] = [
-            Place(
+        positions[host] = [
+            RankPosition(
                 first + local,
                 local,
                 count,
@@ -115,7 +117,7 @@ def assign_ranks(hosts: Sequence[Host], size: int | None) -> dict[Host, list[Pla
             for local in range(count)
         ]
         first += count
-    return places
+    return positions
 
 
 def _counts(hosts: Sequence[Host], size: int | None) -> dict[Host, int]:

@@ -74,8 +74,8 @@ def launch_plan(options: LaunchOptions) -> LaunchPlan:
     if options.hosts:
         from collalgo.launch.ssh import SshLaunch
 
-        places = assign_ranks(options.hosts, options.size)
-        return SshLaunch(options.command, places, options.logs)
+        positions = assign_ranks(options.hosts, options.size)
+        return SshLaunch(options.command, positions, options.logs)
     from collalgo.launch.local import LocalLaunch
 
     return LocalLaunch.of_job(options.command, options.ranks, options.logs)

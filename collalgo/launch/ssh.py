@@ -13,7 +13,7 @@ from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment, output
 from collalgo.launch.agent import AgentJob
 from collalgo.launch.child import Deadline, as_completed
-from collalgo.launch.hosts import Host, Place
+from collalgo.launch.hosts import Host, RankPosition
 from collalgo.launch.local import PEER_FAILED, SETTLE_SECONDS, STOP_SECONDS
 from collalgo.launch.process import exit_code
 from collalgo.launch.remote_agent import START_SECONDS, RemoteAgent
@@ -28,14 +28,14 @@ class SshLaunch:
     ----------
     command : sequence of str
         The command line of each rank.
-    places : mapping
+    positions : mapping
         The ranks of each host.
     logs : Path or None
         Folder for a file with the output of each rank.
     """
 
     command: Sequence[str]
-    places: Mapping[Host, Sequence[Place]]
+    positions: Mapping[Host, Sequence[RankPosition]]
     logs: Path | None = None
 
     def run(self) -> int:
@@ -46,7 +46,7 @@ class SshLaunch:
         agents: list[RemoteAgent] = []
         with signals_raise():
             try:
-                agents.extend(RemoteAgent(host, sinks) for host in self.places)
+                agents.extend(RemoteAgent(host, sinks) for host in self.positions)
                 self._start_ranks(agents, server.port, secret)
                 return _supervise(agents)
             except StopRequested as request:
@@ -64,7 +64,7 @@ class SshLaunch:
         deadline = time.monotonic() + START_SECONDS
         for agent in agents:
             agent.wait_ready(deadline)
-        size = sum(map(len, self.places.values()))
+        size = sum(map(len, self.positions.values()))
         common = {
             **environment.forwarded(),
             **environment.of_job(size, agents[0].address, agents[0].free_port),
@@ -72,7 +72,7 @@ class SshLaunch:
             "COLLALGO_SECRET": secret.hex(),
         }
         for agent in agents:
-            ranks = {p.rank: environment.of_rank(p) for p in self.places[agent.host]}
+            ranks = {p.rank: environment.of_rank(p) for p in self.positions[agent.host]}
             shared = {**common, "COLLALGO_HOST": agent.host.name}
             agent.send(AgentJob(list(self.command), str(Path.cwd()), shared, ranks))
 

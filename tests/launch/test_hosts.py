@@ -3,7 +3,13 @@
 import pytest
 
 from collalgo.errors import BootstrapError
-from collalgo.launch.hosts import Host, Place, assign_ranks, parse_hosts, read_hostfile
+from collalgo.launch.hosts import (
+    Host,
+    RankPosition,
+    assign_ranks,
+    parse_hosts,
+    read_hostfile,
+)
 
 
 def test_hosts_are_read_from_a_line_or_a_file(tmp_path):
@@ -22,13 +28,14 @@ def test_what_is_no_host_is_refused(text):
 
 
 def test_ranks_fill_the_slots_host_after_host():
-    places = assign_ranks([Host("a", 3), Host("b", 2), Host("c", 4)], 6)
-    assert {host.name: [p.rank for p in ranks] for host, ranks in places.items()} == {
+    positions = assign_ranks([Host("a", 3), Host("b", 2), Host("c", 4)], 6)
+    ranks = {host.name: [p.rank for p in at] for host, at in positions.items()}
+    assert ranks == {
         "a": [0, 1, 2], "b": [3, 4], "c": [5],
     }  # fmt: skip
-    assert places[Host("a", 3)][0] == Place(0, 0, 3, 0, 3)
-    assert places[Host("b", 2)][1] == Place(4, 1, 2, 1, 2)
-    assert places[Host("c", 4)][0] == Place(5, 0, 1, 2, 3)
+    assert positions[Host("a", 3)][0] == RankPosition(0, 0, 3, 0, 3)
+    assert positions[Host("b", 2)][1] == RankPosition(4, 1, 2, 1, 2)
+    assert positions[Host("c", 4)][0] == RankPosition(5, 0, 1, 2, 3)
     assert sum(map(len, assign_ranks([Host("a", 3), Host("b", 2)], None).values())) == 5
     with pytest.raises(BootstrapError, match="6 ranks do not fit into 5 slots"):
         assign_ranks([Host("a", 3), Host("b", 2)], 6)

@@ -38,7 +38,7 @@ def test_two_jobs_have_names_of_their_own():
 def test_hosts_are_reached_by_ssh(size, counts, tmp_path):
     plan = launch_plan(LaunchOptions(["true"], size, HOSTS, tmp_path))
     assert isinstance(plan, SshLaunch)
-    assert [len(ranks) for ranks in plan.places.values()] == counts
+    assert [len(ranks) for ranks in plan.positions.values()] == counts
     assert plan.logs == tmp_path
 
 
