@@ -45,9 +45,18 @@ def test_with_a_store_the_launcher_is_not_asked(launched):
     assert not arguments.over_mpi
 
 
-@pytest.mark.parametrize("position", [(None, 2), (0, None), (2, 2), (-1, 2)])
-def test_a_position_that_cannot_be_is_refused(position):
-    with pytest.raises(ValueError, match="pass rank and size too"):
+@pytest.mark.parametrize(
+    ("position", "message"),
+    [
+        ((None, 2), "pass rank and size too"),
+        ((0, None), "pass rank and size too"),
+        ((2, 2), "init: rank is 2, which is out of range"),
+        ((-1, 2), "init: rank is -1, which is out of range"),
+        ((0, 0), "init: size is 0, which is out of range"),
+    ],
+)
+def test_a_position_that_cannot_be_is_refused(position, message):
+    with pytest.raises(ValueError, match=message):
         _ = JoinArguments("tcp://a:1", *position).position
 
 
