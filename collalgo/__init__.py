@@ -130,10 +130,8 @@ if TYPE_CHECKING:
     from collalgo.integrations.algorithm_files import (
         load_algorithms as load_algorithms,
     )
-    from collalgo.launch.local import (
-        spawn as spawn,
-        threads as threads,
-    )
+    from collalgo.launch.spawn import spawn as spawn
+    from collalgo.launch.threads import threads as threads
     from collalgo.schedule import (
         Group as Group,
         pipeline as pipeline,
@@ -225,10 +223,8 @@ _NAMES = {
         "TopologyError",
     ),
     "collalgo.integrations.algorithm_files": ("load_algorithms",),
-    "collalgo.launch.local": (
-        "spawn",
-        "threads",
-    ),
+    "collalgo.launch.spawn": ("spawn",),
+    "collalgo.launch.threads": ("threads",),
     "collalgo.schedule": (
         "Group",
         "reverse",

@@ -10,10 +10,10 @@ from weakref import finalize
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
 from collalgo.bootstrap.foreign_stores import KeyValueStore
-from collalgo.bootstrap.identity import Identity, Means
 from collalgo.bootstrap.interfaces import addresses
+from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.membership import Membership
-from collalgo.bootstrap.multi_host import come_up
+from collalgo.bootstrap.multi_host import MultiHostRendezvous, begin
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.server import Server
@@ -36,21 +36,10 @@ class StoreAddress(NamedTuple):
     secret: bytes
 
 
-def connect_at_store(me: Identity, engine: str | None, timeout: float) -> Context:
-    """Meet all processes of the job at the store of the launcher: my end of a world."""
-    membership = Membership(me.rank, store_rank=None)
-    return _connect(me, told(os.environ), membership, engine, timeout)
-
-
-def connect_at(
-    where: str,
-    secret: str | None,
-    rank: int,
-    size: int,
-    engine: str | None,
-    timeout: float,
-) -> Context:
-    """Meet all that have been told the same place, where rank 0 keeps the store."""
+def connect_at(where: str, arguments: JoinArguments) -> Context:
+    """Connect all ranks that were given one address, where rank 0 keeps the store."""
+    rank, _ = arguments.position
+    secret = arguments.secret
     given = (
         os.environ.get("COLLALGO_SECRET") if secret is None else secret.encode().hex()
     )
@@ -65,17 +54,13 @@ def connect_at(
                 f"({error}); choose another",
                 rank=0,
             ) from None
-    me = Identity(rank, size, job, "init", Means.STORE)
-    return _connect(me, place, Membership(rank), engine, timeout)
+    return connect_to_store(job, Membership(rank), arguments, place)
 
 
-def connect_over(
-    board: KeyValueStore, rank: int, size: int, engine: str | None, timeout: float
-) -> Context:
-    """Meet all that share a board of others."""
-    return connect(
-        StoreExchange(board, rank, size, timeout), without_mpi(engine), timeout
-    )
+def connect_over(store: KeyValueStore, arguments: JoinArguments) -> Context:
+    """Connect all ranks that share a key-value store of another system."""
+    exchange = StoreExchange(store, *arguments.position, arguments.timeout)
+    return connect(exchange, without_mpi(arguments.engine), arguments.timeout)
 
 
 def connect(exchange_group: ExchangeGroup, engine: Engine, timeout: float) -> Context:
@@ -108,7 +93,8 @@ def connect(exchange_group: ExchangeGroup, engine: Engine, timeout: float) -> Co
     membership = Membership(rank)
     store = Client(place.hosts, place.port, place.secret, timeout, membership.lost)
     membership.begin(store)
-    return _across(job, membership, store, hosts, engine, timeout)
+    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout)
+    return rendezvous.connect("", rank, range(size), timeout)
 
 
 def same_engine(kinds: Sequence[str]) -> None:
@@ -143,30 +129,33 @@ def without_mpi(engine: str | None) -> Engine:
     return Ucx()
 
 
-def _connect(
-    me: Identity,
-    place: StoreAddress,
+def connect_to_store(
+    job: str,
     membership: Membership,
-    engine: str | None,
-    timeout: float,
+    arguments: JoinArguments,
+    address: StoreAddress | None = None,
 ) -> Context:
-    """Meet at a store; where all are on one host they need it no more."""
-    ours = without_mpi(engine)
-    store = Client(place.hosts, place.port, place.secret, timeout, membership.lost)
+    """Connect all ranks through the store of the job; on one host only to find out so.
+
+    The address is by default what the variables of the launcher say.
+    """
+    (rank, size), timeout = arguments.position, arguments.timeout
+    engine = without_mpi(arguments.engine)
+    where = address or told(os.environ)
+    store = Client(where.hosts, where.port, where.secret, timeout, membership.lost)
     try:
         membership.begin(store)
-        everyone = range(me.size)
-        board = membership.joining(everyone)
-        said = StoreExchange(board, me.rank, me.size, timeout).allgather(ours.host())
-        hosts = _numbered(said)
+        exchange = StoreExchange(membership.joining(range(size)), rank, size, timeout)
+        hosts = _numbered(exchange.allgather(engine.host()))
         if len(set(hosts)) == 1:
-            connection = HostRendezvous(me.job).connect("", me.rank, everyone, timeout)
+            context = HostRendezvous(job).connect("", rank, range(size), timeout)
             store.close()
-            return connection
+            return context
     except BaseException:
         store.close()
         raise
-    return _across(me.job, membership, store, hosts, ours, timeout)
+    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout)
+    return rendezvous.connect("", rank, range(size), timeout)
 
 
 def _numbered(names: Sequence[str]) -> tuple[int, ...]:
@@ -175,23 +164,23 @@ def _numbered(names: Sequence[str]) -> tuple[int, ...]:
     return tuple(numbers[name] for name in names)
 
 
-def _across(
+def _multi_host(
     job: str,
     membership: Membership,
     store: Client,
     hosts: tuple[int, ...],
     engine: Engine,
     timeout: float,
-) -> Context:
-    """Come up on several hosts, with an engine between them."""
+) -> MultiHostRendezvous:
+    """The rendezvous of ranks on several hosts, with an engine between them."""
     try:
-        board = membership.joining(range(len(hosts)))
-        wire = engine.wire(board, membership.rank, len(hosts), timeout)
+        pending = membership.joining(range(len(hosts)))
+        wire = engine.wire(pending, membership.rank, len(hosts), timeout)
     except BaseException:
         store.close()
         raise
     _at_exit(_end, membership, store, engine)
-    return come_up(job, membership, hosts, engine, wire, timeout)
+    return begin(job, membership, hosts, engine, wire)
 
 
 def _at_exit(function: Callable[..., None], *args: object) -> None:

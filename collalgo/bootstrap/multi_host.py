@@ -165,15 +165,14 @@ def _left(deadline: float) -> float:
     return max(deadline - time.monotonic(), 0.01)
 
 
-def come_up(
+def begin(
     name: str,
     membership: Membership,
     hosts: tuple[int, ...],
     engine: Engine,
     wire: Wire,
-    timeout: float = JOIN_TIMEOUT,
-) -> Context:
-    """Begin a job on several hosts: my end of the world of all its processes.
+) -> MultiHostRendezvous:
+    """Begin a job on several hosts: the rendezvous of all its processes.
 
     Parameters
     ----------
@@ -187,8 +186,6 @@ def come_up(
         What carries messages between the hosts.
     wire
         This process's end of it, which calls the processes by their ranks.
-    timeout
-        Seconds to wait for all to come.
     """
     rank, everyone = membership.rank, range(len(hosts))
     title = engine.title()
@@ -205,4 +202,4 @@ def come_up(
         engine.worlds(),
         title,
     )
-    return MultiHostRendezvous(job, everyone).connect("", rank, everyone, timeout)
+    return MultiHostRendezvous(job, everyone)

@@ -1,6 +1,5 @@
 """Initialisation: the world of this process."""
 
-import os
 import sys
 from threading import Lock
 from types import TracebackType
@@ -8,6 +7,7 @@ from typing import Any
 
 from collalgo.base.hooks import hook
 from collalgo.bootstrap.context import JOIN_TIMEOUT
+from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.failures import reason_of
@@ -68,35 +68,24 @@ def init(
         If the ranks do not find each other, or the engine cannot be used.
     """
     global _world  # noqa: PLW0603
+    from collalgo.bootstrap.join import join
+
     own = current.of_thread.world
     if isinstance(own, Communicator):
         return own
     with _lock:
         if _world is None or _world.closed or _world.forked:
             engine = asked_for(engine)
-            if store is None:
-                _world = _by_launcher(engine, join_timeout)
+            _install_hooks()
+            arguments = JoinArguments(store, rank, size, secret, engine, join_timeout)
+            if arguments.over_mpi:
+                _world = hook("world of MPI")(arguments)
             else:
-                _world = _by_url(store, secret, rank, size, engine, join_timeout)
+                _world = Communicator(join(arguments))
             current.of_process.world = _world
         if timeout is not None:
             _world.timeout = timeout
         return _world
-
-
-def _by_url(
-    store: Any,
-    secret: str | None,
-    rank: int | None,
-    size: int | None,
-    engine: str | None,
-    seconds: float,
-) -> Communicator:
-    """Join the world that the arguments of :func:`init` describe."""
-    from collalgo.bootstrap.init_urls import connect_by_url
-
-    _install_hooks()
-    return Communicator(connect_by_url(store, secret, rank, size, engine, seconds))
 
 
 def _install_hooks() -> None:
@@ -105,28 +94,6 @@ def _install_hooks() -> None:
     if sys.excepthook is not _report_exception:
         _previous_hooks.append(sys.excepthook)
         sys.excepthook = _report_exception
-
-
-def _by_launcher(engine: str | None, join_timeout: float) -> Communicator:
-    """Join the world that the launcher describes."""
-    from collalgo.bootstrap.identity import Means, identity
-
-    _install_hooks()
-    me = identity()
-    if me.means is Means.MPI and me.size > 1:
-        world: Communicator = hook("world of MPI")(me, engine, join_timeout)
-        return world
-    if me.means is Means.HOST or me.size == 1:
-        from collalgo.bootstrap.rendezvous import HostRendezvous
-
-        job = me.job or f"alone/{os.getpid()}"
-        everyone = range(me.size)
-        return Communicator(
-            HostRendezvous(job).connect("", me.rank, everyone, join_timeout)
-        )
-    from collalgo.bootstrap.init_urls import connect_by_launcher
-
-    return Communicator(connect_by_launcher(me, engine, join_timeout))
 
 
 _previous_hooks: list[Any] = []

@@ -14,7 +14,7 @@ import collalgo
 from collalgo import BootstrapError
 from collalgo.bootstrap.foreign_stores import INSIDE, EtcdPrefix, Folder
 from collalgo.bootstrap.store.etcd import Etcd
-from collalgo.launch.ranks import free_port
+from collalgo.launch.environment import free_port
 from tests.integrations.test_torch import BIN
 
 pytestmark = pytest.mark.parallel

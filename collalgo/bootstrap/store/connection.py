@@ -144,9 +144,7 @@ class Connection:
             if answer is not None and not answer.done():
                 answer.set_result(whole)
 
-    def _inform(
-        self, number: bytes, key: bytes, version: bytes, *value: bytes
-    ) -> None:
+    def _inform(self, number: bytes, key: bytes, version: bytes, *value: bytes) -> None:
         """Call the watcher of a change; its error must not end the connection."""
         watcher = self._watchers.get(number)
         if watcher is not None:
