@@ -49,7 +49,7 @@ class HostInventory:
 
     def tell(self) -> None:
         """Tell the others what this process sees."""
-        mine = json.dumps(ranks.seen()).encode()
+        mine = json.dumps(ranks.local_view()).encode()
         self._store.set(f"machine/{self._rank}", mine)
         if self._rank == 0:
             path = os.environ.get(VARIABLE)
@@ -79,7 +79,7 @@ class HostInventory:
             for host, part in zip(self._hosts, parts, strict=True):
                 part["identity"] = str(host)
             merged = ranks.merge(parts)
-            return merged, ranks.stand(merged, copies)
+            return merged, ranks.add_rank_cores(merged, copies)
         topology = exchange.build(given)
         return topology, self._placed(topology, parts)
 

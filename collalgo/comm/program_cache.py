@@ -11,7 +11,7 @@ from collalgo._kernels.engine.engine import Program
 from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo.algorithms.verify import prove_once
 from collalgo.base.cache import recalled
-from collalgo.cost.copying import Copying
+from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
 from collalgo.engine.plan.chunk_pipelining import RANKS, Waves, cut, step_count
@@ -97,7 +97,7 @@ class ProgramCache:
         layout = call.layout(self.size)
         name, schedule, *_ = self._decide(call, layout)
         machine = self.host_profile or host_profile()
-        copying = Copying(call.collective, self.size, machine)
+        copying = CopyPolicy(call.collective, self.size, machine)
         nbytes = layout.whole.stop // collective.buffers(self.size)
         streamed = copying.held(nbytes) >= machine.cache
         shares, lingers = copying.is_shared(nbytes), copying.lingers(nbytes)

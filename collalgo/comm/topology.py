@@ -9,7 +9,7 @@ from collalgo.comm.current import runner_of
 from collalgo.comm.functions.sharing import allgather, allgatherv
 from collalgo.comm.types import Communicator
 from collalgo.topology.model import Topology
-from collalgo.topology.ranks import merge, seen
+from collalgo.topology.ranks import local_view, merge
 
 if TYPE_CHECKING:
     import mpi4py.MPI
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def of(comm: "Communicator | mpi4py.MPI.Comm | None" = None) -> Topology:
     """The machines of all ranks as one graph; see ``Topology.of``."""
     runner = runner_of(comm)
-    mine = np.frombuffer(json.dumps(seen()).encode(), np.uint8)
+    mine = np.frombuffer(json.dumps(local_view()).encode(), np.uint8)
     lengths = allgather(np.array([len(mine)]), runner)[:, 0].tolist()
     joined = allgatherv(mine, runner, lengths)
     parts = np.split(joined, np.cumsum(lengths)[:-1])

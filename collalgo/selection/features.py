@@ -40,17 +40,17 @@ class TopologyFeatures:
         placement = self.placement
         if placement.cluster is None:
             assert isinstance(self.topology, Topology)
-            ours = set(placement.places)
+            ours = set(placement.devices)
             along = [device for device in ring_order(self.topology) if device in ours]
             others = {
                 "ring": along,
-                "narrow": narrow_last(self.topology, placement.places),
+                "narrow": narrow_last(self.topology, placement.devices),
             }
         else:
             others = {"ring": [gpu for ring in self.rings[:1] for gpu in ring.order]}
         found = {"": placement}
         for name, devices in others.items():
-            if devices and devices != placement.places[: len(devices)]:
+            if devices and devices != placement.devices[: len(devices)]:
                 found[name] = placement.reordered(devices)
         return found
 
@@ -64,9 +64,9 @@ class TopologyFeatures:
     def first_host(self) -> tuple[Topology, Sequence[str]]:
         """The topology of the first host, and the devices of its ranks."""
         if self.placement.cluster is not None:
-            return self.placement.cluster.pair, self.placement.cluster.each
+            return self.placement.cluster.pair, self.placement.cluster.host_devices
         assert isinstance(self.topology, Topology)
-        return self.topology, self.placement.places[: self.placement.hosts[0]]
+        return self.topology, self.placement.devices[: self.placement.hosts[0]]
 
     @cached_property
     def along(self) -> str:
@@ -84,7 +84,7 @@ class TopologyFeatures:
         if len(set(hosts)) > 1 or not each or len(each) == 1:
             return []
         nics = len(topology.devices(Kind.NIC, host=topology.hosts[0])) or 1
-        order = self.placements[self.along].places[: len(each)]
+        order = self.placements[self.along].devices[: len(each)]
         found = cycles_of(self.rings, order, len(hosts), min(nics, len(each)))
         return found[:MOST_RINGS]
 
@@ -94,7 +94,7 @@ class TopologyFeatures:
         if self.placement.cluster is not None:
             return ()
         assert isinstance(self.topology, Topology)
-        return axes_of(self.topology, self.placement.places)
+        return axes_of(self.topology, self.placement.devices)
 
     @cached_property
     def world(self) -> World:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from collalgo.algorithms import Algorithm, candidates
-from collalgo.cost.copying import Copying
-from collalgo.cost.host import Price
+from collalgo.cost.copy_policy import CopyPolicy
+from collalgo.cost.host_price import HostPrice
 from collalgo.cost.host_profile import HostProfile
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.schedule.collective import COLLECTIVES
@@ -26,8 +26,8 @@ ALIKE, SIMILAR = 0.001, 0.03
 class OfOneRank(NamedTuple):
     """A price over the bytes of one rank's buffer; a schedule's is over all buffers."""
 
-    price: Price
-    copying: Copying
+    price: HostPrice
+    copying: CopyPolicy
 
     def seconds(self, nbytes: Reals) -> Reals:
         """The prices of an array of numbers of bytes."""
@@ -108,7 +108,7 @@ class HostPricer(NamedTuple):
         return Priced(row, LazyCurve(lambda: self._priced(row).price))
 
     def _priced(self, row: Algorithm) -> Priced:
-        copying = Copying(row.collective, self.size, self.host_profile)
+        copying = CopyPolicy(row.collective, self.size, self.host_profile)
         cost = price(row.schedule, self.size, self.host_profile)
         return Priced(row, OfOneRank(cost, copying), work=round(cost.reduced, 6))
 
@@ -119,7 +119,7 @@ _CHOICES = ChoiceCache()
 _pricing = RLock()
 
 
-def price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> Price:
+def price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> HostPrice:
     """The price of a schedule, from its steps on all ranks; computed once.
 
     Ranks that are threads ask for it at the same time.
@@ -129,5 +129,5 @@ def price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> Price:
 
 
 @lru_cache(maxsize=4096)
-def _price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> Price:
-    return Price([trace(schedule, rank, size) for rank in range(size)], profile)
+def _price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> HostPrice:
+    return HostPrice([trace(schedule, rank, size) for rank in range(size)], profile)

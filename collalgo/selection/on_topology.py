@@ -14,7 +14,7 @@ from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line
 from collalgo.cost.routing import ranks_of
-from collalgo.cost.uniform_cluster import UniformCluster, through_ports
+from collalgo.cost.uniform_cluster import UniformCluster, port_bound
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.selection.applicability import applicable, nobody, obstacle_to
@@ -133,7 +133,9 @@ class TopologyPricer:
                 self.size == len(ranks_of(self.topology))
             )
             self._bounds[collective] = (
-                bound_of(collective, self.topology, figures=self.placement.figures)
+                bound_of(
+                    collective, self.topology, link_model=self.placement.link_model
+                )
                 if all_are_ranks
                 else None
             )
@@ -153,8 +155,8 @@ class TopologyPricer:
         """An algorithm in an order of the topology, by the numbers of the ranks."""
         if not order_name:
             return row
-        number = {device: rank for rank, device in enumerate(self.placement.places)}
-        devices = self.features.placements[order_name].places
+        number = {device: rank for rank, device in enumerate(self.placement.devices)}
+        devices = self.features.placements[order_name].devices
         order = along([number[device] for device in devices], self.size)
         return row.with_parameters({"order": tuple(order)})
 
@@ -228,9 +230,9 @@ class TopologyPricer:
     def _floor(self, collective: str) -> float:
         """Seconds for each byte of a buffer that every schedule takes at least."""
         if collective not in self._floors:
-            cluster, link_model = self.placement.cluster, self.placement.figures
+            cluster, link_model = self.placement.cluster, self.placement.link_model
             self._floors[collective] = (
-                through_ports(collective, cluster, link_model) if cluster else 0.0
+                port_bound(collective, cluster, link_model) if cluster else 0.0
             )
         return self._floors[collective]
 
@@ -278,7 +280,7 @@ def _segments(row: Algorithm) -> int:
 def _placed(
     topology: Topology, profile: HostProfile, devices: tuple[str, ...]
 ) -> TopologyPricer:
-    return TopologyPricer(topology, LinkModel.of_machine(profile), devices)
+    return TopologyPricer(topology, LinkModel.of_host(profile), devices)
 
 
 _placing = RLock()

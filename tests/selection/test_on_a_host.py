@@ -12,15 +12,15 @@ from collalgo.algorithms import find
 from collalgo.cli.main import main
 from collalgo.comm.current import runner_of
 from collalgo.cost import host_profile as machine_module
-from collalgo.cost.host import FURTHER, HANDOVERS, Price
+from collalgo.cost.host_price import FURTHER, HANDOVERS, HostPrice
 from collalgo.cost.host_profile import (
     USUAL,
     HostProfile,
     calibrate,
-    figures_file,
     host_profile,
-    known_figures,
+    known_profile,
     measure,
+    profile_file,
 )
 from collalgo.schedule import trace
 
@@ -30,7 +30,7 @@ ONE_CORE_EACH = HostProfile(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=64)
 def in_one_wave(name, collective, nbytes, size):
     row = find(collective, name, size)
     schedules = [trace(row.schedule, rank, size) for rank in range(size)]
-    return Price(schedules, ONE_CORE_EACH).seconds(nbytes, 1)
+    return HostPrice(schedules, ONE_CORE_EACH).seconds(nbytes, 1)
 
 
 def prices(collective, nbytes, size, machine=ONE_CORE_EACH):
@@ -115,7 +115,9 @@ def test_beyond_the_caches_copies_cost_more():
 
 def test_waves_let_the_ends_of_a_chain_work_at_the_same_time():
     row = find("broadcast", "linear", 2)
-    price = Price([trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH)
+    price = HostPrice(
+        [trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH
+    )
     assert price.waves(8) == 1
     assert price.waves(1 << 18) > 1
     long = 1 << 28
@@ -127,7 +129,7 @@ def test_a_further_wave_costs_its_handovers_whoever_receives():
     row = find("broadcast", "linear", 2)
     schedules = [trace(row.schedule, rank, 2) for rank in range(2)]
     one, slow = (
-        Price(schedules, replace(ONE_CORE_EACH, latency=latency))
+        HostPrice(schedules, replace(ONE_CORE_EACH, latency=latency))
         for latency in (1e-6, 1e-3)
     )
     assert one.waves(1 << 18) > slow.waves(1 << 18) == 1
@@ -139,7 +141,7 @@ def test_a_further_wave_costs_its_handovers_whoever_receives():
 @pytest.mark.parametrize("parts", [2, 4, 8])
 def test_waves_and_segments_cost_the_same(collective, parts):
     waves, segments = (
-        Price([trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH)
+        HostPrice([trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH)
         for row in (
             find(collective, "linear", 2),
             find(collective, f"linear(segments={parts})", 2),
@@ -165,7 +167,7 @@ def test_every_algorithm_has_a_price_at_every_size():
         for size in (1, 2, 3, 8, 9):
             if row.obstacle(size) is None:
                 schedules = [trace(row.schedule, rank, size) for rank in range(size)]
-                price = Price(schedules, ONE_CORE_EACH)
+                price = HostPrice(schedules, ONE_CORE_EACH)
                 seconds = np.array([price.seconds(n) for n in nbytes])
                 assert (np.diff(seconds) >= 0).all()
                 assert (seconds > 0).all() or size == 1
@@ -178,7 +180,7 @@ def test_an_unknown_collective_lists_the_choices():
 
 def test_the_machine_is_measured_once():
     first = host_profile()
-    known_figures.cache_clear()
+    known_profile.cache_clear()
     assert host_profile() == first
     assert first.cores >= 1
     assert all(value >= 0 for value in first.settings())
@@ -200,50 +202,50 @@ def _not_busy(monkeypatch):
 @pytest.mark.usefixtures("_not_busy")
 def test_a_damaged_file_of_figures_is_measured_anew(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_figures.cache_clear()
+    known_profile.cache_clear()
     host_profile()
     (path,) = (tmp_path / "collalgo").iterdir()
     path.write_text('{"latency": 1')
-    known_figures.cache_clear()
+    known_profile.cache_clear()
     assert host_profile().latency > 0
     path.chmod(0o600)
-    known_figures.cache_clear()
+    known_profile.cache_clear()
 
 
 @pytest.mark.usefixtures("_not_busy")
 def test_calibration_is_kept_and_told(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_figures.cache_clear()
+    known_profile.cache_clear()
     machine = calibrate(trials=3)
     assert host_profile() == machine
-    kept = json.loads(figures_file().read_text())
+    kept = json.loads(profile_file().read_text())
     assert kept["trials"] == 3
     assert HostProfile(**kept["machine"]) == machine
     result = CliRunner().invoke(main, ["calibrate", "--show"])
     assert result.exit_code == 0, result.output
     assert "a hand-over between two cores" in result.output
-    assert str(figures_file()) in "".join(result.output.split())
-    known_figures.cache_clear()
+    assert str(profile_file()) in "".join(result.output.split())
+    known_profile.cache_clear()
 
 
 def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(
     monkeypatch, tmp_path
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_figures.cache_clear()
+    known_profile.cache_clear()
     busy = replace(undisturbed(), switch=0.7e-3, exchange=2.0, fetch=1.0)
     monkeypatch.setattr(machine_module, "measure", lambda: busy)
     machine = host_profile()
     assert machine.switch == USUAL["switch"][0]
     assert (machine.exchange, machine.fetch) == (0.0, 0.0)
-    assert not figures_file().exists()
+    assert not profile_file().exists()
     result = CliRunner().invoke(main, ["calibrate"])
     assert "too busy to be measured" in " ".join(result.output.split())
     found = iter([busy, replace(busy, switch=1e-6)])
     monkeypatch.setattr(machine_module, "measure", lambda: next(found))
     assert calibrate(trials=1).switch == 1e-6
-    assert figures_file().exists()
-    known_figures.cache_clear()
+    assert profile_file().exists()
+    known_profile.cache_clear()
 
 
 def test_measuring_gives_plausible_figures():
@@ -273,7 +275,7 @@ def test_ranks_that_measure_at_the_same_time_agree(monkeypatch, tmp_path):
     for _ in range(5):
         for path in tmp_path.rglob("*.json"):
             path.unlink()
-        known_figures.cache_clear()
+        known_profile.cache_clear()
         figures = threads(lambda comm: host_profile(), 4)
         assert all(one is figures[0] for one in figures)
-    known_figures.cache_clear()
+    known_profile.cache_clear()

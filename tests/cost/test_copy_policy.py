@@ -1,17 +1,17 @@
-"""Whom the ranks of a host let copy long messages, by the figures of their machine."""
+"""The copy policy for long messages on a host, by its profile."""
 
 import numpy as np
 import pytest
 
-from collalgo.cost.copying import LONG, SOONER, Copying
+from collalgo.cost.copy_policy import LONG, SOONER, CopyPolicy
 from collalgo.cost.host_profile import HostProfile
 
 KIB, MIB = 1 << 10, 1 << 20
 
 
-def copying(collective, size=2, fetch=1.0, cores=2):
-    """Where the kernel takes ``fetch`` times as long as two copies."""
-    machine = HostProfile(
+def copy_policy(collective, size=2, fetch=1.0, cores=2):
+    """A policy on a host whose kernel takes ``fetch`` times as long as two copies."""
+    profile = HostProfile(
         latency=1e-7,
         switch=1e-6,
         message=1e-8,
@@ -21,7 +21,7 @@ def copying(collective, size=2, fetch=1.0, cores=2):
         exchange=1e-10,
         fetch=fetch * 1e-10,
     )
-    return Copying(collective, size, machine)
+    return CopyPolicy(collective, size, profile)
 
 
 @pytest.mark.parametrize("collective", ["allgather", "alltoall"])
@@ -30,53 +30,56 @@ def copying(collective, size=2, fetch=1.0, cores=2):
     [(0.9, 2 * LONG), (SOONER - 0.1, 1 * MIB), (SOONER + 0.1, 4 * MIB), (9, 4 * MIB)],
 )
 def test_the_kernel_exchanges_what_it_copies_faster(collective, fetch, first):
-    """The figures are of short arrays; what has left the caches it copies sooner."""
+    """The profile is of short arrays; longer ones favour the kernel."""
     sizes = np.array([2 * LONG, 256 * KIB, 1 * MIB, 2 * MIB, 4 * MIB, 64 * MIB])
-    by_kernel = copying(collective, fetch=fetch).is_exchanged_by_kernel(sizes)
+    by_kernel = copy_policy(collective, fetch=fetch).is_exchanged_by_kernel(sizes)
     assert by_kernel.tolist() == (sizes >= first).tolist()
 
 
 def test_nothing_else_is_exchanged_by_the_kernel():
     for collective in ("allreduce", "broadcast", "reduce_scatter", "gather"):
-        assert not copying(collective, fetch=0.1).is_exchanged_by_kernel(64 * MIB)
+        assert not copy_policy(collective, fetch=0.1).is_exchanged_by_kernel(64 * MIB)
 
 
-def test_who_shares_a_core_finds_in_its_cache_what_another_has_staged():
+def test_ranks_that_share_a_core_find_staged_data_in_its_cache():
     sizes = np.array([64 * KIB, 128 * KIB, 2 * MIB, 32 * MIB])
     for fetch, first in ((SOONER - 0.1, 128 * KIB), (SOONER + 0.1, 32 * MIB)):
-        by_kernel = copying("alltoall", 4, fetch).is_exchanged_by_kernel(sizes)
+        by_kernel = copy_policy("alltoall", 4, fetch).is_exchanged_by_kernel(sizes)
         assert by_kernel.tolist() == (sizes >= first).tolist()
 
 
 def test_long_results_on_shared_cores_are_written_in_order():
     sizes = np.array([64 * KIB, 512 * KIB, 1 * MIB, 32 * MIB])
-    abreast = copying("allreduce", 4).is_read_abreast(sizes)
+    abreast = copy_policy("allreduce", 4).is_read_abreast(sizes)
     assert abreast.tolist() == [True, True, False, False]
-    assert copying("allreduce", 4, cores=4).is_read_abreast(sizes).all()
+    assert copy_policy("allreduce", 4, cores=4).is_read_abreast(sizes).all()
 
 
-def test_few_that_share_cores_gather_from_all_by_the_kernel():
+def test_few_ranks_that_share_cores_allgather_by_the_kernel():
     sizes = np.array([128 * KIB, 256 * KIB, 16 * MIB])
-    by_kernel = copying("allgather", 4, SOONER - 0.1).is_exchanged_by_kernel(sizes)
+    by_kernel = copy_policy("allgather", 4, SOONER - 0.1).is_exchanged_by_kernel(sizes)
     assert by_kernel.tolist() == [False, True, True]
     for size, fetch, cores in ((8, 0.5, 2), (4, SOONER + 0.1, 2), (4, 0.5, 4)):
-        ways = copying("allgather", size, fetch, cores)
-        assert not ways.is_exchanged_by_kernel(64 * MIB)
+        policy = copy_policy("allgather", size, fetch, cores)
+        assert not policy.is_exchanged_by_kernel(64 * MIB)
 
 
 @pytest.mark.parametrize(("collective", "first"), [("gather", 256), ("scatter", 4096)])
-def test_a_root_of_many_that_share_cores_has_the_kernel_copy(collective, first):
+def test_a_root_of_many_ranks_that_share_cores_uses_the_kernel(collective, first):
     sizes = np.array([128, 256, 2048, 4096, 65536]) * KIB
-    ways = copying(collective, 4, SOONER - 0.1)
-    assert ways.held(4096 * KIB) == ways.machine.cache
-    by_kernel = ways.is_handed_out_by_kernel(sizes)
+    policy = copy_policy(collective, 4, SOONER - 0.1)
+    assert policy.held(4096 * KIB) == policy.profile.cache
+    by_kernel = policy.is_handed_out_by_kernel(sizes)
     assert by_kernel.tolist() == (sizes >= first * KIB).tolist()
-    for other in (copying(collective, 4, SOONER + 0.1), copying("broadcast", 4, 0.5)):
+    for other in (
+        copy_policy(collective, 4, SOONER + 0.1),
+        copy_policy("broadcast", 4, 0.5),
+    ):
         assert not np.any(other.is_handed_out_by_kernel(sizes))
 
 
-def test_the_kernel_is_not_asked_for_short_messages_of_a_long_scatter():
+def test_the_kernel_does_not_copy_short_messages_of_a_long_scatter():
     sizes = np.array([256 * KIB, 64 * LONG - 64, 64 * LONG])
-    ways = copying("scatter", 64, 0.5)
-    assert np.all(ways.held(sizes) >= ways.machine.cache)
-    assert ways.is_handed_out_by_kernel(sizes).tolist() == [False, False, True]
+    policy = copy_policy("scatter", 64, 0.5)
+    assert np.all(policy.held(sizes) >= policy.profile.cache)
+    assert policy.is_handed_out_by_kernel(sizes).tolist() == [False, False, True]

@@ -1,4 +1,4 @@
-"""Graphs of general formats, whose nodes tell by a word what they are."""
+"""Graphs of general formats, whose nodes have a kind or type attribute."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.text import integer, number
 
-#: What words mean; those of Flux's resource graphs among them.
+#: The kinds of devices by their words, including those of Flux's resource graphs.
 WORDS = {
     **{kind.value: kind for kind in Kind},
     "node": Kind.HOST,
@@ -21,7 +21,7 @@ WORDS = {
     "spine": Kind.SWITCH,
 }
 
-#: Parts that have no links of their own.
+#: The words of parts without links of their own.
 PARTS = {"core", "pu", "memory", "cluster", "rack", "storage", "ssd", "blade"}
 
 Attributes = dict[str, Any]
@@ -41,20 +41,24 @@ def fill(
             left_out.add(node)
         elif word not in WORDS:
             raise TopologyError(
-                f"node {node}: its kind or type is {word!r}, none of "
+                f"node {node}: the kind or type {word!r} is none of "
                 f"{', '.join(sorted(WORDS))}"
             )
         else:
-            name = str(attributes.get("name") or attributes.get("label") or "")
-            host = str(attributes.get("host") or "")
-            ids[node] = topology.add(node, WORDS[word], host=host, name=name)
+            ids[node] = _node(topology, node, WORDS[word], attributes)
     for a, b, attributes in edges:
         if a in ids and b in ids:
             _edge(topology, ids[a], ids[b], attributes)
         elif not {a, b} <= set(ids) | left_out:
             raise TopologyError(f"edge {a} - {b}: one end is not among the nodes")
     if left_out:
-        topology.warn(f"{len(left_out)} nodes are parts without links and are left out")
+        topology.warn(f"{len(left_out)} nodes are parts without links and are omitted")
+
+
+def _node(topology: Topology, node: str, kind: Kind, attributes: Attributes) -> str:
+    name = str(attributes.get("name") or attributes.get("label") or "")
+    host = str(attributes.get("host") or "")
+    return topology.add(node, kind, host=host, name=name)
 
 
 def _edge(topology: Topology, a: str, b: str, attributes: Attributes) -> None:

@@ -1,4 +1,4 @@
-"""The links of a topology as paths search them: by type, by width, by number."""
+"""An index of the links of a topology for path searches by type and width."""
 
 import math
 from heapq import heappop, heappush
@@ -9,7 +9,7 @@ from collalgo.topology.path_types import PathType, link_type, relays, width_of
 
 
 class Hop(NamedTuple):
-    """A link as it is seen from one of its ends."""
+    """A link seen from one of its ends."""
 
     other: str
     link: Link
@@ -17,8 +17,8 @@ class Hop(NamedTuple):
     width: float
 
 
-class Net:
-    """The links of each device of a topology, with what paths ask of them."""
+class LinkIndex:
+    """The links of each device of a topology, with their path types and widths."""
 
     def __init__(self, topology: Topology):
         self.topology = topology
@@ -30,16 +30,16 @@ class Net:
             self.hops[a].append(hop)
             self.hops[b].append(hop._replace(other=a))
         types = {hop.type for hops in self.hops.values() for hop in hops}
-        #: The types of paths that there may be more of than of those before: by links
-        #: of that type, by going on from a CPU, or from a NIC.
-        self.telling = types | {PathType.PHB, PathType.NET}
+        #: The path types that can reach further devices than the types before: by links
+        #: of this type, by relaying at a CPU, or at a NIC.
+        self.relevant = types | {PathType.PHB, PathType.NET}
         self._onward: dict[tuple[PathType, bool], dict[str, list[Hop]]] = {}
         self._parts: dict[PathType, dict[str, str]] = {}
 
     def parts(self, limit: PathType) -> dict[str, str]:
-        """For each device one that stands for all those that it is connected with.
+        """The connected components by links up to a type, regardless of relaying.
 
-        That is by links of a type at most, whatever passes them on.
+        Each device maps to one device that represents its component.
         """
         if limit not in self._parts:
             self._parts[limit] = parts = {}
@@ -58,7 +58,7 @@ class Net:
                     near.append(hop.other)
 
     def onward(self, limit: PathType, through_hosts: bool) -> dict[str, list[Hop]]:
-        """The links by which paths of a type at most can go on from each device."""
+        """The links by which paths up to a type can continue from each device."""
         key = limit, through_hosts
         if key not in self._onward:
             self._onward[key] = {
@@ -74,23 +74,25 @@ class Net:
 
 
 class Search:
-    """Paths from a device that are of no worse type than a limit.
+    """Paths from a device, of types up to a limit.
 
     Attributes
     ----------
     source : str
-        The device.
+        The first device of all paths.
     onward : dict
-        The links by which a path can go on from each device.
+        The links by which a path can continue from each device.
     """
 
-    def __init__(self, net: Net, source: str, limit: PathType, through_hosts: bool):
+    def __init__(
+        self, index: LinkIndex, source: str, limit: PathType, through_hosts: bool
+    ):
         self.source = source
-        first = [hop for hop in net.hops[source] if hop.type <= limit]
-        self.onward = {**net.onward(limit, through_hosts), source: first}
+        first = [hop for hop in index.hops[source] if hop.type <= limit]
+        self.onward = {**index.onward(limit, through_hosts), source: first}
 
     def widest(self) -> dict[str, float]:
-        """The bottleneck of the widest path to each device, the widest first."""
+        """The bottleneck of the widest path to each device, widest first."""
         best: dict[str, float] = {}
         queue = [(-math.inf, self.source)]
         while queue:
@@ -104,10 +106,10 @@ class Search:
         return best
 
     def fewest_links(self, width: float) -> dict[str, tuple[str, Link]]:
-        """Where a shortest path of at least some width comes from, for each device.
+        """The predecessor of each device on a shortest path of a least width.
 
-        That is the device before it and the link between them. Of paths that are
-        equally short, one whose bandwidth is known comes first.
+        It is the device before and the link between them. Of equally short paths, one
+        of known bandwidth comes first.
         """
         before: dict[str, tuple[str, Link]] = {}
         unknown: set[str] = set()

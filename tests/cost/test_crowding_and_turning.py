@@ -1,4 +1,4 @@
-"""Steps that cost more where figures say so: of new peers, of crowded links."""
+"""The slowdown of steps with new peers and of steps with crowded links."""
 
 import pytest
 
@@ -18,8 +18,8 @@ def star():
 
 
 def per_byte(topology, name, collective="allreduce", *, turning=0.0, crowding=0.0):
-    prospect = TopologyPricer(topology, LinkModel(turning=turning, crowding=crowding))
-    (priced,) = prospect.exactly(find(collective, name, prospect.size))
+    pricer = TopologyPricer(topology, LinkModel(turning=turning, crowding=crowding))
+    (priced,) = pricer.price_one(find(collective, name, pricer.size))
     return priced.price.per_byte
 
 
@@ -30,7 +30,7 @@ def test_a_ring_keeps_its_peers_and_halving_does_not(star):
 
 
 def test_a_step_is_crowded_where_several_messages_share_a_link_of_a_network(star):
-    inside = Topology.load("dgx1v")  # where ranks share links, but of no network
+    inside = Topology.load("dgx1v")  # its ranks share links, but no network links
     pipeline, trees = ("pipeline", "broadcast"), ("double_tree", "broadcast")
     for machine, *which in ((star, *pipeline), (inside, *trees), (inside, "linear")):
         assert per_byte(machine, *which, crowding=0.5) == per_byte(machine, *which)
@@ -41,7 +41,7 @@ def test_a_step_is_crowded_where_several_messages_share_a_link_of_a_network(star
 )
 def test_the_more_messages_share_a_link_the_longer_they_take(star, which, messages):
     plain, crowded = (per_byte(star, *which, crowding=c) for c in (0.0, 0.5))
-    most = plain * (1 + 0.5 * (1 - 1 / messages))  # but in the steps within a host
+    most = plain * (1 + 0.5 * (1 - 1 / messages))  # except in the steps within a host
     assert 0.99 * most < crowded <= most
 
 
@@ -53,25 +53,24 @@ def test_the_segments_of_a_pipeline_that_share_a_link_are_crowded(star):
 
 def test_an_alltoall_of_pairs_is_better_where_each_has_a_nic():
     rails = Topology.read(FILES / "rails.yaml")
-    prospect = TopologyPricer(rails, LinkModel.of_machine(MACHINE))
-    assert select("alltoall", 1 << 24, topology=prospect).row.base_name == "pairwise"
+    pricer = TopologyPricer(rails, LinkModel.of_host(MACHINE))
+    assert select("alltoall", 1 << 24, topology=pricer).row.base_name == "pairwise"
 
 
 def test_a_chain_is_better_than_stripes_that_share_a_nic(star):
-    prospect = TopologyPricer(star, LinkModel.of_machine(MACHINE))
-    assert select("broadcast", 1 << 24, topology=prospect).row.base_name == "pipeline"
+    pricer = TopologyPricer(star, LinkModel.of_host(MACHINE))
+    assert select("broadcast", 1 << 24, topology=pricer).row.base_name == "pipeline"
     rails = Topology.read(FILES / "rails.yaml")
-    prospect = TopologyPricer(rails, LinkModel.of_machine(MACHINE))
+    pricer = TopologyPricer(rails, LinkModel.of_host(MACHINE))
     assert (
-        select("broadcast", 1 << 24, topology=prospect).row.base_name
-        == "striped_chains"
+        select("broadcast", 1 << 24, topology=pricer).row.base_name == "striped_chains"
     )
 
 
 def test_of_equals_what_keeps_its_peers_is_chosen(star):
     chosen = select("allreduce", 1 << 24, topology=TopologyPricer(star))
     assert chosen.seconds < 1.03 * chosen.bound_seconds
-    prospect = TopologyPricer(star, LinkModel.of_machine(MACHINE))
-    steady = select("allreduce", 1 << 24, topology=prospect)
+    pricer = TopologyPricer(star, LinkModel.of_host(MACHINE))
+    steady = select("allreduce", 1 << 24, topology=pricer)
     assert steady.row.base_name == "ring_2d"
     assert steady.seconds < 1.04 * steady.bound_seconds

@@ -1,4 +1,4 @@
-"""The alpha-beta-gamma price of a schedule, from its own steps and bytes."""
+"""The alpha-beta-gamma price of a schedule on a host, from its steps and bytes."""
 
 from collections.abc import Sequence
 
@@ -11,79 +11,79 @@ from collalgo.schedule import Step
 from collalgo.schedule.replay import Replay
 from collalgo.schedule.transfers import Reals
 
-#: Sizes for which prices are computed; between two of them a price is a straight line.
+#: The sizes at which prices are computed; prices between them are interpolated.
 GRID = np.concatenate([[0.0], 2.0 ** np.arange(0, 47)])
 
-#: How many times as many waves as are needed are tried, to find the best number.
+#: The multiples of the least number of chunks that are tried.
 FINER = (1, 2, 4, 8, 16, 32)
 
-#: What each further input of a reduction takes, of what the first takes: it is read,
-#: where with the first the result is read and written, too.
+#: The relative cost of each further input of a reduction: it is read, while with the
+#: first input the result is read and written, too.
 FURTHER = 1 / 2
 
-#: How many latencies a step takes that goes on with a stream of messages, in a further
-#: wave or from the same peer: the line that tells of a message, its data, and the line
-#: that tells that it was read go from core to core, and nothing else meanwhile.
-#: Measured with broadcasts, reduces and scatters of two ranks.
+#: The number of latencies of a step that continues a stream of messages, in a further
+#: chunk or from the same peer: the cache line that announces a message, its data, and
+#: the line that acknowledges it move from core to core one after the other. Measured
+#: with broadcasts, reduces and scatters of two ranks.
 HANDOVERS = 3
 
 
-class Price:
-    """What a schedule costs on a machine.
+class HostPrice:
+    """The price of a schedule on a host.
 
     A step first sends (one message for each peer, one copy for each chunk) and then
-    receives what has come; a message takes the latency of the machine. Where there
-    are more ranks than cores, a wait costs a switch between ranks, and all the work is
-    spread over the cores: what a core does not do of the longest chain of messages is
-    done meanwhile (Graham's bound for greedy scheduling). Of a call in waves the first
-    takes the longest chain, each further one what the busiest rank has to do; segments
-    of the schedule itself cost the same.
+    receives; a message takes the latency of the host. With more ranks than cores, a
+    wait costs a switch between ranks, and all the work is spread over the cores: work
+    outside the longest chain of messages runs in parallel to it (Graham's bound for
+    greedy scheduling). In a pipelined call the first chunk takes the longest chain, and
+    each further chunk the work of the busiest rank; segments of the schedule itself
+    cost the same.
 
     Parameters
     ----------
     schedules
         The steps of all ranks.
-    machine
-        What things cost there.
+    profile
+        The costs of the host.
     """
 
-    def __init__(self, schedules: Sequence[Sequence[Step]], machine: HostProfile):
+    def __init__(self, schedules: Sequence[Sequence[Step]], profile: HostProfile):
         replay = Replay(schedules)
         share = replay.share[replay.place] / replay.grid
         posted = replay.total(replay.posted, share)
         self.size = replay.size
-        crowded = replay.size > machine.cores
-        takes, reduces = replay.kind == 1, replay.kind == 2
-        arrives = takes | reduces
+        crowded = replay.size > profile.cores
+        arrives, reduces = replay.kind != 0, replay.kind == 2
         arriving = replay.total(arrives, share)
-        #: How many waves there must be for each byte of the buffer.
+        #: The least number of chunks per byte of the buffer.
         self.least_waves = _least_waves(replay, posted, arriving, crowded)
-        #: How many buffers all ranks together reduce.
+        #: The number of buffers that all ranks together reduce.
         self.reduced = float(replay.total(reduces, share).sum())
-        taken = replay.total(arrives)
-        work = machine.copy * replay.total(takes, share)
-        weight = np.where(_further_inputs(replay), FURTHER, 1.0)
-        work += machine.reduce * replay.total(reduces, share * weight)
-        sending = np.outer(machine.copy * posted, GRID)
-        sending += machine.message * replay.total(replay.kind == 0)[:, None]
-        receiving = np.outer(work, GRID) + machine.message * taken[:, None]
-        self._far = _beyond_caches(replay, posted, share, machine)
-        latency = machine.switch if crowded else machine.latency
-        # Where ranks share cores others run meanwhile: see the switches of the total.
-        handed = HANDOVERS * latency * (taken > 0)[:, None] * (not crowded)
+        self._far = _beyond_caches(replay, posted, share, profile)
+        sending, receiving = _work(replay, posted, share, profile)
+        self._set_times(replay, sending, receiving, profile)
+
+    def _set_times(
+        self, replay: Replay, sending: Reals, receiving: Reals, profile: HostProfile
+    ) -> None:
+        """Set the times of the first chunk and of each further one, by GRID."""
+        crowded = replay.size > profile.cores
+        latency = profile.switch if crowded else profile.latency
+        waits = replay.total(replay.kind != 0) > 0
+        # Where ranks share cores, others run meanwhile; the total counts switches.
+        handed = HANDOVERS * latency * waits[:, None] * (not crowded)
         streamed = handed * _is_streamed(replay)[:, None]
-        #: The time of the first wave and of each further one, for the sizes of GRID.
         self.first = replay.longest(sending, receiving + streamed, latency)
         self.further = _busiest(replay, sending + receiving + handed)
         if crowded:
             total = (sending + receiving).sum(axis=0)
-            total += machine.switch * np.count_nonzero(taken)
-            others = machine.cores - 1
-            self.first = (total + others * self.first) / machine.cores
-            self.further = (total + others * self.further) / machine.cores
+            total += profile.switch * np.count_nonzero(waits)
+            others = profile.cores - 1
+            self.first = (total + others * self.first) / profile.cores
+            self.further = (total + others * self.further) / profile.cores
 
     def seconds(self, nbytes: Reals | float, waves: int | None = None) -> Reals:
-        """The predicted times of buffers, in the best number of waves unless told."""
+        """The predicted times of buffers, in the best number of chunks by default."""
         sizes = np.asarray(nbytes, np.float64)
         if waves is not None:
             return self._in_waves(sizes, waves)
@@ -91,18 +91,18 @@ class Price:
         return least
 
     def waves(self, nbytes: float) -> int:
-        """In how many waves a buffer is best sent."""
+        """The best number of chunks for a buffer."""
         best = int(self._finer(np.asarray(nbytes)).argmin())
         return int(self._needed(np.asarray(nbytes))) * FINER[best]
 
     def _finer(self, sizes: Reals) -> Reals:
-        """The times in as many waves as are needed, and in finer ones."""
+        """The times with the least number of chunks, and with multiples of it."""
         finer = FINER if self.size <= RANKS else FINER[:1]
         needed = self._needed(sizes)
         return np.stack([self._in_waves(sizes, needed * times) for times in finer])
 
     def _needed(self, sizes: Reals) -> Reals:
-        """How many waves keep what is sent at once within its limit."""
+        """The number of chunks that keeps the bytes of a step within the limit."""
         if self.size > RANKS:
             return np.ones_like(sizes)
         return np.maximum(1.0, np.ceil(self.least_waves * sizes))
@@ -117,10 +117,25 @@ class Price:
         return times
 
 
+def _work(
+    replay: Replay, posted: Reals, share: Reals, profile: HostProfile
+) -> tuple[Reals, Reals]:
+    """The seconds of the sends and of the receives of each step, by GRID."""
+    takes, reduces = replay.kind == 1, replay.kind == 2
+    work = profile.copy * replay.total(takes, share)
+    weight = np.where(_further_inputs(replay), FURTHER, 1.0)
+    work += profile.reduce * replay.total(reduces, share * weight)
+    sending = np.outer(profile.copy * posted, GRID)
+    sending += profile.message * replay.total(replay.kind == 0)[:, None]
+    taken = replay.total(takes | reduces)
+    receiving = np.outer(work, GRID) + profile.message * taken[:, None]
+    return sending, receiving
+
+
 def _least_waves(
     replay: Replay, posted: Reals, arriving: Reals, crowded: bool
 ) -> float:
-    """Waves for each byte, so many that no rank sends or takes too much in a step.
+    """The least number of chunks per byte, so that no step sends or takes too much.
 
     Where ranks share cores a step may send more, if no message is long.
     """
@@ -133,23 +148,23 @@ def _least_waves(
 
 
 def _beyond_caches(
-    replay: Replay, posted: Reals, share: Reals, machine: HostProfile
+    replay: Replay, posted: Reals, share: Reals, profile: HostProfile
 ) -> tuple[float, float, float]:
-    """Bytes that all ranks move, what those of the busiest cost beyond the caches.
+    """The traffic of all ranks, the extra cost outside the caches, and the cache size.
 
-    Both for each byte of the buffer; and the bytes that the caches hold.
+    Traffic and extra cost (of the busiest rank) are per byte of the buffer.
     """
     takes, reduces = (replay.total(replay.kind == kind, share) for kind in (1, 2))
-    extra = max(machine.copy_far - machine.copy, 0.0) * (posted + takes)
-    extra += max(machine.reduce_far - machine.reduce, 0.0) * reduces
+    extra = max(profile.copy_far - profile.copy, 0.0) * (posted + takes)
+    extra += max(profile.reduce_far - profile.reduce, 0.0) * reduces
     ranks = np.bincount(replay.rank_of, extra, replay.size)
-    longest = max(ranks.max(initial=0.0), ranks.sum() / machine.cores)
+    longest = max(ranks.max(initial=0.0), ranks.sum() / profile.cores)
     traffic = float((posted + takes + reduces).sum())
-    return traffic, float(longest), float(machine.cache)
+    return traffic, float(longest), float(profile.cache)
 
 
 def _further_inputs(replay: Replay) -> NDArray[np.bool_]:
-    """Whether a transfer is reduced at once with another of its step."""
+    """Whether a transfer is reduced together with another one of its step."""
     reduced = np.flatnonzero(replay.kind == 2)
     pairs = np.stack([replay.step, replay.place])[:, reduced]
     _, first = np.unique(pairs, axis=1, return_index=True)
@@ -159,7 +174,7 @@ def _further_inputs(replay: Replay) -> NDArray[np.bool_]:
 
 
 def _is_streamed(replay: Replay) -> NDArray[np.bool_]:
-    """Whether a rank that never sends hears in a step from whom it has heard before."""
+    """Whether a rank that never sends receives again from an earlier peer."""
     sends = np.zeros(replay.size, bool)
     sends[replay.rank_of[replay.out]] = True
     pairs = replay.rank_of[replay.into] * replay.size + replay.rank_of[replay.out]
@@ -172,7 +187,7 @@ def _is_streamed(replay: Replay) -> NDArray[np.bool_]:
 
 
 def _busiest(replay: Replay, work: Reals) -> Reals:
-    """The sum over the steps of the rank that has most to do, for each column."""
+    """The work of the busiest rank over all steps, for each column."""
     ranks = np.zeros((replay.size, work.shape[1]))
     np.add.at(ranks, replay.rank_of, work)
     most: Reals = ranks.max(axis=0)

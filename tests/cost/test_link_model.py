@@ -1,4 +1,4 @@
-"""What messages cost where links do not tell, from a file."""
+"""The costs of messages, read from a file."""
 
 import pytest
 from click.testing import CliRunner
@@ -29,26 +29,28 @@ def mine(tmp_path):
     return path
 
 
-def test_a_file_gives_what_it_names_and_leaves_the_rest(mine):
-    figures = LinkModel.read(mine)
-    assert figures.latency[PathType.NET] == 9e-6
-    assert figures.latency[PathType.PIX] == LATENCY[PathType.PIX]
-    assert figures.message == 1e-7
-    assert figures.efficiency == {LinkKind.NETWORK: 0.5}
+def test_a_file_overrides_only_the_keys_it_has(mine):
+    link_model = LinkModel.read(mine)
+    assert link_model.latency[PathType.NET] == 9e-6
+    assert link_model.latency[PathType.PIX] == LATENCY[PathType.PIX]
+    assert link_model.message == 1e-7
+    assert link_model.efficiency == {LinkKind.NETWORK: 0.5}
     mine.write_text("collalgo: figures/1")
     assert LinkModel.read(mine) == DEFAULTS
 
 
-def test_prices_and_bounds_follow_the_figures(mine):
-    figures = LinkModel.read(mine)
+def test_prices_and_bounds_follow_the_link_model(mine):
+    link_model = LinkModel.read(mine)
     machine = Topology.load("dgx1v", hosts=2, nics=1)
-    ring = simulate("ring", machine, 0, collective="allgather", figures=figures)
+    ring = simulate("ring", machine, 0, collective="allgather", figures=link_model)
     assert ring.seconds == pytest.approx(15 * 9e-6)
     usual = simulate("ring", machine, 1 << 30, collective="allgather")
-    slow = simulate("ring", machine, 1 << 30, collective="allgather", figures=figures)
+    slow = simulate(
+        "ring", machine, 1 << 30, collective="allgather", figures=link_model
+    )
     assert slow.steps[0] - 9e-6 == pytest.approx(2 * (usual.steps[0] - 2.7e-6))
-    assert bound("barrier", machine, figures=figures).latency >= 9e-6
-    chosen = select("barrier", 0, topology=TopologyPricer(machine, figures))
+    assert bound("barrier", machine, link_model=link_model).latency >= 9e-6
+    chosen = select("barrier", 0, topology=TopologyPricer(machine, link_model))
     assert chosen.ratio >= 1
 
 
@@ -61,11 +63,11 @@ def test_prices_and_bounds_follow_the_figures(mine):
         ("collalgo: figures/1\nmessage: -1", "message"),
         ("collalgo: figures/1\nefficiency: {pcie: 0}", "more than 0"),
         ("collalgo: figures/1\nefficiency: {pcie: 2}", "pcie"),
-        ("collalgo: figures/1\nalpha: 1", "alpha is no figure"),
+        ("collalgo: figures/1\nalpha: 1", "unknown key alpha"),
         ("#" * (1 << 16) + "#", "more than 65536 bytes"),
     ],
 )
-def test_what_is_no_file_of_figures_is_refused(tmp_path, text, what):
+def test_an_invalid_file_is_refused(tmp_path, text, what):
     path = tmp_path / "figures.yaml"
     path.write_text(text)
     with pytest.raises(TopologyError, match=what):
