@@ -254,8 +254,8 @@ def test_without_a_launcher_a_process_is_a_world_of_one(script):
 
 def test_all_ranks_know_that_they_may_not_read_each_others_memory(script):
     path = script(
-        "from collalgo.bootstrap import leader\n"
-        "leader.may_read = lambda processes: False\n"
+        "from collalgo.bootstrap import host_root\n"
+        "host_root.may_read = lambda processes: False\n"
         "comm = collalgo.init()\n"
         "machine = comm._programs.machine\n"
         "assert machine.fetch == machine.exchange > 0\n"

@@ -117,6 +117,8 @@ class Connection:
                     self._deliver(*self._read())
             except (OSError, ProtocolError) as error:
                 why = str(error)
+            except (TypeError, ValueError):
+                why = "the store has sent a malformed frame"
         with self._lock:
             ended_here, self._ended = bool(self._ended), self._ended or why
             answers, self._answers = list(self._answers.values()), {}
@@ -144,9 +146,7 @@ class Connection:
             if answer is not None and not answer.done():
                 answer.set_result(whole)
 
-    def _inform(
-        self, number: bytes, key: bytes, version: bytes, *value: bytes
-    ) -> None:
+    def _inform(self, number: bytes, key: bytes, version: bytes, *value: bytes) -> None:
         """Call the watcher of a change; its error must not end the connection."""
         watcher = self._watchers.get(number)
         if watcher is not None:

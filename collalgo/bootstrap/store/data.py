@@ -233,9 +233,7 @@ class Data:
         lease = self._leases.get(name)
         return lease if lease is not None and lease.holder is client else None
 
-    def _grant(
-        self, client: Client, _number: bytes, seconds: bytes
-    ) -> Iterable[bytes]:
+    def _grant(self, client: Client, _number: bytes, seconds: bytes) -> Iterable[bytes]:
         if not 0 < float(seconds) <= LONGEST_LEASE:
             raise ValueError(f"{seconds!r} is no time to live")
         self._granted += 1
@@ -275,4 +273,3 @@ class Data:
             lease.timer.cancel()
         for key in sorted(lease.keys):
             self._put(key, None, None)
-

@@ -76,9 +76,7 @@ class Server:
     def __init__(self, secret: bytes, host: str = "", port: int = 0):
         self._secret = secret
         self._clients: set[ServedClient] = set()
-        self._connections: dict[
-            asyncio.StreamWriter, asyncio.Task[None] | None
-        ] = {}
+        self._connections: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
         self._unproved = 0
         self._closing = False
         self._refused: set[str] = set()
