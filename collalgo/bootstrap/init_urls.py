@@ -1,4 +1,4 @@
-"""Places where the processes of a job meet, as people name them.
+"""The URLs and stores by which ``init`` lets the processes of a job connect.
 
 ``env://`` (the variables of torchrun), ``tcp://HOST:PORT``, ``file:///PATH`` of a
 folder that all can reach, ``etcd://HOST:PORT/PREFIX``, or a store of their own.
@@ -14,62 +14,58 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from collalgo.base.foreign import package_of
 from collalgo.bootstrap.connect import connect_at, connect_over
 from collalgo.bootstrap.context import Context
-from collalgo.bootstrap.foreign_stores import (
-    EtcdPrefix,
-    Folder,
-    HorovodStore,
-    KeyValueStore,
-    TorchStore,
-)
+from collalgo.bootstrap.folder import Folder
+from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchStore
 from collalgo.bootstrap.identity import identity, torchrun_keeps_a_store
 from collalgo.bootstrap.join_arguments import JoinArguments
-from collalgo.bootstrap.store import etcd
+from collalgo.bootstrap.store.etcd import Etcd
+from collalgo.bootstrap.store.etcd_gateway import PORT as ETCD_PORT
+from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.errors import BootstrapError
 
 
 def connect_by_url(arguments: JoinArguments) -> Context:
-    """Connect at the URL or the store that :func:`collalgo.init` was given.
+    """Connect as the arguments of :func:`collalgo.init` say.
 
     Raises
     ------
     ValueError
-        If it is neither, or rank and size are not known.
+        If the URL is none of these, or rank and size are missing.
     BootstrapError
-        If the ranks do not find each other.
+        If the ranks cannot connect.
     """
     where = arguments.store
     if not isinstance(where, str):
-        return connect_over(_board(where), arguments)
+        return connect_over(_store(where), arguments)
     url = urlsplit(where if "://" in where else f"tcp://{where}")
     if url.scheme == "env":
         return _by_environment(arguments)
     if url.scheme == "tcp" and url.netloc:
         return connect_at(url.netloc, arguments)
-    return _on_removable(_removable(url, arguments), arguments)
+    return _over_temporary(_temporary(url, arguments), arguments)
 
 
-def _removable(url: SplitResult, arguments: JoinArguments) -> "Folder | EtcdPrefix":
-    """The store that a URL names for this job alone."""
+def _temporary(url: SplitResult, arguments: JoinArguments) -> "Folder | SharedPrefix":
+    """The store that a URL names, which holds nothing after all have connected."""
     if url.scheme == "file" and url.path and not url.netloc:
-        _ = arguments.position  # known before anything is made
+        _ = arguments.position  # checked before anything is created
         return Folder(Path(unquote(url.path)))
     if url.scheme == "etcd" and url.netloc and url.path.strip("/"):
         _ = arguments.position
-        store = etcd.Etcd(_members(url), unquote(url.path))
-        return EtcdPrefix(store, arguments.store)
+        return SharedPrefix(Etcd(_members(url), unquote(url.path)), arguments.store)
     raise ValueError(
-        f"init: {arguments.store!r} is no place to meet; pass env://, tcp://HOST:PORT, "
-        "file:///PATH, etcd://HOST:PORT/PREFIX, or HOST:PORT"
+        f"init: {arguments.store!r} is no URL to connect by; pass env://, "
+        "tcp://HOST:PORT, file:///PATH, etcd://HOST:PORT/PREFIX, or HOST:PORT"
     )
 
 
 def _members(url: SplitResult) -> list[tuple[str, int]]:
-    """Host and port of each member of etcd, with commas between them."""
-    places = [urlsplit(f"//{place}") for place in url.netloc.split(",")]
-    return [(place.hostname or "", place.port or etcd.PORT) for place in places]
+    """Host and port of each member of etcd, separated by commas in the URL."""
+    members = [urlsplit(f"//{member}") for member in url.netloc.split(",")]
+    return [(member.hostname or "", member.port or ETCD_PORT) for member in members]
 
 
-def _board(store: Any) -> KeyValueStore:
+def _store(store: Any) -> ExchangeStore:
     if package_of(store) == "torch":
         return TorchStore(store)
     if not callable(getattr(store, "set", None)) or not hasattr(store, "get"):
@@ -77,24 +73,26 @@ def _board(store: Any) -> KeyValueStore:
             f"init: {type(store).__name__} is no store; pass one with "
             "set(key, value) and get(key, timeout)"
         )
-    board: KeyValueStore = store
-    return board
+    ours: ExchangeStore = store
+    return ours
 
 
-def _on_removable(board: Folder | EtcdPrefix, arguments: JoinArguments) -> Context:
-    """Connect over a store of which nothing is to be left."""
+def _over_temporary(
+    store: "Folder | SharedPrefix", arguments: JoinArguments
+) -> Context:
+    """Connect over a store, and remove what the ranks have written there."""
     try:
-        context = connect_over(board, arguments)
+        context = connect_over(store, arguments)
     except BaseException:
-        board.take_back()
+        store.take_back()
         raise
-    if arguments.position[0] == 0:  # all have come, so all have read
-        board.remove()
+    if arguments.position[0] == 0:  # all ranks have connected, so all have read
+        store.remove()
     return context
 
 
 def _by_environment(arguments: JoinArguments) -> Context:
-    """Meet as the variables of torchrun say, or of somebody who sets the same."""
+    """Connect as the variables of torchrun say, whichever launcher sets them."""
     env = os.environ
     missing = [
         name
@@ -113,7 +111,7 @@ def _by_environment(arguments: JoinArguments) -> Context:
     return connect_at(f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}", arguments)
 
 
-def store_of_launcher(timeout: float) -> KeyValueStore:
+def store_of_launcher(timeout: float) -> ExchangeStore:
     """The key-value store that torchrun or horovodrun keeps for its ranks."""
     env = os.environ
     if torchrun_keeps_a_store(env):

@@ -14,7 +14,7 @@ import time
 import pytest
 
 import collalgo
-from collalgo.bootstrap.connect import told
+from collalgo.bootstrap.connect import store_address
 from collalgo.bootstrap.identity import Means, identity
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
@@ -26,12 +26,12 @@ SCRIPT = SCRIPTS / "script_across_hosts.py"
 
 def test_a_rank_is_told_of_the_store():
     env = {"COLLALGO_STORE": "10.0.0.1,fe80::1:77", "COLLALGO_SECRET": "00ff"}
-    assert told(env) == (["10.0.0.1", "fe80::1"], 77, b"\0\xff")
+    assert store_address(env) == (["10.0.0.1", "fe80::1"], 77, b"\0\xff")
     env |= {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
     assert identity(env).means is Means.STORE
     for change in ({"COLLALGO_SECRET": "xyz"}, {"COLLALGO_STORE": "nowhere"}):
         with pytest.raises(BootstrapError, match="must be HOST:PORT"):
-            told(env | change)
+            store_address(env | change)
 
 
 # ---- jobs

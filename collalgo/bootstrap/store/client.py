@@ -94,18 +94,12 @@ class Client:
         return Expected(key, answer, forget)
 
     def compare_set(
-        self,
-        key: str,
-        value: bytes,
-        version: int,
-        *,
-        lease: Lease | None = None,
-        timeout: float = ANSWER_SECONDS,
+        self, key: str, value: bytes, version: int, *, lease: Lease | None = None
     ) -> Outcome:
         """Set a key if it has a version; ABSENT if it must not exist."""
         entry = self._checked(key, value)
         fields = (b"compare_set", *entry, b"%d" % version, _name(lease))
-        status, *found = _unless_expired(self._ask(*fields, timeout=timeout))
+        status, *found = _unless_expired(self._ask(*fields))
         return Outcome(status == OK, _entry(found))
 
     def delete(self, key: str, version: int | None = None) -> bool:
@@ -126,7 +120,7 @@ class Client:
         number, answer = self._connection.send(
             b"watch", prefix.encode(), watcher=watcher
         )
-        _await(answer, ANSWER_SECONDS)
+        _answer(answer)
         return Watch(self._connection, number)
 
     def lease(self, seconds: float) -> Lease:
@@ -163,8 +157,8 @@ class Client:
         refuse_large(value, MOST_BYTES)
         return checked_key(key.encode()), value
 
-    def _ask(self, *fields: bytes, timeout: float = ANSWER_SECONDS) -> list[bytes]:
-        return _await(self._connection.send(*fields)[1], timeout)
+    def _ask(self, *fields: bytes) -> list[bytes]:
+        return _answer(self._connection.send(*fields)[1])
 
 
 class Expected:
@@ -218,8 +212,10 @@ def _unless_expired(answer: list[bytes]) -> list[bytes]:
     return answer
 
 
-def _await(answer: "Future[list[bytes]]", timeout: float) -> list[bytes]:
+def _answer(pending: "Future[list[bytes]]") -> list[bytes]:
     try:
-        return answer.result(timeout)
+        return pending.result(ANSWER_SECONDS)
     except TooLate:
-        raise StoreError(f"the store has not answered within {timeout:g} s") from None
+        raise StoreError(
+            f"the store has not answered within {ANSWER_SECONDS:g} s"
+        ) from None

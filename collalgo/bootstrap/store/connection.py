@@ -117,6 +117,8 @@ class Connection:
                     self._deliver(*self._read())
             except (OSError, ProtocolError) as error:
                 why = str(error)
+            except (TypeError, ValueError):
+                why = "the store has sent a malformed frame"
         with self._lock:
             ended_here, self._ended = bool(self._ended), self._ended or why
             answers, self._answers = list(self._answers.values()), {}

@@ -170,7 +170,7 @@ class Etcd:
         for watch in watches:
             watch.cancel()
         for lease in leases:
-            if lease.remaining():
+            if not lease.ended:
                 lease.revoke()
         self._gateway.close()
 

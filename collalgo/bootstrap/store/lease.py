@@ -12,9 +12,7 @@ RENEWALS = 3
 
 
 class Lease:
-    """A lease of a store, renewed by a thread until it is revoked.
-
-    Once it has expired, by the clock of this process, it is never valid again.
+    """A lease of a store, renewed by a thread until it ends or is revoked.
 
     Parameters
     ----------
@@ -56,11 +54,17 @@ class Lease:
     def remaining(self) -> float:
         """Seconds for which the store certainly keeps it; 0 once it has ended.
 
-        Counted from the moment before the last renewal was sent, so that the holder
-        stops before the store can have given its keys to another.
+        Counted from the moment before the last renewal was sent, so that a holder which
+        stops at 0 stops before its keys are given to another. A store that was not
+        reachable may still keep the lease; a later renewal then makes it certain again.
         """
         left = self._expires - monotonic()
-        return 0.0 if self._stopped.is_set() else max(left, 0.0)
+        return 0.0 if self.ended else max(left, 0.0)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has certainly ended, or is renewed no more."""
+        return self._stopped.is_set()
 
     def stop(self) -> None:
         """Renew it no more."""
@@ -76,11 +80,8 @@ class Lease:
         pause = self.seconds / RENEWALS
         while not self._stopped.wait(pause):
             sent = monotonic()
-            if sent >= self._expires:
-                break
             with suppress(BootstrapError):
                 if not self._renew(self.identifier):
                     break
-                if monotonic() < self._expires:  # or it has ended meanwhile, for good
-                    self._expires = sent + self.seconds
+                self._expires = sent + self.seconds
         self.stop()
