@@ -1,6 +1,6 @@
 """Candidates for ranks on a topology: all algorithms, in several orders of ranks."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from threading import RLock
 
@@ -8,17 +8,16 @@ from collalgo.algorithms import Algorithm, candidates
 from collalgo.algorithms.ring import along
 from collalgo.algorithms.row import fits
 from collalgo.cost.bounds import Bound, bound_of
-from collalgo.cost.folding import FEW, Traces
 from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.placement import Placement
-from collalgo.cost.rounds import Line
 from collalgo.cost.routing import ranks_of
-from collalgo.cost.uniform_cluster import UniformCluster, port_bound
+from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.selection.applicability import applicable, nobody, obstacle_to
 from collalgo.selection.features import TopologyFeatures
+from collalgo.selection.lazy_prices import LazyPrices
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.pricer import ChoiceCache
 from collalgo.selection.prices import (
@@ -30,11 +29,8 @@ from collalgo.selection.prices import (
     Priced,
     prune,
 )
-from collalgo.selection.variants import grids_of, variants, without_twins
+from collalgo.selection.variants import variants, without_twins
 from collalgo.topology.model import Topology
-
-#: A rank has many transfers beyond this number.
-MUCH = 50
 
 
 class TopologyPricer:
@@ -62,7 +58,7 @@ class TopologyPricer:
         self._choices = ChoiceCache()
         self._bounds: dict[str, Bound | None] = {}
         self._candidates: dict[Algorithm, list[LazyCandidate]] = {}
-        self._floors: dict[str, float] = {}
+        self._prices = LazyPrices(self.placement, self.features)
         self._lock = RLock()  # ranks that are threads share the prices
 
     @property
@@ -107,7 +103,7 @@ class TopologyPricer:
         ]
         fresh: dict[Algorithm, list[LazyCandidate]]
         fresh = {row: [] for row in rows if row not in self._candidates}
-        lazy = self._lazily([one[1:] for one in tried])
+        lazy = self._prices.of([one[1:] for one in tried])
         for (row, _, _), one in zip(tried, lazy, strict=True):
             fresh[row].append(one)
         self._candidates |= fresh
@@ -164,8 +160,9 @@ class TopologyPricer:
         """An algorithm with exactly its parameters, priced when the price is read."""
 
         def price() -> Curve:
-            (found,) = self._lazily([(row, "")])
-            return found.priced.price
+            with self._lock:
+                (found,) = self._prices.of([(row, "")])
+                return found.priced.price
 
         return Priced(row, LazyCurve(price))
 
@@ -197,84 +194,6 @@ class TopologyPricer:
             raise nobody(collective, self.size)
         return Choices(found)
 
-    def _lazily(self, tried: Sequence[tuple[Algorithm, str]]) -> list[LazyCandidate]:
-        """Algorithms in orders of ranks, priced at first by rank 0's first steps."""
-        found: dict[tuple[Algorithm, str], LazyCandidate] = {}
-        for order in {order for _, order in tried}:
-            placement = self._placement(order)
-            rows = [row for row, other in tried if other == order]
-            partial_traces = [self._traces(row).beginning for row in rows]
-            least = placement.least(partial_traces, [_segments(row) for row in rows])
-            for row, line in zip(rows, least, strict=True):
-                found[row, order] = self._lazy_candidate(row, order, line)
-        return [found[one] for one in tried]
-
-    def _lazy_candidate(self, row: Algorithm, order: str, least: Line) -> LazyCandidate:
-        """A candidate, priced over the bytes of a buffer."""
-        placement = self._placement(order)
-        buffers = COLLECTIVES[row.collective].buffers(self.size)
-        floor = self._floor(row.collective)
-
-        def estimates() -> Iterator[Line]:
-            for line in self._least(row, placement):
-                yield line.over(buffers).at_least(floor)
-            whole = placement.rounds(self._traces(row).folded, _segments(row))
-            yield whole.line.over(buffers)
-
-        return LazyCandidate(row, order, least.over(buffers).at_least(floor), estimates)
-
-    def _placement(self, order: str) -> Placement:
-        """The ranks on their devices in an order."""
-        return self.features.placements[order] if order else self.placement
-
-    def _floor(self, collective: str) -> float:
-        """Seconds for each byte of a buffer that every schedule takes at least."""
-        if collective not in self._floors:
-            cluster, link_model = self.placement.cluster, self.placement.link_model
-            self._floors[collective] = (
-                port_bound(collective, cluster, link_model) if cluster else 0.0
-            )
-        return self._floors[collective]
-
-    def _least(self, row: Algorithm, placement: Placement) -> Iterator[Line]:
-        """Lower bounds of an algorithm's price, from the steps of more and more ranks.
-
-        First those of rank 0, then of the first host if these are few or no two ranks
-        are symmetric, then also of the first ranks of the other hosts. Of ranks with
-        many transfers twice as many are traced each time.
-        """
-        traces, host = self._traces(row), self.placement.hosts[0]
-
-        def line(ranks: Sequence[int]) -> Line:
-            return placement.least([traces.partial_trace(ranks)], [_segments(row)])[0]
-
-        goes_on = traces.beginning.steps == FEW
-        if goes_on:
-            yield line(range(1))
-        if host == self.size:
-            return
-        if not goes_on or not any(traces.symmetry.turns):
-            ranks = 2 if len(traces.of(range(1), few=not goes_on).step) > MUCH else host
-            while ranks < host:
-                yield line(range(ranks))
-                ranks *= 2
-            yield line(range(host))
-        if not any(traces.symmetry.turns):
-            yield line([*range(host), *range(host, self.size, host)])
-
-    def _traces(self, row: Algorithm) -> Traces:
-        """The steps of the ranks, the same for any number of segments."""
-        given = dict(row.parameters)
-        given.pop("segments", None)
-        whole = row._replace(name="", parameters=tuple(given.items()), unproved=True)
-        return _traces(whole, self.size, tuple(grids_of(whole, *self.placement.grid)))
-
-
-def _segments(row: Algorithm) -> int:
-    """The number of segments of an algorithm."""
-    segments: int = dict(row.parameters).get("segments", 1)
-    return segments
-
 
 @lru_cache(maxsize=64)
 def _placed(
@@ -302,8 +221,3 @@ def placed_pricer(
     """
     with _placing:
         return _placed(topology, profile, tuple(devices))
-
-
-@lru_cache(maxsize=512)
-def _traces(row: Algorithm, size: int, grids: tuple[tuple[int, ...], ...]) -> Traces:
-    return Traces(row.schedule, size, grids)

@@ -1,4 +1,4 @@
-"""The choice of an algorithm, with all that speaks for it and against the others."""
+"""A decision with the prices of all candidates, and its explanation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ ORDERS = {"ring": "ranks along the ring", "narrow": "the narrowest hosts last"}
 
 
 def shortened(name: str) -> str:
-    """A name with long parameters in few words.
+    """A name with its long parameters abbreviated.
 
     >>> shortened("hierarchical(hosts=(8, 8, 8, 8, 8))")
     'hierarchical(hosts=5 x 8)'
@@ -45,10 +45,10 @@ def shortened(name: str) -> str:
 
 
 class Candidate(NamedTuple):
-    """An algorithm that was considered: its price, or why it cannot run.
+    """An algorithm with its price, or the reason why it cannot run.
 
-    ``order`` is the name of the order in which ranks stand on devices, one of
-    :data:`ORDERS`, or "" for the order of the topology.
+    ``order`` is the name of the order of ranks on devices, one of :data:`ORDERS`, or ""
+    for the order of their numbers.
     """
 
     row: Algorithm
@@ -65,6 +65,13 @@ class Candidate(NamedTuple):
         """The algorithm and its order."""
         along = f", {ORDERS[self.order]}" if self.order else ""
         return shortened(self.row.name) + along
+
+    def as_dict(self) -> dict[str, Any]:
+        """The candidate in words and numbers, as for JSON; times in seconds."""
+        if self.obstacle is not None:
+            return {"algorithm": self.algorithm, "obstacle": self.obstacle}
+        found = {"algorithm": self.algorithm, "order": self.order}
+        return {**found, "seconds": self.seconds}
 
 
 def ranked(
@@ -83,7 +90,7 @@ def ranked(
 
 @dataclass(frozen=True)
 class Selection:
-    """Which algorithm to use, and what speaks for it.
+    """The algorithm that a call runs, and why.
 
     Attributes
     ----------
@@ -94,7 +101,7 @@ class Selection:
     seconds : float
         Its predicted time.
     basis : str
-        What the prices were made of.
+        The origin of the prices.
     decision : Decision
         The decision, as a call makes it; its name is that of the flight recorder.
     choice : Candidate
@@ -139,9 +146,9 @@ class Selection:
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The choice, all others by their prices, and at last those that cannot run.
+        """The choice, the others by their prices, and last those that cannot run.
 
-        What could not win had no price before this is asked for.
+        Candidates that cannot win are priced only when this is read.
         """
         chosen = self.choice.row, self.choice.order
         found = self.find_candidates()
@@ -154,7 +161,7 @@ class Selection:
 
     @property
     def reason(self) -> str:
-        """In a few words, why the choice is what it is."""
+        """The reason of the choice, in a few words."""
         others = self.able[1:]
         if not others:
             return "the only one that can run"
@@ -171,17 +178,17 @@ class Selection:
 
     @cached_property
     def bound(self) -> "Bound | None":
-        """How fast the collective can be, on a topology where that is known."""
+        """The lower bound of the collective, on a topology where it is known."""
         return self.find_bound()
 
     @property
     def bound_seconds(self) -> float | None:
-        """The least time, if that is known."""
+        """The lower bound in seconds, if it is known."""
         return None if self.bound is None else self.bound.seconds(self.nbytes)
 
     @property
     def ratio(self) -> float | None:
-        """How many times as long as the bound the choice takes."""
+        """The time of the choice over the lower bound."""
         return self.seconds / self.bound_seconds if self.bound_seconds else None
 
     def explain(self) -> str:
@@ -206,7 +213,7 @@ class Selection:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it in words and numbers, as for JSON; times in seconds."""
+        """The selection in words and numbers, as for JSON; times in seconds."""
         bound = self.bound
         return {
             "collective": self.collective,
@@ -221,10 +228,5 @@ class Selection:
             "bound_seconds": self.bound_seconds,
             "bound_reason": None if bound is None else bound.why(self.nbytes),
             "ratio": self.ratio,
-            "candidates": [
-                {"algorithm": c.algorithm, "order": c.order, "seconds": c.seconds}
-                if c.obstacle is None
-                else {"algorithm": c.algorithm, "obstacle": c.obstacle}
-                for c in self.candidates
-            ],
+            "candidates": [candidate.as_dict() for candidate in self.candidates],
         }
