@@ -9,7 +9,7 @@ from collalgo.algorithms import Algorithm
 from collalgo.algorithms.literature import CATALOGUE, values_at
 from collalgo.base import output_files
 from collalgo.schedule.collective import COLLECTIVES, Collective
-from docs import folklore, ratios
+from docs import folklore, layers, ratios
 from docs.pages import PAGE
 
 HEAD = """# The catalogue of algorithms
@@ -149,3 +149,4 @@ if __name__ == "__main__":
     output_files.write(Path(__file__).with_name("algorithms.md"), page(), PAGE)
     folklore.write()
     ratios.write()
+    layers.write()
