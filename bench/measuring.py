@@ -119,7 +119,7 @@ def measure_cell(
     bench = Bench(cell, comm)
     chosen = comm.select(cell.collective, bench.nbytes)
     named = contestants(cell, bench.nbytes, sweep.algorithms, comm.select)
-    names = list(named) or [None]  # as a user calls it
+    names: list[str | None] = [*named] or [None]  # as a user calls it
     found = list(named.values()) or [chosen]
     wrong = [bench.wrong(name) if sweep.check else None for name in names]
     calls = [bench.call(name) for name in names]
