@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(shell find collalgo/_kernels -name '*.p[xy]*' \
-	-o -name '*.h') $(wildcard collalgo/comm/functions/*.py) collalgo/comm/world.py
+	-o -name '*.h') $(wildcard collalgo/comm/functions/*.py collalgo/comm/*.py)
 
 # The version of torch that its backend is tested with.
 TORCH ?= torch==2.13.0

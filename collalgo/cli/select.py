@@ -1,8 +1,10 @@
 """The command ``collalgo select``."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import click
 from rich.table import Table
@@ -16,11 +18,15 @@ from collalgo.cost.link_model import LinkModel
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.choice import select
+from collalgo.selection.decide import PRICE
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.overrides import PEERS
 from collalgo.selection.selection import Selection
 
 WIDTH = 150
+
+#: For each peer its choices by size.
+Others: TypeAlias = dict[str, list[Selection | None]]
 
 
 @click.command("select")
@@ -28,15 +34,15 @@ WIDTH = 150
 @click.argument("words", nargs=-1, metavar="[SIZE] [NAME=VALUE]...")
 @click.option("--size", "range_", help="Bytes, as 64K, or a range, as 1K..1G.")
 @click.option("-n", "ranks", type=click.IntRange(1), help="Ranks on this machine.")
-@click.option("--topology", help="Where the ranks are to be, as for collalgo topo.")
-@click.option("--hosts", type=click.IntRange(1), help="So many of the machine.")
-@click.option("--nics", type=click.IntRange(0), help="NICs that each host keeps.")
-@click.option("--reproducible", is_flag=True, help="In the order of the ranks only.")
-@click.option("--algorithm", help="One to be taken, whatever its price.")
-@click.option("--policy", help=f"Who decides: {', '.join(PEERS)}, or a file of rules.")
-@click.option("--peers", is_flag=True, help="What the peers would run, and lose.")
+@click.option("--topology", help="Topology of the ranks, as for collalgo topo.")
+@click.option("--hosts", type=click.IntRange(1), help="Number of hosts.")
+@click.option("--nics", type=click.IntRange(0), help="Number of NICs of each host.")
+@click.option("--reproducible", is_flag=True, help="Combine in the order of ranks.")
+@click.option("--algorithm", help="Take this algorithm, whatever its price.")
+@click.option("--policy", help=f"Decide as {', '.join(PEERS)}, or by a file of rules.")
+@click.option("--peers", is_flag=True, help="Show the choices of the peers beside it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--plot", "picture", **writes(PICTURE), help="Draw times.")
+@click.option("--plot", "picture", **writes(PICTURE), help="Draw the times.")
 @force_option
 @figures_option
 @load_option
@@ -46,53 +52,57 @@ def select_command(
     range_: str | None,
     ranks: int | None,
     topology: str | None,
-    hosts: int | None,
-    nics: int | None,
-    reproducible: bool,
-    algorithm: str | None,
-    policy: str | None,
+    figures: LinkModel,
     peers: bool,
     as_json: bool,
     picture: Path | None,
     force: bool,
-    figures: LinkModel,
+    **options: Any,
 ) -> None:
-    """Say which algorithm to use, and why: for one size with the prices of all.
+    """Choose the fastest algorithm and explain why.
 
-    On this machine with so many ranks (-n), or on a topology with its parameters, as
-    --topology dgx1v --hosts 4. For a range of sizes, which is the default, print a
-    table of the choices.
+    For ranks on this machine (-n), or on a topology with its parameters, as --topology
+    dgx1v --hosts 4. One size prints the prices of all algorithms, a range of sizes, the
+    default, a table of the choices.
     """
     if (ranks is None) == (topology is None):
         raise click.UsageError("give the number of ranks by -n, or a --topology")
     if words and "=" not in words[0]:
         range_, words = words[0], words[1:]
-    given = [("hosts", hosts), ("nics", nics)]
-    words += tuple(f"{name}={value}" for name, value in given if value is not None)
+    shape = {name: options.pop(name) for name in ("hosts", "nics")}
+    words += tuple(f"{name}={n}" for name, n in shape.items() if n is not None)
     sizes = sizes_between(range_ or "8..1G")
     try:
-        where = (
-            TopologyPricer(load_machine(topology, words), figures) if topology else None
-        )
-        chosen = [
-            select(
-                collective,
-                nbytes,
-                size=ranks,
-                topology=where,
-                reproducible=reproducible,
-                algorithm=algorithm,
-                policy=policy,
-            )
-            for nbytes in sizes
-        ]
-        others = _others(chosen, where, ranks) if peers else {}
+        pricer = _pricer(topology, words, figures) if topology else None
+        decide = partial(select, collective, size=ranks, topology=pricer)
+        chosen = [decide(nbytes, **options) for nbytes in sizes]
+        others = _others(decide, sizes, pricer) if peers else {}
         if picture:
-            from collalgo.selection.plot import plot
-
-            plot(chosen, others, picture, force=force)
+            _draw(chosen, others, picture, force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
+    _show(chosen, others, peers, as_json)
+
+
+def _pricer(
+    topology: str, words: tuple[str, ...], link_model: LinkModel
+) -> TopologyPricer:
+    """The prices on a topology, which are the same for all sizes."""
+    return TopologyPricer(load_machine(topology, words), link_model)
+
+
+def _draw(
+    chosen: Sequence[Selection], others: Others, picture: Path, force: bool
+) -> None:
+    from collalgo.selection.plot import plot  # which needs matplotlib
+
+    plot(chosen, others, picture, force=force)
+
+
+def _show(
+    chosen: Sequence[Selection], others: Others, peers: bool, as_json: bool
+) -> None:
+    """Print one selection with its explanation, or a table of several."""
     if as_json:
         found = [one.as_dict() for one in chosen]
         click.echo(json.dumps(found if len(found) > 1 else found[0], indent=1))
@@ -100,35 +110,31 @@ def select_command(
         click.echo(chosen[0].explain())
     else:
         first = chosen[0]
-        what = f"{first.collective} on {first.size} ranks; prices by {first.basis}"
-        click.echo(what)
-        console = wide_console(WIDTH)
-        console.print(_table(chosen, others))
+        click.echo(f"{first.collective} on {first.size} ranks; prices by {first.basis}")
+        wide_console(WIDTH).print(_table(chosen, others))
 
 
 def _others(
-    chosen: Sequence[Selection], where: TopologyPricer | None, ranks: int | None
-) -> dict[str, list[Selection | None]]:
-    """What each peer would run for the same sizes; None where it does not say."""
-    names = [name for name in PEERS if where is not None or name != "nccl"]
-    found: dict[str, list[Selection | None]] = {}
-    for name in names:
-        found[name] = []
-        for one in chosen:
-            try:
-                other = select(
-                    one.collective, one.nbytes, size=ranks, topology=where, policy=name
-                )
-            except AlgorithmNotApplicable:
-                other = None
-            says = other is not None and other.decider != "price"
-            found[name].append(other if says else None)
-    return found
+    decide: Callable[..., Selection],
+    sizes: Sequence[int],
+    pricer: TopologyPricer | None,
+) -> Others:
+    """The choices of each peer for the same sizes; None where it has none."""
+    names = [name for name in PEERS if pricer is not None or name != "nccl"]
+    return {name: [_other(decide, nbytes, name) for nbytes in sizes] for name in names}
 
 
-def _table(
-    chosen: Sequence[Selection], others: dict[str, list[Selection | None]]
-) -> Table:
+def _other(
+    decide: Callable[..., Selection], nbytes: int, peer: str
+) -> Selection | None:
+    try:
+        other = decide(nbytes, policy=peer)
+    except AlgorithmNotApplicable:
+        return None
+    return other if other.decider != PRICE else None
+
+
+def _table(chosen: Sequence[Selection], others: Others) -> Table:
     """A row for each size: the choice, its time, the bound, and the peers."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("size", justify="right")
@@ -149,7 +155,7 @@ def _table(
 
 
 def _lost(other: Selection | None, chosen: Selection) -> str:
-    """What a peer would run, and how many times as long."""
+    """The algorithm of a peer, and its time over that of the choice."""
     if other is None:
         return "-"
     times = other.seconds / chosen.seconds if chosen.seconds else 1.0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collalgo.algorithms import Algorithm, candidates
+from collalgo.algorithms import ALGORITHMS, Algorithm, candidates
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_price import HostPrice
 from collalgo.cost.host_profile import HostProfile
@@ -85,7 +85,7 @@ class HostPricer(NamedTuple):
         """The choice among all algorithms, by size; computed once in a process."""
         key = collective, self, reproducible
         compute = partial(self._choices, collective, reproducible)
-        return _CHOICES.get(key, candidates(collective), compute)
+        return _CHOICES.get(key, ALGORITHMS, compute)
 
     def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
         """The choice among some algorithms, by size."""

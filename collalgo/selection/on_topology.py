@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from threading import RLock
 
-from collalgo.algorithms import Algorithm, candidates
+from collalgo.algorithms import ALGORITHMS, Algorithm, candidates
 from collalgo.algorithms.ring import along
 from collalgo.algorithms.row import fits
 from collalgo.cost.bounds import Bound, bound_of
@@ -175,7 +175,7 @@ class TopologyPricer:
         """The choice among all algorithms, by size; computed once."""
         key = collective, reproducible
         compute = partial(self._cheapest, collective, reproducible)
-        return self._choices.get(key, candidates(collective), compute)
+        return self._choices.get(key, ALGORITHMS, compute)
 
     def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
         """The choice among the variants of some algorithms, by size; computed once."""

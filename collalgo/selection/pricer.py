@@ -65,12 +65,12 @@ class ChoiceCache:
     def get(
         self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Choices]
     ) -> Choices:
-        """The choices under a key, made of these rows of the table."""
+        """The choices under a key, made of these rows."""
         known = self._known.get(key)
         if known is None or known[0] != rows:
             with self._lock:
                 known = self._known.get(key)
                 if known is None or known[0] != rows:
-                    known = self._known[key] = rows, compute()
+                    known = self._known[key] = list(rows), compute()
                     make_room(self._known)
         return known[1]
