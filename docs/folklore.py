@@ -50,16 +50,17 @@ trees.*
 
 VERDICT = """
 **Small messages: neither ring nor torus, as the rules say.** Recursive doubling and its
-variants of larger radix win everywhere, because only the number of steps counts. Halving-doubling takes
-twice as many steps and wins nothing below some ten KiB; a double tree takes a step up
-and one down for each level, and further steps for its segments. Trees suit machines
-whose ranks cannot send and receive at the same time, or whose switches reduce.
+variants of larger radix win everywhere, because only the number of steps counts.
+Halving-doubling takes twice as many steps and wins nothing below some ten KiB; a double
+tree takes a step up and one down for each level, and further steps for its segments.
+Trees suit machines whose ranks cannot send and receive at the same time, or whose
+switches reduce.
 
 **One NIC: the levels, yes; the 2D ring, no.** A host must send its part over the NIC
 once, after it has been summed. The hierarchy, the torus and BCube all do that: where
 eight columns share the NIC, each carries an eighth. The 2D ring moves no less over the
-network, and first sums everything at one GPU by a tree, over and over the same NVLinks:
-that is what makes it about twice as slow, since of NICs none is idle. With many hosts
+network, but first sums everything at one GPU by a tree, several times over the same
+NVLinks: this makes it about twice as slow, while no NIC is idle. With many hosts
 and long messages even the flat ring comes close: it enters and leaves each host once,
 so it uses the NIC as well as they do, and its NVLinks at the same time.
 
@@ -72,8 +73,8 @@ sixteen segments, some of which cross the network while others move inside the h
 use both at once, too, and beat the rings.
 
 **Inside a host: several rings, not one.** A single ring uses two of the six NVLinks of
-each GPU. Rings along link-disjoint cycles use all of them: they differ from the bound only by
-the bandwidth that PCIe could add.
+each GPU. Rings along link-disjoint cycles use all of them: they differ from the bound
+only by the bandwidth that PCIe could add.
 
 **2D mesh: never.** It sums everything along both dimensions, so that all bytes cross
 the network for every GPU of a host.
