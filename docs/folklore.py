@@ -1,4 +1,4 @@
-"""The page docs/folklore.md: what the prices say of the rules of thumb."""
+"""The page docs/folklore.md: the rules of thumb against the prices."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,10 +32,10 @@ SERVER = "dgx1v_8nics"
 #: The sizes of the tables.
 SIZES = (KIB, MIB, 256 * MIB)
 
-#: What the rules speak of.
+#: The algorithms of the rules.
 FOLK = ("ring", "ring_2d", "hierarchical", "torus_2d", "mesh_2d", "multi_ring")
 
-HEAD = """# What the prices say of the rules of thumb
+HEAD = """# The rules of thumb against the prices
 
 Made by `make docs` from the code; a test compares it. Everything here is computed: the
 algorithms of the table are priced in rounds on servers of eight V100 (NVLink of 25 GB/s
@@ -43,27 +43,28 @@ in a hybrid cube mesh, PCIe of 15.75 GB/s with two NICs of 12.5 GB/s for each sw
 joined by a CLOS that does not block. `collalgo select allreduce --topology dgx1v_8nics
 --hosts 4 --nics 2 --peers` prints such tables for any machine.
 
-The rules, as people tell them: *with one NIC a 2D or hierarchical ring, with 2, 4 or 8
+The usual rules: *with one NIC a 2D or hierarchical ring, with 2, 4 or 8
 NICs a 2D torus, inside a host a ring, for small messages at scale halving-doubling or
 trees.*
 """
 
 VERDICT = """
-**Small messages: neither ring nor torus, as told.** Recursive doubling and its wider
-kin win everywhere, because only the number of steps counts. Halving-doubling takes
-twice as many steps and wins nothing below some ten KiB; a double tree takes a step up
-and one down for each level, and pays for its segments besides. Trees are for machines
-whose ranks cannot send and receive at the same time, or whose switches add up.
+**Small messages: neither ring nor torus, as the rules say.** Recursive doubling and its
+variants of larger radix win everywhere, because only the number of steps counts.
+Halving-doubling takes twice as many steps and wins nothing below some ten KiB; a double
+tree takes a step up and one down for each level, and further steps for its segments.
+Trees suit machines whose ranks cannot send and receive at the same time, or whose
+switches reduce.
 
-**One NIC: the levels, yes; the 2D ring, no.** What counts is that a host sends its
-part over the NIC once, summed. The hierarchy, the torus and BCube all do that: where
+**One NIC: the levels, yes; the 2D ring, no.** A host must send its part over the NIC
+once, after it has been summed. The hierarchy, the torus and BCube all do that: where
 eight columns share the NIC, each carries an eighth. The 2D ring moves no less over the
-network, and first sums everything at one GPU by a tree, over and over the same NVLinks:
-that is what makes it about twice as slow, since of NICs none is idle. With many hosts
+network, but first sums everything at one GPU by a tree, several times over the same
+NVLinks: this makes it about twice as slow, while no NIC is idle. With many hosts
 and long messages even the flat ring comes close: it enters and leaves each host once,
 so it uses the NIC as well as they do, and its NVLinks at the same time.
 
-**2, 4 or 8 NICs: the torus, or rather its kin.** Its columns use all NICs at once,
+**2, 4 or 8 NICs: the torus, or rather BCube.** Its columns use all NICs at once,
 whereas a flat ring uses one. With direct exchanges (BCube) it takes fewer steps for the
 same bytes. Both use NVLinks and NICs in turn, so for long messages several rings, each
 entering the hosts by another NIC, beat them, as they use both at once; NCCL does the
@@ -72,8 +73,8 @@ sixteen segments, some of which cross the network while others move inside the h
 use both at once, too, and beat the rings.
 
 **Inside a host: several rings, not one.** A single ring uses two of the six NVLinks of
-each GPU. Rings along link-disjoint cycles use all, and come within what PCIe could add
-of the bound.
+each GPU. Rings along link-disjoint cycles use all of them: they differ from the bound
+only by the bandwidth that PCIe could add.
 
 **2D mesh: never.** It sums everything along both dimensions, so that all bytes cross
 the network for every GPU of a host.
@@ -84,16 +85,16 @@ def page() -> str:
     """The page."""
     cases = list(_cases())
     sections = [HEAD, "## By NICs and hosts\n", *_by_nics(cases), VERDICT]
-    sections += ["## What the peers would run, and lose\n", *_peers(cases)]
+    sections += ["## The choices of the peers and their cost\n", *_peers(cases)]
     sections += ["## Inside one host\n", *_inside()]
     sections += ["## A ring of 1000 ranks\n", *_thousand()]
     sections += ["## Bytes between hosts\n", *_between_hosts()]
-    sections += ["## Who is idle in a 2D ring\n", *_idle()]
+    sections += ["## Idle GPUs in a 2D ring\n", *_idle()]
     return "\n".join(sections)
 
 
 def _times(chosen: Selection, name: str) -> str:
-    """How many times as long as the choice an algorithm takes in its best variant."""
+    """The time of an algorithm's best variant over that of the choice."""
     seconds = [c.seconds for c in chosen.able if c.row.base_name == name]
     return f"{min(seconds) / chosen.seconds:.2f}"
 
@@ -102,11 +103,11 @@ def _cases() -> Iterator[tuple[list[str], Selection, TopologyPricer]]:
     """The first cells of a row for each number of NICs and hosts and each size."""
     for nics in (1, 2, 4, 8):
         for hosts in (2, 4, 16):
-            prospect = TopologyPricer(Topology.load(SERVER, hosts=hosts, nics=nics))
+            pricer = TopologyPricer(Topology.load(SERVER, hosts=hosts, nics=nics))
             for nbytes in SIZES:
-                chosen = select("allreduce", nbytes, topology=prospect)
+                chosen = select("allreduce", nbytes, topology=pricer)
                 cells = [str(nics), str(hosts), human(nbytes), _choice(chosen)]
-                yield cells, chosen, prospect
+                yield cells, chosen, pricer
 
 
 def _by_nics(cases: Cases) -> Iterator[str]:
@@ -129,30 +130,30 @@ def _choice(chosen: Selection) -> str:
 def _peers(cases: Cases) -> Iterator[str]:
     yield f"| NICs | hosts | size | choice | {' | '.join(PEERS)} |"
     yield "|---" * (4 + len(PEERS)) + "|"
-    for first, chosen, prospect in cases:
-        cells = [*first, *(_lost(chosen, name, prospect) for name in PEERS)]
+    for first, chosen, pricer in cases:
+        cells = [*first, *(_lost(chosen, name, pricer) for name in PEERS)]
         yield f"| {' | '.join(cells)} |"
     yield (
-        "\nEach cell names what the peer would run, and how many times as long as the "
-        "choice that takes here. Of NCCL the model decides between ring and tree; the "
-        "cheapest of our rings or trees stands for them."
+        "\nEach cell names the algorithm of the peer, and its time over that of the "
+        "choice (lower is better). NCCL's model decides between ring and tree; the "
+        "cheapest ring or tree of the table stands for it."
     )
 
 
-def _lost(chosen: Selection, name: str, prospect: TopologyPricer) -> str:
+def _lost(chosen: Selection, name: str, pricer: TopologyPricer) -> str:
     try:
-        other = select("allreduce", chosen.nbytes, topology=prospect, policy=name)
+        other = select("allreduce", chosen.nbytes, topology=pricer, policy=name)
     except AlgorithmNotApplicable:
         return "-"
     return f"{other.row.base_name} {other.seconds / chosen.seconds:.2f}"
 
 
 def _inside() -> Iterator[str]:
-    prospect = TopologyPricer(Topology.load("dgx1v"))
+    pricer = TopologyPricer(Topology.load("dgx1v"))
     yield "| size | choice | time | ratio | ring | ratio of the ring |"
     yield "|---|---|---|---|---|---|"
     for nbytes in (KIB, 64 * KIB, MIB, 64 * MIB, GIB):
-        chosen = select("allreduce", nbytes, topology=prospect)
+        chosen = select("allreduce", nbytes, topology=pricer)
         ring = min(c.seconds for c in chosen.able if c.algorithm == "ring")
         least = chosen.bound_seconds or 0.0
         cells = [human(nbytes), _choice(chosen), human_time(chosen.seconds)]
@@ -163,12 +164,12 @@ def _inside() -> Iterator[str]:
 
 def _thousand_lines() -> dict[str, Line]:
     """The prices of a ring, a torus and BCube of 1000 ranks."""
-    site = Placement(UniformCluster.load(SERVER, hosts=125, nics=8))
+    placement = Placement(UniformCluster.load(SERVER, hosts=125, nics=8))
     lines = {}
     for name in ("ring", "torus_2d(dims=(8, 125))", "bcube(dims=(8, 125))"):
-        row = find("allreduce", name, site.size)
+        row = find("allreduce", name, placement.size)
         dims = dict(row.parameters).get("dims", ())
-        lines[name] = site.rounds(site.fold(row.schedule, dims)).line
+        lines[name] = placement.rounds(placement.fold(row.schedule, dims)).line
     return lines
 
 
@@ -195,7 +196,7 @@ def _thousand() -> Iterator[str]:
 
 
 def draw_thousand(path: Path) -> None:
-    """Draw the ring of a thousand ranks, the torus and what the latency alone takes."""
+    """Draw the ring of a thousand ranks, the torus and their latencies alone."""
     sizes = 2.0 ** np.arange(3, 33)
     figure = new_figure(8, 5)
     axes = figure.subplots()
@@ -211,7 +212,7 @@ def draw_thousand(path: Path) -> None:
 
 
 def leaving(messages: Messages, each: int) -> float:
-    """How many buffers the busiest host sends to others."""
+    """The number of buffers that the busiest host sends to others."""
     sends = messages.sends
     away = sends.where(sends.rank // each != sends.peer // each)
     return float(np.bincount(away.rank // each, away.share).max())
@@ -241,14 +242,14 @@ def _idle() -> Iterator[str]:
     messages = all_messages(row.schedule, 8 * hosts)
     sends = messages.sends
     away = sends.where(sends.rank // 8 != sends.peer // 8)
-    speakers = len(np.unique(away.rank[away.rank < 8]))
-    site = Placement(Topology.load(SERVER, hosts=hosts, nics=1))
-    found = site.rounds(site.fold(row.schedule, (8, hosts)))
+    senders = len(np.unique(away.rank[away.rank < 8]))
+    placement = Placement(Topology.load(SERVER, hosts=hosts, nics=1))
+    found = placement.rounds(placement.fold(row.schedule, (8, hosts)))
     steps = np.unique(away.step)
     part = found.per_byte[steps].sum() / found.per_byte.sum()
     yield (
-        f"In the ring of the hosts {speakers} of the 8 GPUs of each host sends and "
-        f"receives, {8 - speakers} are idle, as the claim says. But with one NIC that "
+        f"In the ring of the hosts {senders} of the 8 GPUs of each host sends and "
+        f"receives, {8 - senders} are idle, as the claim says. But with one NIC that "
         f"phase takes {part:.0%} of the time of long messages; the rest goes into the "
         "trees inside the hosts, which the torus does not need.\n"
     )

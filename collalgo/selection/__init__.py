@@ -1,1 +1,1 @@
-"""The choice of an algorithm: candidates, their prices, and who decides."""
+"""The decision for an algorithm: candidates, prices, overrides."""

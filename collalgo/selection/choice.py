@@ -1,4 +1,4 @@
-"""Choose an algorithm: the cheapest by the price of its own schedule."""
+"""``select``: a decision with the prices of all candidates behind it."""
 
 from functools import partial
 
@@ -26,7 +26,9 @@ def select(
     algorithm: AlgorithmChoice = None,
     policy: str | None = None,
 ) -> Selection:
-    """The cheapest algorithm for a collective, on this machine or on a topology.
+    """Choose the algorithm of a collective, on this machine or on a topology.
+
+    The choice is the decision that calls of such ranks make.
 
     Parameters
     ----------
@@ -37,17 +39,18 @@ def select(
     size
         The number of ranks; on a topology all of its GPUs, or hosts.
     machine
-        The price list; by default that of this machine, measured once.
+        The host profile; by default that of this machine, measured once.
     topology
-        Where the ranks are to be, instead of this machine: priced by
+        The topology of the ranks, instead of this machine: priced by
         ``collalgo.simulate`` in several orders of the ranks. To choose for many sizes
-        pass a ``TopologyPricer`` of it, which remembers the prices, or a ``Host``.
+        pass a ``TopologyPricer`` of it, which keeps the prices, or a ``HostPricer``.
     reproducible
         Only algorithms that combine in the order of the ranks.
     algorithm
-        The name of one to be taken whatever its price.
+        The algorithm to take whatever its price: a name, several in order of
+        preference, or a schedule function.
     policy
-        Whose default decision to take: ``"openmpi"``, ``"mpich"``, ``"nccl"`` (on a
+        The default decision to take: ``"openmpi"``, ``"mpich"``, ``"nccl"`` (on a
         topology), ``"gloo"``, or a file of :mod:`collalgo.selection.rules`.
 
     Notes

@@ -7,7 +7,7 @@ from collalgo.base import plotting as pictures
 from collalgo.base.plotting import new_figure
 from collalgo.selection.selection import Selection, shortened
 
-#: How many algorithms are drawn besides the choice.
+#: The number of algorithms drawn besides the choice.
 DRAWN = 12
 
 
@@ -18,14 +18,14 @@ def plot(
     *,
     force: bool = False,
 ) -> None:
-    """Write a picture of the choice, of what else could run, and of the bound.
+    """Write a picture of the choice, the other algorithms and the bound.
 
     Parameters
     ----------
     chosen
         A choice for each size.
     others
-        For each peer what it would run.
+        The choices of each peer.
     path
         The file; its ending gives the format.
     force
@@ -59,7 +59,7 @@ def plot(
 
 
 def _worth_drawing(chosen: Sequence[Selection]) -> list[str]:
-    """All that are the choice for some size, then those nearest to one."""
+    """The algorithms that are the choice for some size, then the nearest to one."""
     nearest: dict[str, float] = {}
     for one in chosen:
         for candidate in one.able:

@@ -1,4 +1,4 @@
-"""The prices of candidates over all sizes, and from which size on each is cheapest."""
+"""The prices of candidates over all sizes, and the sizes where the choice changes."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -13,15 +13,15 @@ from collalgo.schedule.transfers import Reals
 #: The sizes at which candidates are compared: eight for each power of two.
 SIZES = np.concatenate([[0.0], 2.0 ** np.arange(0, 42, 0.125)])
 
-#: Prices that differ by no more than this part are the same.
+#: The relative difference up to which prices are equal.
 ALIKE = 1e-9
 
-#: How often the distance between two of them is halved to find where prices cross.
+#: The number of bisections between two of them to find the size where prices cross.
 HALVINGS = 30
 
 
 class Curve(Protocol):
-    """What something costs, over the bytes of the whole buffer."""
+    """A price over the bytes of the whole buffer."""
 
     def seconds(self, nbytes: Any) -> Any:
         """The prices of an array of numbers of bytes."""
@@ -71,23 +71,23 @@ class Priced(NamedTuple):
 
 
 class LazyCandidate:
-    """A candidate whose price is found in steps.
+    """A candidate whose price is bounded from below better and better.
 
     Parameters
     ----------
     row, order
         As of the candidate.
     least
-        What it costs at least, for a beginning.
+        The first lower bound of its price.
     estimates
-        Begins to tell that better and better; the last is its price.
+        Starts an iterator of better lower bounds; the last is the price.
 
     Attributes
     ----------
     least : Curve
-        What it costs at least, as far as that is known.
+        The best lower bound so far.
     known : bool
-        Whether that is its price.
+        Whether it is the price.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class LazyCandidate:
         self._begin, self._estimates = estimates, estimates()
 
     def improve(self) -> None:
-        """Find out more."""
+        """Compute the next lower bound."""
         try:
             better = next(self._estimates, None)
         except BaseException:  # then it would end as if there were no more
@@ -114,7 +114,7 @@ class LazyCandidate:
 
     @property
     def priced(self) -> Priced:
-        """The candidate with its price, which is found if need be."""
+        """The candidate with its price, which is computed if need be."""
         while not self.known:
             self.improve()
         return Priced(self.row, self.least, self.order)
@@ -123,9 +123,8 @@ class LazyCandidate:
 def prune(candidates: Sequence[LazyCandidate], sizes: Reals = SIZES) -> list[Priced]:
     """The candidates that are the cheapest for some size, and maybe others.
 
-    Of those that may still be the cheapest for some size the one that may be so for the
-    most is looked at next. Who costs more at least than somebody does, whatever the
-    size, is looked at no further (branch and bound).
+    Branch and bound: the candidate whose bound is the least for most sizes is priced
+    more precisely next, until every bound is above the price of another candidate.
     """
     if not candidates:
         return []
@@ -144,7 +143,7 @@ def prune(candidates: Sequence[LazyCandidate], sizes: Reals = SIZES) -> list[Pri
 
 
 class Break(NamedTuple):
-    """From so many bytes on a candidate is the cheapest."""
+    """The least size from which on a candidate is chosen."""
 
     nbytes: float
     candidate: Priced
@@ -153,10 +152,10 @@ class Break(NamedTuple):
 def breaks(
     candidates: Sequence[Priced], alike: float = ALIKE, similar: float = 0.0
 ) -> list[Break]:
-    """From which size on which candidate is the cheapest.
+    """The sizes from which on another candidate is chosen.
 
-    Of those whose prices are similar it is the one with the least work, and of those
-    whose prices are alike then the first: they differ by no more than such a part.
+    Among candidates of similar prices the one with the least work is chosen, and among
+    those of equal prices the first; ``similar`` and ``alike`` are relative differences.
     """
     if len(candidates) == 1:  # whose price nobody needs
         return [Break(0.0, candidates[0])]
@@ -173,7 +172,7 @@ def breaks(
 
 
 def _crossing(old: Priced, new: Priced, low: float, high: float) -> float:
-    """Where between two sizes one becomes cheaper than the other."""
+    """The size between two at which one becomes cheaper than the other."""
     for _ in range(HALVINGS):
         middle = np.array([(low + high) / 2])
         if new.price.seconds(middle) < old.price.seconds(middle):
@@ -184,7 +183,7 @@ def _crossing(old: Priced, new: Priced, low: float, high: float) -> float:
 
 
 class Choices:
-    """The breaks of a collective, to be looked up by size."""
+    """The choices of a collective, looked up by size."""
 
     def __init__(
         self, candidates: Sequence[Priced], alike: float = ALIKE, similar: float = 0.0
@@ -193,5 +192,5 @@ class Choices:
         self._from = [one.nbytes for one in self.breaks]
 
     def at(self, nbytes: float) -> Priced:
-        """The cheapest for a size."""
+        """The choice for a size."""
         return self.breaks[bisect_right(self._from, nbytes) - 1].candidate

@@ -117,7 +117,7 @@ class Rules:
 
 
 def _table(given: Any, source: str) -> dict[Any, list[Any]]:
-    """The lists of rules, by what their keys are."""
+    """The lists of rules of a document, unless it has none."""
     if not isinstance(given, dict) or not all(
         isinstance(entries, list) for entries in given.values()
     ):

@@ -195,9 +195,9 @@ class Selection:
         """The choice with all the prices, as text of several lines."""
         able = self.able
         choice = f"{self.choice.words}, {human_time(self.seconds)}"
-        what = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
+        subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
         lines = [
-            f"{what}: {choice}; {self.reason}",
+            f"{subject}: {choice}; {self.reason}",
             f"decided by {self.decider}; prices by {self.basis}",
         ]
         if self.bound is not None and self.ratio is not None:

@@ -1,4 +1,4 @@
-"""The variants of algorithms that make sense on a machine: grids, segments, radices."""
+"""The variants of algorithms that suit a topology: grids, segments, radices."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -35,7 +35,7 @@ def variants(
     cycles: Sequence[Sequence[int]],
     axes: tuple[int, ...] = (),
 ) -> Iterator[Algorithm]:
-    """An algorithm with the parameters that a machine suggests.
+    """An algorithm with the parameters that suit a topology.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def variants(
         Rings through the ranks of a host that share no link, for algorithms of several
         rings.
     axes
-        The dimensions of the grid whose neighbours links join, if there is one.
+        The dimensions of the grid of the links; empty without one.
     """
     known = own_parameters(row.function)
     given, size = dict(row.parameters), sum(hosts)
@@ -81,7 +81,7 @@ def _with_each(
 def _along_links(
     row: Algorithm, size: int, axes: tuple[int, ...]
 ) -> Iterator[Algorithm]:
-    """Pipelines along the links of a grid, if there is one of as many dimensions."""
+    """Pipelines along the links of a grid of as many dimensions."""
     for dims in _links(row, size, axes):
         own = {"dims": dims} if dims else {}
         yield from (row.with_parameters({**own, "segments": n}) for n in SEGMENTS)
@@ -93,7 +93,7 @@ def _on_grids(
     nested: list[tuple[int, ...]],
     axes: tuple[int, ...],
 ) -> Iterator[Algorithm]:
-    """An algorithm on the grid of the links, if there is one, and those of hosts."""
+    """An algorithm on the grid of the links and on those of hosts."""
     if "axes" not in own_parameters(row.function):  # any number of dimensions will do
         grids = [*filter(None, [axes]), *(nested or [()])]
     else:
@@ -177,16 +177,16 @@ def cycles_of(
 ) -> list[list[int]]:
     """The cycles for several rings, as the numbers of the ranks of a host.
 
-    On one host each cable of NVLink serves a ring each way. Between hosts a cycle
-    begins elsewhere for each NIC, so that all NICs are ends of a ring. No more rings go
-    the same way than there are lanes between two ranks.
+    On one host each NVLink carries a ring in each direction. Between hosts the cycle
+    of each NIC starts at another rank, so that all NICs are ends of a ring. Rings in
+    one direction are at most as many as lanes between two ranks.
     """
     number = {device: i for i, device in enumerate(each)}
     cycles = []
     for ring in found:
         there = [number[device] for device in ring.order]
-        ways = [there, there[:1] + there[:0:-1]]
-        cycles += [ways[i % 2] for i in range(min(ring.count, LANES))]
+        directions = [there, there[:1] + there[:0:-1]]
+        cycles += [directions[i % 2] for i in range(min(ring.count, LANES))]
     if hosts == 1:
         return cycles
     first = cycles[0] if cycles else list(range(len(each)))

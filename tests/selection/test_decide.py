@@ -1,4 +1,4 @@
-"""One decision: what runs is what was announced, whoever asks and whatever is asked."""
+"""One decision: every call runs the algorithm that select announces."""
 
 import json
 import os
@@ -195,7 +195,7 @@ def call(comm, rng, collective):
 
 
 def calls_of(comm, seed, cells, folder):
-    """Make random calls: what was announced for each, and what was recorded."""
+    """Make random calls: the announced and the recorded algorithm of each."""
     rng = np.random.default_rng([seed, comm.size])
     said = []
     for _ in range(cells):

@@ -1,1 +1,1 @@
-"""What peers choose by default: files of rules, and the model of NCCL."""
+"""The default decisions of peers: files of rules, and the tuning model of NCCL."""

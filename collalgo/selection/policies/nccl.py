@@ -1,14 +1,14 @@
 """The tuning model of NCCL 2.30: ring or tree, and which protocol, by predicted time.
 
-Constants are those of its ``src/graph/tuning.cc``, in microseconds and GB/s. Left out
-are what needs switches that reduce (NVLS, CollNet), and the search for graphs, in whose
-place stand the rings of NVLinks and the NICs of a host.
+The constants are those of its ``src/graph/tuning.cc``, in microseconds and GB/s.
+Switches that reduce (NVLS, CollNet) are left out; the rings of NVLinks and the NICs of
+a host replace its search for graphs.
 """
 
 from math import ceil, log2
 from typing import NamedTuple
 
-#: For the protocols LL, LL128 and Simple: what each algorithm costs at the start.
+#: The base latency of each algorithm, for the protocols LL, LL128 and Simple.
 BASE = {"tree": (6.8, 14.0, 8.4), "ring": (6.6, 14.0, 8.4)}
 
 #: A hop over NVLink, PCIe, and the network.
@@ -20,20 +20,20 @@ HOPS = {
 
 PROTOCOLS = ("LL", "LL128", "Simple")
 
-#: The overhead of a network step on top of what the ring takes inside a host.
+#: The overhead of a network step beyond the latency of the ring inside a host.
 NET_OVERHEAD = 1.0
 
 
-#: What it decides about.
+#: The collectives that it decides.
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "reduce")
 
-#: The algorithms that do what its rings and trees do; of several the cheapest.
+#: The algorithms with the traffic of its rings and trees; of several the cheapest.
 RINGS = ("ring", "bidirectional_ring", "multi_ring", "segmented_ring")
 OPENED, TREES = ("pipeline",), ("double_tree",)
 
 
 class Caps(NamedTuple):
-    """What an architecture carries at most with one, two, and more hosts."""
+    """The bandwidth limits of an architecture, with one, two, and more hosts."""
 
     low_latency: tuple[float, float, float]  #: in all
     ring_128: tuple[float, float, float]  #: per channel
@@ -62,7 +62,7 @@ CORRECTION = tuple(
 
 
 class World(NamedTuple):
-    """What the model asks of a machine: bandwidths in GB/s."""
+    """The parameters of the model: bandwidths in GB/s."""
 
     ranks: int
     hosts: int
@@ -83,7 +83,7 @@ class World(NamedTuple):
 
 
 def ours(collective: str, shape: str) -> tuple[str, ...]:
-    """The algorithms that do what its ring or tree does for a collective."""
+    """The algorithms with the traffic of its ring or tree for a collective."""
     if shape == "tree":
         return TREES
     return OPENED if collective in ("broadcast", "reduce") else RINGS

@@ -1,4 +1,4 @@
-"""Who decides: the argument, the environment, a file of rules, a peer, or the price."""
+"""Overrides of the price: an argument, the environment, a file of rules, a peer."""
 
 import json
 
