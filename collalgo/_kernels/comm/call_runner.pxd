@@ -42,6 +42,10 @@ cdef class CallRunner(CommunicatorBase):
         algorithm, cnp.ndarray like, op=*, int64_t root=*, int64_t count=*, counts=*,
         bint reproducible=*, str caller=*
     ) except -1
+    cdef LastCall find_call(
+        self, str collective, dtype, int64_t count, op, int64_t root, algorithm,
+        counts, bint reproducible
+    )
     cdef int64_t root_of(self, root, str caller) except -1
     cdef cnp.ndarray scratch_for(self, Program program)
     cdef bint is_preparing(self)

@@ -99,20 +99,16 @@ cdef class CallRunner(CommunicatorBase):
         """Make a call; ``like`` has its dtype, and its count by default."""
         cdef LastCall last = self.latest
         cdef object dtype = NO_DTYPE
+        cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
         if like is not None:
             dtype = <object>cnp.PyArray_DESCR(like)
         if count < 0:
             count = 0 if like is None else size_of(like)
+        if caller is None:
+            caller = collective
         if is_elsewhere(source) or is_elsewhere(target):
-            fields = (
-                collective, dtype, count, op, root, algorithm, counts, reproducible
-            )
-            self.call_on_devices(
-                fields, source, target,
-                self.seconds if timeout is None else seconds_of(timeout),
-                collective if caller is None else caller,
-            )
-            return 0
+            fields = collective, dtype, count, op, root, algorithm, counts, reproducible
+            return self.call_on_devices(fields, source, target, waiting, caller)
         if last is None or last.collective is not collective:
             last = self.latest = self.last.get(collective)
         if (
@@ -121,25 +117,31 @@ cdef class CallRunner(CommunicatorBase):
             or last.algorithm is not algorithm or last.counts is not counts
             or last.reproducible != reproducible
         ):
-            last = LastCall()
-            last.program = self.find(
+            last = self.find_call(
                 collective, dtype, count, op, root, algorithm, counts, reproducible
             )
-            last.collective = collective
-            last.dtype, last.count, last.op, last.root = dtype, count, op, root
-            last.algorithm, last.counts = algorithm, counts
-            last.reproducible = reproducible
-            if not isinstance(algorithm, list):  # which may be another the next time
-                self.last[collective] = self.latest = last
-        cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
         if self.is_preparing():
             return self.prepared.prepare(
                 last.program, source, target, self.scratch_for(last.program), waiting
             )
-        return self.run_in_turn(
-            last.program, source, target, waiting,
-            collective if caller is None else caller,
+        return self.run_in_turn(last.program, source, target, waiting, caller)
+
+    cdef LastCall find_call(
+        self, str collective, dtype, int64_t count, op, int64_t root, algorithm,
+        counts, bint reproducible
+    ):
+        """Find the program of a call that differs from the last one."""
+        cdef LastCall call = LastCall()
+        call.program = self.find(
+            collective, dtype, count, op, root, algorithm, counts, reproducible
         )
+        call.collective = collective
+        call.dtype, call.count, call.op, call.root = dtype, count, op, root
+        call.algorithm, call.counts = algorithm, counts
+        call.reproducible = reproducible
+        if not isinstance(algorithm, list):  # whose items may change
+            self.last[collective] = self.latest = call
+        return call
 
     cdef int64_t root_of(self, root, str caller) except -1:
         """The number of a root, which may be of any type of integers."""

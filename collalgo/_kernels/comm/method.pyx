@@ -9,20 +9,20 @@ two swapped: that takes a few nanoseconds, a wrapper in Python a tenth of a micr
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from libc.string cimport memcpy
 
 from functools import update_wrapper
 
 cdef extern from "Python.h":
     ctypedef PyObject *(*vectorcallfunc)(
-        PyObject *method, PyObject *const *args, size_t flags, PyObject *names
-    ) except NULL
+        PyObject *function, PyObject *const *args, size_t flags, PyObject *names
+    ) noexcept
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
-    Py_ssize_t PyVectorcall_NARGS(size_t flags)
-    Py_ssize_t PyTuple_GET_SIZE(PyObject *names)
+    Py_ssize_t PyVectorcall_NARGS(size_t flags) noexcept
+    vectorcallfunc PyVectorcall_Function(PyObject *function) noexcept
     PyObject *PyObject_Vectorcall(
         PyObject *function, PyObject *const *args, size_t flags, PyObject *names
-    ) except NULL
+    ) noexcept
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *names) noexcept
     object PyMethod_New(object function, object instance)
 
 cdef extern from *:
@@ -38,8 +38,19 @@ cdef extern from *:
     """
     void call_as_method(type cls, Py_ssize_t offset)
 
+ctypedef PyObject *(*fallback)(
+    PyObject *method, PyObject *const *args, Py_ssize_t given, PyObject *names
+) noexcept
+
 cdef enum:
     ROOM = 16  # arguments of the longest call
+
+cdef struct vector_call:
+    vectorcallfunc call  # of the method
+    vectorcallfunc inner  # of the function
+    PyObject *function
+
+cdef Py_ssize_t OFFSET = 0  # of the vector_call in a method
 
 
 def place_of_comm(function):
@@ -50,15 +61,19 @@ def place_of_comm(function):
 
 cdef class Method:
     """A function of a communicator as a method; see :func:`method`."""
-    cdef vectorcallfunc call
+    cdef vector_call vector
     cdef object function, signature
     cdef Py_ssize_t place  # of the communicator
     cdef dict __dict__  # with the name and the docstring of the function
 
     def __init__(self, function):
-        self.call = call_with_swapped
         self.function = function
         self.place = place_of_comm(function)
+        self.vector.function = <PyObject *>function
+        self.vector.inner = PyVectorcall_Function(self.vector.function)
+        if self.vector.inner == NULL:  # it takes a tuple and a dict
+            self.vector.inner = PyObject_Vectorcall
+        self.vector.call = call_swapped if self.place else call_unchanged
         update_wrapper(self, function)
 
     def __get__(self, instance, owner):
@@ -92,27 +107,37 @@ cdef class Method:
         return self.function(*before, args[0], *after, **named)
 
 
-cdef PyObject *call_with_swapped(
+cdef PyObject *call_swapped(
     PyObject *method, PyObject *const *args, size_t flags, PyObject *names
-) except NULL:
-    """Call the function of a method with the communicator at its place."""
+) noexcept:
+    """Call the function of a method with the communicator as second argument."""
+    cdef vector_call *vector = <vector_call *>(<char *>method + OFFSET)
     cdef PyObject *swapped[ROOM + 1]
-    cdef PyObject *function = <PyObject *>(<Method>method).function
-    cdef Py_ssize_t given = PyVectorcall_NARGS(flags), all_given = given
+    cdef Py_ssize_t i, given = PyVectorcall_NARGS(flags), count = given
     if names != NULL:
-        all_given += PyTuple_GET_SIZE(names)
-    if (<Method>method).place == 0 and given:
-        return PyObject_Vectorcall(function, args, flags, names)
-    if given < 2 or all_given > ROOM:
-        return call_by_objects(<Method>method, args, given, names)
-    memcpy(&swapped[1], args, all_given * sizeof(args[0]))
+        count += PyTuple_GET_SIZE(names)
+    if given < 2 or count > ROOM:
+        return (<fallback>call_by_objects)(method, args, given, names)
     swapped[1], swapped[2] = args[1], args[0]
+    for i in range(2, count):
+        swapped[i + 1] = args[i]
     flags = <size_t>given | PY_VECTORCALL_ARGUMENTS_OFFSET
-    return PyObject_Vectorcall(function, &swapped[1], flags, names)
+    return vector.inner(vector.function, &swapped[1], flags, names)
+
+
+cdef PyObject *call_unchanged(
+    PyObject *method, PyObject *const *args, size_t flags, PyObject *names
+) noexcept:
+    """Call the function of a method with the communicator as first argument."""
+    cdef vector_call *vector = <vector_call *>(<char *>method + OFFSET)
+    cdef Py_ssize_t given = PyVectorcall_NARGS(flags)
+    if not given:
+        return (<fallback>call_by_objects)(method, args, given, names)
+    return vector.inner(vector.function, args, flags, names)
 
 
 cdef PyObject *call_by_objects(
-    Method method, PyObject *const *args, Py_ssize_t given, PyObject *names
+    PyObject *method, PyObject *const *args, Py_ssize_t given, PyObject *names
 ) except NULL:
     """Make a call that lacks an argument or has too many."""
     cdef Py_ssize_t i
@@ -121,15 +146,17 @@ cdef PyObject *call_by_objects(
     if names != NULL:
         for i in range(PyTuple_GET_SIZE(names)):
             named[(<tuple>names)[i]] = <object>args[given + i]
-    found = method.call_slowly(positional, named)
+    found = (<Method>method).call_slowly(positional, named)
     Py_INCREF(found)
     return <PyObject *>found
 
 
 cdef int prepare_type() except -1:
     """Let the interpreter call methods by vector."""
+    global OFFSET
     cdef Method some = Method.__new__(Method)
-    call_as_method(Method, <char *>&some.call - <char *><PyObject *>some)
+    OFFSET = <char *>&some.vector - <char *><PyObject *>some
+    call_as_method(Method, OFFSET)
     return 0
 
 

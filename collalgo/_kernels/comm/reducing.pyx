@@ -94,8 +94,8 @@ cdef class CollectiveRunner(Rooted):
         return buf if out is None else out
 
 
-cdef CollectiveRunner runner_of(comm):
-    """The runner of a communicator; None stands for the current communicator."""
+cdef CollectiveRunner find_runner(comm):
+    """The runner of anything that stands for a communicator."""
     if not isinstance(comm, CommunicatorBase):
         comm = resolve(comm)
     runner = (<CommunicatorBase>comm)._runner
