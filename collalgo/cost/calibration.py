@@ -89,7 +89,7 @@ def swap(*, fetched: bool) -> float:
     layout = call.layout(2)
     transports = thread.world(2)
     for transport in transports:
-        transport.drop_carriers()  # which more ranks, and what is longer, do not have
+        transport.disable_recycled_slots()  # as with more ranks or longer messages
 
     def turn(rank: int) -> Turn:
         _stay(-rank)

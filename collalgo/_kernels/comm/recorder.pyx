@@ -128,7 +128,7 @@ cdef class StepLog:
         for i in range(kept):
             note = self.log.steps[i]
             times = clock.time(note.begun), clock.time(note.ended)
-            rows.append((note.call, note.wave, note.step, *times))
+            rows.append((note.call, note.slice, note.step, *times))
         return rows, self.log.count - kept
 
 
@@ -248,5 +248,5 @@ cdef class Recorder:
             line = PyCode_Addr2Line(<PyCodeObject *>entry.code, entry.instruction)
             found["place"] = f"{file}:{line}"
         if entry.state == UNDER_WAY:
-            found.update(program.whereabouts())
+            found.update(program.position())
         return found

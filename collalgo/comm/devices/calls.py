@@ -23,11 +23,10 @@ from collalgo.comm.devices.pending_call import Fill, Lowered, Ours, PendingCall
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.engine.arrays import Array, check_writeable
 from collalgo.engine.call import Call
-from collalgo.engine.devices.agreement import Tell
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.devices.buffer_exchange import OFFER
 from collalgo.engine.devices.network import come_up
-from collalgo.engine.devices.peers import Peers
+from collalgo.engine.devices.peers import Peers, Tell
 from collalgo.engine.devices.runtime import Mark, Network, Runtime
 
 if TYPE_CHECKING:  # who imports this
