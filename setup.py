@@ -7,11 +7,14 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 KERNELS = Path("collalgo/_kernels")
-# Plain Python, compiled as it is: what every call passes through.
-PASSED = [
+# Plain Python, compiled as it is: the modules on the way of every call.
+COMPILED = [
     *Path("collalgo/comm/functions").glob("[!_]*.py"),
-    Path("collalgo/comm/world.py"),
+    Path("collalgo/comm/background.py"),
+    Path("collalgo/comm/current.py"),
 ]
+# Annotations are for people and type checkers: timeout may be an int.
+DIRECTIVES = {"annotation_typing": False}
 # Integers wrap around, and the bits do not depend on the instruction set.
 FLAGS = ["-O3", "-g0", "-fwrapv", "-ffp-contract=off", "-fno-trapping-math"]
 HEADERS = sorted(KERNELS.rglob("*.h"))
@@ -25,7 +28,9 @@ extensions = [
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=FLAGS,
     )
-    for path in sorted([*KERNELS.rglob("*.pyx"), *PASSED])
+    for path in sorted([*KERNELS.rglob("*.pyx"), *COMPILED])
 ]
 
-setup(ext_modules=cythonize(extensions, build_dir="build"))
+setup(
+    ext_modules=cythonize(extensions, build_dir="build", compiler_directives=DIRECTIVES)
+)

@@ -31,13 +31,11 @@ from collalgo.bench.peers.worker import mpi_call, writer
 from collalgo.bench.records import AS_ASKED, Record, record
 from collalgo.bench.timing import race, row_of
 
-from collalgo import Communicator, spawn, verify
-from collalgo.algorithms import Algorithm, find
-from collalgo.cost.host_profile import host_profile
+from collalgo import Communicator, Selection, spawn, verify
+from collalgo.algorithms import Algorithm, candidates
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.integrations.algorithm_files import load_algorithms
 from collalgo.selection.choice import select
-from collalgo.selection.on_host import HostPricer, predicted
 
 #: Told of each cell before it is measured.
 Progress = Callable[[Cell], None]
@@ -120,11 +118,11 @@ def measure_cell(
     """Measure one cell by all of its contestants, side by side."""
     bench = Bench(cell, comm)
     chosen = comm.select(cell.collective, bench.nbytes)
-    rows = contestants(cell, comm.size, sweep.algorithms) or [chosen.row]
-    wrong = [bench.wrong(row.name) if sweep.check else None for row in rows]
-    calls = [bench.call(row.name) for row in rows]
-    if not sweep.algorithms:
-        calls = [bench.call()]  # as a user calls it
+    named = contestants(cell, bench.nbytes, sweep.algorithms, comm.select)
+    names: list[str | None] = [*named] or [None]  # as a user calls it
+    found = list(named.values()) or [chosen]
+    wrong = [bench.wrong(name) if sweep.check else None for name in names]
+    calls = [bench.call(name) for name in names]
     if sweep.against_mpi:
         calls += mpi_calls(bench)
     spec = {**cell._asdict(), "fresh": sweep.fresh}
@@ -137,14 +135,14 @@ def measure_cell(
         for _ in range(sweep.cycles)
     ]
     records = []
-    for number, row in enumerate(rows):
-        reason = chosen.reason if row.name == chosen.algorithm else AS_ASKED
+    for number, one in enumerate(found):
+        reason = chosen.reason if one.algorithm == chosen.algorithm else AS_ASKED
         seconds = [cycle[number] for cycle in times]
-        more = particulars(cell, comm.size, row, floor) | {"in_a_row": in_a_row}
+        more = particulars(cell, one, floor) | {"in_a_row": in_a_row}
         records.append(
             record(cell, comm.size, seconds, wrong=wrong[number], reason=reason, **more)
         )
-    for number in range(len(rows), len(calls)):
+    for number in range(len(found), len(calls)):
         seconds = [cycle[number] for cycle in times]
         records.append(
             record(cell, comm.size, seconds, contestant="mpi", in_a_row=in_a_row)
@@ -186,35 +184,47 @@ def measure_against(
         more: dict[str, Any] = {"in_a_row": sweep.row(cell)}
         if contestant == OURS:
             nbytes = cell.counts(ranks)[1] * dtype_of(cell.dtype).itemsize
-            chosen = select(cell.collective, nbytes, size=ranks)
-            row = find(cell.collective, name, ranks) if name else chosen.row
-            more |= particulars(cell, ranks, row, floor)
+            chosen = select(cell.collective, nbytes, size=ranks, algorithm=name)
+            more |= particulars(cell, chosen, floor)
             more["reason"] = AS_ASKED if name else chosen.reason
             more["wrong"] = 0 if sweep.check else None  # or the race would have ended
         records.append(record(cell, ranks, bursts, contestant=contestant, **more))
     return records, versions
 
 
-def particulars(cell: Cell, ranks: int, row: Algorithm, floor: Floor) -> dict[str, Any]:
-    """What there is to say of an algorithm in a cell before it is run."""
-    nbytes = cell.counts(ranks)[1] * dtype_of(cell.dtype).itemsize
+def particulars(cell: Cell, decided: Selection, floor: Floor) -> dict[str, Any]:
+    """The columns of an algorithm that are known before it runs."""
     return {
-        "algorithm": row.name,
-        "predicted": predicted(row, ranks, nbytes, host_profile()),
-        "sent": sent(row, cell, ranks, nbytes),
+        "algorithm": decided.algorithm,
+        "predicted": decided.seconds,
+        "sent": sent(decided.row, cell, decided.size, decided.nbytes),
         "floor": floor.seconds(cell),
     }
 
 
-def contestants(cell: Cell, size: int, names: Sequence[str]) -> list[Algorithm]:
-    """The rows of the table that are to be raced."""
+def contestants(
+    cell: Cell, nbytes: int, names: Sequence[str], decide: Callable[..., Selection]
+) -> dict[str, Selection]:
+    """The algorithms that are to be raced, by their names.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+    nbytes
+        The bytes of its buffer.
+    names
+        As of a sweep.
+    decide
+        Makes the decision for a name, as ``comm.select`` does.
+    """
     if tuple(names) == ("all",):
-        able, _ = HostPricer(size, host_profile()).applicable(cell.collective)
-        return able
-    found = []
+        able = {one.row.base_name for one in decide(cell.collective, nbytes).able}
+        names = [row.name for row in candidates(cell.collective) if row.name in able]
+    found = {}
     for name in names:
         try:
-            found.append(find(cell.collective, name, size))
+            found[name] = decide(cell.collective, nbytes, algorithm=name)
         except AlgorithmNotApplicable:
             if len(names) == 1:
                 raise

@@ -49,8 +49,10 @@ from collalgo._version import __version__
 from collalgo.base.hooks import register
 
 if TYPE_CHECKING:
-    from collalgo._kernels.comm.work import (
+    from collalgo._kernels.comm.persistent import (
         Persistent as Persistent,
+    )
+    from collalgo._kernels.comm.work import (
         Work as Work,
     )
     from collalgo.algorithms import (
@@ -64,43 +66,41 @@ if TYPE_CHECKING:
     from collalgo.comm.communicator import (
         Communicator as Communicator,
     )
-    from collalgo.comm.functions.background import (
-        allgather_async as allgather_async,
-        allgatherv_async as allgatherv_async,
-        allreduce_async as allreduce_async,
-        alltoall_async as alltoall_async,
-        alltoallv_async as alltoallv_async,
-        barrier_async as barrier_async,
-        broadcast_async as broadcast_async,
-        exscan_async as exscan_async,
-        gather_async as gather_async,
-        gatherv_async as gatherv_async,
-        reduce_async as reduce_async,
-        reduce_scatter_async as reduce_scatter_async,
-        scan_async as scan_async,
-        scatter_async as scatter_async,
-        scatterv_async as scatterv_async,
-    )
     from collalgo.comm.functions.reducing import (
         allreduce as allreduce,
+        allreduce_async as allreduce_async,
         exscan as exscan,
+        exscan_async as exscan_async,
         reduce as reduce,
+        reduce_async as reduce_async,
         reduce_scatter as reduce_scatter,
+        reduce_scatter_async as reduce_scatter_async,
         scan as scan,
+        scan_async as scan_async,
     )
     from collalgo.comm.functions.rooted import (
         gather as gather,
+        gather_async as gather_async,
         gatherv as gatherv,
+        gatherv_async as gatherv_async,
         scatter as scatter,
+        scatter_async as scatter_async,
         scatterv as scatterv,
+        scatterv_async as scatterv_async,
     )
     from collalgo.comm.functions.sharing import (
         allgather as allgather,
+        allgather_async as allgather_async,
         allgatherv as allgatherv,
+        allgatherv_async as allgatherv_async,
         alltoall as alltoall,
+        alltoall_async as alltoall_async,
         alltoallv as alltoallv,
+        alltoallv_async as alltoallv_async,
         barrier as barrier,
+        barrier_async as barrier_async,
         broadcast as broadcast,
+        broadcast_async as broadcast_async,
     )
     from collalgo.comm.tracing.dump import (
         dump as dump,
@@ -131,10 +131,8 @@ if TYPE_CHECKING:
     from collalgo.integrations.algorithm_files import (
         load_algorithms as load_algorithms,
     )
-    from collalgo.launch.local import (
-        spawn as spawn,
-        threads as threads,
-    )
+    from collalgo.launch.spawn import spawn as spawn
+    from collalgo.launch.threads import threads as threads
     from collalgo.schedule import (
         Group as Group,
         pipeline as pipeline,
@@ -158,10 +156,8 @@ if TYPE_CHECKING:
 #: Where each public name is. A module is imported when one of its names is asked for:
 #: ``import collalgo`` itself loads no compiled code and no NumPy.
 _NAMES = {
-    "collalgo._kernels.comm.work": (
-        "Persistent",
-        "Work",
-    ),
+    "collalgo._kernels.comm.persistent": ("Persistent",),
+    "collalgo._kernels.comm.work": ("Work",),
     "collalgo.algorithms": (
         "ALGORITHMS",
         "algorithm",
@@ -171,43 +167,41 @@ _NAMES = {
         "verify",
     ),
     "collalgo.comm.communicator": ("Communicator",),
-    "collalgo.comm.functions.background": (
-        "allgather_async",
-        "allgatherv_async",
-        "allreduce_async",
-        "alltoall_async",
-        "alltoallv_async",
-        "barrier_async",
-        "broadcast_async",
-        "exscan_async",
-        "gather_async",
-        "gatherv_async",
-        "reduce_async",
-        "reduce_scatter_async",
-        "scan_async",
-        "scatter_async",
-        "scatterv_async",
-    ),
     "collalgo.comm.functions.reducing": (
         "allreduce",
+        "allreduce_async",
         "exscan",
+        "exscan_async",
         "reduce",
+        "reduce_async",
         "reduce_scatter",
+        "reduce_scatter_async",
         "scan",
+        "scan_async",
     ),
     "collalgo.comm.functions.rooted": (
         "gather",
+        "gather_async",
         "gatherv",
+        "gatherv_async",
         "scatter",
+        "scatter_async",
         "scatterv",
+        "scatterv_async",
     ),
     "collalgo.comm.functions.sharing": (
         "allgather",
+        "allgather_async",
         "allgatherv",
+        "allgatherv_async",
         "alltoall",
+        "alltoall_async",
         "alltoallv",
+        "alltoallv_async",
         "barrier",
+        "barrier_async",
         "broadcast",
+        "broadcast_async",
     ),
     "collalgo.comm.tracing.dump": ("dump",),
     "collalgo.comm.tracing.timeline": ("trace",),
@@ -230,10 +224,8 @@ _NAMES = {
         "TopologyError",
     ),
     "collalgo.integrations.algorithm_files": ("load_algorithms",),
-    "collalgo.launch.local": (
-        "spawn",
-        "threads",
-    ),
+    "collalgo.launch.spawn": ("spawn",),
+    "collalgo.launch.threads": ("threads",),
     "collalgo.schedule": (
         "Group",
         "reverse",
@@ -256,6 +248,7 @@ __all__ = ["__version__", *_HOME]  # noqa: PLE0604
 _RENAMED = {"backwards": "reverse", "staggered": "pipeline"}
 
 # What lower layers call of higher ones.
+register("init", "collalgo.comm.world:init")
 register("Topology.of", "collalgo.comm.topology:of")
 register("world of MPI", "collalgo.integrations.mpi4py:world_communicator")
 register("communicator of mpi4py", "collalgo.integrations.mpi4py:communicator")

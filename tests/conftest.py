@@ -9,7 +9,7 @@ import time
 import pytest
 from collalgo.bench.cluster.kernel import down, is_up, up
 
-from collalgo.launch.ranks import free_port
+from collalgo.launch.environment import free_port
 from tests.support.clusters import layout
 
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from collalgo.bench.cluster.kernel import ClusterError, inside, is_up, namespace
 from collalgo.bench.cluster.layout import NODE, Layout
 
-from collalgo.launch.delegate import maker_of
+from collalgo.launch.delegate import mpi_vendor
 
 #: UCX between hosts: TCP with segments that do not slow it down.
 UCX = {
@@ -34,7 +34,7 @@ def command_line(
     """The command that runs ``command`` on the first so many ranks of a cluster."""
     first = layout.hosts[0]
     mpiexec = str(bin_ / "mpiexec")
-    options = _hydra if maker_of(mpiexec) == "MPICH" else _prrte
+    options = _hydra if mpi_vendor(mpiexec) == "MPICH" else _prrte
     return inside(
         layout,
         first,

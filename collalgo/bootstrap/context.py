@@ -1,4 +1,4 @@
-"""A rank's end of a world with all that belongs to it, and how long it waits."""
+"""What one rank of a world holds: its transport and resources; its time-outs."""
 
 import hashlib
 import math
@@ -10,18 +10,18 @@ from collalgo._kernels.engine.transport.composite import Composite
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.cost.host_profile import HostProfile
 
-if TYPE_CHECKING:  # for what only some need
+if TYPE_CHECKING:  # as only worlds on several hosts need it
     from collalgo.topology.model import Topology
 
-#: Seconds that a call waits for the other ranks, unless told otherwise.
+#: Seconds that a call waits for the other ranks, by default.
 TIMEOUT = 300.0
 
-#: Seconds that a rank waits for the others to come up.
+#: Seconds that a rank waits for the others to connect, by default.
 JOIN_TIMEOUT = 60.0
 
 
 class Rendezvous(Protocol):
-    """How a communicator came up, and how its groups can."""
+    """Connects ranks as a new world."""
 
     def connect(
         self,
@@ -31,46 +31,46 @@ class Rendezvous(Protocol):
         timeout: float = JOIN_TIMEOUT,
         /,
     ) -> "Context":
-        """My end of the new world of some ranks, that all of them call by one name."""
+        """Connect some ranks, all of which call with the same name."""
 
 
 class FailureAgreement(Protocol):
-    """The place of a rank in a world on several hosts."""
+    """The agreement of the ranks of a world on several hosts on what has failed."""
 
     def decision(self, failure: dict[str, Any]) -> dict[str, Any]:
-        """What all ranks agree has failed, of which some knows this."""
+        """The failure that all ranks agree on, from the one that this rank sees."""
 
     def leave(self, exit_reason: str) -> None:
-        """Tell the ranks on other hosts that this one has left, and why."""
+        """Report to the ranks on other hosts that this one has left, and why."""
 
 
 def label_of(job: str, name: str) -> str:
-    """A few words for a world of a job; what only its ranks share stays hidden."""
+    """A short label for a world of a job, which does not show the name of the job."""
     return f"{hashlib.sha256(job.encode()).hexdigest()[:8]} {name or 'world'}"
 
 
 class Context:
-    """An end of a world with all that is to be released with it.
+    """What one rank of a world holds, to be released together.
 
     Attributes
     ----------
     transport : SharedMemory or Composite
-        The end.
+        Its transport.
     rendezvous : Rendezvous
-        How groups of its ranks can come up.
+        Connects groups of its ranks.
     machine : HostProfile or None
-        The figures that all ranks of the world have agreed upon.
+        The profile that all ranks of the world use.
     hosts : tuple of int
         The number of the host of each rank.
     ground : callable or None
-        Of several hosts: gives their topology, and the device of each rank.
+        On several hosts: returns their topology, and the device of each rank.
     label : str
-        What all ranks of the world call it, in no more than a few words.
+        A short label that all ranks of the world give it.
     engine : str or None
-        What carries messages between its hosts; None if it has only one.
+        The engine between its hosts; None if it has only one.
     pair : tuple of int or None
-        The ranks of a larger world whose messages it carries, as errors call them;
-        None if it is a world in its own right.
+        If it carries the messages of two ranks of a larger world: these ranks, as
+        errors call them.
     """
 
     pair: tuple[int, int] | None = None
@@ -99,12 +99,12 @@ class Context:
 
     @property
     def shared(self) -> SharedMemory:
-        """The part of the end that the ranks of this host share."""
+        """The transport among the ranks of this host."""
         transport = self.transport
         return transport if isinstance(transport, SharedMemory) else transport.shared
 
     def failure(self) -> dict[str, Any]:
-        """What has broken the world, as all its ranks tell it."""
+        """What has failed; all ranks of the world report the same."""
         failure = self.shared.failure()
         assert failure is not None
         return (
@@ -114,11 +114,11 @@ class Context:
         )
 
     def release(self) -> None:
-        """Tell the others, unmap the memory and close the descriptors."""
+        """Inform the other ranks, unmap the memory and close the descriptors."""
         self._leave("its communicator was closed", failed=False)
 
     def abort(self, reason: str) -> None:
-        """Release because of an error, and tell the others the reason."""
+        """Release because of an error, and send the other ranks the reason."""
         self._leave(reason, failed=True)
 
     def _leave(self, exit_reason: str, *, failed: bool) -> None:
@@ -132,7 +132,7 @@ class Context:
 
 
 def seconds(timeout: float) -> float:
-    """A timeout as the engine takes it: negative to wait for ever."""
+    """A timeout as the engine takes it: negative for no limit."""
     if not hasattr(timeout, "__float__"):
         raise TypeError(
             f"timeout is {timeout!r}, of type {type(timeout).__name__}; pass seconds "
@@ -149,4 +149,6 @@ def default_timeout() -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"COLLALGO_TIMEOUT={text!r} is no number of seconds") from None
+        raise ValueError(
+            f"COLLALGO_TIMEOUT={text!r} is not a number of seconds"
+        ) from None

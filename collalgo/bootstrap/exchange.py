@@ -1,48 +1,82 @@
-"""How processes that know their ranks tell each other the first things."""
+"""Exchanges of small texts among processes that know their ranks."""
 
 from typing import Protocol
 
-from collalgo.bootstrap.foreign_stores import KeyValueStore
+from collalgo.bootstrap.store.protocol import ExchangeStore
 
 
 class ExchangeGroup(Protocol):
-    """Processes that can hear each other; all of them must call the same.
+    """Processes that exchange texts; all of them call the same methods in one order.
 
     Attributes
     ----------
     rank, size : int
-        Which of how many this is.
+        The rank of this process, and the number of processes.
     """
 
     rank: int
     size: int
 
     def allgather(self, text: str) -> list[str]:
-        """What each process says, in the order of their ranks."""
+        """The texts of all processes, in the order of their ranks."""
 
     def broadcast(self, text: str) -> str:
-        """What rank 0 says."""
+        """The text of rank 0."""
 
 
 class StoreExchange:
-    """Processes that share a board."""
+    """An exchange over a store, for one allgather and one broadcast.
 
-    def __init__(self, board: KeyValueStore, rank: int, size: int, timeout: float):
+    Parameters
+    ----------
+    store
+        The store that the processes share.
+    rank, size
+        The rank of this process, and the number of processes.
+    timeout
+        Seconds to wait for each of the others.
+    name
+        What precedes the keys of this exchange.
+    """
+
+    def __init__(
+        self, store: ExchangeStore, rank: int, size: int, timeout: float, name: str = ""
+    ):
         self.rank = rank
         self.size = size
-        self._board = board
+        self._store = store
         self._timeout = timeout
+        self._name = name
 
     def allgather(self, text: str) -> list[str]:
-        """What each process says, in the order of their ranks; to be called once."""
-        self._board.set(f"said/{self.rank}", text.encode())
-        return [self._heard(f"said/{other}") for other in range(self.size)]
+        """The texts of all processes, in the order of their ranks."""
+        self.contribute(text)
+        return self.collect()
+
+    def contribute(self, text: str) -> None:
+        """The first half of an allgather: do not wait for the others."""
+        self._store.set(self._key(self.rank), text.encode())
+
+    def collect(self) -> list[str]:
+        """The second half of an allgather: wait for the others."""
+        return [self._text(self._key(other)) for other in range(self.size)]
 
     def broadcast(self, text: str) -> str:
-        """What rank 0 says; to be called once."""
+        """The text of rank 0."""
         if self.rank == 0:
-            self._board.set("first", text.encode())
-        return self._heard("first")
+            self.publish(text)
+        return self.published()
 
-    def _heard(self, key: str) -> str:
-        return self._board.get(key, self._timeout).decode()
+    def publish(self, text: str) -> None:
+        """The part of rank 0 in a broadcast."""
+        self._store.set(f"{self._name}first", text.encode())
+
+    def published(self) -> str:
+        """The part of the other ranks in a broadcast: wait for the text."""
+        return self._text(f"{self._name}first")
+
+    def _key(self, rank: int) -> str:
+        return f"{self._name}said/{rank}"
+
+    def _text(self, key: str) -> str:
+        return self._store.get(key, self._timeout).decode()

@@ -1,7 +1,8 @@
-"""The place of a process in one world on several hosts: what it hears and says there.
+"""The agreement of the ranks of a world on several hosts on what has failed.
 
-Who leaves the world says so, and who finds out that a call cannot succeed says why.
-The first to say so is believed by all, when it has heard what the others know.
+A rank that leaves the world reports it to the store, and so does a rank that finds out
+why a call cannot succeed. The first failure reported there is the one that all raise,
+after its rank has completed it with the reports of the others.
 """
 
 import json
@@ -12,22 +13,22 @@ from time import monotonic
 from typing import Any, Protocol
 
 from collalgo._kernels.engine.transport.composite import Composite
-from collalgo.bootstrap.store.client import Client, StoreError
+from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore, StoreError
 
-#: Seconds that the first to find a failure waits for what the others know of it.
+#: Seconds that the rank which has found a failure waits for the reports of the others.
 REPORT_SECONDS = 2.0
 
-#: Seconds that the store has to answer, which may be out of reach.
+#: Seconds that the store has to answer; it may have been lost.
 ANSWER_SECONDS = 1.0
 
-#: Seconds that the others wait for the first to say what has failed.
-VERDICT_SECONDS = 4.0
+#: Seconds that the others wait for the decision.
+DECISION_SECONDS = 4.0
 
 
 class Job(Protocol):
-    """What a process knows of the others of its job."""
+    """The processes of a job, as one of them sees them."""
 
-    store: Client
+    store: KeyValueStore
     store_rank: int | None
     peer_died: bool
 
@@ -36,16 +37,16 @@ class Job(Protocol):
 
 
 class FailureAgreement:
-    """The place of a process in a world on several hosts.
+    """The part of one rank in the agreement of its world.
 
     Parameters
     ----------
     job
-        What the process knows of it.
+        The processes of the job.
     name
-        Of the world, the same for all its ranks.
+        The name of the world, the same for all its ranks.
     transport
-        This rank's end.
+        The transport of this rank.
     ranks
         The rank in the job of each rank of the world.
     """
@@ -63,66 +64,70 @@ class FailureAgreement:
         self._ranks = ranks
         self._exit_reasons: dict[int, str] = {}
         self._failure: dict[str, Any] | None = None
-        self._is_judged = Event()
-        self._orphaned = ""
+        self._is_decided = Event()
+        self._store_lost = ""
 
-    # ---- what the process hears
+    # ---- events
 
     def gone(self, job_rank: int, why: str) -> None:
-        """A process of the job has ended; it may have left this world before."""
+        """React to the end of a process of the job, which may have left before."""
         with suppress(ValueError):
             rank = self._ranks.index(job_rank)
             if rank not in self._exit_reasons:
                 self.left(rank, 0, why)
 
     def left(self, rank: int, completed: int, exit_reason: str) -> None:
-        """A rank has left after so many calls."""
+        """React to a rank that has left after a number of calls."""
         self._exit_reasons[rank] = exit_reason
         if rank not in self._transport.shared.members:
             self._transport.leave_behind(rank, completed)
 
     def failed(self, failure: dict[str, Any]) -> None:
-        """Some rank has found a failure: say what I know, and stop all calls here."""
+        """React to a failure that a rank has found: report, and stop all calls here."""
         self._failure = failure
         with suppress(ValueError):  # closed here
             shared = self._transport.shared
-            report = {
-                str(rank): [
-                    shared.entered(place),
-                    shared.call(place),
-                    shared.call(place, failure["sequence"]),
-                ]
-                for place, rank in enumerate(shared.members)
-            }
-            self._job.store.tell(
+            self._job.store.post(
                 f"report/{self._name}/{self._transport.rank}",
-                json.dumps(report).encode(),
+                json.dumps(self._report(failure["sequence"])).encode(),
             )
             shared.break_off(self._first_to_fail(failure))
+
+    def _report(self, sequence: int) -> dict[str, Any]:
+        """For each rank of this host: see :meth:`_reports`."""
+        shared = self._transport.shared
+        return {
+            str(rank): [
+                shared.entered(local),
+                shared.call(local),
+                shared.call(local, sequence),
+            ]
+            for local, rank in enumerate(shared.members)
+        }
 
     def _first_to_fail(self, failure: dict[str, Any]) -> int:
         """The first call that cannot be completed here after a failure."""
         culprit = failure["culprit"]
         if failure["kind"] != "peer" or culprit in self._transport.shared.members:
             return int(failure["sequence"])
-        # Who said that it left said after how many calls; what others did nobody knows.
+        # A rank that left has reported the number of its calls; a dead one has not.
         return int(failure["sequence"]) if culprit in self._exit_reasons else 0
 
     def store_lost(self, why: str) -> None:
-        """Nobody can tell any more what happens on other hosts: stop all calls here."""
-        self._orphaned = why
+        """React to the loss of the store, without which hosts cannot agree: stop."""
+        self._store_lost = why
         with suppress(ValueError):  # closed here
             self._transport.shared.break_off()
 
-    def judged(self, failure: dict[str, Any]) -> None:
-        """Now all is known of the failure."""
+    def decided(self, failure: dict[str, Any]) -> None:
+        """React to the decision."""
         self._failure = failure
-        self._is_judged.set()
+        self._is_decided.set()
 
     def compare(self, theirs: list[dict[str, Any]]) -> None:
-        """A rank has waited for long in the last of its calls: compare them with mine.
+        """React to a rank that has waited for long: compare its calls with those here.
 
-        Who has not come to that yet is late, which is no mismatch.
+        A call that this rank has not reached yet is late, which is no mismatch.
         """
         with suppress(ValueError):  # closed here
             mine = {
@@ -131,12 +136,12 @@ class FailureAgreement:
             for call in theirs:
                 if _differ(call, mine.get(call["sequence"], call)):
                     both = json.dumps([call, mine[call["sequence"]]]).encode()
-                    self._job.store.propose(f"mismatch/{self._name}", both)
+                    self._job.store.post(f"mismatch/{self._name}", both, ABSENT)
                     return
             self._transport.comparison.put_off(theirs[-1]["sequence"])
 
     def differ(self, calls: list[dict[str, Any]]) -> None:
-        """Two ranks have made different calls: fail if I have made one of them."""
+        """React to two different calls: fail if this rank has made one of them."""
         with suppress(ValueError):  # closed here
             for mine in self._transport.comparison.calls():
                 for theirs in calls:
@@ -144,32 +149,38 @@ class FailureAgreement:
                         self._transport.comparison.differs(theirs)
                         return
 
-    # ---- what the process says
+    # ---- reports
 
     def ask(self) -> None:
-        """Ask all ranks whether they are in the call that this one waits in."""
+        """Ask all ranks to compare their calls with those of this one."""
         with suppress(ValueError):  # closed here
             if calls := self._transport.comparison.calls():
                 question = json.dumps(calls).encode()
-                self._job.store.tell(f"waiting/{self._name}", question)
+                self._job.store.post(f"waiting/{self._name}", question)
 
     def leave(self, exit_reason: str) -> None:
-        """Tell the ranks on other hosts that this one has left, and why."""
+        """Report to the ranks on other hosts that this one has left, and why."""
         about = {
             "completed": self._transport.shared.completed,
             "exit_reason": exit_reason,
         }
-        self._job.store.tell(
+        self._job.store.post(
             f"left/{self._name}/{self._transport.rank}", json.dumps(about).encode()
         )
 
     def decision(self, failure: dict[str, Any]) -> dict[str, Any]:
-        """What all ranks agree has failed, of which this one knows something."""
+        """The failure that all ranks agree on.
+
+        Parameters
+        ----------
+        failure
+            The failure as this rank sees it.
+        """
         try:
-            if failure["kind"] != "elsewhere" and not self._is_judged.is_set():
+            if failure["kind"] != "elsewhere" and not self._is_decided.is_set():
                 self._propose(failure)
-            self._is_judged.wait(0 if self._orphaned else VERDICT_SECONDS)
-        except StoreError:  # nobody can be asked
+            self._is_decided.wait(0 if self._store_lost else DECISION_SECONDS)
+        except StoreError:  # the store cannot be asked
             pass
         found = self._failure = self._failure or self._alone(failure)
         if found["kind"] == "peer" and found["culprit"] >= 0:
@@ -178,74 +189,77 @@ class FailureAgreement:
         return found
 
     def _propose(self, failure: dict[str, Any]) -> None:
-        """Say what has failed; if nobody was before me, ask the others and judge."""
+        """Report a failure; if it is the first, complete it and decide."""
         store = self._job.store
-        # Ranks of one host all find the same: what they say tells them apart by this.
-        mine = json.dumps({**failure, "judge": self._transport.rank}).encode()
+        # Ranks of one host find the same failure; the rank makes each report unique.
+        mine = json.dumps({**failure, "reporter": self._transport.rank}).encode()
         key = f"failed/{self._name}"
-        if store.compare_set(key, None, mine, ANSWER_SECONDS) == mine:
+        store.post(key, mine, ABSENT)
+        if store.get(key, ANSWER_SECONDS) == mine:
             self._complete(failure)
-            self.judged(failure)
+            self.decided(failure)
             store.set(f"decision/{self._name}", json.dumps(failure).encode())
 
     def _alone(self, failure: dict[str, Any]) -> dict[str, Any]:
-        """What I make of a failure if nobody can be asked."""
+        """The failure as this rank sees it if the store cannot be asked."""
         store_rank = self._job.store_rank
         if failure["kind"] == "elsewhere":
             culprit = self._ranks.index(store_rank) if store_rank in self._ranks else -1
             failure = {**failure, "kind": "peer", "culprit": culprit}
-            failure["exit_reason"] = self._orphaned
+            failure["exit_reason"] = self._store_lost
         self._explain(failure)
         return failure
 
     def _explain(self, failure: dict[str, Any]) -> None:
-        """Add why the culprit has left."""
+        """Add the reason why the culprit has left."""
         if failure["kind"] == "peer" and not failure["exit_reason"]:
             failure["exit_reason"] = self._exit_reasons.get(failure["culprit"], "")
 
     def _complete(self, failure: dict[str, Any]) -> None:
-        """Add to what I have found what only other hosts know of it."""
+        """Add what only other hosts know of a failure."""
         self._explain(failure)
         if failure["kind"] == "peer":
             return
-        known = self._reports(failure)
+        reports = self._reports(failure)
         if failure["kind"] == "mismatch":
-            theirs = known.get(str(failure["culprit"]), (0, None, None))[2]
+            theirs = reports.get(str(failure["culprit"]), (0, None, None))[2]
             failure["theirs"] = theirs or failure["theirs"]
-            return
-        if self._is_mismatch(failure, known):
-            return
+        elif not self._is_mismatch(failure, reports):
+            self._add_missing(failure, reports)
+
+    def _add_missing(self, failure: dict[str, Any], reports: dict[str, Any]) -> None:
+        """Add the ranks that have not made the call, and their last calls."""
         missing = [
             rank
             for rank in range(len(self._ranks))
-            if known.get(str(rank), (0, None, None))[0] < failure["sequence"]
+            if reports.get(str(rank), (0, None, None))[0] < failure["sequence"]
         ]
         failure["missing"] = missing
         failure["last_calls"] = {
-            str(rank): known[str(rank)][1] for rank in missing if str(rank) in known
+            str(rank): reports[str(rank)][1] for rank in missing if str(rank) in reports
         }
 
     @staticmethod
-    def _is_mismatch(failure: dict[str, Any], known: dict[str, Any]) -> bool:
-        """Whether a rank has made another call instead; then tell that."""
-        for rank, (_, _, theirs) in known.items():
+    def _is_mismatch(failure: dict[str, Any], reports: dict[str, Any]) -> bool:
+        """Whether a rank has made another call instead; the failure then says so."""
+        for rank, (_, _, theirs) in reports.items():
             if theirs and theirs["fingerprint"] != failure["mine"]["fingerprint"]:
                 failure.update(kind="mismatch", culprit=int(rank), theirs=theirs)
                 return True
         return False
 
     def _reports(self, failure: dict[str, Any]) -> dict[str, Any]:
-        """For each rank its number of calls, its last one, and the one that failed."""
-        known: dict[str, Any] = {}
+        """For each rank: the number of its calls, the last one, and the failed one."""
+        reports: dict[str, Any] = {}
         asked = [failure["culprit"]] if failure["kind"] == "mismatch" else self._others
         end = monotonic() + REPORT_SECONDS
         for rank in [self._transport.rank, *asked]:
-            if str(rank) not in known:
+            if str(rank) not in reports:
                 with suppress(StoreError):
                     key = f"report/{self._name}/{rank}"
                     found = self._job.store.get(key, max(0.0, end - monotonic()))
-                    known.update(json.loads(found))
-        return known
+                    reports.update(json.loads(found))
+        return reports
 
     @cached_property
     def _others(self) -> list[int]:
@@ -257,7 +271,7 @@ class FailureAgreement:
 
 
 def _differ(call: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two calls are of one number, but not the same."""
+    """Whether two calls have the same sequence number, but are different."""
     if call["sequence"] != other["sequence"]:
         return False
     return bool(call["fingerprint"] != other["fingerprint"])

@@ -1,4 +1,4 @@
-"""What the processes of a job tell each other of their machines."""
+"""The machines of a job, from what each of its processes detects."""
 
 import json
 import os
@@ -6,105 +6,113 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from collalgo.bootstrap.store.client import Client
+from collalgo.bootstrap.exchange import StoreExchange
+from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.cost.host_profile import host_profile
 from collalgo.errors import BootstrapError
-from collalgo.topology import document as exchange, ranks
+from collalgo.topology import document, ranks
 from collalgo.topology.model import Kind, Topology
 
-#: Where a file may describe the machines instead.
+#: The environment variable of a file that describes the machines instead.
 VARIABLE = "COLLALGO_TOPOLOGY"
 
-#: Seconds that a process waits for what another has seen.
-PATIENCE = 60.0
+#: Seconds that a process waits for the description of another.
+WAIT_SECONDS = 60.0
 
 
 class PlacedTopology(NamedTuple):
-    """The machines of a world, and which of their devices each of its ranks has."""
+    """The machines of a world, and the device of each of its ranks."""
 
     topology: Topology
-    places: tuple[str, ...]
+    devices: tuple[str, ...]
 
 
 class HostInventory:
-    """The machines of all processes of a job, which all see alike.
+    """The machines of all processes of a job; all processes compute the same.
 
     Parameters
     ----------
     store
-        Of the job.
+        The store of the job.
     rank
-        Of this process.
+        The rank of this process.
     hosts
-        The number of the host of each.
+        The number of the host of each process.
     engine
-        What carries messages between the hosts.
+        The engine that carries messages between the hosts.
     """
 
-    def __init__(self, store: Client, rank: int, hosts: Sequence[int], engine: str):
+    def __init__(
+        self, store: ExchangeStore, rank: int, hosts: Sequence[int], engine: str
+    ):
         self._engine = engine
-        self._store = store
+        self._exchange = StoreExchange(
+            store, rank, len(hosts), WAIT_SECONDS, "machines/"
+        )
         self._rank = rank
         self._hosts = hosts
 
-    def tell(self) -> None:
-        """Tell the others what this process sees."""
-        mine = json.dumps(ranks.seen()).encode()
-        self._store.set(f"machine/{self._rank}", mine)
+    def publish(self) -> None:
+        """Send the other processes what this one detects."""
+        self._exchange.contribute(json.dumps(ranks.local_view()))
         if self._rank == 0:
             path = os.environ.get(VARIABLE)
-            given = exchange.document(Topology.read(path)) if path else None
+            given = document.document(Topology.read(path)) if path else None
             common = json.dumps([given, 1e-9 / host_profile().copy])
-            self._store.set("topology", common.encode())
+            self._exchange.publish(common)
 
     def ground(self, members: Sequence[int]) -> PlacedTopology:
-        """The machines of some of the processes, with these as its ranks."""
-        topology, places = self._whole
-        return PlacedTopology(topology, tuple(places[rank] for rank in members))
+        """The machines of some of the processes, which are the ranks of a world."""
+        topology, devices = self._whole
+        return PlacedTopology(topology, tuple(devices[rank] for rank in members))
 
     @cached_property
     def _whole(self) -> tuple[Topology, list[str]]:
-        topology, places = self._told()
+        topology, devices = self._received()
         topology.name += f" over {self._engine}"
-        return topology, places
+        return topology, devices
 
-    def _told(self) -> tuple[Topology, list[str]]:
-        given, copies = json.loads(self._store.get("topology", PATIENCE))
-        everyone = range(len(self._hosts))
-        parts = [
-            json.loads(self._store.get(f"machine/{rank}", PATIENCE))
-            for rank in everyone
-        ]
-        if given is None:  # whatever they are called, the hosts are those of the job
+    def _received(self) -> tuple[Topology, list[str]]:
+        given, copies = json.loads(self._exchange.published())
+        parts = [json.loads(part) for part in self._exchange.collect()]
+        if given is None:  # the hosts are those of the job, whatever their names
             for host, part in zip(self._hosts, parts, strict=True):
                 part["identity"] = str(host)
             merged = ranks.merge(parts)
-            return merged, ranks.stand(merged, copies)
-        topology = exchange.build(given)
+            return merged, ranks.add_rank_cores(merged, copies)
+        topology = document.build(given)
         return topology, self._placed(topology, parts)
 
     def _placed(self, topology: Topology, parts: Sequence[dict[str, Any]]) -> list[str]:
-        """The cores of a description that the ranks have, host by host."""
-        names = {
-            host: part["identity"].split(" ", 2)[2]
-            for host, part in zip(self._hosts, parts, strict=True)
-        }
-        known = topology.hosts
-        if not set(names.values()) <= set(known):  # by other names, in their order
-            names = dict(zip(names, known, strict=False))
+        """The core of each rank in a topology that the user has described."""
+        names = self._names(topology, parts)
         cores = {
             host: [core.id for core in topology.devices(Kind.CORE, host=name)]
             for host, name in names.items()
         }
-        places = []
+        devices = []
         for rank, host in enumerate(self._hosts):
-            number = self._hosts[:rank].count(host)
-            if len(cores.get(host, ())) <= number:
+            local_rank = self._hosts[:rank].count(host)
+            found = cores.get(host, [])
+            if len(found) <= local_rank:
                 raise BootstrapError(
-                    f"{VARIABLE}: host {names.get(host, host)} has "
-                    f"{len(cores.get(host, ()))} cores but {self._hosts.count(host)} "
-                    "ranks; describe a core for each rank",
+                    f"{VARIABLE}: host {names.get(host, host)} has {len(found)} cores "
+                    f"but {self._hosts.count(host)} ranks; describe a core for each "
+                    "rank",
                     rank=self._rank,
                 )
-            places.append(cores[host][number])
-        return places
+            devices.append(found[local_rank])
+        return devices
+
+    def _names(
+        self, topology: Topology, parts: Sequence[dict[str, Any]]
+    ) -> dict[int, str]:
+        """The name of each host in a topology; by their order, if they differ."""
+        names = {
+            host: str(part["identity"].split(" ", 2)[2])
+            for host, part in zip(self._hosts, parts, strict=True)
+        }
+        known = topology.hosts
+        if set(names.values()) <= set(known):
+            return names
+        return dict(zip(names, known, strict=False))

@@ -1,4 +1,4 @@
-"""Any other process of a host at a rendezvous: it takes the memory of all."""
+"""A peer in the rendezvous of one host: it receives the memory that rank 0 has made."""
 
 import os
 import socket
@@ -20,42 +20,55 @@ _RETRY_SECONDS = 0.01
 _PROBLEM_BYTES = 500
 
 
-def take(address: str, join_request: JoinRequest) -> tuple[int, list[int]]:
-    """Any other: say hello to the first and take the memory."""
+def join(address: str, join_request: JoinRequest) -> tuple[int, list[int]]:
+    """Join the root: the descriptor of the memory, and the process ids of all."""
     with _connect(address, join_request) as connection:
-        _, user, _ = credentials(connection)
-        if user != os.geteuid():
-            raise BootstrapError(
-                f"rank {join_request.me}: the rendezvous belongs to user {user}, "
-                f"not to user {os.geteuid()}; refusing to join",
-                rank=join_request.me,
-            )
-        said = b""
-        descriptors: list[int] = []
-        with suppress(OSError):
-            connection.send(HELLO.pack(MAGIC, join_request.place, join_request.size))
-            _await_answer(connection, join_request)
-            length = max(answer_bytes(join_request.size), _PROBLEM_BYTES)
-            said, descriptors, _, _ = socket.recv_fds(connection, length, 1)
-        processes = processes_in(said, join_request.size)
+        _check_user(connection, join_request)
+        answer, descriptors = _exchange(connection, join_request)
+        processes = processes_in(answer, join_request.size)
         if processes is not None and len(descriptors) == 1:
             return descriptors[0], processes
         for descriptor in descriptors:
             os.close(descriptor)
-        join_request.watch.check()  # if somebody is gone, that is why
+        join_request.liveness.check()  # the end of a process is the better reason
         late = time.monotonic() >= join_request.deadline
         silence = "it gave no answer in time" if late else "it has left"
         raise BootstrapError(
-            f"rank {join_request.me} cannot join rank {join_request.leader}: "
-            f"{said.decode(errors='replace') or silence}",
+            f"rank {join_request.me} cannot join rank {join_request.root}: "
+            f"{answer.decode(errors='replace') or silence}",
             rank=join_request.me,
         )
 
 
-def _await_answer(connection: socket.socket, join_request: JoinRequest) -> None:
-    """Wait until there is something to be read, in time or not.
+def _check_user(connection: socket.socket, join_request: JoinRequest) -> None:
+    _, user, _ = credentials(connection)
+    if user != os.geteuid():
+        raise BootstrapError(
+            f"rank {join_request.me}: the rendezvous belongs to user {user}, "
+            f"not to user {os.geteuid()}; refusing to join",
+            rank=join_request.me,
+        )
 
-    A rank may be gone because it has its answer and has ended: mine is not far then.
+
+def _exchange(
+    connection: socket.socket, join_request: JoinRequest
+) -> tuple[bytes, list[int]]:
+    """Send the request: the answer of the root, and the descriptors with it."""
+    hello = HELLO.pack(MAGIC, join_request.local_rank, join_request.size)
+    with suppress(OSError):
+        connection.send(hello)
+        _await_answer(connection, join_request)
+        length = max(answer_bytes(join_request.size), _PROBLEM_BYTES)
+        answer, descriptors, _, _ = socket.recv_fds(connection, length, 1)
+        return answer, list(descriptors)
+    return b"", []
+
+
+def _await_answer(connection: socket.socket, join_request: JoinRequest) -> None:
+    """Wait until the answer can be read, or the deadline has passed.
+
+    A rank that is gone may have had its answer and ended in good order; this rank's
+    answer then follows shortly.
     """
     gone: BootstrapError | None = None
     connection.settimeout(2 * LOOK_SECONDS)
@@ -66,35 +79,35 @@ def _await_answer(connection: socket.socket, join_request: JoinRequest) -> None:
         if gone is not None:
             raise gone
         try:
-            join_request.watch.check()
+            join_request.liveness.check()
         except BootstrapError as error:
             gone = error
 
 
 def _connect(address: str, join_request: JoinRequest) -> socket.socket:
-    """Connect to the first, which may not have come yet."""
+    """Connect to the root, which may not listen yet."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.settimeout(_RETRY_SECONDS)  # not to wait for a full queue
     try:
         while time.monotonic() < join_request.deadline:
             if _is_open(connection, address):
                 return connection
-            join_request.watch.check()
+            join_request.liveness.check()
             time.sleep(_RETRY_SECONDS)
     except BaseException:
         connection.close()
         raise
     connection.close()
     raise BootstrapError(
-        f"rank {join_request.me} waited in vain for rank {join_request.leader} to open "
-        "the rendezvous; see whether it was started, and on this host",
+        f"rank {join_request.me} waited in vain for rank {join_request.root} to open "
+        "the rendezvous; check that it was started, and on this host",
         rank=join_request.me,
-        missing=(join_request.leader,),
+        missing=(join_request.root,),
     )
 
 
 def _is_open(connection: socket.socket, address: str) -> bool:
-    """Connect, if somebody listens there."""
+    """Connect, if a process listens there."""
     try:
         connection.connect(address)
     except (ConnectionRefusedError, BlockingIOError, TimeoutError):

@@ -1,11 +1,11 @@
-"""The first process of a host at a rendezvous: it hands out the memory of all."""
+"""The root in the rendezvous of one host: it makes the memory that all share."""
 
 import logging
 import os
 import selectors
 import socket
 import time
-from collections.abc import Collection
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -27,36 +27,37 @@ _LOG = logging.getLogger("collalgo")
 
 
 def serve(address: str, join_request: JoinRequest) -> tuple[int, list[int]]:
-    """The first: make the memory, wait for everyone, hand it out."""
-    size = join_request.size
-    descriptor = shm.create(size)
-    processes = [os.getpid()] + [0] * (size - 1)
-    if size == 1:
-        return descriptor, processes
-    guests: dict[int, socket.socket] = {}
+    """Make the memory, wait for all peers, and pass it to them.
+
+    Returns
+    -------
+    tuple
+        The descriptor of the memory, and the process ids of all ranks.
+    """
+    descriptor = shm.create(join_request.size)
+    joining = _Joining(join_request)
+    if join_request.size == 1:
+        return descriptor, joining.processes
     try:
         with _listen(address, join_request) as listener:
-            _welcome(listener, guests, processes, join_request)
-        machine = replace(host_profile(), cores=cores(processes))
-        if not may_read(processes[1:]):
-            machine = replace(machine, fetch=machine.exchange)
-        shm.set_settings(descriptor, size, machine.settings())
-        said = answer(processes)
-        for place, guest in guests.items():
-            try:
-                socket.send_fds(guest, [said], [descriptor])
-            except OSError:
-                raise join_request.left(place) from None
+            joining.wait(listener)
+        _describe_machine(descriptor, joining.processes)
+        joining.send(descriptor)
     except BaseException as error:
         os.close(descriptor)
-        for guest in guests.values():
-            with suppress(OSError):
-                guest.send(str(error).encode())
+        joining.refuse(error)
         raise
     finally:
-        for guest in guests.values():
-            guest.close()
-    return descriptor, processes
+        joining.close()
+    return descriptor, joining.processes
+
+
+def _describe_machine(descriptor: int, processes: list[int]) -> None:
+    """Write the profile of the host into the memory, for all ranks."""
+    machine = replace(host_profile(), cores=cores(processes))
+    if not may_read(processes[1:]):
+        machine = replace(machine, fetch=machine.exchange)
+    shm.set_settings(descriptor, len(processes), machine.settings())
 
 
 def _listen(address: str, join_request: JoinRequest) -> socket.socket:
@@ -75,82 +76,116 @@ def _listen(address: str, join_request: JoinRequest) -> socket.socket:
     return listener
 
 
-def _welcome(
-    listener: socket.socket,
-    guests: dict[int, socket.socket],
-    processes: list[int],
-    join_request: JoinRequest,
-) -> None:
-    """Hear every hello as it comes; a slow or strange visitor holds up nobody."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(listener, selectors.EVENT_READ)
-        visitors: set[socket.socket] = set()
-        try:
-            while len(guests) < join_request.size - 1:
-                left = join_request.deadline - time.monotonic()
+class _Joining:
+    """The peers that join, and connections that may be peers.
+
+    A connection is read when its request has come, so that one that is slow or foreign
+    delays no other.
+    """
+
+    def __init__(self, join_request: JoinRequest):
+        self.processes = [os.getpid()] + [0] * (join_request.size - 1)
+        self._request = join_request
+        self._peers: dict[int, socket.socket] = {}
+        self._unknown: set[socket.socket] = set()
+
+    def wait(self, listener: socket.socket) -> None:
+        """Wait until all peers have sent their request."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(listener, selectors.EVENT_READ)
+            while len(self._peers) < self._request.size - 1:
+                left = self._request.deadline - time.monotonic()
                 if left <= 0:
-                    raise _in_vain(guests, join_request)
-                join_request.watch.check()
+                    raise _timed_out(self._peers, self._request)
+                self._request.liveness.check()
                 for key, _ in selector.select(min(left, LOOK_SECONDS)):
-                    if key.fileobj is listener:
-                        visitor, _ = listener.accept()
-                        visitor.setblocking(False)
-                        visitors.add(visitor)
-                        selector.register(visitor, selectors.EVENT_READ)
-                        continue
-                    assert isinstance(key.fileobj, socket.socket)
-                    if key.data is not None:  # a guest, who has nothing more to say
-                        raise join_request.left(key.data)
-                    selector.unregister(key.fileobj)
-                    visitors.discard(key.fileobj)
-                    place = _hear(key.fileobj, guests, processes, join_request.size)
-                    if place is not None:
-                        selector.register(key.fileobj, selectors.EVENT_READ, place)
-        finally:
-            for visitor in visitors:
-                visitor.close()
+                    self._handle(key, listener, selector)
+
+    def _handle(
+        self,
+        key: selectors.SelectorKey,
+        listener: socket.socket,
+        selector: selectors.BaseSelector,
+    ) -> None:
+        if key.fileobj is listener:
+            accepted, _ = listener.accept()
+            accepted.setblocking(False)
+            self._unknown.add(accepted)
+            selector.register(accepted, selectors.EVENT_READ)
+            return
+        if key.data is not None:  # a peer, which has nothing more to send
+            raise self._request.left(key.data)
+        assert isinstance(key.fileobj, socket.socket)
+        connection = key.fileobj
+        selector.unregister(connection)
+        self._unknown.discard(connection)
+        rank = self._admit(connection)
+        if rank is not None:
+            selector.register(connection, selectors.EVENT_READ, rank)
+
+    def _admit(self, connection: socket.socket) -> int | None:
+        """The rank of a connection; None, and a refusal, if it is none that misses."""
+        process, user, _ = credentials(connection)
+        hello = b""
+        with suppress(OSError):
+            hello = connection.recv(HELLO.size + 1)
+        problem = self._problem(user, hello)
+        if problem is None:
+            rank: int = HELLO.unpack(hello)[1]
+            self._peers[rank] = connection
+            self.processes[rank] = process
+            return rank
+        _LOG.warning("process %d was refused at the rendezvous: %s", process, problem)
+        with connection, suppress(OSError):
+            connection.send(problem.encode())
+        return None
+
+    def _problem(self, user: int, hello: bytes) -> str | None:
+        """The reason to refuse a request; None for a process that is missing."""
+        if user != os.geteuid():
+            return f"user {user} is not user {os.geteuid()}"
+        if len(hello) != HELLO.size or not hello.startswith(MAGIC):
+            return "it does not speak this version of collalgo's protocol"
+        _, rank, its_size = HELLO.unpack(hello)
+        size = self._request.size
+        if its_size != size:
+            return f"it was is one of {its_size} ranks but rank 0 is one of {size}"
+        if not 0 < rank < size or rank in self._peers:
+            return f"rank {rank} of {size} is out of range or has joined already"
+        return None
+
+    def send(self, descriptor: int) -> None:
+        """Pass the memory to all peers."""
+        message = answer(self.processes)
+        for rank, peer in self._peers.items():
+            try:
+                socket.send_fds(peer, [message], [descriptor])
+            except OSError:
+                raise self._request.left(rank) from None
+
+    def refuse(self, error: BaseException) -> None:
+        """Send all peers the reason why the world does not come up."""
+        for peer in self._peers.values():
+            with suppress(OSError):
+                peer.send(str(error).encode())
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in (*self._peers.values(), *self._unknown):
+            connection.close()
 
 
-def _in_vain(guests: Collection[int], join_request: JoinRequest) -> BootstrapError:
+def _timed_out(
+    peers: Mapping[int, socket.socket], join_request: JoinRequest
+) -> BootstrapError:
     missing = [
-        join_request.members[p] for p in range(1, join_request.size) if p not in guests
+        member
+        for rank, member in enumerate(join_request.members)
+        if rank and rank not in peers
     ]
     return BootstrapError(
         f"rank {join_request.me} waited in vain for ranks {missing} of "
-        f"{join_request.size} to join; see whether they were started, and on this host",
+        f"{join_request.size} to join; check that they were started, and on this host",
         rank=join_request.me,
         missing=tuple(missing),
     )
-
-
-def _hear(
-    visitor: socket.socket,
-    guests: dict[int, socket.socket],
-    processes: list[int],
-    size: int,
-) -> int | None:
-    """Let a visitor in if it is a process of this user and one of the missing ranks."""
-    process, user, _ = credentials(visitor)
-    hello = b""
-    with suppress(OSError):
-        hello = visitor.recv(HELLO.size + 1)
-    problem = None
-    if user != os.geteuid():
-        problem = f"user {user} is not user {os.geteuid()}"
-    elif len(hello) != HELLO.size or not hello.startswith(MAGIC):
-        problem = "it does not speak this version of collalgo's protocol"
-    else:
-        rank: int
-        _, rank, its_size = HELLO.unpack(hello)
-        if its_size != size:
-            problem = f"it believes in {its_size} ranks but rank 0 in {size}"
-        elif not 0 < rank < size or rank in guests:
-            problem = f"rank {rank} of {size} is out of range or has joined already"
-    if problem is None:
-        guests[rank] = visitor
-        processes[rank] = process
-        return rank
-    _LOG.warning("process %d was refused at the rendezvous: %s", process, problem)
-    with visitor, suppress(OSError):
-        visitor.send(problem.encode())
-    return None

@@ -1,4 +1,4 @@
-"""Who am I: which rank of how many, as the launcher tells it in the environment."""
+"""The rank of this process, and the size of its job, from the launcher's variables."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from collalgo.errors import BootstrapError
 TORCH = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 HOROVOD = ("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_SIZE")
 
-#: Those of a step of Slurm: its job, its number, rank, size, and on how many nodes.
+#: The variables of a step of Slurm: job, step, rank, size, number of nodes.
 SRUN = (
     "SLURM_JOB_ID",
     "SLURM_STEP_ID",
@@ -22,18 +22,18 @@ SRUN = (
 
 
 class Means(Enum):
-    """How the ranks of a job meet."""
+    """How the ranks of a job connect."""
 
     HOST = "all of them are on this host"
-    STORE = "at a store that the launcher tells of"
-    BOARD = "on a board that the launcher keeps"
+    STORE = "over a store whose address the launcher sets"
+    LAUNCHER_STORE = "over a store that a foreign launcher holds"
     MPI = "over MPI, or PMI"
 
 
 class Identity(NamedTuple):
-    """A rank as its launcher knows it.
+    """A rank as its launcher numbers it.
 
-    ``job`` is what only the ranks of this job share, if the launcher gives a name.
+    ``job`` is a name that only the ranks of this job know, if the launcher sets one.
     """
 
     rank: int
@@ -44,13 +44,13 @@ class Identity(NamedTuple):
 
 
 def identity(environment: Mapping[str, str] | None = None) -> Identity:
-    """Ask the environment; a process without launcher is a world of one.
+    """The identity of this process; without launcher the only rank of its job.
 
     Raises
     ------
     BootstrapError
-        If the launcher has started ranks on several hosts that cannot meet, or speaks
-        nonsense.
+        If the launcher has started ranks on several hosts that cannot connect, or a
+        variable of it is malformed.
     """
     env = os.environ if environment is None else environment
     if "COLLALGO_STORE" in env or "COLLALGO_JOB" in env:
@@ -58,45 +58,60 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
         across = Means.STORE if "COLLALGO_STORE" in env else None
         return _by_variables(env, job, "collalgo run", across=across)
     if "RANK" in env and "WORLD_SIZE" in env:
-        names = (
-            "MASTER_ADDR",
-            "MASTER_PORT",
-            "TORCHELASTIC_RUN_ID",
-            "TORCHELASTIC_RESTART_COUNT",
-        )
-        job = "torchrun/" + "/".join(env.get(name, "") for name in names)
-        across = Means.BOARD if torchrun_keeps_a_store(env) else None
-        return _by_variables(env, job, "torchrun", across=across)
+        return _of_torchrun(env)
+    if (found := _of_mpiexec(env)) is not None:
+        return found
+    # In a shell within an allocation of Slurm there is a job, but no step.
+    if all(name in env for name in SRUN):
+        return _of_srun(env)
+    if "HOROVOD_RANK" in env and "HOROVOD_SIZE" in env:
+        return _of_horovodrun(env)
+    return Identity(0, 1, "", "none")
+
+
+def _of_torchrun(env: Mapping[str, str]) -> Identity:
+    names = (
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "TORCHELASTIC_RUN_ID",
+        "TORCHELASTIC_RESTART_COUNT",
+    )
+    job = "torchrun/" + "/".join(env.get(name, "") for name in names)
+    across = Means.LAUNCHER_STORE if torchrun_keeps_a_store(env) else None
+    return _by_variables(env, job, "torchrun", across=across)
+
+
+def _of_mpiexec(env: Mapping[str, str]) -> Identity | None:
     for launcher, rank, size in (
         ("mpiexec of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
         ("mpiexec of MPICH", "PMI_RANK", "PMI_SIZE"),  # which srun may set, too
     ):
         if rank in env and size in env:
-            who = _number(env, rank), _number(env, size)
-            return Identity(*who, "", launcher, Means.MPI)
-    # In a shell within an allocation of Slurm there is a job, but no step.
-    if all(name in env for name in SRUN):
-        return _of_srun(env)
-    if "HOROVOD_RANK" in env and "HOROVOD_SIZE" in env:
-        where = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
-        job = "horovodrun/" + "/".join(env.get(name, "") for name in where)
-        across = Means.BOARD if all(name in env for name in where) else None
-        return _by_variables(env, job, "horovodrun", HOROVOD, across=across)
-    return Identity(0, 1, "", "none")
+            numbers = _number(env, rank), _number(env, size)
+            return Identity(*numbers, "", launcher, Means.MPI)
+    return None
+
+
+def _of_horovodrun(env: Mapping[str, str]) -> Identity:
+    server = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
+    job = "horovodrun/" + "/".join(env.get(name, "") for name in server)
+    has_store = all(name in env for name in server)
+    across = Means.LAUNCHER_STORE if has_store else None
+    return _by_variables(env, job, "horovodrun", HOROVOD, across=across)
 
 
 def torchrun_keeps_a_store(env: Mapping[str, str]) -> bool:
-    """Whether the launcher is a torchrun at whose store its ranks can meet."""
+    """Whether the launcher is a torchrun over whose store its ranks can connect."""
     return env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
 def _of_srun(env: Mapping[str, str]) -> Identity:
-    """A rank of srun: those of one node can meet there, whatever MPI srun has."""
+    """A rank of srun; ranks of one node connect there, whatever MPI srun has."""
     job, step, rank, size, nodes = SRUN
-    who = _number(env, rank), _number(env, size)
+    numbers = _number(env, rank), _number(env, size)
     if _number(env, nodes) > 1:
-        return Identity(*who, "", "srun", Means.MPI)
-    return Identity(*who, f"srun/{env[job]}.{env[step]}", "srun")
+        return Identity(*numbers, "", "srun", Means.MPI)
+    return Identity(*numbers, f"srun/{env[job]}.{env[step]}", "srun")
 
 
 def _by_variables(
@@ -107,16 +122,16 @@ def _by_variables(
     *,
     across: Means | None = None,
 ) -> Identity:
-    """A rank that its launcher tells of by variables.
+    """A rank from the variables of its launcher.
 
-    ``across`` is how ranks on several hosts can meet, if they can.
+    ``across`` is how ranks on several hosts can connect, if they can.
     """
     of_rank, of_size, of_local_size = names
     rank, size = _number(env, of_rank), _number(env, of_size)
     here = _number(env, of_local_size) if of_local_size in env else size
     if not 0 <= rank < size:
         raise BootstrapError(
-            f"{launcher} says {of_rank}={rank} and {of_size}={size}; need 0 <= rank < "
+            f"{launcher} sets {of_rank}={rank} and {of_size}={size}; need 0 <= rank < "
             "size"
         )
     if across is Means.STORE:
@@ -125,9 +140,9 @@ def _by_variables(
         return Identity(rank, size, job, launcher)
     if across is None:
         raise BootstrapError(
-            f"{launcher} runs {size} ranks but only {here} on this host, and tells of "
-            "no store where those of several hosts could meet; set COLLALGO_STORE and "
-            "COLLALGO_SECRET, or start them by collalgo run -H or mpiexec",
+            f"{launcher} runs {size} ranks but only {here} on this host, and sets no "
+            "store over which ranks of several hosts could connect; set COLLALGO_STORE "
+            "and COLLALGO_SECRET, or start them by collalgo run -H or mpiexec",
             rank=rank,
         )
     return Identity(rank, size, job, launcher, across)

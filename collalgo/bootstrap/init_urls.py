@@ -1,92 +1,71 @@
-"""Places where the processes of a job meet, as people name them.
+"""The URLs and stores by which ``init`` lets the processes of a job connect.
 
 ``env://`` (the variables of torchrun), ``tcp://HOST:PORT``, ``file:///PATH`` of a
 folder that all can reach, ``etcd://HOST:PORT/PREFIX``, or a store of their own.
 """
 
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from collalgo.base.foreign import package_of
-from collalgo.base.integers import integer
-from collalgo.bootstrap.connect import connect_at, connect_at_store, connect_over
+from collalgo.bootstrap.connect import connect_at, connect_over
 from collalgo.bootstrap.context import Context
-from collalgo.bootstrap.foreign_stores import (
-    EtcdPrefix,
-    Folder,
-    HorovodStore,
-    KeyValueStore,
-    TorchStore,
-)
-from collalgo.bootstrap.identity import (
-    Identity,
-    Means,
-    identity,
-    torchrun_keeps_a_store,
-)
-from collalgo.bootstrap.store import etcd
+from collalgo.bootstrap.folder import Folder
+from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchStore
+from collalgo.bootstrap.identity import identity, torchrun_keeps_a_store
+from collalgo.bootstrap.join_arguments import JoinArguments
+from collalgo.bootstrap.store.etcd import Etcd
+from collalgo.bootstrap.store.etcd_gateway import PORT as ETCD_PORT
+from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.errors import BootstrapError
 
 
-def connect_by_url(
-    where: str | Any,
-    secret: str | None,
-    rank: int | None,
-    size: int | None,
-    engine: str | None,
-    timeout: float,
-) -> Context:
-    """Meet at a place that :func:`collalgo.init` was given.
+def connect_by_url(arguments: JoinArguments) -> Context:
+    """Connect as the arguments of :func:`collalgo.init` say.
 
     Raises
     ------
     ValueError
-        If that is no place, or rank and size are not known.
+        If the URL is none of these, or rank and size are missing.
     BootstrapError
-        If the ranks do not find each other.
+        If the ranks cannot connect.
     """
+    where = arguments.store
     if not isinstance(where, str):
-        return connect_over(_board(where), *_known(rank, size), engine, timeout)
+        return connect_over(_store(where), arguments)
     url = urlsplit(where if "://" in where else f"tcp://{where}")
     if url.scheme == "env":
-        return _by_environment(secret, engine, timeout)
+        return _by_environment(arguments)
     if url.scheme == "tcp" and url.netloc:
-        return connect_at(url.netloc, secret, *_known(rank, size), engine, timeout)
-    board: Folder | EtcdPrefix
+        return connect_at(url.netloc, arguments)
+    return _over_temporary(_temporary(url, arguments), arguments)
+
+
+def _temporary(url: SplitResult, arguments: JoinArguments) -> "Folder | SharedPrefix":
+    """The store that a URL names, which holds nothing after all have connected."""
     if url.scheme == "file" and url.path and not url.netloc:
-        known = _known(rank, size)
-        board = Folder(Path(unquote(url.path)))
-    elif url.scheme == "etcd" and url.netloc and url.path.strip("/"):
-        known = _known(rank, size)
-        board = EtcdPrefix(etcd.Etcd(_members(url), unquote(url.path)), where)
-    else:
-        raise ValueError(
-            f"init: {where!r} is no place to meet; pass env://, tcp://HOST:PORT, "
-            "file:///PATH, etcd://HOST:PORT/PREFIX, or HOST:PORT"
-        )
-    return _on_removable(board, *known, engine, timeout)
+        _ = arguments.position  # checked before anything is created
+        return Folder(Path(unquote(url.path)))
+    if url.scheme == "etcd" and url.netloc and url.path.strip("/"):
+        _ = arguments.position
+        return SharedPrefix(Etcd(_members(url), unquote(url.path)), arguments.store)
+    raise ValueError(
+        f"init: {arguments.store!r} is no URL to connect by; pass env://, "
+        "tcp://HOST:PORT, file:///PATH, etcd://HOST:PORT/PREFIX, or HOST:PORT"
+    )
 
 
 def _members(url: SplitResult) -> list[tuple[str, int]]:
-    """Host and port of each member of etcd, with commas between them."""
-    places = [urlsplit(f"//{place}") for place in url.netloc.split(",")]
-    return [(place.hostname or "", place.port or etcd.PORT) for place in places]
+    """Host and port of each member of etcd, separated by commas in the URL."""
+    members = [urlsplit(f"//{member}") for member in url.netloc.split(",")]
+    return [(member.hostname or "", member.port or ETCD_PORT) for member in members]
 
 
-def _known(rank: int | None, size: int | None) -> tuple[int, int]:
-    if rank is None or size is None:
-        raise ValueError(
-            f"init: with a place to meet, pass rank and size too, 0 <= rank < size; "
-            f"these are rank {rank} and size {size}"
-        )
-    size = integer(size, "size", "init", 1)
-    return integer(rank, "rank", "init", 0, size - 1), size
-
-
-def _board(store: Any) -> KeyValueStore:
+def _store(store: Any) -> ExchangeStore:
     if package_of(store) == "torch":
         return TorchStore(store)
     if not callable(getattr(store, "set", None)) or not hasattr(store, "get"):
@@ -94,30 +73,26 @@ def _board(store: Any) -> KeyValueStore:
             f"init: {type(store).__name__} is no store; pass one with "
             "set(key, value) and get(key, timeout)"
         )
-    board: KeyValueStore = store
-    return board
+    ours: ExchangeStore = store
+    return ours
 
 
-def _on_removable(
-    board: Folder | EtcdPrefix,
-    rank: int,
-    size: int,
-    engine: str | None,
-    timeout: float,
+def _over_temporary(
+    store: "Folder | SharedPrefix", arguments: JoinArguments
 ) -> Context:
-    """Meet on a board of which nothing is to be left."""
+    """Connect over a store, and remove what the ranks have written there."""
     try:
-        connection = connect_over(board, rank, size, engine, timeout)
+        context = connect_over(store, arguments)
     except BaseException:
-        board.take_back()
+        store.take_back()
         raise
-    if rank == 0:  # all have come, so all have read
-        board.remove()
-    return connection
+    if arguments.position[0] == 0:  # all ranks have connected, so all have read
+        store.remove()
+    return context
 
 
-def _by_environment(secret: str | None, engine: str | None, timeout: float) -> Context:
-    """Meet as the variables of torchrun say, or of somebody who sets the same."""
+def _by_environment(arguments: JoinArguments) -> Context:
+    """Connect as the variables of torchrun say, whichever launcher sets them."""
     env = os.environ
     missing = [
         name
@@ -130,24 +105,19 @@ def _by_environment(secret: str | None, engine: str | None, timeout: float) -> C
             "not set; start the ranks by torchrun or collalgo run, or set them"
         )
     rank, size = identity({**env, "LOCAL_WORLD_SIZE": env["WORLD_SIZE"]})[:2]
+    arguments = replace(arguments, rank=rank, size=size)
     if torchrun_keeps_a_store(env):
-        return connect_over(_store_of_torchrun(timeout), rank, size, engine, timeout)
-    place = f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
-    return connect_at(place, secret, rank, size, engine, timeout)
+        return connect_over(_store_of_torchrun(arguments.timeout), arguments)
+    return connect_at(f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}", arguments)
 
 
-def connect_by_launcher(me: Identity, engine: str | None, timeout: float) -> Context:
-    """Meet the ranks of several hosts as their launcher says."""
-    if me.means is Means.STORE:
-        return connect_at_store(me, engine, timeout)
+def store_of_launcher(timeout: float) -> ExchangeStore:
+    """The key-value store that torchrun or horovodrun keeps for its ranks."""
     env = os.environ
-    board: KeyValueStore
     if torchrun_keeps_a_store(env):
-        board = _store_of_torchrun(timeout)
-    else:
-        port = int(env["HOROVOD_GLOO_RENDEZVOUS_PORT"])
-        board = HorovodStore(env["HOROVOD_GLOO_RENDEZVOUS_ADDR"], port)
-    return connect_over(board, me.rank, me.size, engine, timeout)
+        return _store_of_torchrun(timeout)
+    port = int(env["HOROVOD_GLOO_RENDEZVOUS_PORT"])
+    return HorovodStore(env["HOROVOD_GLOO_RENDEZVOUS_ADDR"], port)
 
 
 def _store_of_torchrun(timeout: float) -> TorchStore:

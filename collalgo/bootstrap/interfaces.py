@@ -1,4 +1,4 @@
-"""The addresses of this host, by its interfaces and routes, never by its name."""
+"""The addresses of this host, from its interfaces and routes, never from its name."""
 
 import fcntl
 import socket
@@ -14,7 +14,7 @@ def addresses(*, loopback: bool = False) -> list[str]:
     Parameters
     ----------
     loopback
-        Whether those that lead nowhere else are wanted too, as the last ones.
+        Whether to add the loopback address at the end.
     """
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -28,7 +28,7 @@ def addresses(*, loopback: bool = False) -> list[str]:
 
 
 def address_towards(host: str) -> str:
-    """The address that this host has for another one, by the route to it.
+    """The address of this host on the route to another one.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Processes of one host that are to meet, and what they say to each other when they do.
+"""The request to join the rendezvous of a host, and its answer.
 
-What travels is a fixed binary format, which is checked and never unpickled.
+Both are fixed binary formats, which are checked and never unpickled.
 """
 
 import socket
@@ -11,37 +11,37 @@ from typing import NamedTuple, Protocol
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.errors import BootstrapError
 
-#: Before all else that is said.
+#: The start of each message.
 MAGIC = b"collalg1"
 
-#: What who joins says: its place, and how many it believes in.
+#: The request: the rank on this host, and the number of ranks there.
 HELLO = struct.Struct("=8sII")
 
-#: What it hears, before the processes of all; see :func:`answer`.
+#: The head of the answer; the process ids of all ranks follow.
 _ANSWER = struct.Struct("=8sI")
 
-#: Seconds between two looks whether a rank is gone that has not come.
+#: Seconds between two checks that all processes which join are alive.
 LOOK_SECONDS = 0.1
 
 _CREDENTIALS = struct.Struct("=iII")
 
 
-class Watch(Protocol):
-    """Who knows of some processes whether they are there."""
+class LivenessCheck(Protocol):
+    """Detects the end of one of some processes."""
 
     def check(self) -> None:
-        """Raise BootstrapError if one of them is gone."""
+        """Raise BootstrapError if one of them has ended."""
 
 
-class GroupLivenessCheck(Watch, Protocol):
-    """What is known of some processes that wait for each other to join."""
+class GroupLivenessCheck(LivenessCheck, Protocol):
+    """Detects the end of one of some processes, or of one of a part of them."""
 
     def of(self, members: Sequence[int]) -> "GroupLivenessCheck":
-        """The same of some of them, by their numbers."""
+        """The check of some of the processes, by their positions."""
 
 
 class NoLivenessCheck:
-    """Nobody is told when a process ends."""
+    """Detects nothing, as nothing is known of the processes."""
 
     def of(self, _members: Sequence[int]) -> "NoLivenessCheck":
         return self
@@ -51,27 +51,29 @@ class NoLivenessCheck:
 
 
 class HostLivenessCheck:
-    """Processes of one host, as a rank of a world that they share sees them.
+    """Detects the end of processes of one host by a world that they share.
 
     Parameters
     ----------
     transport
-        The rank's end of that world.
-    watch
-        Who else knows of them.
+        The transport of this rank in that world.
+    other
+        Another check of the same processes.
     ranks
-        Theirs in that world.
+        Their ranks in that world.
     """
 
-    def __init__(self, transport: SharedMemory, watch: Watch, ranks: Sequence[int]):
-        self._transport, self._watch, self._ranks = transport, watch, ranks
+    def __init__(
+        self, transport: SharedMemory, other: LivenessCheck, ranks: Sequence[int]
+    ):
+        self._transport, self._other, self._ranks = transport, other, ranks
 
     def check(self) -> None:
-        self._watch.check()
+        self._other.check()
         me = self._transport.rank
         if self._transport.closed:
             raise BootstrapError(f"rank {me} has closed its communicator", rank=me)
-        # Who has left in good order may have done so because another died.
+        # A rank may have left in good order because another died.
         gone = sorted(
             (*departure, rank)
             for rank in self._ranks
@@ -87,24 +89,24 @@ class HostLivenessCheck:
 
 
 class JoinRequest(NamedTuple):
-    """Processes of one host that are to meet, as one of them sees it.
+    """The part of one process in the rendezvous of its host.
 
     Attributes
     ----------
-    place
-        Which of them this is; the first makes the memory of all.
+    local_rank
+        Its rank on this host; rank 0 makes the memory.
     members
-        The ranks that they have, as errors tell.
+        The ranks of the processes of this host, as errors call them.
     deadline
-        Until when they wait for each other.
-    watch
-        Who knows whether they are there.
+        The end of the wait, by the monotonic clock.
+    liveness
+        Detects the end of one of the processes.
     """
 
-    place: int
+    local_rank: int
     members: Sequence[int]
     deadline: float
-    watch: Watch
+    liveness: LivenessCheck
 
     @property
     def size(self) -> int:
@@ -112,42 +114,43 @@ class JoinRequest(NamedTuple):
 
     @property
     def me(self) -> int:
-        return self.members[self.place]
+        return self.members[self.local_rank]
 
     @property
-    def leader(self) -> int:
+    def root(self) -> int:
         return self.members[0]
 
-    def left(self, place: int) -> BootstrapError:
-        """The error if one of them has left."""
+    def left(self, local_rank: int) -> BootstrapError:
+        """The error if one of the processes has left."""
+        rank = self.members[local_rank]
         return BootstrapError(
-            f"rank {self.members[place]} has left while the ranks were joining",
+            f"rank {rank} has left while the ranks were joining",
             rank=self.me,
-            missing=(self.members[place],),
+            missing=(rank,),
         )
 
 
 def answer(processes: Sequence[int]) -> bytes:
-    """What the first says with the memory: the processes of all."""
+    """The answer of the root, sent with the memory: the process ids of all ranks."""
     size = len(processes)
     return _ANSWER.pack(MAGIC, size) + struct.pack(f"={size}I", *processes)
 
 
 def answer_bytes(size: int) -> int:
-    """How long the answer to so many is."""
+    """The length of the answer for a number of ranks."""
     return _ANSWER.size + 4 * size
 
 
-def processes_in(said: bytes, size: int) -> list[int] | None:
-    """The processes of so many in an answer, or None if it is none."""
+def processes_in(message: bytes, size: int) -> list[int] | None:
+    """The process ids in an answer; None if the message is no answer."""
     expected = _ANSWER.pack(MAGIC, size)
-    if not said.startswith(expected):
+    if not message.startswith(expected):
         return None
-    return list(struct.unpack(f"={size}I", said[len(expected) :]))
+    return list(struct.unpack(f"={size}I", message[len(expected) :]))
 
 
 def credentials(connection: socket.socket) -> tuple[int, int, int]:
-    """Process, user and group of the other side, as the kernel knows them."""
+    """Process, user and group id of the other side, from the kernel."""
     data = connection.getsockopt(
         socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size
     )

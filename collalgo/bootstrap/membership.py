@@ -1,21 +1,32 @@
-"""Who is still there: processes that die or leave, as the others hear of it.
+"""The processes of a job that are alive, as each of them learns it.
 
-A rank notices by itself what happens on its host. What happens on others it hears from
-the store of the job: each process leases a key there, which goes when it ends or its
-host is gone, and each world on several hosts tells there who leaves it and what fails.
+A rank detects by itself the end of processes on its host. Of other hosts it learns from
+the store of the job: each process holds a lease of a key there, which is deleted when
+the process ends or its host cannot be reached; each world on several hosts reports
+there which rank leaves it, and what fails.
 """
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread
+from typing import Any
 from weakref import WeakValueDictionary
 
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo.bootstrap.failure_agreement import FailureAgreement
-from collalgo.bootstrap.store.client import Awaited, Client, StoreError
+from collalgo.bootstrap.store.protocol import (
+    Change,
+    KeyValueStore,
+    PendingValue,
+    StoreError,
+)
 from collalgo.errors import BootstrapError
+
+#: Seconds of the lease of a process. The embedded store ends it with the connection, so
+#: it need not be short; a long one outlasts calls that hold the interpreter.
+LEASE_SECONDS = 3600.0
 
 
 class Membership:
@@ -26,15 +37,15 @@ class Membership:
     rank
         The rank of this process in the job.
     store_rank
-        The rank that keeps the store; None if the launcher does.
+        The rank whose process holds the store; None if the launcher does.
 
     Attributes
     ----------
     peer_died : bool
-        Whether a call has failed because a process is gone, or its host.
+        Whether a call has failed because a process has ended or its host was lost.
     """
 
-    store: Client
+    store: KeyValueStore
     peer_died = False
 
     def __init__(self, rank: int, store_rank: int | None = 0):
@@ -44,50 +55,54 @@ class Membership:
             WeakValueDictionary()
         )
         self._gone: dict[int, str] = {}
-        self._awaited: dict[Awaited, PendingJoin] = {}
+        self._pending: dict[PendingValue, PendingJoin] = {}
         self._lock = Lock()
         self._questions: SimpleQueue[str | None] = SimpleQueue()
 
-    def begin(self, store: Client) -> None:
-        """Show that this process is there, and watch the others."""
+    def begin(self, store: KeyValueStore) -> None:
+        """Register this process in the store, and watch the others."""
         self.store = store
-        store.set(f"alive/{self.rank}", b"", leased=True)
+        lease = store.lease(LEASE_SECONDS)
+        store.set(f"alive/{self.rank}", b"", lease=lease)
         store.watch("alive/", self._alive)
         store.watch("left/", self._left)
-        store.watch("failed/", self._failed)
-        store.watch("decision/", self._decision)
-        store.watch("waiting/", self._waiting)
-        store.watch("mismatch/", self._mismatch)
+        for name, react in (
+            ("failed", FailureAgreement.failed),
+            ("decision", FailureAgreement.decided),
+            ("waiting", FailureAgreement.compare),
+            ("mismatch", FailureAgreement.differ),
+        ):
+            store.watch(f"{name}/", self._passing_on(react))
         Thread(target=self._ask, name="collalgo questions", daemon=True).start()
 
     def joining(self, ranks: Sequence[int]) -> "PendingJoin":
-        """The store for processes of the job that wait for each other to join."""
+        """The store as processes of the job use it while they join a world."""
         return PendingJoin(self, ranks, range(len(ranks)))
 
     def get(self, key: str, timeout: float, joining: "PendingJoin") -> bytes:
-        """The value of a key, unless one of those who join is gone."""
-        awaited = self.store.ask_for(key)
+        """The value of a key, unless one of the joining processes has ended."""
+        pending = self.store.expect(key)
         with self._lock:
-            self._awaited[awaited] = joining
+            self._pending[pending] = joining
         try:
             joining.check()
-            return awaited.result(timeout)
+            return pending.result(timeout)
         except StoreError:
             raise
         except BootstrapError:
-            value = self.store.look(key)  # who is gone may have set it before
-            if value is None:
+            entry = self.store.read(key)  # the process may have set it before its end
+            if entry is None:
                 self.peer_died = True
                 raise
-            return value
+            return entry.value
         finally:
             with self._lock:
-                del self._awaited[awaited]
+                del self._pending[pending]
 
     def register(
         self, name: str, transport: Composite, ranks: tuple[int, ...]
     ) -> FailureAgreement:
-        """Take the place of this process in a new world of ranks of the job."""
+        """Add this process to a new world of ranks of the job."""
         failure_agreement = FailureAgreement(self, name, transport, ranks)
         with self._lock:
             self._agreements[name] = failure_agreement
@@ -102,14 +117,14 @@ class Membership:
         return rank in self._gone
 
     def first_gone(self, ranks: Container[int]) -> tuple[int, str] | None:
-        """Which of some processes has gone first, and why, if one has."""
+        """The first of some processes that has ended, and why; None if all live."""
         with self._lock:
             return next((each for each in self._gone.items() if each[0] in ranks), None)
 
     def lost(self, why: str) -> None:
-        """The store cannot be reached any more, and so the process that keeps it."""
+        """React to the loss of the store, and so of the process that holds it."""
         if self.store_rank is not None:
-            self._over(self.store_rank, f"the connection with it is lost ({why})")
+            self._end(self.store_rank, f"the connection with it is lost ({why})")
             return
         with self._lock:
             agreements = list(self._agreements.values())
@@ -119,7 +134,7 @@ class Membership:
             )
 
     def leave(self) -> None:
-        """Leave all worlds; what happens to the others is of no interest any more."""
+        """Leave all worlds; ignore from now on what happens to the others."""
         with self._lock:
             agreements = list(self._agreements.values())
             self._agreements.clear()
@@ -128,69 +143,62 @@ class Membership:
             with suppress(ValueError):  # closed before
                 failure_agreement.leave("its process has ended")
 
-    def _over(self, rank: int, why: str) -> None:
+    def _end(self, rank: int, why: str) -> None:
+        """Note the end of a process, and stop everything that waits for it."""
         with self._lock:
             self._gone.setdefault(rank, why)
             agreements = list(self._agreements.values())
-            awaited = list(self._awaited.items())
+            pending = list(self._pending.items())
         for failure_agreement in agreements:
             failure_agreement.gone(rank, why)
-        for key, joining in awaited:
+        for value, joining in pending:
             if error := joining.obstacle():
-                key.fail(error)
+                value.fail(error)
 
     def _ask(self) -> None:
-        """Ask for worlds whose calls wait: who waits must not, for the store."""
+        """Send the questions of calls that wait, which must not wait for the store."""
         while (name := self._questions.get()) is not None:
             if (failure_agreement := self._agreements.get(name)) is not None:
                 failure_agreement.ask()
             del failure_agreement  # it ends with its world
 
-    def _alive(self, key: str, value: bytes | None) -> None:
-        if value is None:
-            rank = int(key.partition("/")[2])
-            self._over(rank, "its process ended, or its host cannot be reached")
+    def _alive(self, change: Change) -> None:
+        if change.value is None:
+            rank = int(change.key.partition("/")[2])
+            self._end(rank, "its process ended, or its host cannot be reached")
 
-    def _left(self, key: str, value: bytes | None) -> None:
-        name, _, rank = key.partition("/")[2].rpartition("/")
+    def _left(self, change: Change) -> None:
+        name, _, rank = change.key.partition("/")[2].rpartition("/")
         failure_agreement = self._agreements.get(name)
-        if failure_agreement is not None and value is not None:
-            failure_agreement.left(int(rank), **json.loads(value))
+        if failure_agreement is not None and change.value is not None:
+            failure_agreement.left(int(rank), **json.loads(change.value))
 
-    def _failed(self, key: str, value: bytes | None) -> None:
-        failure_agreement = self._agreements.get(key.partition("/")[2])
-        if failure_agreement is not None and value is not None:
-            failure_agreement.failed(json.loads(value))
+    def _passing_on(
+        self, react: Callable[[FailureAgreement, Any], None]
+    ) -> Callable[[Change], None]:
+        """A watcher that passes the value of a world's key on to its agreement."""
 
-    def _decision(self, key: str, value: bytes | None) -> None:
-        failure_agreement = self._agreements.get(key.partition("/")[2])
-        if failure_agreement is not None and value is not None:
-            failure_agreement.judged(json.loads(value))
+        def watcher(change: Change) -> None:
+            failure_agreement = self._agreements.get(change.key.partition("/")[2])
+            if failure_agreement is not None and change.value is not None:
+                react(failure_agreement, json.loads(change.value))
 
-    def _waiting(self, key: str, value: bytes | None) -> None:
-        failure_agreement = self._agreements.get(key.partition("/")[2])
-        if failure_agreement is not None and value is not None:
-            failure_agreement.compare(json.loads(value))
-
-    def _mismatch(self, key: str, value: bytes | None) -> None:
-        failure_agreement = self._agreements.get(key.partition("/")[2])
-        if failure_agreement is not None and value is not None:
-            failure_agreement.differ(json.loads(value))
+        return watcher
 
 
 class PendingJoin:
-    """The store of a job for some of its processes that wait for each other to join.
+    """The store of a job for processes that wait for each other to join a world.
 
-    Nobody waits for who is gone.
+    A wait fails as soon as one of the processes has ended.
 
     Parameters
     ----------
     membership
-        What this process knows of the others.
+        The processes of the job.
     ranks
-        Of the processes in the job.
+        The ranks in the job of those that join.
     names
-        What errors call them.
+        The ranks by which errors call them.
     """
 
     def __init__(
@@ -201,33 +209,33 @@ class PendingJoin:
         self._name = dict(zip(ranks, names, strict=True))
 
     def of(self, members: Sequence[int]) -> "PendingJoin":
-        """The same for some of them, which errors call as they are called here."""
+        """The same for some of the processes, which keep their names in errors."""
         ranks = [self._ranks[member] for member in members]
         return PendingJoin(self._membership, ranks, members)
 
     def set(self, key: str, value: bytes) -> None:
-        """Give a key a value."""
+        """Set a key."""
         self._membership.store.set(key, value)
 
     def get(self, key: str, timeout: float) -> bytes:
-        """The value of a key that one of the processes is to set.
+        """Wait for the value of a key that one of the processes sets.
 
         Raises
         ------
         StoreError
-            If it has none in time.
+            If the key is not set in time.
         BootstrapError
-            If one of the processes is gone.
+            If one of the processes has ended.
         """
         return self._membership.get(key, timeout, self)
 
     def check(self) -> None:
-        """Raise BootstrapError if one of the processes is gone."""
+        """Raise BootstrapError if one of the processes has ended."""
         if error := self.obstacle():
             raise error
 
     def obstacle(self) -> BootstrapError | None:
-        """Why the processes will never be complete, if one of them is gone."""
+        """The error if one of the processes has ended, so that the join must fail."""
         gone = self._membership.first_gone(self._name)
         if gone is None:
             return None

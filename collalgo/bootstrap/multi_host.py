@@ -13,8 +13,8 @@ from collalgo._kernels.engine.transport.wire import Wire
 from collalgo.bootstrap.context import JOIN_TIMEOUT, Context, label_of
 from collalgo.bootstrap.host_inventory import HostInventory
 from collalgo.bootstrap.membership import Membership, PendingJoin
-from collalgo.bootstrap.rendezvous import HostRendezvous, enter
-from collalgo.bootstrap.store.client import StoreError
+from collalgo.bootstrap.rendezvous import HostRendezvous, share_memory
+from collalgo.bootstrap.store.protocol import StoreError, add
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.transport import shm
 from collalgo.engine.transport.engine import Engine
@@ -28,21 +28,20 @@ class Job:
     Attributes
     ----------
     name : str
-        What only these processes share.
+        A name that only these processes know.
     rank : int
-        Which of them this is.
+        The rank of this process.
     hosts : tuple of int
-        The number of the host of each.
+        The number of the host of each process.
     membership : Membership
-        What this process knows of the others.
-    survey : HostInventory
-        What it knows of their machines.
+        The processes that are alive.
+    inventory : HostInventory
+        The machines of the processes.
     wire : Wire
-        Its end of the engine between hosts.
-    addresses : tuple of int
-        What the engine calls each process.
+        The end of this process of the engine between hosts, which calls the processes
+        by their ranks.
     worlds : int
-        So many worlds can be told apart by the tags of the engine.
+        The number of worlds that the tags of the engine can tell apart.
     engine : str
         The name of the engine.
     """
@@ -51,11 +50,33 @@ class Job:
     rank: int
     hosts: tuple[int, ...]
     membership: Membership
-    survey: HostInventory
+    inventory: HostInventory
     wire: Wire
-    addresses: tuple[int, ...]
     worlds: int
     engine: str
+
+
+@dataclass
+class _NewWorld:
+    """A world that some processes of a job join: the view of one of its ranks."""
+
+    path: str
+    rank: int
+    members: Sequence[int]
+    ranks: tuple[int, ...]
+    hosts: tuple[int, ...]
+    deadline: float
+
+    @property
+    def here(self) -> list[int]:
+        """Its ranks on the host of this one."""
+        mine = self.hosts[self.rank]
+        return [rank for rank, host in enumerate(self.hosts) if host == mine]
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return max(self.deadline - time.monotonic(), 0.01)
 
 
 class MultiHostRendezvous:
@@ -66,7 +87,7 @@ class MultiHostRendezvous:
     job
         The job.
     ranks
-        Of the processes, in the job.
+        The ranks of the processes in the job.
     path
         The name of their world.
     """
@@ -83,7 +104,7 @@ class MultiHostRendezvous:
         members: Sequence[int],
         timeout: float = JOIN_TIMEOUT,
     ) -> Context:
-        """Meet the others that call with the same name: my end of a new world."""
+        """Connect with the others that call with the same name, as a new world."""
         job = self._job
         path = f"{self._path}/{name}"
         ranks = tuple(self._ranks[member] for member in members)
@@ -93,116 +114,106 @@ class MultiHostRendezvous:
             rendezvous = HostRendezvous(f"{job.name}@{hosts[0]}", liveness)
             return rendezvous.connect(path, rank, members, timeout)
         deadline = time.monotonic() + timeout
-        here = [i for i, host in enumerate(hosts) if host == hosts[rank]]
-        place, local = here.index(rank), f"{job.name}@{hosts[rank]}/{path}"
-        guests = [members[each] for each in here]
-        board = liveness.of(members)
-        room = enter(local, place, guests, timeout, board)
-        number, machine = self._assemble(board, path, rank, members, deadline)
+        world = _NewWorld(path, rank, members, ranks, hosts, deadline)
+        return self._across(world, liveness.of(members), label=name)
+
+    def _across(self, world: _NewWorld, joining: PendingJoin, label: str) -> Context:
+        """Connect with the other ranks of a world, some of which are on other hosts."""
+        job, here, ranks = self._job, world.here, world.ranks
+        local = f"{job.name}@{world.hosts[world.rank]}/{world.path}"
+        names = [world.members[each] for each in here]
+        local_rank = here.index(world.rank)
+        memory = share_memory(local, local_rank, names, world.left, joining)
+        number, machine = self._assemble(world, joining)
         shared = shm.attach(
-            room.segment, place, len(here), room.cores, here, len(ranks)
+            memory.segment, local_rank, len(here), memory.cores, here, len(ranks)
         )
-        addresses = [job.addresses[each] for each in ranks]
-        tag = number % job.worlds * LANES
-        transport = Composite(shared, Network(job.wire, addresses, tag), len(ranks))
+        network = Network(job.wire, list(ranks), number % job.worlds * LANES)
+        transport = Composite(shared, network, len(ranks))
         return Context(
             transport,
-            MultiHostRendezvous(job, ranks, path),
+            MultiHostRendezvous(job, ranks, world.path),
             machine,
-            room.watch(shared),
-            hosts,
-            job.membership.register(path, transport, ranks),
-            partial(job.survey.ground, ranks),
-            label_of(f"{job.name}{path}", name),
+            memory.watch(shared),
+            world.hosts,
+            job.membership.register(world.path, transport, ranks),
+            partial(job.inventory.ground, ranks),
+            label_of(f"{job.name}{world.path}", label),
             job.engine,
         )
 
     def _assemble(
-        self,
-        board: PendingJoin,
-        path: str,
-        rank: int,
-        members: Sequence[int],
-        deadline: float,
+        self, world: _NewWorld, joining: PendingJoin
     ) -> tuple[int, HostProfile]:
-        """Wait until all are there: the number of the world, and rank 0's figures."""
-        store = self._job.membership.store
-        board.set(f"here/{path}/{rank}", b"")
-        if rank:
-            try:
-                found = board.get(f"world/{path}", _left(deadline))
-            except StoreError as error:
-                raise BootstrapError(
-                    f"rank {members[rank]} waited in vain for rank {members[0]} and "
-                    f"all others to join ({error})",
-                    rank=members[rank],
-                ) from None
-            number, *settings = json.loads(found)
+        """Wait for all ranks: the number of the world, and the profile of rank 0."""
+        joining.set(f"here/{world.path}/{world.rank}", b"")
+        if world.rank:
+            number, *settings = json.loads(self._announced(world, joining))
             return number, HostProfile.of_settings(settings)
-        for other in range(len(members)):
-            try:
-                board.get(f"here/{path}/{other}", _left(deadline))
-            except StoreError:
-                come = {key.rpartition("/")[2] for key in store.keys(f"here/{path}/")}
-                missing = tuple(
-                    member
-                    for place, member in enumerate(members)
-                    if str(place) not in come
-                )
-                raise BootstrapError(
-                    f"rank {members[0]} waited in vain for ranks {list(missing)} of "
-                    f"{len(members)} to join; see whether they were started",
-                    rank=members[0],
-                    missing=missing,
-                ) from None
-        machine, number = host_profile(), store.add("worlds", 1)
-        world = json.dumps([number, *machine.settings()]).encode()
-        board.set(f"world/{path}", world)
+        self._wait_for_all(world, joining)
+        machine, number = host_profile(), add(self._job.membership.store, "worlds", 1)
+        announcement = json.dumps([number, *machine.settings()]).encode()
+        joining.set(f"world/{world.path}", announcement)
         return number, machine
 
+    @staticmethod
+    def _announced(world: _NewWorld, joining: PendingJoin) -> bytes:
+        """Wait until rank 0 announces that all ranks have joined."""
+        try:
+            return joining.get(f"world/{world.path}", world.left)
+        except StoreError as error:
+            me = world.members[world.rank]
+            raise BootstrapError(
+                f"rank {me} waited in vain for rank {world.members[0]} and all others "
+                f"to join ({error})",
+                rank=me,
+            ) from None
 
-def _left(deadline: float) -> float:
-    return max(deadline - time.monotonic(), 0.01)
+    def _wait_for_all(self, world: _NewWorld, joining: PendingJoin) -> None:
+        prefix = f"here/{world.path}/"
+        try:
+            for other in range(len(world.members)):
+                joining.get(f"{prefix}{other}", world.left)
+        except StoreError:
+            present = self._job.membership.store.entries(prefix)
+            missing = tuple(
+                member
+                for rank, member in enumerate(world.members)
+                if f"{prefix}{rank}" not in present
+            )
+            raise BootstrapError(
+                f"rank {world.members[0]} waited in vain for ranks {list(missing)} of "
+                f"{len(world.members)} to join; check that they were started",
+                rank=world.members[0],
+                missing=missing,
+            ) from None
 
 
-def come_up(
+def begin(
     name: str,
     membership: Membership,
     hosts: tuple[int, ...],
     engine: Engine,
     wire: Wire,
-    timeout: float = JOIN_TIMEOUT,
-) -> Context:
-    """Begin a job on several hosts: my end of the world of all its processes.
+) -> MultiHostRendezvous:
+    """Begin a job on several hosts: the rendezvous of all its processes.
 
     Parameters
     ----------
     name
-        What only these processes share.
+        A name that only these processes know.
     membership
-        What this process knows of the others, which has begun.
+        The processes that are alive; it has begun.
     hosts
         The number of the host of each process.
     engine
-        What carries messages between the hosts.
+        The engine that carries messages between the hosts.
     wire
-        This process's end of it, which calls the processes by their ranks.
-    timeout
-        Seconds to wait for all to come.
+        The end of this process of that engine.
     """
     rank, everyone = membership.rank, range(len(hosts))
     title = engine.title()
-    survey = HostInventory(membership.store, rank, hosts, title)
-    survey.tell()
-    job = Job(
-        name,
-        rank,
-        hosts,
-        membership,
-        survey,
-        wire,
-        tuple(everyone),
-        engine.worlds(),
-        title,
-    )
-    return MultiHostRendezvous(job, everyone).connect("", rank, everyone, timeout)
+    inventory = HostInventory(membership.store, rank, hosts, title)
+    inventory.publish()
+    job = Job(name, rank, hosts, membership, inventory, wire, engine.worlds(), title)
+    return MultiHostRendezvous(job, everyone)

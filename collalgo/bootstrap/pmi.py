@@ -1,6 +1,6 @@
-"""A client of PMI 1, which launchers of MPICH and Intel MPI, and srun, speak.
+"""A client of PMI 1, the protocol of the launchers of MPICH and Intel MPI, and of srun.
 
-By it ranks find each other without an MPI library. Messages are lines of
+Ranks connect over it without an MPI library. Messages are lines of
 ``name=value``: see "PMI v1 wire protocol" in the wiki of MPICH.
 """
 
@@ -13,22 +13,22 @@ from contextlib import suppress
 
 from collalgo.errors import BootstrapError
 
-#: The descriptor at which the launcher listens.
+#: The environment variable of the descriptor that leads to the launcher.
 VARIABLE = "PMI_FD"
 
-#: A line that is longer is none of PMI.
+#: Bytes of a line at most.
 LONGEST = 1 << 16
 
 
 class Pmi:
-    """The connection of this process with its launcher, which is made once.
+    """The connection of this process with its launcher, made once.
 
     Attributes
     ----------
     rank, size : int
-        Which of how many this is.
+        The rank of this process, and the number of processes.
     timeout : float
-        Seconds that the launcher and the other ranks have to answer.
+        Seconds to wait for an answer of the launcher, and so for the other ranks.
     """
 
     def __init__(self, descriptor: int, rank: int, size: int):
@@ -44,17 +44,17 @@ class Pmi:
         atexit.register(self._finalize)
 
     def allgather(self, text: str) -> list[str]:
-        """What each process says, in the order of their ranks."""
+        """The texts of all processes, in the order of their ranks."""
         self._put(f"collalgo-{self._count}-{self.rank}", text)
         self._ask("barrier_in")
-        said = [
+        texts = [
             self._get(f"collalgo-{self._count}-{other}") for other in range(self.size)
         ]
         self._count += 1
-        return said
+        return texts
 
     def broadcast(self, text: str) -> str:
-        """What rank 0 says."""
+        """The text of rank 0."""
         key = f"collalgo-{self._count}"
         if self.rank == 0:
             self._put(key, text)
@@ -67,7 +67,7 @@ class Pmi:
         if len(value) >= self._longest:
             raise BootstrapError(
                 f"the launcher takes values of {self._longest} bytes by PMI, but rank "
-                f"{self.rank} has one of {len(value)} to tell",
+                f"{self.rank} has one of {len(value)} bytes to send",
                 rank=self.rank,
             )
         self._ask("put", kvsname=self._space, key=key, value=value)
@@ -77,7 +77,7 @@ class Pmi:
         return bytes.fromhex(answer["value"]).decode()
 
     def _ask(self, command: str, **words: str) -> dict[str, str]:
-        """Ask the launcher; what it answers."""
+        """Send a command to the launcher, and return its answer."""
         line = " ".join(f"{name}={value}" for name, value in words.items())
         try:
             os.write(
@@ -102,10 +102,10 @@ class Pmi:
         while b"\n" not in self._read:
             left = max(deadline - time.monotonic(), 0)
             if not select.select([self._descriptor], [], [], left)[0]:
-                raise TimeoutError(f"nothing came in {self.timeout:g} s")
+                raise TimeoutError(f"no answer in {self.timeout:g} s")
             part = os.read(self._descriptor, 4096)
             if not part:
-                raise EOFError("it is gone")
+                raise EOFError("it has closed the connection")
             self._read += part
             if len(self._read) > LONGEST:
                 raise ValueError(f"a line of more than {LONGEST} bytes")
@@ -128,7 +128,7 @@ _connections: dict[int, Pmi] = {}
 def connection(
     environment: Mapping[str, str], rank: int, size: int, timeout: float
 ) -> Pmi:
-    """The connection with the launcher that the environment tells of."""
+    """The connection with the launcher that the environment names."""
     descriptor = int(environment[VARIABLE])
     made = _connections.get(descriptor)
     if made is None:

@@ -1,8 +1,8 @@
 """The rendezvous of the processes of one host.
 
-Rank 0 makes the memory of the world and hands it to the others over a Unix socket in
-the abstract namespace: no file, no port, gone with the process. Both sides ask the
-kernel who the other is and talk only to processes of the same user.
+Rank 0 makes the shared memory of the world and passes it to the others over a Unix
+socket in the abstract namespace: no file, no port, gone with the process. Both sides
+ask the kernel for the other's user, and refuse processes of other users.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ from typing import NamedTuple
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.bootstrap.context import JOIN_TIMEOUT, Context, label_of
-from collalgo.bootstrap.host_peer import take
+from collalgo.bootstrap.host_peer import join
 from collalgo.bootstrap.host_root import serve
 from collalgo.bootstrap.join_request import (
     GroupLivenessCheck,
     HostLivenessCheck,
     JoinRequest,
+    LivenessCheck,
     NoLivenessCheck,
-    Watch,
 )
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import mapped
@@ -29,16 +29,16 @@ from collalgo.engine.transport import shm
 
 
 class HostRendezvous:
-    """Processes of one host that share the name of a job.
+    """Processes of one host that know the name of a job.
 
     Parameters
     ----------
     job
-        Its name.
+        The name.
     liveness
-        What is known of them.
+        Detects the end of one of them.
     transport
-        This process's end of a world that they share.
+        The transport of this process in a world that they share already.
     """
 
     def __init__(
@@ -58,25 +58,25 @@ class HostRendezvous:
         members: Sequence[int],
         timeout: float = JOIN_TIMEOUT,
     ) -> Context:
-        """Meet the others that call with the same name: my end of a new world."""
+        """Connect with the others that call with the same name, as a new world."""
         job = f"{self.job}/{name}" if name else self.job
-        liveness = self.liveness.of(members)
-        watch: Watch = liveness
+        of_members = self.liveness.of(members)
+        liveness: LivenessCheck = of_members
         if self.transport is not None:
-            watch = HostLivenessCheck(self.transport, liveness, members)
-        room = enter(job, rank, members, timeout, watch)
-        transport = shm.attach(room.segment, rank, len(members), room.cores)
+            liveness = HostLivenessCheck(self.transport, of_members, members)
+        memory = share_memory(job, rank, members, timeout, liveness)
+        transport = shm.attach(memory.segment, rank, len(members), memory.cores)
         return Context(
             transport,
-            HostRendezvous(job, liveness, transport),
-            room.machine,
-            room.watch(transport),
+            HostRendezvous(job, of_members, transport),
+            memory.machine,
+            memory.watch(transport),
             label=label_of(job, name),
         )
 
 
-class Room(NamedTuple):
-    """The memory that some processes of one host share, and who they are."""
+class HostMemory(NamedTuple):
+    """The memory that some processes of one host share, and their process ids."""
 
     segment: Segment
     processes: list[int]
@@ -84,29 +84,30 @@ class Room(NamedTuple):
 
     @property
     def cores(self) -> int | None:
-        """How many cores the processes have together, if somebody has counted them."""
+        """The number of cores that the processes share, if it is known."""
         return self.machine.cores if self.machine else None
 
     def watch(self, transport: SharedMemory) -> list[int]:
-        """Let a rank see to the others: the descriptors to be closed at the end."""
+        """Let a rank detect the end of the others; descriptors to close at the end."""
         transport.allow_fetching(self.processes)
         return shm.watch(transport, self.processes)
 
 
-def enter(
+def share_memory(
     job: str,
-    place: int,
+    local_rank: int,
     members: Sequence[int],
     timeout: float,
-    watch: Watch,
-) -> Room:
-    """Meet the other processes of this host that come to the same job."""
+    liveness: LivenessCheck,
+) -> HostMemory:
+    """Share memory with the other processes of this host that name the same job."""
     address = "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
-    join_request = JoinRequest(place, members, time.monotonic() + timeout, watch)
-    if place == 0:
+    deadline = time.monotonic() + timeout
+    join_request = JoinRequest(local_rank, members, deadline, liveness)
+    if local_rank == 0:
         descriptor, processes = serve(address, join_request)
     else:
-        descriptor, processes = take(address, join_request)
+        descriptor, processes = join(address, join_request)
     try:
         segment = mapped(join_request.size, descriptor)
     finally:
@@ -114,4 +115,4 @@ def enter(
     machine = (
         HostProfile.of_settings(segment.settings()) if join_request.size > 1 else None
     )
-    return Room(segment, processes, machine)
+    return HostMemory(segment, processes, machine)

@@ -10,42 +10,42 @@ from collalgo.engine.transport import thread
 
 
 class ThreadRendezvous:
-    """Threads that share a hall, where each picks up its end of a world."""
+    """Threads that share this object; each receives its transport of a world."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._waiting: dict[str, list[SharedMemory | None]] = {}
-        self._handed_out: WeakSet[SharedMemory] = WeakSet()
+        self._connected: WeakSet[SharedMemory] = WeakSet()
 
     def connect(
         self, name: str, rank: int, members: Sequence[int], _timeout: float = 0
     ) -> Context:
-        """My end of the world that all who call with the same name share."""
+        """Connect with the threads that call with the same name, as a world."""
         with self._lock:
             ends = self._waiting.setdefault(name, list(thread.world(len(members))))
             transport, ends[rank] = ends[rank], None
             if not any(ends):
                 del self._waiting[name]
             assert transport is not None
-            self._handed_out.add(transport)
+            self._connected.add(transport)
         label = label_of(str(id(self)), name)
         return Context(transport, _Nested(self, name), label=label)
 
     def abort(self, reason: str) -> None:
-        """Let all calls on all worlds of this hall fail."""
+        """Make all calls on all worlds of these threads fail."""
         with self._lock:
-            for transport in self._handed_out:
+            for transport in self._connected:
                 transport.close(reason, failed=True)
 
 
 class _Nested:
-    """The hall as seen from one of its worlds: names are within that world."""
+    """The rendezvous of the threads of one world, whose name precedes all names."""
 
-    def __init__(self, hall: ThreadRendezvous, name: str):
-        self._hall = hall
+    def __init__(self, threads: ThreadRendezvous, name: str):
+        self._threads = threads
         self._name = name
 
     def connect(
         self, name: str, rank: int, members: Sequence[int], _timeout: float = 0
     ) -> Context:
-        return self._hall.connect(f"{self._name}/{name}", rank, members)
+        return self._threads.connect(f"{self._name}/{name}", rank, members)

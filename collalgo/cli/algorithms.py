@@ -1,144 +1,30 @@
-"""The commands about algorithms: to prove, list, draw and export them."""
+"""The command ``collalgo algorithms``: list, draw and export algorithms."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from rich.table import Table
 
-from collalgo.algorithms import ALGORITHMS, Algorithm, named
+from collalgo.algorithms import ALGORITHMS, Algorithm
 from collalgo.algorithms.parameters import COMMON, OWN
-from collalgo.algorithms.verify import Proof, verify
+from collalgo.algorithms.verify import verify
 from collalgo.base.console import wide_console
+from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.options import (
     collective_option,
-    enter_named,
     force_option,
-    load_named,
     load_option,
     write_or_refuse,
     writes,
 )
 from collalgo.errors import CollalgoError
 from collalgo.integrations.msccl.msccl import MSCCL, beyond, text_of
-from collalgo.integrations.msccl.row import FromFile, program_of
-from collalgo.schedule import ScheduleFunction, drawing, trace
+from collalgo.integrations.msccl.row import program_of
+from collalgo.schedule import drawing, trace
 from collalgo.schedule.collective import COLLECTIVES
-
-#: Sizes for which ``collalgo verify`` proves an algorithm, unless told otherwise.
-SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17)
-
-#: Every root is proved up to this size, beyond it the first, the middle and the last.
-EVERY_ROOT = 17
 
 #: How many ranks algorithms are shown for, unless told otherwise.
 SHOWN = 8
-
-
-@click.command("verify")
-@click.argument("algorithm", required=False)
-@click.option("--all", "everything", is_flag=True, help="All of the table.")
-@collective_option
-@click.option("-n", "--size", "sizes", type=click.IntRange(1), multiple=True)
-def verify_command(
-    algorithm: str | None,
-    everything: bool,
-    collective: str | None,
-    sizes: tuple[int, ...],
-) -> None:
-    """Prove ALGORITHM: a name of the table, FILE.py, FILE.py:FUNCTION or FILE.xml.
-
-    Of a file all functions are proved that @collalgo.algorithm puts into the table. XML
-    is that of MSCCL, and is proved for the ranks that it is for. For each size every
-    root is proved up to 17 ranks; without --size, several up to 17.
-    """
-    if everything == (algorithm is not None):
-        raise click.UsageError("name an ALGORITHM, or pass --all")
-    proved = 0
-    for row in _meant(algorithm, collective):
-        for size in sizes or _sizes_of(row) or SIZES:
-            if isinstance(row, Algorithm) and (obstacle := row.obstacle(size)):
-                click.echo(f"{row.collective} {row.name}: {obstacle}")
-                continue
-            proof = _prove(row, collective, size)
-            name = f"{row.name}: " if isinstance(row, Algorithm) else ""
-            click.echo(f"{name}{proof}")
-            proved += 1
-    if not proved:
-        raise click.ClickException("nothing was proved")
-
-
-def _meant(
-    algorithm: str | None, collective: str | None
-) -> Sequence[Algorithm | ScheduleFunction]:
-    """The rows, or the function, that the user means."""
-    if algorithm is not None and ".py:" in algorithm:
-        return [_function(algorithm)]
-    rows = list(ALGORITHMS)
-    if algorithm is not None and algorithm.endswith((".py", ".xml")):
-        known = set(map(id, rows))
-        enter_named(algorithm)
-        rows = [row for row in ALGORITHMS if id(row) not in known]
-        if not rows:
-            raise click.UsageError(
-                f"{algorithm} puts no algorithm into the table; decorate a function "
-                f"with @collalgo.algorithm(...), or name one: {algorithm}:FUNCTION"
-            )
-    elif algorithm is not None:
-        plain = algorithm.partition("(")[0]
-        of_name = {row.collective for row in rows if row.name == plain}
-        try:
-            rows = [
-                named(each, algorithm)
-                for each in COLLECTIVES
-                if each in of_name or each == collective
-            ]
-        except CollalgoError as error:
-            raise click.ClickException(str(error)) from None
-        if not rows:
-            names = ", ".join(sorted({row.name for row in ALGORITHMS}))
-            raise click.UsageError(
-                f"there is no algorithm {algorithm!r}; choose one of {names}"
-            )
-    return [row for row in rows if collective in (None, row.collective)]
-
-
-def _sizes_of(meant: Algorithm | ScheduleFunction) -> tuple[int, ...]:
-    """How many ranks an algorithm of a file is for; nothing for others."""
-    if isinstance(meant, Algorithm) and isinstance(meant.function, FromFile):
-        return (meant.function.cells.size,)
-    return ()
-
-
-def _prove(
-    meant: Algorithm | ScheduleFunction, collective: str | None, size: int
-) -> Proof:
-    """The proof for a size, for the first of the roots."""
-    schedule: ScheduleFunction
-    if isinstance(meant, Algorithm):
-        schedule, collective = meant.schedule, meant.collective
-    else:
-        schedule = meant
-    try:
-        proof = verify(schedule, size=size, collective=collective)
-        if COLLECTIVES[proof.collective].rooted:
-            few = {size // 2, size - 1} - {0}
-            for root in range(1, size) if size <= EVERY_ROOT else sorted(few):
-                verify(schedule, size=size, collective=proof.collective, root=root)
-    except (CollalgoError, ValueError) as error:
-        name = f"{meant.name}: " if isinstance(meant, Algorithm) else ""
-        raise click.ClickException(f"{name}{error}") from None
-    return proof
-
-
-def _function(place: str) -> ScheduleFunction:
-    """The function of a user's file."""
-    name, _, function = place.rpartition(":")
-    schedule = getattr(load_named(name), function, None)
-    if not callable(schedule):
-        raise click.UsageError(f"{name} has no function {function!r}")
-    found: ScheduleFunction = schedule
-    return found
 
 
 @click.group(invoke_without_command=True)
@@ -163,23 +49,26 @@ def _properties(collective: str, size: int) -> Table:
     table.add_column("order")
     table.add_column("story")
     for row in ALGORITHMS:
-        if row.collective != collective:
-            continue
-        if obstacle := row.obstacle(size):
-            table.add_row(row.name, *[""] * 6, obstacle)
-            continue
-        proof = verify(row.schedule, size=size, collective=collective)
-        table.add_row(
-            row.name,
-            str(proof.rounds),
-            str(proof.sent),
-            str(proof.reduced),
-            str(proof.links),
-            str(proof.roundings),
-            proof.order if COLLECTIVES[collective].reduces else "",
-            row.summary,
-        )
+        if row.collective == collective:
+            table.add_row(*_cells(row, size))
     return table
+
+
+def _cells(row: Algorithm, size: int) -> list[str]:
+    """What is proved of one algorithm, or why it does not run on ``size`` ranks."""
+    if obstacle := row.obstacle(size):
+        return [row.name, *[""] * 6, obstacle]
+    proof = verify(row.schedule, size=size, collective=row.collective)
+    return [
+        row.name,
+        str(proof.rounds),
+        str(proof.sent),
+        str(proof.reduced),
+        str(proof.links),
+        str(proof.roundings),
+        proof.order if COLLECTIVES[row.collective].reduces else "",
+        row.summary,
+    ]
 
 
 def _ranges() -> Table:
@@ -215,11 +104,11 @@ def show(
 
     ALGORITHM is a name of the table, FILE.py, FILE.py:FUNCTION or FILE.xml.
     """
-    meant = _meant(algorithm, collective)[0]
-    size = size or next(iter(_sizes_of(meant)), SHOWN)
+    meant = algorithms_named(algorithm, collective)[0]
+    size = size or next(iter(sizes_of(meant)), SHOWN)
     if root >= size:
         raise click.UsageError(f"root {root} is out of range; there are {size} ranks")
-    proof = _prove(meant, collective, size)
+    proof = prove_roots(meant, collective, size)
     schedule = meant.schedule if isinstance(meant, Algorithm) else meant
     schedules = [trace(schedule, rank, size, root) for rank in range(size)]
     if svg is not None:
@@ -256,12 +145,12 @@ def export(
 
     ALGORITHM is a name of the table, or a FILE.py with one in it.
     """
-    meant = _meant(algorithm, collective)
+    meant = algorithms_named(algorithm, collective)
     rows = [row for row in meant if isinstance(row, Algorithm)]
     if len(rows) != 1:
         names = ", ".join(f"{row.collective} {row.name}" for row in rows)
         raise click.UsageError(f"say which, by -c: {names or 'a row of the table'}")
-    _prove(rows[0], collective, size)
+    prove_roots(rows[0], collective, size)
     try:
         program = program_of(rows[0], size)
     except CollalgoError as error:

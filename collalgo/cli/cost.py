@@ -13,10 +13,11 @@ from collalgo.cli.topo import load, named, parameters_argument
 from collalgo.cost.bounds import BOUNDED, bound
 from collalgo.cost.exact import exact
 from collalgo.cost.host_profile import (
+    HostProfile,
     calibrate,
-    figures_file,
     host_profile,
-    kept_figures,
+    kept_profile,
+    profile_file,
 )
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.simulation import MODELS, simulate
@@ -27,17 +28,23 @@ from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology import orders, presets
 from collalgo.topology.model import LinkKind, Topology
 
-#: In which order ranks may stand on the devices.
+#: The orders of ranks on the devices.
 ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
 
 size_option = click.option(
-    "--size", "nbytes", callback=parse_size, default="1G", help="Bytes, as 64K or 1G."
+    "--size",
+    "nbytes",
+    callback=parse_size,
+    default="1G",
+    help="Bytes of the buffer, as 64K or 1G (default 1G).",
 )
-root_option = click.option("--root", default=0, help="The rank of the root.")
+root_option = click.option("--root", default=0, help="Rank of the root (default 0).")
 
 
-def _read_figures(_context: object, _parameter: object, path: str | None) -> LinkModel:
-    """The figures of a file, or those by default."""
+def _read_link_model(
+    _context: object, _parameter: object, path: str | None
+) -> LinkModel:
+    """The link model of a file, or the default."""
     try:
         return LinkModel.read(path) if path else DEFAULTS
     except CollalgoError as error:
@@ -47,16 +54,16 @@ def _read_figures(_context: object, _parameter: object, path: str | None) -> Lin
 figures_option = click.option(
     "--figures",
     type=click.Path(exists=True, dir_okay=False),
-    callback=_read_figures,
-    help="A file of what messages cost where links do not tell.",
+    callback=_read_link_model,
+    help="YAML file with the costs of messages that links do not give.",
 )
 
-#: Of more hosts than this one stands for all, so that a million ranks can be priced.
+#: Beyond this number of hosts one host represents all, for up to a million ranks.
 MOST_HOSTS = 256
 
 
 def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | UniformCluster:
-    """What a user means by a file or a name; of many hosts a cluster."""
+    """Load a file or a named machine; many hosts become a uniform cluster."""
     if what in presets.machines():
         given = named(parameters)
         if given.get("hosts", 1) > MOST_HOSTS:
@@ -71,14 +78,28 @@ def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | UniformCl
 @parameters_argument
 @size_option
 @root_option
-@click.option("--order", type=click.Choice(list(ORDERS)), help="Of ranks on devices.")
-@click.option("--model", type=click.Choice(MODELS), default="rounds", help="Which.")
-@click.option("--exact", "exactly", is_flag=True, help="Prove the ratio to the bound.")
+@click.option(
+    "--order",
+    type=click.Choice(list(ORDERS)),
+    help="Order of the ranks on the devices (default: that of the topology).",
+)
+@click.option(
+    "--model",
+    type=click.Choice(MODELS),
+    default="rounds",
+    help="Price model (default rounds).",
+)
+@click.option(
+    "--exact",
+    "exactly",
+    is_flag=True,
+    help="Also compute the exact ratio to the bound.",
+)
 @click.option(
     "--timeline",
     "picture",
     **writes(PICTURE, json=TRACE),
-    help="Write when who sends: a picture, or for .json a trace for Perfetto.",
+    help="Write the timeline of all messages: a picture, or as .json a Perfetto trace.",
 )
 @force_option
 @figures_option
@@ -97,26 +118,27 @@ def simulate_command(
     force: bool,
     figures: LinkModel,
 ) -> None:
-    """Say what a schedule costs on a topology, and which link is in its way.
+    """Predict the time of a schedule on a topology, and find its bottleneck.
 
     WHAT and its parameters are those of collalgo topo.
     """
     try:
         machine = load_machine(what, parameters)
-        how: dict[str, Any] = {"collective": collective, "root": root, "model": model}
-        how["figures"] = figures
+        where: dict[str, Any] = {"collective": collective, "root": root}
+        how: dict[str, Any]
         if isinstance(machine, Topology):
-            how["order"] = ORDERS[order](machine) if order else None
+            where["order"] = ORDERS[order](machine) if order else None
             if picture:
+                how = {"model": model, "link_model": figures, **where}
                 timeline(algorithm, machine, nbytes, **how).write(picture, force=force)
         elif order or picture or exactly or model == "fluid":
             raise click.UsageError(
                 f"{machine.hosts} hosts are priced by one of them: in rounds, without "
-                "an order, a timeline or exact figures"
+                "an order, a timeline or exact ratios"
             )
+        how = {"model": model, "figures": figures, **where}
         found = [str(simulate(algorithm, machine, nbytes, **how))]
         if exactly and isinstance(machine, Topology):
-            where = {name: how[name] for name in ("collective", "root", "order")}
             found.append(str(exact(algorithm, machine, **where)))
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
@@ -129,7 +151,11 @@ def simulate_command(
 @parameters_argument
 @size_option
 @root_option
-@click.option("--only", multiple=True, help="Kinds of links that may be used.")
+@click.option(
+    "--only",
+    multiple=True,
+    help="Kind of links that may be used; repeat for several (default all).",
+)
 def bound_command(
     collective: str,
     what: str,
@@ -138,7 +164,7 @@ def bound_command(
     root: int,
     only: tuple[str, ...],
 ) -> None:
-    """Say how fast a collective can be on a topology, and what is in the way.
+    """Compute the lower bound of a collective on a topology, and its reason.
 
     WHAT and its parameters are those of collalgo topo.
     """
@@ -156,27 +182,43 @@ def bound_command(
 
 
 @click.command("calibrate")
-@click.option("--show", is_flag=True, help="Only print the figures that are known.")
+@click.option(
+    "--show",
+    is_flag=True,
+    help="Print the known profile; measure only if there is none.",
+)
 def calibrate_command(show: bool) -> None:
-    """Measure what a message, a copy and a reduction cost on this machine.
+    """Measure the costs of a message, a copy and a reduction on this machine.
 
-    It takes a few seconds; the figures are kept, and prices are made of them.
+    The measurement takes a few seconds; prices are computed from its results, which are
+    cached.
     """
-    known = host_profile() if show else calibrate()
+    profile = host_profile() if show else calibrate()
+    rows = _profile_rows(profile)
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        click.echo(f"{name:{width}}  {value}")
+    if kept_profile() == profile:
+        click.echo(f"kept in {profile_file()}")
+    else:
+        click.echo(
+            f"not kept in {profile_file()}: it cannot be written, or this machine is "
+            "too busy to be measured, and these are typical values"
+        )
+
+
+def _profile_rows(known: HostProfile) -> list[tuple[str, str]]:
+    """The values of a profile with their labels."""
+    copy = max(known.copy_far, known.copy)
+    reduce = max(known.reduce_far, known.reduce)
     rows = [
         ("a hand-over between two cores", human_time(known.latency)),
         ("a hand-over on one core", human_time(known.switch)),
         ("each further message of a rank", human_time(known.message)),
         ("a copy, per core", f"{1e-9 / known.copy:.1f} GB/s"),
         ("a reduction, per core", f"{1e-9 / known.reduce:.1f} GB/s"),
-        (
-            "a copy beyond the caches",
-            f"{1e-9 / max(known.copy_far, known.copy):.1f} GB/s",
-        ),
-        (
-            "a reduction beyond the caches",
-            f"{1e-9 / max(known.reduce_far, known.reduce):.1f} GB/s",
-        ),
+        ("a copy beyond the caches", f"{1e-9 / copy:.1f} GB/s"),
+        ("a reduction beyond the caches", f"{1e-9 / reduce:.1f} GB/s"),
         ("cores", str(known.cores)),
     ]
     if known.exchange and known.fetch:
@@ -184,13 +226,4 @@ def calibrate_command(show: bool) -> None:
             ("a swap through shared memory", f"{1e-9 / known.exchange:.1f} GB/s"),
             ("a swap by the kernel", f"{1e-9 / known.fetch:.1f} GB/s"),
         ]
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        click.echo(f"{name:{width}}  {value}")
-    if kept_figures() == known:
-        click.echo(f"kept in {figures_file()}")
-    else:
-        click.echo(
-            f"not kept in {figures_file()}: it cannot be written, or this machine is "
-            "too busy to be measured, and these are the usual figures"
-        )
+    return rows

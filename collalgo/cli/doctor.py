@@ -21,8 +21,8 @@ from collalgo.bootstrap.identity import identity
 from collalgo.bootstrap.interfaces import address_towards, addresses
 from collalgo.engine.transport.waiting import cores, quota
 from collalgo.errors import BootstrapError, CollalgoError
-from collalgo.launch.delegate import maker_of
-from collalgo.launch.hosts import parse
+from collalgo.launch.delegate import mpi_vendor
+from collalgo.launch.hosts import parse_hosts
 from collalgo.topology.ranks import host_name
 
 #: Bytes of /dev/shm below which other libraries fail; ours does not use it.
@@ -116,10 +116,10 @@ def _interfaces() -> Finding:
 
 
 def _route(host: str) -> Finding:
-    from collalgo.launch.remote import known_as
+    from collalgo.launch.remote_agent import resolve_alias
 
     try:
-        mine = address_towards(known_as(host))
+        mine = address_towards(resolve_alias(host))
     except OSError as error:
         return Finding(f"route to {host}", "", f"there is none: {error}")
     return Finding(f"route to {host}", f"by {mine}")
@@ -156,7 +156,7 @@ def _mpi() -> Finding:
     if mpiexec is None:
         advice = f"{seen.split()[0]} has no mpiexec on the PATH"
         return Finding("MPI", f"mpi4py {mpi4py} on {seen}", advice)
-    starts = maker_of(mpiexec)
+    starts = mpi_vendor(mpiexec)
     found = f"mpi4py {mpi4py} on {seen}; {mpiexec}"
     if starts and starts not in seen and not seen.startswith("Intel"):
         advice = f"mpiexec is that of {starts}: every rank would be alone; mix no MPIs"
@@ -200,7 +200,7 @@ def doctor_command(ranks: int | None, hosts: str | None) -> None:
     The exit code is 1 if a host of -H cannot be used.
     """
     try:
-        named = parse(hosts) if hosts is not None else []
+        named = parse_hosts(hosts) if hosts is not None else []
     except CollalgoError as error:
         raise click.ClickException(str(error)) from None
     table = Table("", "found", "advice", box=None)
@@ -219,7 +219,7 @@ def doctor_command(ranks: int | None, hosts: str | None) -> None:
 
 def _tried(name: str) -> str:
     """Why a host cannot be used; nothing if it can."""
-    from collalgo.launch.remote import try_host
+    from collalgo.launch.remote_agent import try_host
 
     try:
         try_host(name)

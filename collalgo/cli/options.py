@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,28 +16,28 @@ from collalgo.schedule.collective import COLLECTIVES
 T = TypeVar("T")
 
 
-def load_named(name: str) -> ModuleType:
-    """The module of a user's file."""
-    return _taken(load, name)
+def load_file(name: str) -> ModuleType:
+    """The module of a user's Python file."""
+    return _or_usage_error(load, name)
 
 
-def enter_named(name: str) -> None:
-    """Put the algorithms of a user's file into the table."""
-    _taken(load_algorithms, name)
+def register_file(name: str) -> None:
+    """Add the algorithms of a user's file to the table."""
+    _or_usage_error(load_algorithms, name)
 
 
-def _taken(take: Callable[[str], T], name: str) -> T:
-    """What is taken from a user's file; an error of usage if it cannot be."""
+def _or_usage_error(read: Callable[[str], T], name: str) -> T:
+    """Read a user's file; an invalid one is an error of usage."""
     try:
-        return take(name)
+        return read(name)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
 
-def _load_files(_context: object, _parameter: object, names: Sequence[str]) -> None:
-    """Put the algorithms of the user's files into the table."""
+def _register_files(_context: object, _parameter: object, names: Sequence[str]) -> None:
+    """Add the algorithms of the user's files to the table."""
     for name in names:
-        enter_named(name)
+        register_file(name)
 
 
 load_option = click.option(
@@ -45,12 +45,15 @@ load_option = click.option(
     "--load",
     multiple=True,
     expose_value=False,
-    callback=_load_files,
-    help="A file of algorithms: Python with @collalgo.algorithm, or XML of MSCCL.",
+    callback=_register_files,
+    help="Load algorithms from a file: Python with @collalgo.algorithm, or MSCCL XML.",
 )
 
 collective_option = click.option(
-    "-c", "--collective", type=click.Choice(list(COLLECTIVES)), help="Only this one."
+    "-c",
+    "--collective",
+    type=click.Choice(list(COLLECTIVES)),
+    help="Limit the command to this collective.",
 )
 
 #: Where a command may write; it is looked at before the command begins.

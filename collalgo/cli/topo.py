@@ -11,16 +11,16 @@ from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
 from collalgo.cli.options import force_option, writes
 from collalgo.errors import CollalgoError, TopologyError
-from collalgo.topology import compare, document as exchange, presets, show as text
+from collalgo.topology import compare, document, presets, show as text
 from collalgo.topology.detect import from_lstopo
 from collalgo.topology.model import Topology
 
 what_argument = click.argument("what")
 parameters_argument = click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
 
-HELP = """WHAT is a file of any known format, a machine or fabric by its name (collalgo
-topo list), or "here" for the machine at hand. Parameters as hosts=4 or nvlink=25 belong
-to those that have a name."""
+HELP = """WHAT is a file of any known format, the name of a machine or fabric (collalgo
+topo list), or "here" for this machine. Names take parameters, as hosts=4 or
+nvlink=25."""
 
 
 @click.group(epilog=HELP)
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
-    """The topology that a user means by a file, a name or "here"."""
+    """Load a topology given by a file, a name or "here"."""
     try:
         if what == "here":
             return Topology.detect()
@@ -37,8 +37,8 @@ def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
             return Topology.load(what, **named(parameters))
         if not Path(what).exists():
             raise TopologyError(
-                f"there is no file {what!r}, and no machine or fabric of this name; "
-                f"there are {', '.join(presets.names())}"
+                f"there is no file and no machine or fabric {what!r}; "
+                f"the names are {', '.join(presets.names())}"
             )
         return Topology.read(what)
     except (CollalgoError, OSError) as error:
@@ -46,12 +46,12 @@ def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
 
 
 def named(words: tuple[str, ...]) -> dict[str, Any]:
-    """The parameters of a machine or a fabric by their names."""
+    """Parse the parameters of a machine or fabric."""
     return dict(map(_parameter, words))
 
 
 def _parameter(word: str) -> tuple[str, Any]:
-    """A parameter: numbers, true and false, and lists as 4x4 or 4,4."""
+    """Parse a parameter: a number, true, false, or a list as 4x4 or 4,4."""
     name, equals, value = word.partition("=")
     if not equals:
         raise click.BadParameter(f"{word!r} must be of the form name=value")
@@ -61,32 +61,36 @@ def _parameter(word: str) -> tuple[str, Any]:
     try:
         numbers = [float(p) if "." in p or "e" in p else int(p) for p in parts]
     except ValueError:
-        raise click.BadParameter(f"{word!r}: {value!r} is no number") from None
+        raise click.BadParameter(f"{word!r}: {value!r} is not a number") from None
     return name, tuple(numbers) if len(numbers) > 1 or name == "dims" else numbers[0]
 
 
 @main.command("list")
 def list_command() -> None:
-    """List the machines and fabrics that can be built by name."""
-    table = Table("name", "what it is", box=None, header_style="bold")
+    """List the names of machines and fabrics."""
+    table = Table("name", "description", box=None, header_style="bold")
     for name, about in presets.machines().items():
         table.add_row(name, about.strip())
     for name, (function, defaults) in presets.FABRICS.items():
-        story = (function.__doc__ or "").split("\n")[0]
+        summary = (function.__doc__ or "").split("\n")[0]
         given = ", ".join(f"{key}={value}" for key, value in defaults.items())
-        table.add_row(name, f"{story} ({given})")
+        table.add_row(name, f"{summary} ({given})")
     Console().print(table)
 
 
 @main.command(epilog=HELP)
 @what_argument
 @parameters_argument
-@click.option("--matrix", is_flag=True, help="As nvidia-smi topo -m prints it.")
-@click.option("--host", help="Of which host the matrix is; the first by default.")
+@click.option(
+    "--matrix",
+    is_flag=True,
+    help="Show the matrix of paths, in the form of nvidia-smi topo -m.",
+)
+@click.option("--host", help="Host of the matrix (default: the first).")
 def show(
     what: str, parameters: tuple[str, ...], matrix: bool, host: str | None
 ) -> None:
-    """Show a tree with bandwidths, or the matrix of paths."""
+    """Show a tree of devices with bandwidths, or the matrix of paths."""
     topology = load(what, parameters)
     if matrix:
         click.echo(text.matrix(topology, host))
@@ -96,12 +100,15 @@ def show(
 
 @main.command()
 @click.option(
-    "-o", "--output", **writes(exchange.TOPOLOGY), help="Write a file (YAML or JSON)."
+    "-o",
+    "--output",
+    **writes(document.TOPOLOGY),
+    help="File to write, YAML or JSON by its suffix.",
 )
 @force_option
-@click.option("--lstopo", is_flag=True, help="Ask lstopo of hwloc instead of sysfs.")
+@click.option("--lstopo", is_flag=True, help="Use lstopo of hwloc instead of sysfs.")
 def detect(output: Path | None, force: bool, lstopo: bool) -> None:
-    """Detect the machine at hand."""
+    """Detect this machine."""
     try:
         topology = from_lstopo() if lstopo else Topology.detect()
         if output:
@@ -118,13 +125,13 @@ def detect(output: Path | None, force: bool, lstopo: bool) -> None:
 @click.option(
     "-o",
     "--output",
-    **writes(exchange.TOPOLOGY),
+    **writes(document.TOPOLOGY),
     default="-",
-    help="Where to write; .json is JSON.",
+    help="File to write (default: YAML on stdout).",
 )
 @force_option
 def convert(what: str, parameters: tuple[str, ...], output: Path, force: bool) -> None:
-    """Write a topology in collalgo's own format."""
+    """Convert a topology to the native format."""
     topology = load(what, parameters)
     try:
         topology.write(output, force=force)
@@ -135,7 +142,7 @@ def convert(what: str, parameters: tuple[str, ...], output: Path, force: bool) -
 @main.command(epilog=HELP)
 @click.argument("files", nargs=-1, required=True)
 def validate(files: tuple[str, ...]) -> None:
-    """Read files and tell what is in them, or what is wrong."""
+    """Read files and report their contents, warnings and errors."""
     table = Table("file", "devices", "links", "warnings", box=None, header_style="bold")
     wrong = []
     for file in files:
@@ -158,22 +165,28 @@ def validate(files: tuple[str, ...]) -> None:
 @click.argument("first")
 @click.argument("second")
 def diff(first: str, second: str) -> None:
-    """Tell where two topologies differ; the exit code is 1 if they do."""
+    """Print the differences of two topologies; exit with 1 if there are any."""
     a, b = load(first), load(second)
     found = compare.differences(a, b)
     for line in found:
         click.echo(line)
     if found and compare.isomorphic(a, b):
-        click.echo("the machines are alike but for the names and numbers of devices")
+        click.echo("the machines are equal up to the names and the order of devices")
     raise SystemExit(bool(found))
 
 
 @main.command(epilog=HELP)
 @what_argument
 @parameters_argument
-@click.option("-o", "--output", **writes(PICTURE), required=True, help="SVG or PNG.")
+@click.option(
+    "-o",
+    "--output",
+    **writes(PICTURE),
+    required=True,
+    help="File to write, SVG or PNG.",
+)
 @force_option
-@click.option("--host", help="Draw the inside of this host.")
+@click.option("--host", help="Draw the devices of this host only.")
 def draw(
     what: str,
     parameters: tuple[str, ...],
@@ -181,7 +194,7 @@ def draw(
     force: bool,
     host: str | None,
 ) -> None:
-    """Draw a picture."""
+    """Draw a topology."""
     from collalgo.topology.draw import draw as draw_picture
 
     try:

@@ -1,72 +1,61 @@
-"""The calls of a communicator once more: in the background, and again and again."""
+"""The forms of a call that do not wait for it: in the background, and persistent."""
 
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from functools import partial, update_wrapper
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
-from collalgo._kernels.comm.reducing import Calls
-from collalgo._kernels.comm.work import Persistent, Work
+from cython.cimports.collalgo._kernels.comm.reducing import runner_of
+
+from collalgo._kernels.comm.method import place_of_comm
+from collalgo._kernels.comm.persistent import Persistent
+from collalgo._kernels.comm.work import Work
 
 P = ParamSpec("P")
+R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
-Call = Callable[Concatenate[Any, P], Any]
 
 
-def in_background(call: Call[P]) -> Callable[Concatenate[Any, P], Work]:
-    """The same call, made in the background."""
-    name = call.__name__
+def in_background(function: Callable[P, Any]) -> Callable[P, Work]:
+    """The form of a collective that makes the call in the background."""
+    name, place = function.__name__, place_of_comm(function)
 
-    def submit(self: Any, /, *args: P.args, **named: P.kwargs) -> Work:
-        return cast("Work", self.submit(call, args, named))
+    def submit(*args: P.args, **named: P.kwargs) -> Work:
+        comm = args[place] if len(args) > place else named.get("comm")
+        call = partial(function, *args, **named)
+        work: Work = runner_of(comm).submit(name, call)
+        return work
 
-    return _called(
-        submit, f"{name}_async", f"Make the call :func:`{name}` in the background."
+    doc = (
+        f"Make the call :func:`{name}` in the background.\n\n"
+        "Returns\n-------\nWork\n"
+        "    Whose ``wait()`` returns the result of the call. The arrays must not be\n"
+        "    touched before."
     )
+    return declared(submit, function, f"{name}_async", Work, doc)
 
 
-def again_and_again(call: Call[P]) -> Callable[Concatenate[Any, P], Persistent]:
-    """The same call, prepared once to be made many times."""
-    name = call.__name__
+def persistent(function: Callable[P, Any]) -> Callable[P, Persistent]:
+    """The form of a collective that prepares the call, to be made many times."""
+    name, place = function.__name__, place_of_comm(function)
 
-    def prepare(self: Any, /, *args: P.args, **named: P.kwargs) -> Persistent:
-        return cast("Persistent", self.submit(call, args, named, True))
+    def prepare(*args: P.args, **named: P.kwargs) -> Persistent:
+        comm = args[place] if len(args) > place else named.get("comm")
+        call = partial(function, *args, **named)
+        prepared: Persistent = runner_of(comm).submit(name, call, True)
+        return prepared
 
-    return _called(
-        prepare,
-        f"persistent_{name}",
-        f"Prepare the call :func:`{name}` to be made many times.",
-    )
-
-
-def _called(function: F, name: str, doc: str) -> F:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    doc = f"Prepare the call :func:`{name}` to be made many times."
+    return declared(prepare, function, f"persistent_{name}", Persistent, doc)
 
 
-class Background(Calls):
-    """The calls of a communicator in the foreground, the background, and persistent."""
-
-    allreduce_async = in_background(Calls.allreduce)
-    reduce_async = in_background(Calls.reduce)
-    reduce_scatter_async = in_background(Calls.reduce_scatter)
-    scan_async = in_background(Calls.scan)
-    exscan_async = in_background(Calls.exscan)
-    broadcast_async = in_background(Calls.broadcast)
-    allgather_async = in_background(Calls.allgather)
-    allgatherv_async = in_background(Calls.allgatherv)
-    alltoall_async = in_background(Calls.alltoall)
-    alltoallv_async = in_background(Calls.alltoallv)
-    gather_async = in_background(Calls.gather)
-    gatherv_async = in_background(Calls.gatherv)
-    scatter_async = in_background(Calls.scatter)
-    scatterv_async = in_background(Calls.scatterv)
-    barrier_async = in_background(Calls.barrier)
-
-    persistent_allreduce = again_and_again(Calls.allreduce)
-    persistent_reduce = again_and_again(Calls.reduce)
-    persistent_reduce_scatter = again_and_again(Calls.reduce_scatter)
-    persistent_broadcast = again_and_again(Calls.broadcast)
-    persistent_allgather = again_and_again(Calls.allgather)
-    persistent_alltoall = again_and_again(Calls.alltoall)
-    persistent_gather = again_and_again(Calls.gather)
-    persistent_barrier = again_and_again(Calls.barrier)
+def declared(
+    form: F, function: Callable[..., Any], name: str, kind: type, doc: str
+) -> F:
+    """A form with the declaration of its function, but another result."""
+    update_wrapper(form, function)
+    form.__name__ = form.__qualname__ = name
+    form.__doc__ = doc
+    found = signature(function).replace(return_annotation=kind.__name__)
+    form.__signature__ = found  # type: ignore[attr-defined]
+    return form

@@ -1,31 +1,31 @@
-"""Many small allreduces as few large ones: what a bucket collects goes together."""
+"""Buckets, which join many small allreduces into few large ones."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from collalgo._kernels.comm.reducing import Calls
+from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo._kernels.comm.work import Work
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import seconds
+from collalgo.comm.current import runner_of
+from collalgo.comm.functions.reducing import allreduce, allreduce_async
+from collalgo.comm.types import Communicator, Op
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.errors import CollalgoError
 
-if TYPE_CHECKING:
-    from collalgo.comm.communicator import Communicator
-
-#: Bytes that a bucket collects, unless told otherwise: about where the time of an
-#: allreduce becomes that of its bytes.
+#: Bytes that a bucket collects by default: from about there on bandwidth, not latency,
+#: limits an allreduce.
 LIMIT = 1 << 20
 
 
 class Intervals:
-    """Addresses from one to another, each of a number; they may overlap."""
+    """Numbered intervals of addresses, which may overlap."""
 
     def __init__(self) -> None:
         self._sorted: list[tuple[int, int, int]] = []
@@ -36,7 +36,7 @@ class Intervals:
         self._longest = max(self._longest, high - low)
 
     def across(self, low: int, high: int) -> Iterator[int]:
-        """The numbers of those that have addresses in common with these."""
+        """The numbers of the intervals that overlap this one."""
         first = bisect_left(self._sorted, (low - self._longest,))
         last = bisect_left(self._sorted, (high,))
         for _, end, number in self._sorted[first:last]:
@@ -44,30 +44,30 @@ class Intervals:
                 yield number
 
 
-class Load:
-    """Arrays of one dtype, all on the host or all on a device, that travel together."""
+class Batch:
+    """Arrays of one dtype, on the host or one device, that are reduced in one call."""
 
     def __init__(self, first: Array):
         self._kind = _kind(first)
         self.nbytes = 0
         self._arrays: list[Array] = []
-        self._parts: list[Array] = []  # of what travels, as many as arrays
+        self._parts: list[Array] = []  # of the joined array, one for each array
         self._work: Work | None = None
         self._lock = Lock()
         self._taken = Intervals()
 
     def takes(self, array: Array, limit: int) -> bool:
-        """Whether an array can go with these, which then have so many bytes at most."""
+        """Whether an array fits: the same kind, and ``limit`` bytes at most in all."""
         return _kind(array) == self._kind and self.nbytes + array.nbytes <= limit
 
     def add(self, array: Array) -> None:
-        """Take an array along.
+        """Add an array.
 
         Raises
         ------
         ValueError
-            If another that goes along shares memory with it: both would be reduced
-            from what is there now, and only one result would last.
+            If it shares memory with another: both would be reduced from the present
+            values, and one result would overwrite the other.
         """
         low, high = bounds(array)
         for other in self._taken.across(low, high):
@@ -80,7 +80,7 @@ class Load:
         self._arrays.append(array)
         self.nbytes += array.nbytes
 
-    def depart(self, comm: "Communicator", op: Any) -> None:
+    def start(self, runner: CallRunner, op: Op) -> None:
         """Begin the call."""
         total = sum(array.size for array in self._arrays)
         first = self._arrays[0]
@@ -88,16 +88,19 @@ class Load:
             on_device = first.fresh((total,))
             self._divide(on_device)
             self._fill()
-            self._work = comm.allreduce_async(on_device, op)
+            self._work = allreduce_async(on_device, runner, op)
             return
         flat = np.empty(total, first.dtype)
         self._divide(flat)
-        self._work = comm.submit(
-            Calls.allreduce, (flat, op), {}, before=self._fill, after=self._empty
+        self._work = runner.submit(
+            "allreduce",
+            lambda: allreduce(flat, runner, op),
+            before=self._fill,
+            after=self._empty,
         )
 
     def _divide(self, flat: Array) -> None:
-        """Give each array its part of what travels."""
+        """Give each array its part of the joined array."""
         start = 0
         for array in self._arrays:
             part = flat[start : start + array.size].reshape(array.shape)
@@ -105,57 +108,57 @@ class Load:
             start += array.size
 
     def _fill(self) -> None:
-        """Copy the arrays to what travels; the calls before may change them."""
+        """Copy the arrays to the joined array, after the earlier calls."""
         for array, part in zip(self._arrays, self._parts, strict=True):
             part[...] = array
 
     def _empty(self) -> None:
-        """Copy the result to the arrays, once; the calls behind may read them."""
+        """Copy the result to the arrays, once, before the later calls."""
         with self._lock:
             for array, part in zip(self._arrays, self._parts, strict=True):
                 array[...] = part
             self._arrays, self._parts = [], []
 
     @property
-    def departed(self) -> bool:
+    def started(self) -> bool:
         return self._work is not None
 
     @property
     def done(self) -> bool:
         return self._work is not None and self._work.done()
 
-    def unload(self, timeout: float | None) -> None:
+    def finish(self, timeout: float | None) -> None:
         """Wait until the result is in the arrays."""
         assert self._work is not None
         if timeout is None:
-            self._work.wait_stream()  # behind it the results of a device are copied
+            self._work.wait_stream()  # the copies of results follow on the stream
         else:
             self._work.wait(timeout)
-        self._empty()  # those of a device; the others have theirs already
+        self._empty()  # on a device; on the host it is done already
 
 
 def _kind(array: Array) -> tuple[np.dtype[Any], object]:
-    """What arrays that travel together have in common: the dtype, and the device."""
+    """The dtype and the device of an array, the same in one call."""
     return array.dtype, array.runtime if isinstance(array, Shadow) else None
 
 
 class Fused:
-    """An allreduce that goes with others, as :class:`Work` is one that goes alone."""
+    """An allreduce in a bucket, with the methods of a :class:`Work`."""
 
-    def __init__(self, bucket: "Bucket", load: Load, buf: Any):
-        self._bucket, self._load, self._buf = bucket, load, buf
+    def __init__(self, bucket: "Bucket", batch: Batch, buf: Any):
+        self._bucket, self._batch, self._buf = bucket, batch, buf
 
     def done(self) -> bool:
-        """Whether the call has ended; on a device :meth:`wait` brings the result."""
-        return self._load.done
+        """Whether the call has ended; on a device :meth:`wait` copies the result."""
+        return self._batch.done
 
     def wait(self, timeout: float | None = None) -> Any:
-        """Wait for the result; what the bucket has collected goes now if it has not."""
+        """Wait for the result; flush the bucket if that is needed."""
         if timeout is not None:
             seconds(timeout)
-        if not self._load.departed:
+        if not self._batch.started:
             self._bucket.flush()
-        self._load.unload(timeout)
+        self._batch.finish(timeout)
         return self._buf
 
     def result(self, timeout: float | None = None) -> Any:
@@ -164,10 +167,10 @@ class Fused:
 
 
 class Bucket:
-    """Collects arrays that are to be reduced, and reduces many in one call.
+    """Collects arrays and reduces many in one call.
 
-    All ranks must give it arrays of the same sizes in the same order, and flush it or
-    wait at the same places. At the end of ``with`` all that it was given is reduced.
+    All ranks must add arrays of the same sizes in the same order, and flush or wait at
+    the same points. At the end of ``with`` all arrays are reduced.
 
     Parameters
     ----------
@@ -176,7 +179,7 @@ class Bucket:
     op
         See :func:`collalgo.allreduce`.
     limit
-        Bytes after which what was collected goes; an array of as many goes alone.
+        Bytes in one call; a larger array has a call of its own.
 
     Examples
     --------
@@ -192,11 +195,11 @@ class Bucket:
     [4.0, 4.0, 4.0, 4.0]
     """
 
-    def __init__(self, comm: "Communicator", op: Any = "sum", limit: int = LIMIT):
+    def __init__(self, comm: Communicator, op: Op = "sum", limit: int = LIMIT):
         self._limit = integer(limit, "limit", "bucket", 1)
-        self._comm, self._op = comm, op
-        self._load: Load | None = None
-        self._departed: list[Load] = []
+        self._runner, self._op = runner_of(comm), op
+        self._batch: Batch | None = None
+        self._started: list[Batch] = []
         self._open = True
 
     def allreduce(self, buf: Any) -> Fused:
@@ -206,28 +209,28 @@ class Bucket:
         array = as_array(buf, "allreduce")
         check_writeable(array, "buf", "allreduce")
         check_apart(array, "buf", "allreduce")
-        if self._load is not None and not self._load.takes(array, self._limit):
+        if self._batch is not None and not self._batch.takes(array, self._limit):
             self.flush()
-        if self._load is None:
-            self._load = Load(array)
-        self._load.add(array)
-        fused = Fused(self, self._load, buf)
-        if self._load.nbytes >= self._limit:
+        if self._batch is None:
+            self._batch = Batch(array)
+        self._batch.add(array)
+        fused = Fused(self, self._batch, buf)
+        if self._batch.nbytes >= self._limit:
             self.flush()
         return fused
 
     def flush(self) -> None:
-        """Let what has been collected go now, in the background."""
-        if self._load is not None:
-            load, self._load = self._load, None
-            load.depart(self._comm, self._op)
-            self._departed.append(load)
+        """Reduce the collected arrays now, in the background."""
+        if self._batch is not None:
+            batch, self._batch = self._batch, None
+            batch.start(self._runner, self._op)
+            self._started.append(batch)
 
     def wait(self) -> None:
-        """Flush, and wait until all that was given is reduced."""
+        """Flush, and wait until all arrays are reduced."""
         self.flush()
-        while self._departed:
-            self._departed.pop(0).unload(None)
+        while self._started:
+            self._started.pop(0).finish(None)
 
     def __enter__(self) -> "Bucket":
         return self

@@ -3,131 +3,96 @@
 import math
 import weakref
 from collections.abc import Iterable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from collalgo._kernels.comm.progress import Progress
+from collalgo._kernels.comm.call_runner import CommunicatorBase
 from collalgo.base.integers import INT64_MAX, integer, rank_of, shown
-from collalgo.bootstrap.context import Context, default_timeout, seconds
-from collalgo.comm.background import Background
+from collalgo.bootstrap.context import Context
 from collalgo.comm.bucket import LIMIT, Bucket
+from collalgo.comm.collectives import Collectives
 from collalgo.comm.point_to_point.calls import Messages
 from collalgo.comm.point_to_point.pairs import Pairs
-from collalgo.comm.program_cache import ProgramCache
-from collalgo.comm.recovery import Recovery
-from collalgo.comm.tracing.dump import remember
+from collalgo.comm.runner import Runner
+from collalgo.comm.types import Op
+from collalgo.engine.call import AlgorithmChoice
 from collalgo.engine.heap import Heap
 from collalgo.selection.selection import Selection
 
-if TYPE_CHECKING:  # for what only some need
-    from collalgo.comm.devices.calls import DeviceCalls
 
-
-class Communicator(Background, Messages):
-    """Some ranks and their calls.
+class Communicator(Collectives, Messages, CommunicatorBase):
+    """A group of ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,
     not directly. All its ranks make the same calls in the same order; that is checked,
-    and what is found wrong is raised on every rank. After such an error, as after a
-    timeout or the death of a rank, the communicator cannot be used any more.
+    and a mismatch is raised on every rank. After such an error, a timeout or the death
+    of a rank, the communicator cannot be used any more.
 
     Attributes
     ----------
     rank, size : int
-        Which of how many ranks this is.
+        The number of this rank, from 0, and the number of ranks.
     hosts : tuple of int
         The number of the host of each rank.
     label : str
-        What it is called in dumps, the same on all ranks.
+        Its name in dumps, the same on all ranks.
     engine : str or None
-        What carries messages between its hosts, with its version; None on one host.
+        The library that carries messages between its hosts, with its version; None on
+        one host.
     heap : Heap
-        Where :meth:`empty` makes arrays.
+        The shared memory in which :meth:`empty` makes arrays.
     """
 
-    def __init__(self, connection: Context, timeout: float | None = None):
-        transport = connection.transport
-        self._connection = connection
-        self._programs = ProgramCache(
-            transport.rank,
-            transport.size,
-            connection.machine,
-            connection.hosts,
-            connection.ground,
-        )
-        self._recovery = Recovery(connection)
-        self.heap = Heap(connection.shared)
+    _runner: Runner
+
+    def __init__(self, context: Context, timeout: float | None = None):
+        runner = Runner(context, timeout)
+        super().__init__(runner)
+        self.heap = Heap(context.shared)
+        self.hosts = context.hosts
+        self.label = context.label
+        self.engine = context.engine
         self._groups: dict[tuple[int, ...], int] = {}
-        self._release_devices: weakref.finalize[..., Communicator] | None = None
         self._pairs = Pairs(
-            connection.rendezvous,
-            weakref.ref(self),
-            transport.rank,
-            transport.size,
+            context.rendezvous, weakref.ref(runner), self.rank, self.size
         )
-        self.hosts = connection.hosts
-        self.label = connection.label
-        self.engine = connection.engine
-        super().__init__(
-            transport,
-            self._programs.get,
-            self._recovery.handle_status,
-            self._recovery.interrupted,
-            seconds(default_timeout() if timeout is None else timeout),
-        )
-        remember(self)
-        self._release = weakref.finalize(
-            self, _release, connection, self.progress, self._pairs
-        )
+        self._close_pairs = weakref.finalize(self, self._pairs.close)
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
         return f"<Communicator{state} rank {self.rank} of {self.size}>"
 
-    @cached_property
-    def devices(self) -> "DeviceCalls":
-        """What makes the calls on arrays on devices."""
-        from collalgo.comm.devices.calls import DeviceCalls
-
-        of_pair = self._recovery.connection.pair is not None  # with nothing to choose
-        found = DeviceCalls(self._programs, self.hosts, weakref.ref(self), not of_pair)
-        self._release_devices = weakref.finalize(self, found.close)
-        self._release_devices.atexit = False
-        return found
-
     @property
     def timeout(self) -> float:
         """Seconds that a call waits for the other ranks before it raises."""
-        return math.inf if self.seconds < 0 else self.seconds
+        return self._runner.timeout
 
     @timeout.setter
     def timeout(self, timeout: float) -> None:
-        self.seconds = seconds(timeout)
+        self._runner.timeout = timeout
 
     @property
     def closed(self) -> bool:
-        return self._connection.transport.closed
+        return self._runner.context.transport.closed
 
     @property
     def forked(self) -> bool:
         """Whether this process is a child forked after the communicator was made."""
-        return self._connection.transport.forked
+        return self._runner.context.transport.forked
 
     def close(self) -> None:
         """Leave the communicator and release its memory; closing twice is allowed.
 
         Calls in the background that have not ended fail.
         """
-        self._release()
-        if self._release_devices is not None:
-            self._release_devices()
+        self._close_pairs()
+        self._runner.close()
 
     def abort(self, reason: str) -> None:
-        """Close because of an error: calls of the others raise PeerFailed with it."""
-        self._connection.abort(reason)
+        """Close because of an error: calls of other ranks raise PeerFailed with it."""
+        self._runner.context.abort(reason)
 
     def __enter__(self) -> "Communicator":
         return self
@@ -140,12 +105,10 @@ class Communicator(Background, Messages):
     ) -> NDArray[Any]:
         """An array in memory that the other ranks can read without a copy.
 
-        Calls on it, or on any part of it, are the same as on other arrays, but
-        contributions are read where they are, and results written there, as far as
-        not only the call gains by it but also the write before and the read after it:
-        long arrays, and those of an allreduce in place. It lives as long as it is used,
-        even when the communicator is closed. Where the system has no room for it, an
-        ordinary array is given.
+        Calls on it, or on any part of it, give the same results as on other arrays,
+        but long arrays, and those of an allreduce in place, are read and written
+        without a copy. It lives as long as it is used, even after the communicator is
+        closed. If the system has no shared memory left, it is an ordinary array.
 
         Parameters
         ----------
@@ -164,7 +127,7 @@ class Communicator(Background, Messages):
         >>> collalgo.threads(total, 4)
         [6.0, 6.0, 6.0, 6.0]
         """
-        self._recovery.check_open("empty")
+        self._runner.check_open("empty")
         dtype = np.dtype(dtype)
         given = getattr(shape, "tolist", lambda: shape)()
         lengths = tuple(
@@ -179,24 +142,38 @@ class Communicator(Background, Messages):
             return np.empty(lengths, dtype)
         return np.frombuffer(memoryview(block), dtype).reshape(lengths)
 
-    def bucket(self, op: Any = "sum", limit: int = LIMIT) -> Bucket:
-        """A bucket that makes few large allreduces of many small; see there."""
+    def bucket(self, op: Op = "sum", limit: int = LIMIT) -> Bucket:
+        """A bucket that joins many small allreduces into few large ones; see there."""
         return Bucket(self, op, limit)
 
     def select(
-        self, collective: str, nbytes: int, *, devices: bool = False
+        self,
+        collective: str,
+        nbytes: int,
+        *,
+        devices: bool = False,
+        reproducible: bool = False,
+        algorithm: AlgorithmChoice = None,
+        policy: str | None = None,
     ) -> Selection:
-        """What this communicator would choose, and why; see the function.
+        """Choose an algorithm as this communicator does; see the function.
 
-        For arrays on ``devices`` that is known once a call has been made on some.
+        For arrays on ``devices``, the choice is known after the first call on some.
         """
         from collalgo.selection.choice import select
 
-        pricer = self.devices.pricer if devices else self._programs.pricer
-        return select(collective, nbytes, topology=pricer)
+        runner = self._runner
+        return select(
+            collective,
+            nbytes,
+            topology=runner.devices.pricer if devices else runner.programs.pricer,
+            reproducible=reproducible,
+            algorithm=algorithm,
+            policy=policy,
+        )
 
     def group(self, ranks: Sequence[int]) -> "Communicator":
-        """A communicator of some of the ranks, called by these only.
+        """Make a communicator of some of the ranks; only these call it.
 
         Parameters
         ----------
@@ -215,17 +192,12 @@ class Communicator(Background, Messages):
                 f"group: rank {self.rank} is not in the group {list(members)}; "
                 "only its members may call"
             )
-        self._recovery.check_open("group")
+        self._runner.check_open("group")
         number = self._groups[members] = self._groups.get(members, 0) + 1
         name = f"{'-'.join(map(str, members))}#{number}"
-        return self.within(
-            self._connection.rendezvous.connect(name, members.index(self.rank), members)
-        )
-
-    def within(self, connection: Context) -> "Communicator":
-        """A communicator of some of the ranks, with the figures of this one."""
-        connection.machine = self._programs.machine
-        return Communicator(connection, self.timeout)
+        rendezvous = self._runner.context.rendezvous
+        context = rendezvous.connect(name, members.index(self.rank), members)
+        return Communicator(self._runner.subgroup(context), self.timeout)
 
     def split(self, color: int | None, key: int = 0) -> "Communicator | None":
         """Split all ranks by ``color``, each part ordered by ``key``, then by rank.
@@ -250,15 +222,5 @@ class Communicator(Background, Messages):
         return None if color is None else self.group(ranks)
 
     def dup(self) -> "Communicator":
-        """A communicator of the same ranks, with calls of its own."""
+        """Make a communicator of the same ranks, with calls of its own."""
         return self.group(range(self.size))
-
-
-def _release(connection: Context, progress: Progress, pairs: Pairs) -> None:
-    """End what goes on in the background, then release what a communicator has."""
-    pairs.close()
-    progress.stop()
-    connection.release()
-    if progress.used:  # its call, which has failed now, still uses the memory
-        progress.join()
-        connection.release()

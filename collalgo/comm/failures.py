@@ -1,4 +1,4 @@
-"""Turn what is known of a failure into an error that says who and what."""
+"""Errors for failures: which rank, what with both values, what to do."""
 
 import traceback
 from pathlib import Path
@@ -13,13 +13,13 @@ from collalgo.errors import (
 )
 from collalgo.schedule.collective import COLLECTIVES
 
-#: Characters of an exception that the other ranks are told.
+#: The most characters of an exception that are sent to the other ranks.
 REASON = 150
 
-#: What the ranks of a communicator compare, and how to speak of it.
+#: The fields of a call that the ranks compare.
 COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
 
-#: What to do where ranks make different calls.
+#: The advice for ranks that make different calls.
 SAME_CALLS = "every rank must make the same calls in the same order"
 
 
@@ -28,7 +28,7 @@ def error_of(
 ) -> CollalgoError:
     """The error that a rank raises for a failure of its world.
 
-    If that carries the messages of a ``pair`` of ranks, these are named.
+    The world of the messages of a ``pair`` of ranks names these.
     """
     if pair is not None:
         rank, failure = pair[rank], _of_messages(pair, failure)
@@ -48,7 +48,7 @@ def error_of(
 
 
 def reason_of(error: BaseException) -> str:
-    """What the other ranks are told of an exception: what it is, and from where."""
+    """An exception in words for the other ranks: its type, message and place."""
     reason = f"{type(error).__name__}: {error}"
     places = traceback.extract_tb(error.__traceback__)
     if not places:
@@ -59,7 +59,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _of_messages(pair: tuple[int, int], failure: dict[str, Any]) -> dict[str, Any]:
-    """A failure of the world of a pair, as the ranks of the larger world tell it."""
+    """A failure of the world of a pair, in ranks of the larger world."""
 
     def message(call: dict[str, Any] | None) -> dict[str, Any] | None:
         return call and {**call, "name": "message"}
@@ -159,7 +159,7 @@ def _timeout(failure: dict[str, Any]) -> str:
 
 
 def _last_call(failure: dict[str, Any], rank: int) -> str:
-    """What a rank called last, in words; nothing if nobody knows."""
+    """The last call of a rank in words; empty if it is unknown."""
     calls = failure["last_calls"]
     if str(rank) not in calls:
         return ""

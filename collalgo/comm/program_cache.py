@@ -1,18 +1,17 @@
-"""From a call to the program that runs it: choose, prove, lower, remember."""
+"""From a call to the program that runs it: decide, prove, lower, remember."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from collalgo._kernels.engine.engine import Program
 from collalgo._kernels.engine.reduction.reduce import Reduction
-from collalgo.algorithms import Algorithm, find
 from collalgo.algorithms.verify import prove_once
 from collalgo.base.cache import recalled
-from collalgo.cost.copying import Copying
+from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
 from collalgo.engine.plan.chunk_pipelining import RANKS, Slicing, cut, step_count
@@ -20,26 +19,17 @@ from collalgo.engine.plan.layout import Layout
 from collalgo.engine.plan.lowering import UNSLICED, Averaging, Lowering
 from collalgo.engine.plan.rows import Plan
 from collalgo.engine.reduction import DTYPES, OPS, dtype_name, reduction
-from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.schedule.collective import COLLECTIVES
+from collalgo.selection.decide import Decision, Question, decide
 from collalgo.selection.on_host import HostPricer, price
-from collalgo.selection.overrides import from_environment
-from collalgo.selection.selection import NOT_SERIAL
+from collalgo.selection.pricer import Pricer
 
-if TYPE_CHECKING:  # for what only some need
-    from collalgo.selection.on_topology import TopologyPricer
+if TYPE_CHECKING:  # which takes a while to import
     from collalgo.topology.model import Topology
 
 #: Buffers that are not worth cutting, in bytes.
 SHORT = 16384
-
-
-class Chosen(NamedTuple):
-    """An algorithm by its name and its function."""
-
-    name: str
-    schedule: ScheduleFunction
 
 
 class ProgramCache:
@@ -49,28 +39,27 @@ class ProgramCache:
         self,
         rank: int,
         size: int,
-        machine: HostProfile | None,
+        profile: HostProfile | None,
         hosts: Sequence[int] = (),
-        ground: "Callable[[], tuple[Topology, Sequence[str]]] | None" = None,
+        placed: "Callable[[], tuple[Topology, Sequence[str]]] | None" = None,
     ):
         self.rank = rank
         self.size = size
-        self.machine = machine
+        self.host_profile = profile
         self.hosts = hosts if len(set(hosts)) > 1 else ()
-        self._ground = ground
+        self._placed = placed
         self._remembered: dict[Call, Program] = {}
 
     @cached_property
-    def pricer(self) -> "HostPricer | TopologyPricer":
-        """Where the candidates for the calls of these ranks have their prices."""
-        machine = self.machine or host_profile()
-        if self._ground is None:
-            return HostPricer(self.size, machine)
-        topology, places = self._ground()
-        from collalgo.cost.link_model import LinkModel
-        from collalgo.selection.on_topology import TopologyPricer
+    def pricer(self) -> Pricer:
+        """The prices of the candidates for the calls of these ranks."""
+        profile = self.host_profile or host_profile()
+        if self._placed is None:
+            return HostPricer(self.size, profile)
+        from collalgo.selection.on_topology import placed_pricer
 
-        return TopologyPricer(topology, LinkModel.of_machine(machine), places)
+        topology, devices = self._placed()
+        return placed_pricer(topology, profile, devices)
 
     def get(self, *fields: Any) -> Program:
         """The program for a :class:`Call` of all these fields."""
@@ -87,12 +76,12 @@ class ProgramCache:
         """The plans of all ranks for a plain call, not sliced, for one host."""
         self._checked(call)
         layout = call.layout(self.size)
-        chosen = self._chosen(call, layout)
-        return [self._plan(call, layout, chosen, rank) for rank in range(self.size)]
+        schedule = self._decide(call, layout).schedule
+        return [self._plan(call, layout, schedule, rank) for rank in range(self.size)]
 
     def name(self, call: Call) -> str:
-        """Which algorithm a plain call runs."""
-        return self._chosen(call, call.layout(self.size)).name
+        """The name of the algorithm that a plain call runs."""
+        return self._decide(call, call.layout(self.size)).name
 
     def exchange(self, call: Call, nbytes: int, name: str) -> Program:
         """A program by which all ranks tell each other so many bytes, before a call.
@@ -106,23 +95,23 @@ class ProgramCache:
         collective = COLLECTIVES[call.collective]
         kernel = self._checked(call)
         layout = call.layout(self.size)
-        chosen = self._chosen(call, layout)
-        machine = self.machine or host_profile()
-        copying = Copying(call.collective, self.size, machine)
+        name, schedule, *_ = self._decide(call, layout)
+        machine = self.host_profile or host_profile()
+        copying = CopyPolicy(call.collective, self.size, machine)
         nbytes = layout.whole.stop // collective.buffers(self.size)
         streamed = copying.held(nbytes) >= machine.cache
         shares, lingers = copying.is_shared(nbytes), copying.lingers(nbytes)
         abreast = copying.is_read_abreast(nbytes)
         handed_out = (
             copying.is_handed_out_by_kernel(nbytes)
-            and step_count(chosen.schedule, self.size, call.root) == 1
+            and step_count(schedule, self.size, call.root) == 1
         )
         fetched = handed_out or copying.is_exchanged_by_kernel(nbytes)
         at_once = handed_out or copying.is_at_once(nbytes)
-        slicing = Slicing() if at_once else self._slicing(call, layout, chosen)
-        plan = self._plan(call, layout, chosen, self.rank, slicing, self.hosts)
+        slicing = Slicing() if at_once else self._slicing(call, layout, schedule)
+        plan = self._plan(call, layout, schedule, self.rank, slicing, self.hosts)
         divisor = self.size if call.op == "avg" else 0
-        record = self._record(call, layout, chosen.name)
+        record = self._record(call, layout, name)
         return Program(
             plan, kernel, divisor, record, fetched, streamed, shares, lingers, abreast
         )
@@ -142,20 +131,33 @@ class ProgramCache:
         except (TypeError, ValueError) as error:
             raise type(error)(f"{call.collective}: {error}") from None
 
-    def _chosen(self, call: Call, layout: Layout) -> Chosen:
+    def _decide(self, call: Call, layout: Layout) -> Decision:
+        """The decision for a plain call, whose schedule is proved."""
         buffers = COLLECTIVES[call.collective].buffers(self.size)
-        return self._choose(call, layout.whole.stop // buffers)
+        counts = call.counts
+        question = Question(
+            call.collective,
+            layout.whole.stop // buffers,
+            call.algorithm,
+            call.reproducible,
+            block_nbytes=counts and tuple(n * call.dtype.itemsize for n in counts),
+            root=call.root,
+        )
+        decision = decide(question, self.pricer)
+        if decision.unproved:
+            prove_once(decision.schedule, self.size, call.collective, call.root)
+        return decision
 
     def _plan(
         self,
         call: Call,
         layout: Layout,
-        chosen: Chosen,
+        schedule: ScheduleFunction,
         rank: int,
         slicing: Slicing = UNSLICED,
         hosts: Sequence[int] = (),
     ) -> Plan:
-        steps = trace(chosen.schedule, rank, self.size, call.root)
+        steps = trace(schedule, rank, self.size, call.root)
         ends = call.ends(layout, rank, self.size)
         walk = Lowering(layout, rank, self.size, *ends, slicing, hosts)
         shared = call.collective == "allreduce"
@@ -172,73 +174,17 @@ class ProgramCache:
         )
         return (_fingerprint(*compared, layout.counts, name), *compared, name)
 
-    def _slicing(self, call: Call, layout: Layout, chosen: Chosen) -> Slicing:
+    def _slicing(
+        self, call: Call, layout: Layout, schedule: ScheduleFunction
+    ) -> Slicing:
         """The slicing of a call; the number of slices is that of the best price."""
         nbytes = layout.whole.stop
         if nbytes <= SHORT or self.size > RANKS or self.hosts:
             return Slicing()
-        cost = price(chosen.schedule, self.size, self.machine or host_profile())
+        cost = price(schedule, self.size, self.host_profile or host_profile())
         blocks = layout.blocks if layout.counts is not None else 1
-        count = cost.waves(nbytes)
-        return cut(count, chosen.schedule, self.size, call.root, blocks)
-
-    def _choose(self, call: Call, nbytes: int) -> Chosen:
-        if callable(call.algorithm):
-            return self._of_user(call, call.algorithm)
-        asked = call.algorithm
-        if asked is None and (
-            decision := from_environment(call.collective, self.size, nbytes)
-        ):
-            asked = decision.algorithm
-        if asked is None:
-            known = self.pricer.choices(call.collective, call.reproducible)
-            row = self.pricer.runnable(known.at(nbytes))
-        else:
-            row = self._named(call, asked)
-        if row.unproved:
-            prove_once(row.schedule, self.size, call.collective, call.root)
-        if row.parameters_for_counts and call.counts is not None:
-            nbytes_of = [count * call.dtype.itemsize for count in call.counts]
-            return Chosen(
-                row.name, partial(row.schedule, **row.parameters_for_counts(nbytes_of))
-            )
-        return Chosen(row.name, row.schedule)
-
-    def _of_user(self, call: Call, schedule: ScheduleFunction) -> Chosen:
-        """A schedule function that is not in the table."""
-        if call.reproducible:
-            raise AlgorithmNotApplicable(
-                f"{call.collective}: nothing says in which order {_name(schedule)} "
-                "sums; name an algorithm of the table, or leave out reproducible",
-                collective=call.collective,
-            )
-        prove_once(schedule, self.size, call.collective, call.root)
-        return Chosen(_name(schedule), schedule)
-
-    def _named(self, call: Call, names: str | Sequence[str]) -> Algorithm:
-        """The first of the names that can run."""
-        obstacles = []
-        for name in (names,) if isinstance(names, str) else names:
-            try:
-                row = find(call.collective, name, self.size)
-                if not call.reproducible or row.serial:
-                    return row
-                obstacles.append(f"{call.collective}: {name} {NOT_SERIAL}")
-            except AlgorithmNotApplicable as obstacle:
-                obstacles.append(str(obstacle))
-        raise AlgorithmNotApplicable(
-            "; ".join(obstacles) or f"{call.collective}: no algorithm is named",
-            collective=call.collective,
-        )
-
-
-def _name(schedule: ScheduleFunction) -> str:
-    """What all ranks call a schedule function, wherever it lies in their memory."""
-    if isinstance(schedule, partial):
-        parameters = [*map(repr, schedule.args)]
-        parameters += [f"{key}={value!r}" for key, value in schedule.keywords.items()]
-        return f"{_name(schedule.func)}({', '.join(parameters)})"
-    return getattr(schedule, "__qualname__", type(schedule).__qualname__)
+        count = cost.slices(nbytes)
+        return cut(count, schedule, self.size, call.root, blocks)
 
 
 def _averaging(shared: bool, op: str | None) -> Averaging:

@@ -1,4 +1,4 @@
-"""Cope with programs that cannot simply run: pack arrays, and raise errors."""
+"""Handle the status of a program that did not succeed: pack arrays, raise errors."""
 
 from collections.abc import Callable
 
@@ -22,16 +22,16 @@ Run = Callable[[Program, Array | None, Array | None, float, str], None]
 
 
 class Recovery:
-    """What a communicator does when a program cannot simply run."""
+    """Handles the status of programs that did not succeed."""
 
-    def __init__(self, connection: Context):
-        self.connection = connection
-        self.transport = connection.transport
+    def __init__(self, context: Context):
+        self.context = context
+        self.transport = context.transport
 
     def interrupted(self, caller: str, error: BaseException) -> None:
-        """Tell the others that this rank has left the call named ``caller``."""
+        """Tell the other ranks that this one has left the call named ``caller``."""
         what = type(error).__name__
-        self.connection.abort(f"it was interrupted in {caller} by {what}")
+        self.context.abort(f"it was interrupted in {caller} by {what}")
 
     def handle_status(
         self,
@@ -43,12 +43,12 @@ class Recovery:
         status: int,
         run: Run,
     ) -> None:
-        """Pack the arrays of a program that needs it, or say why it has not run.
+        """Pack the arrays of a program that needs it, or raise the error.
 
         Raises
         ------
         CollalgoError
-            If the ranks do not agree, are gone or not there in time.
+            If the calls of the ranks differ, or a rank is gone or late.
         """
         if status == RUN_NEEDS_PACKING:
             pins = pinned(source, target)
@@ -60,7 +60,7 @@ class Recovery:
         elif status == RUN_FAILED:
             dump_failure()
             raise error_of(
-                self.transport.rank, self.connection.failure(), self.connection.pair
+                self.transport.rank, self.context.failure(), self.context.pair
             )
         elif status == RUN_BUSY:
             rank = self.transport.rank

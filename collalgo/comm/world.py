@@ -1,16 +1,14 @@
-"""The world that this process belongs to, and the worlds that it starts itself."""
+"""Initialisation: the world of this process."""
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Lock, local
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
-from collalgo.base.foreign import package_of
-from collalgo.base.hooks import hook, is_registered
+from collalgo.base.hooks import hook
 from collalgo.bootstrap.context import JOIN_TIMEOUT
+from collalgo.bootstrap.join_arguments import JoinArguments
+from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.failures import reason_of
 from collalgo.comm.tracing.dump import listen
@@ -18,15 +16,6 @@ from collalgo.engine.transport.engine import asked_for
 
 _lock = Lock()
 _world: Communicator | None = None
-
-
-class _OfThread(local):
-    """The world of a thread that is a rank itself."""
-
-    world: Communicator | None = None
-
-
-_of_thread = _OfThread()
 
 
 def init(
@@ -39,7 +28,7 @@ def init(
     timeout: float | None = None,
     join_timeout: float = JOIN_TIMEOUT,
 ) -> Communicator:
-    """Come up as the launcher says; a process alone is a world of one.
+    """Join the world that the launcher describes; a process alone is a world of one.
 
     Calling it again gives the same communicator, until that is closed. In a function
     run by :func:`collalgo.threads` or :func:`collalgo.spawn` it gives that rank's.
@@ -47,26 +36,26 @@ def init(
     Parameters
     ----------
     store
-        Where the ranks meet, if they are not to ask a launcher: ``"tcp://HOST:PORT"``
-        of rank 0, at a port that is free there; ``"file:///PATH"``, a folder that is
-        empty or does not exist yet, on a file system that all ranks see;
-        ``"etcd://HOST:PORT/KEY"``, keys of etcd that do not exist yet; ``"env://"``,
-        what ``MASTER_ADDR``, ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE`` say; or a
-        store with ``set(key, value)`` and ``get(key, timeout)``, as those of torch are.
+        The key-value store for the rendezvous; by default the launcher's.
+        ``"tcp://HOST:PORT"``: an address of rank 0 with a free port;
+        ``"file:///PATH"``: an empty or new folder on a shared file system;
+        ``"etcd://HOST:PORT/KEY"``: new keys of etcd; ``"env://"``: ``MASTER_ADDR``,
+        ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE``; or an object with
+        ``set(key, value)`` and ``get(key, timeout)``, as the stores of torch.
     rank, size
-        Which of how many ranks this is, if the place does not say so.
+        The rank and the number of ranks, unless the store defines them.
     secret
-        What only the ranks of the job know, for a place by TCP; by default
+        The shared secret of the job, for a store by TCP; by default
         ``COLLALGO_SECRET``.
     engine
-        What is to carry messages between hosts, and nothing else: ``"mpi"``, under an
-        mpiexec, or ``"ucx"``; by default what ``COLLALGO_ENGINE`` says, else MPI under
-        an mpiexec and UCX without one.
+        The library that carries messages between hosts: ``"mpi"``, under an mpiexec, or
+        ``"ucx"``; by default ``COLLALGO_ENGINE``, else MPI under an mpiexec and UCX
+        without one.
     timeout
         Seconds that calls wait for other ranks; by default the environment variable
         ``COLLALGO_TIMEOUT``, or 300.
     join_timeout
-        Seconds to wait for all ranks to come up.
+        Seconds to wait for all ranks to join.
 
     Returns
     -------
@@ -76,108 +65,44 @@ def init(
     Raises
     ------
     BootstrapError
-        If the ranks do not find each other, or the engine asked for cannot be used.
+        If the ranks do not find each other, or the engine cannot be used.
     """
     global _world  # noqa: PLW0603
-    own = _of_thread.world
-    if own is not None:
+    from collalgo.bootstrap.join import join
+
+    own = current.of_thread.world
+    if isinstance(own, Communicator):
         return own
     with _lock:
         if _world is None or _world.closed or _world.forked:
             engine = asked_for(engine)
-            if store is None:
-                _world = _come_up(engine, join_timeout)
+            _install_hooks()
+            arguments = JoinArguments(store, rank, size, secret, engine, join_timeout)
+            if arguments.over_mpi:
+                _world = hook("world of MPI")(arguments)
             else:
-                _world = _meet_in(store, secret, rank, size, engine, join_timeout)
+                _world = Communicator(join(arguments))
+            current.of_process.world = _world
         if timeout is not None:
             _world.timeout = timeout
         return _world
 
 
-@contextmanager
-def belonging(comm: Communicator) -> Iterator[None]:
-    """Let ``comm`` be the world of this thread, as for a rank that was started here."""
-    _of_thread.world = comm
-    try:
-        yield
-    finally:
-        _of_thread.world = None
-
-
-def _meet_in(
-    store: Any,
-    secret: str | None,
-    rank: int | None,
-    size: int | None,
-    engine: str | None,
-    seconds: float,
-) -> Communicator:
-    """Come up as the arguments of :func:`init` say."""
-    from collalgo.bootstrap.init_urls import connect_by_url
-
-    _hook()
-    return Communicator(connect_by_url(store, secret, rank, size, engine, seconds))
-
-
-def _hook() -> None:
-    """Let an uncaught exception be told to the other ranks, and calls be dumped."""
+def _install_hooks() -> None:
+    """Report uncaught exceptions to the other ranks, and dump calls on SIGUSR1."""
     listen()
-    if sys.excepthook is not _tell_the_others:
+    if sys.excepthook is not _report_exception:
         _previous_hooks.append(sys.excepthook)
-        sys.excepthook = _tell_the_others
-
-
-def _come_up(engine: str | None, join_timeout: float) -> Communicator:
-    """Come up as the launcher says."""
-    from collalgo.bootstrap.identity import Means, identity
-
-    _hook()
-    me = identity()
-    if me.means is Means.MPI and me.size > 1:
-        world: Communicator = hook("world of MPI")(me, engine, join_timeout)
-        return world
-    if me.means is Means.HOST or me.size == 1:
-        from collalgo.bootstrap.rendezvous import HostRendezvous
-
-        job = me.job or f"alone/{os.getpid()}"
-        everyone = range(me.size)
-        return Communicator(
-            HostRendezvous(job).connect("", me.rank, everyone, join_timeout)
-        )
-    from collalgo.bootstrap.init_urls import connect_by_launcher
-
-    return Communicator(connect_by_launcher(me, engine, join_timeout))
+        sys.excepthook = _report_exception
 
 
 _previous_hooks: list[Any] = []
 
 
-def _tell_the_others(
+def _report_exception(
     kind: type[BaseException], error: BaseException, place: TracebackType | None
 ) -> None:
-    """Let an uncaught exception end this rank's part in the world, with its reason."""
+    """Leave the world because of an uncaught exception."""
     if _world is not None and not _world.forked:
         _world.abort(reason_of(error))
     _previous_hooks[-1](kind, error, place)
-
-
-def resolve(comm: Any) -> Communicator:
-    """The communicator that a function was given; None stands for the world.
-
-    Raises
-    ------
-    TypeError
-        If it is neither one of collalgo nor one of mpi4py.
-    """
-    if isinstance(comm, Communicator):
-        return comm
-    if comm is None:
-        return _of_thread.world or _world or init()
-    package = package_of(comm)
-    if is_registered(f"communicator of {package}"):
-        found: Communicator = hook(f"communicator of {package}")(comm)
-        return found
-    raise TypeError(
-        f"comm is of type {type(comm).__name__}; pass a Communicator of collalgo or of "
-        "mpi4py, or nothing for the world of collalgo.init()"
-    )

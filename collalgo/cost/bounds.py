@@ -1,7 +1,7 @@
-"""Lower bounds: how fast a collective can be on a topology, and what is in the way.
+"""Lower bounds of collectives on a topology, and the cuts that prove them.
 
-Every bound comes from a cut: what must leave a set of devices cannot leave it faster
-than its links carry. The set is the witness. Nothing but the ranks computes.
+Each bound comes from a cut: data that must leave a set of devices is limited by the
+links that leave it. The set is the witness. Only ranks reduce, no switch.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import inf
 
 from collalgo.base.units import human_time
-from collalgo.cost.cuts import GRAIN, SINK, SOURCE, Network, Part
+from collalgo.cost.cuts import GRAIN, SINK, SOURCE, DeviceSet, Network
 from collalgo.cost.latencies import least_latency
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.routing import ranks_of
@@ -22,26 +22,26 @@ from collalgo.topology.model import LinkKind, Topology
 
 @dataclass(frozen=True)
 class Bound:
-    """How fast a collective can be at most, and why.
+    """A lower bound of the time of a collective, and its reason.
 
-    Two things take time, which may overlap: what all bytes need to cross the narrowest
-    cut, and what the first word needs to reach everybody.
+    It is the greater of two terms, which may overlap: the time of all bytes across the
+    narrowest cut, and the time of the first word to reach all ranks.
 
     Attributes
     ----------
     collective : str
-        Which.
+        The name of the collective.
     per_byte : Fraction
-        Seconds for each 10^9 bytes of the buffer: of all of it for an allgather,
-        reduce-scatter, gather or scatter, of what each rank has for an alltoall.
+        Seconds per 10^9 bytes of the buffer: of the whole buffer for an allgather,
+        reduce-scatter, gather or scatter, of the buffer of a rank for an alltoall.
     witness : tuple of str
-        The devices that nothing leaves faster; all ranks for a partition.
+        The devices on one side of the cut; all ranks for a partition.
     reason : str
-        The cut in words.
+        A description of the cut.
     exact : bool
-        Whether some schedule of trees or flows attains the bound by bytes.
+        Whether some schedule of trees or flows attains the bandwidth term.
     latency : float
-        Seconds without any bytes.
+        Seconds of the collective without bytes.
     """
 
     collective: str
@@ -52,18 +52,18 @@ class Bound:
     latency: float = 0.0
 
     def seconds(self, nbytes: float) -> float:
-        """The least time for so many bytes."""
+        """The least time for a number of bytes."""
         return max(self.latency, float(self.per_byte) * nbytes / 1e9)
 
     def why(self, nbytes: float) -> str:
-        """In words, what takes the least time for so many bytes."""
+        """The reason of the least time for a number of bytes."""
         if self.seconds(nbytes) > self.latency:
             return self.reason
         return f"a word needs {human_time(self.latency)} to reach every rank"
 
     @property
     def bandwidth(self) -> float:
-        """GB/s of the buffer, at most."""
+        """The greatest GB/s of the buffer."""
         return float(1 / self.per_byte) if self.per_byte else inf
 
 
@@ -72,28 +72,28 @@ def bound(
     machine: Topology | UniformCluster,
     root: int = 0,
     kinds: Iterable[LinkKind] | None = None,
-    figures: LinkModel = DEFAULTS,
+    link_model: LinkModel = DEFAULTS,
 ) -> Bound:
-    """The bound of a collective, by bandwidth and by latency.
+    """Compute the bound of a collective, by bandwidth and by latency.
 
     Parameters
     ----------
     collective
-        One of :data:`BOUNDED`, which are all that there are.
+        One of :data:`BOUNDED`.
     machine
-        Its GPUs, else its cores, else its hosts, are the ranks.
+        The machine; its GPUs, else its cores, else its hosts, are the ranks.
     root
-        The number of the rank, for collectives that have one. Of a cluster the host
-        that has it is called the first.
+        The rank of the root of a rooted collective. In a cluster the host of the root
+        counts as the first.
     kinds
-        Only links of these kinds may be used; by default all.
-    figures
-        What messages cost where links do not tell.
+        The kinds of links that may be used; by default all.
+    link_model
+        The costs of a message that the links do not give.
 
     Raises
     ------
     TopologyError
-        For fewer than two ranks, a root that is none, or ranks that are apart.
+        For fewer than two ranks, a root out of range, or disconnected ranks.
     """
     if collective not in BOUNDED:
         raise TopologyError(f"there is no bound for {collective!r}")
@@ -101,41 +101,41 @@ def bound(
     if not 0 <= root < network.size:
         raise TopologyError(f"root {root} is none of the {network.size} ranks")
     if isinstance(machine, UniformCluster):
-        root %= len(machine.each)
+        root %= len(machine.host_devices)
     found = BOUNDED[collective](collective, network, network.ranks[root])
     if kinds is not None:
         return found
-    return replace(found, latency=least_latency(collective, machine, figures))
+    return replace(found, latency=least_latency(collective, machine, link_model))
 
 
 def _allgather(collective: str, network: Network, _root: str) -> Bound:
-    """The cut with the most ranks behind the least bandwidth, by Newton's iteration.
+    """The cut with the most ranks per outgoing bandwidth, by Newton's iteration.
 
-    A rate for each rank is feasible if every rank can receive that of all: a greatest
-    flow from a source of all ranks. The least cut of a rank that cannot is a better
+    A rate per rank is feasible if every rank can receive the data of all ranks: a
+    greatest flow from a super-source. Otherwise the least cut before a rank is a better
     witness. Trees attain the bound (Edmonds; ForestColl).
     """
     narrow = min(network.ranks, key=lambda rank: network.leaving(frozenset([rank])))
-    witness: Part = frozenset(network.graph) - {narrow}
+    witness: DeviceSet = frozenset(network.graph) - {narrow}
     while True:
         ratio = network.ratio(witness)
-        better = _crowded(network, ratio)
+        better = _overfull_set(network, ratio)
         if better is None or network.ratio(better) <= ratio:
             break
         witness = better
     per_byte = ratio / network.size
-    _, all_tried = network.tried()
+    _, all_tried = network.flow_ends()
     return _by_cut(collective, network, per_byte, witness, all_tried)
 
 
-def _crowded(network: Network, ratio: Fraction) -> Part | None:
-    """A set that too many ranks are in, if each sends 1 / ratio GB/s to all."""
-    # All capacities times the numerator, so that they are whole.
+def _overfull_set(network: Network, ratio: Fraction) -> DeviceSet | None:
+    """A set that cannot send out 1 / ratio GB/s for each of its ranks, or None."""
+    # All capacities are multiplied by the numerator, so that they are integers.
     graph = network.scaled(ratio.numerator)
     each = ratio.denominator * GRAIN
     for rank in network.ranks:
         graph.add_edge(SOURCE, rank, capacity=each * network.ranks_in([rank]))
-    for rank in network.tried()[0]:
+    for rank in network.flow_ends()[0]:
         value, side = network.flow(graph, SOURCE, rank)
         if value < each * network.size:
             return side
@@ -144,7 +144,7 @@ def _crowded(network: Network, ratio: Fraction) -> Part | None:
 
 def _broadcast(collective: str, network: Network, root: str) -> Bound:
     """The least cut between the root and any rank; trees attain it (Edmonds)."""
-    tried, all_tried = network.tried(root)
+    tried, all_tried = network.flow_ends(root)
     cuts = [network.flow(network.graph, root, rank) for rank in tried if rank != root]
     _, witness = min(cuts, key=lambda cut: cut[0])
     per_byte = 1 / network.leaving(witness)
@@ -152,17 +152,17 @@ def _broadcast(collective: str, network: Network, root: str) -> Bound:
 
 
 def _scan(collective: str, network: Network, root: str) -> Bound:
-    """The least cut between any two ranks, one of which needs what the other has.
+    """The least cut between any two ranks, one of which needs data of the other.
 
-    That is so whatever their order, and links carry as much in both directions.
+    That holds for any order of the ranks, as links are symmetric.
     """
     return replace(_broadcast(collective, network, root), exact=False)
 
 
 def _scatter(collective: str, network: Network, root: str) -> Bound:
-    """The cut with the most ranks behind the least bandwidth, the root outside."""
+    """The cut with the most ranks per incoming bandwidth, with the root outside."""
     others = [rank for rank in network.ranks if rank != root]
-    witness: Part = frozenset(network.graph) - {root}
+    witness: DeviceSet = frozenset(network.graph) - {root}
     while True:
         ratio = network.ratio(witness)
         graph = network.scaled(ratio.numerator)
@@ -181,11 +181,11 @@ def _scatter(collective: str, network: Network, root: str) -> Bound:
 def _alltoall(collective: str, network: Network, _root: str) -> Bound:
     """The best of the cuts around single ranks, hosts, levels, and halves of hosts.
 
-    Or what all links together carry, where blocks have to cross several, as on a torus.
+    Or the bandwidth of all links together, where blocks cross several, as on a torus.
     """
     n = network.size
     best, witness = Fraction(0), network.rank_set
-    for part in _worth_a_look(network):
+    for part in _candidate_cuts(network):
         inside = network.ranks_in(part)
         if 0 < inside < n:
             per_byte = Fraction(inside * (n - inside), n) / network.leaving(part)
@@ -196,14 +196,14 @@ def _alltoall(collective: str, network: Network, _root: str) -> Bound:
     if in_all > best:
         mean = crossed / (n * (n - 1))
         reason = (
-            f"a block crosses {mean:.3g} links of the network in the mean, which carry "
-            f"{float(carried):g} GB/s in all"
+            f"a block crosses {mean:.3g} network links on average, which carry "
+            f"{float(carried):g} GB/s in total"
         )
         return Bound(collective, in_all, tuple(network.ranks), reason)
     return _by_cut(collective, network, best, witness)
 
 
-def _worth_a_look(network: Network) -> Iterator[Part]:
+def _candidate_cuts(network: Network) -> Iterator[DeviceSet]:
     for rank in network.ranks:
         yield frozenset([rank])
     yield from network.hosts
@@ -215,10 +215,10 @@ def _worth_a_look(network: Network) -> Iterator[Part]:
 
 
 def _allreduce(collective: str, network: Network, root: str) -> Bound:
-    """The better of a cut, and of a partition of the ranks.
+    """The better of a cut and of a partition of the ranks.
 
-    Of k parts that hold all ranks, every element must leave all but one, and must come
-    back to all but one: 2 (k - 1) crossings for each element.
+    In a partition into k parts, each element must leave all parts but one and enter all
+    parts but one: 2 (k - 1) crossings per element.
     """
     cut = _broadcast(collective, network, root)
     best = Bound(collective, cut.per_byte, cut.witness, cut.reason)
@@ -231,8 +231,8 @@ def _allreduce(collective: str, network: Network, root: str) -> Bound:
         per_byte = 2 * (count - 1) / out
         if per_byte > best.per_byte:
             reason = (
-                f"every element must leave all but one of {count} {name}, and "
-                f"come back to all but one; {float(out):g} GB/s leave them in all"
+                f"every element must leave all but one of {count} {name} and enter "
+                f"all but one; {float(out):g} GB/s leave them in total"
             )
             best = Bound(collective, per_byte, tuple(network.ranks), reason)
     return best
@@ -242,29 +242,29 @@ def _by_cut(
     collective: str,
     network: Network,
     per_byte: Fraction,
-    witness: Part,
+    witness: DeviceSet,
     exact: bool = False,
 ) -> Bound:
     order = [d.id for d in network.topology.devices() if d.id in witness]
     reason = (
         f"{network.ranks_in(witness)} of {network.size} ranks are in "
-        f"{network.words(witness)}, which {float(network.leaving(witness)):g} GB/s "
+        f"{network.describe(witness)}, which {float(network.leaving(witness)):g} GB/s "
         f"leave: {network.crossing(witness)}"
     )
     return Bound(collective, per_byte, tuple(order), reason, exact)
 
 
-def _nothing(collective: str, network: Network, _root: str) -> Bound:
-    """No bytes are to move."""
+def _no_bytes(collective: str, network: Network, _root: str) -> Bound:
+    """No bytes move."""
     return Bound(collective, Fraction(0), tuple(network.ranks), "no bytes move")
 
 
-#: The collectives that have a bound, and who computes that by bandwidth.
+#: The collectives with a bound, and the function of its bandwidth term.
 BOUNDED = {
     "allgather": _allgather,
     "allreduce": _allreduce,
     "alltoall": _alltoall,
-    "barrier": _nothing,
+    "barrier": _no_bytes,
     "broadcast": _broadcast,
     "exscan": _scan,
     "gather": _scatter,
@@ -276,7 +276,7 @@ BOUNDED = {
 
 
 def bound_of(
-    collective: str, machine: object, root: int = 0, figures: LinkModel = DEFAULTS
+    collective: str, machine: object, root: int = 0, link_model: LinkModel = DEFAULTS
 ) -> Bound | None:
     """The bound of a collective on a machine, or None where none is known."""
     if collective not in BOUNDED or not isinstance(machine, Topology | UniformCluster):
@@ -284,4 +284,4 @@ def bound_of(
     topology = machine.pair if isinstance(machine, UniformCluster) else machine
     if len(ranks_of(topology)) < 2:
         return None
-    return bound(collective, machine, root, figures=figures)
+    return bound(collective, machine, root, link_model=link_model)

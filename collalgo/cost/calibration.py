@@ -1,4 +1,4 @@
-"""How long a few things take here: what the figures of a machine are measured by."""
+"""The measurements behind a host profile."""
 
 import os
 from collections.abc import Callable
@@ -18,22 +18,22 @@ from collalgo.engine.transport import thread
 from collalgo.engine.transport.waiting import SHARING
 from collalgo.schedule import Group, Steps, together, trace
 
-#: Bytes that two threads send each other at once, to see which way is the faster.
+#: The bytes of a swap between two threads, which compares the copy methods.
 SWAPPED = 1 << 18
 
-#: How often they do: the first times they find neither pages nor caches warm.
+#: The number of swaps; in the first ones neither pages nor caches are warm.
 SWAPS = 60
 
 
 class Turn(NamedTuple):
-    """What one of two threads does, and what it does before that is not timed."""
+    """The timed work of one of two threads, and its untimed preparation."""
 
     prepare: Callable[[], object]
     take: Callable[[], object]
 
 
 def per_byte(nbytes: int) -> tuple[float, float]:
-    """Seconds to copy and to combine a byte of arrays of so many."""
+    """Seconds per byte to copy and to reduce arrays of ``nbytes``."""
     source = np.ones(nbytes // 4, np.float32)
     target = np.ones_like(source)
     add = reduction(source.dtype, "sum")
@@ -64,40 +64,34 @@ def round_trips(lanes: int, rounds: int, *, same_core: bool = False) -> float:
 
 
 def _tokens(rank: int, lanes: int) -> Program:
-    """The end of one of two ranks that exchange a token on each lane."""
+    """The program of one of two ranks that exchange a token on each lane."""
 
     def tokens(group: Group) -> Steps:
         return together(*(dissemination.barrier(group) for _ in range(lanes)))
 
-    walk = Lowering(Layout(0, 1, 2), rank, 2, Region([]), Region([]))
-    plan = walk.lower(trace(tokens, rank, 2), Averaging.NO)
+    lowering = Lowering(Layout(0, 1, 2), rank, 2, Region([]), Region([]))
+    plan = lowering.lower(trace(tokens, rank, 2), Averaging.NO)
     return Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
 
 
 def swap(*, fetched: bool) -> float:
     """Seconds for each byte that two threads send each other at once.
 
-    They have just written what they send, as programs do: of what a sender has not
-    written since the last time the receiver would find a copy in its own cache.
+    Both write their data just before, as programs do; otherwise the receiver would find
+    a copy from the last swap in its own cache.
 
     Parameters
     ----------
     fetched
-        Whether the kernel copies it, where it may, instead of both threads.
+        Whether the kernel copies, where permitted, instead of both threads.
     """
-    call = Call("allgather", np.dtype(np.uint8), SWAPPED)
-    layout = call.layout(2)
     transports = thread.world(2)
     for transport in transports:
         transport.disable_recycled_slots()  # as with more ranks or longer messages
 
     def turn(rank: int) -> Turn:
         _stay(-rank)
-        walk = Lowering(layout, rank, 2, *call.ends(layout, rank, 2))
-        plan = walk.lower(trace(direct.allgather, rank, 2), Averaging.NO)
-        record = (0, 0, 0, 0, 0, 0, "swap")
-        program = Program(plan, None, 0, record, fetched, lingers=False)
-        gate = _tokens(rank, 1)
+        program, gate = _exchange(rank, fetched), _tokens(rank, 1)
         mine, everyone, nothing = (
             np.zeros(size, np.uint8) for size in (SWAPPED, 2 * SWAPPED, 0)
         )
@@ -114,13 +108,23 @@ def swap(*, fetched: bool) -> float:
     return _of_two(turn, SWAPS) / SWAPPED
 
 
+def _exchange(rank: int, fetched: bool) -> Program:
+    """The program of one of two ranks that swap their data."""
+    call = Call("allgather", np.dtype(np.uint8), SWAPPED)
+    layout = call.layout(2)
+    lowering = Lowering(layout, rank, 2, *call.ends(layout, rank, 2))
+    plan = lowering.lower(trace(direct.allgather, rank, 2), Averaging.NO)
+    record = (0, 0, 0, 0, 0, 0, "swap")
+    return Program(plan, None, 0, record, fetched, lingers=False)
+
+
 def _stay(number: int) -> None:
-    """Let this thread stay on the first or the last of the cores that it may use."""
+    """Pin this thread to a core that it may use, by its number: 0 first, -1 last."""
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[number]})
 
 
 def _of_two(turn_of: Callable[[int], Turn], trials: int) -> float:
-    """The least seconds of a turn that two threads take together."""
+    """The least seconds of a turn of two threads."""
     times = [[0.0, 0.0] for _ in range(trials)]
 
     def run(rank: int) -> None:

@@ -1,4 +1,4 @@
-"""The roads of hosts that are all alike, from those between two of them."""
+"""The routes in a cluster of uniform hosts, derived from those of two hosts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,13 +6,13 @@ from copy import copy
 
 import numpy as np
 
-from collalgo._kernels.cost.loads import legs_of
+from collalgo._kernels.cost.loads import loads_of
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.routing import (
-    Legs,
+    DirectedLink,
+    LinkLoads,
     Route,
     Routes,
-    Way,
     in_network,
     ranks_of,
 )
@@ -21,132 +21,137 @@ from collalgo.schedule.transfers import Ints, Reals
 
 
 class ClusterRoutes:
-    """The roads of a cluster, for ranks that fill host after host.
+    """The routes of a cluster whose ranks fill one host after the other.
 
     Parameters
     ----------
     cluster
         The machine.
-    each
+    host_devices
         The devices of the first host in the order of their ranks.
-    figures
-        What messages cost.
+    link_model
+        The costs of a message.
     """
 
     def __init__(
         self,
         cluster: UniformCluster,
-        each: Sequence[str] = (),
-        figures: LinkModel = DEFAULTS,
+        host_devices: Sequence[str] = (),
+        link_model: LinkModel = DEFAULTS,
     ):
         self.cluster = cluster
-        self.figures = figures
-        self._places = cluster.each
+        self.link_model = link_model
+        self._devices = cluster.host_devices
+        self._number_links()
         self._tabulate()
-        self._stand(each or self._places)
+        self._set_order(host_devices or self._devices)
         self._hosts = cluster.hosts
         self.speed = np.tile(self._speed, self._hosts)
 
-    def _stand(self, each: Sequence[str]) -> None:
-        """Let the ranks of a host stand on its places in some order."""
-        self._place = np.array([*map(self._places.index, each)])
+    def _set_order(self, host_devices: Sequence[str]) -> None:
+        """Assign the ranks of a host to its devices."""
+        self._position = np.array([*map(self._devices.index, host_devices)])
 
-    def reordered(self, each: Sequence[str]) -> "ClusterRoutes":
-        """The same roads for ranks in another order on each host."""
+    def reordered(self, host_devices: Sequence[str]) -> "ClusterRoutes":
+        """The same routes for another order of the ranks of each host."""
         other = copy(self)
-        other._stand(each)
+        other._set_order(host_devices)
         return other
 
     def folded(self, period: int) -> "ClusterRoutes":
-        """The roads of the first ranks, if all begins anew after so many of them."""
+        """The routes of the first ``period`` ranks, which represent all others."""
         other = copy(self)
-        other._hosts = period // len(self._places)
+        other._hosts = period // len(self._devices)
         other.speed = np.tile(self._speed, other._hosts)
         return other
 
-    def _tabulate(self) -> None:
-        """The routes inside a host, out of it and into it, for all pairs of places.
-
-        Those into the first host are those out of it into the last, which is alike.
-        """
+    def _number_links(self) -> None:
+        """Number the directed links of a host, and match those of the last host."""
         topology = self.cluster.pair
-        roads = Routes(topology, ranks_of(topology), self.figures)
-        first, last = topology.hosts[0], topology.hosts[-1]
-        ours = self._ways(first)
-        self._names = [roads.name(way) for way in ours.values()]
-        carries = self.figures.bytes_per_second
-        self._speed = np.array([carries(link) for link, _ in self._names])
-        self._in_network = np.array([in_network(a) for a, _ in self._names], float)
-        here = {way: i for i, way in enumerate(ours.values())}
-        routes = [roads.route(a, b) for a in self._places for b in self._places]
-        kept = [_among(here, route) for route in routes]
-        if last != first:
-            twins = ranks_of(topology)[-len(self._places) :]
-            out = [roads.route(a, b) for a in self._places for b in twins]
-            there = {way: here[ours[sign]] for sign, way in self._ways(last).items()}
-            kept += [_among(ways, route) for ways in (here, there) for route in out]
+        self._pair_routes = Routes(topology, ranks_of(topology), self.link_model)
+        first = self._directed_links(topology.hosts[0])
+        last = self._directed_links(topology.hosts[-1])
+        self._of_first = {number: i for i, number in enumerate(first.values())}
+        self._of_last = {last[key]: self._of_first[first[key]] for key in last}
+        self._links = [*map(self._pair_routes.directed_link, first.values())]
+        carries = self.link_model.bytes_per_second
+        self._speed = np.array([carries(link) for link, _ in self._links])
+        self._in_network = np.array(
+            [in_network(link) for link, _ in self._links], float
+        )
+
+    def _tabulate(self) -> None:
+        """Tabulate the loads inside a host, out of it and into it, by device pairs.
+
+        A message into the first host is one from the first into the last, which is
+        alike.
+        """
+        find, devices = self._pair_routes.route, self._devices
+        routes = [find(a, b) for a in devices for b in devices]
+        loads = [_among(self._of_first, route) for route in routes]
+        if len(self.cluster.pair.hosts) > 1:
+            twins = ranks_of(self.cluster.pair)[-len(devices) :]
+            out = [find(a, b) for a in devices for b in twins]
+            for numbers in (self._of_first, self._of_last):
+                loads += [_among(numbers, route) for route in out]
             routes += out
         self._latency = np.array([route.latency for route in routes])
-        self._lengths = np.array([len(legs) for legs in kept])
+        self._lengths = np.array([len(parts) for parts in loads])
         self._first = np.cumsum(self._lengths) - self._lengths
-        self._way = np.array([way for legs in kept for way, _ in legs], np.int64)
-        self._part = np.array([part for legs in kept for _, part in legs])
+        self._link = np.array([link for parts in loads for link, _ in parts], np.int64)
+        self._part = np.array([part for parts in loads for _, part in parts])
 
-    def _ways(self, host: str) -> dict[tuple[object, ...], int]:
-        """The ways in a host and at its ports, by what they are on every host."""
+    def _directed_links(self, host: str) -> dict[tuple[object, ...], int]:
+        """The directed links in a host and at its ports, by a key all hosts share."""
         topology = self.cluster.pair
-        place = {one: i for i, one in enumerate(contents(topology)[host])}
+        position = {one: i for i, one in enumerate(contents(topology)[host])}
         found: dict[tuple[object, ...], int] = {}
-        alike: Counter[object] = Counter()
+        parallel: Counter[object] = Counter()
         for i, link in enumerate(topology.links):
-            if place.keys().isdisjoint(link.ends):
+            if position.keys().isdisjoint(link.ends):
                 continue
-            start, end = (place.get(end, -1) for end in link.ends)
+            start, end = (position.get(end, -1) for end in link.ends)
             kind = (link.kind, link.bandwidth, link.count)
             between = frozenset((start, end)), kind
-            alike[between] += 1
-            number = (*kind, alike[between])
+            parallel[between] += 1
+            number = (*kind, parallel[between])
             found[start, end, number] = 2 * i
             found[end, start, number] = 2 * i + 1
         return found
 
-    def name(self, way: int) -> Way:
-        """The link of the first host, and the direction, of a way."""
-        return self._names[way % len(self._names)]
+    def directed_link(self, number: int) -> DirectedLink:
+        """The link of the first host that is like this one, and the direction."""
+        return self._links[number % len(self._links)]
 
-    def in_network(self, ways: Ints) -> Reals:
-        """1 for each way that is one of a network, 0 for the others."""
-        return self._in_network[ways % len(self._names)]
+    def in_network(self, directed_links: Ints) -> Reals:
+        """1 for each directed link of a network, 0 for the others."""
+        return self._in_network[directed_links % len(self._links)]
 
-    def place(self, ranks: Ints) -> Ints:
-        """Who counts as the same rank."""
-        return ranks % (self._hosts * len(self._places))
+    def representatives(self, ranks: Ints) -> Ints:
+        """The rank that represents each rank."""
+        return ranks % (self._hosts * len(self._devices))
 
-    def trips(self, source: Ints, target: Ints) -> tuple[Reals, Legs]:
-        """Seconds of the first byte of messages between ranks, and their ways.
+    def link_loads(self, source: Ints, target: Ints) -> tuple[Reals, LinkLoads]:
+        """The latency in seconds of each message between ranks, and its link loads.
 
-        A message to another host takes its way out of one and its way into the other.
+        A message between hosts loads the links out of one and those into the other.
         """
-        n = len(self._places)
+        n = len(self._devices)
         here, there = source // n, target // n
-        out = self._place[source % n] * n + self._place[target % n]
+        out = self._position[source % n] * n + self._position[target % n]
         far = np.flatnonzero(here != there)
         into = out[far] + 2 * n * n
         out[far] += n * n
-        message, way, part = legs_of(
-            np.concatenate([out, into]),
-            self._lengths,
-            self._first,
-            self._way,
-            self._part,
-        )
+        which = np.concatenate([out, into])
+        table = self._lengths, self._first, self._link, self._part
+        message, link, part = loads_of(which, *table)
         host = np.concatenate([here, there[far]]) % self._hosts
-        way += host[message] * len(self._names)
+        link += host[message] * len(self._links)
         both = np.concatenate([np.arange(len(source)), far])
-        return self._latency[out], Legs(both[message], way, part)
+        return self._latency[out], LinkLoads(both[message], link, part)
 
 
 def _among(numbers: Mapping[int, int], route: Route) -> list[tuple[int, float]]:
-    """The legs of a route on some ways, by their numbers there."""
-    legs = zip(route.ways, route.parts, strict=True)
-    return [(numbers[way], part) for way, part in legs if way in numbers]
+    """The parts of a route on some links, by other numbers of these."""
+    loads = zip(route.directed_links, route.parts, strict=True)
+    return [(numbers[link], part) for link, part in loads if link in numbers]

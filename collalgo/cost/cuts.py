@@ -1,14 +1,14 @@
-"""A topology as a graph of capacities: flows, and the cuts that bound them.
+"""A topology as a flow network: greatest flows and least cuts.
 
-Links carry their bandwidth in each direction at once, and devices forward anything. The
-ranks are the GPUs, or where there are none the hosts. Links of an unknown bandwidth are
-taken to carry anything, so that what is derived from a cut stays a bound.
+Links carry their bandwidth in both directions at once, and all devices forward. The
+ranks are the GPUs, else the cores, else the hosts. Links of unknown bandwidth have
+unlimited capacity, so that a cut remains a valid bound.
 
-Of a cluster all hosts but two are lumped together. That changes no flow between ranks
-of the two: what goes by way of the others can be spread over them evenly.
+In a cluster all hosts but two are contracted into one. That preserves all flows between
+ranks of the two: a flow through the others can be spread over them evenly.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,21 +22,21 @@ from collalgo.topology.model import Link, LinkKind, Topology
 if TYPE_CHECKING:
     import networkx as nx
 
-#: Bandwidths are taken to this part of a GB/s, so that all arithmetic is exact.
+#: Bandwidths are integers in this fraction of a GB/s, so that arithmetic is exact.
 GRAIN = 1_000_000
 
-#: With more ranks only some of them are tried as ends of flows: a bound may then be
-#: less than the best, but it is one.
+#: With more ranks, only some of them are ends of flows: the bound is then valid but may
+#: not be the best.
 EVERY_RANK = 64
 
 #: The ends of a flow from or to several devices.
 SOURCE, SINK = "*source*", "*sink*"
 
-Part = frozenset[str]
+DeviceSet = frozenset[str]
 
 
 class Network:
-    """The capacities of the links of some kinds, in whole parts of a GB/s.
+    """The flow network of the links of some kinds, with integer capacities.
 
     Raises
     ------
@@ -52,7 +52,9 @@ class Network:
         import networkx as nx
 
         topology, self.counts = (
-            machine.lumped() if isinstance(machine, UniformCluster) else (machine, {})
+            machine.contracted()
+            if isinstance(machine, UniformCluster)
+            else (machine, {})
         )
         self.topology = topology
         self.ranks = [rank for rank in ranks_of(topology) if rank in topology.graph]
@@ -65,11 +67,14 @@ class Network:
         self.links = [link for link in topology.links if link.kind in wanted]
         self.graph: nx.DiGraph[str] = nx.DiGraph()
         self.graph.add_nodes_from(self.ranks)
+        self._add_links()
+
+    def _add_links(self) -> None:
         known = sum(link.bandwidth or 0.0 for link in self.links)
-        anything = GRAIN * round(known + 1)
+        unlimited = GRAIN * round(known + 1)
         for link in self.links:
             unknown = link.bandwidth is None
-            capacity = anything if unknown else round((link.bandwidth or 0.0) * GRAIN)
+            capacity = unlimited if unknown else round((link.bandwidth or 0.0) * GRAIN)
             self._add(link, capacity * self._count(*link.ends))
 
     def _add(self, link: Link, capacity: int) -> None:
@@ -80,10 +85,8 @@ class Network:
                 self.graph.add_edge(a, b, capacity=capacity)
 
     def _count(self, *devices: str) -> int:
-        """How many devices or links are what stands for them."""
+        """The number of devices or links that a device or a link represents."""
         return max(self.counts.get(device, 1) for device in devices)
-
-    # ---- ranks and cuts
 
     @cached_property
     def size(self) -> int:
@@ -91,44 +94,44 @@ class Network:
         return self.ranks_in(self.ranks)
 
     @cached_property
-    def rank_set(self) -> Part:
+    def rank_set(self) -> DeviceSet:
         """The ranks."""
         return frozenset(self.ranks)
 
-    def tried(self, root: str | None = None) -> tuple[list[str], bool]:
-        """The ranks that are ends of flows, and whether no other could be worse.
+    def flow_ends(self, root: str | None = None) -> tuple[list[str], bool]:
+        """The ranks that are ends of flows, and whether they are sufficient.
 
-        Of hosts that are alike two are enough, if one of them has the root.
+        Of uniform hosts two are sufficient, if one of them has the root.
         """
         if self.counts:
             return [rank for rank in self.ranks if self._count(rank) == 1], True
-        count = self.alike
+        count = self.ranks_per_host
         if count and (root is None or root in self.ranks[:count]):
             return self.ranks[: 2 * count], True
         some = self.ranks[:: -(-len(self.ranks) // EVERY_RANK)]
         return some, len(some) == len(self.ranks)
 
     @cached_property
-    def alike(self) -> int:
-        """How many ranks each host has, if hosts are all alike, else 0."""
+    def ranks_per_host(self) -> int:
+        """The number of ranks of each host, if all hosts are uniform, else 0."""
         cluster = UniformCluster.of(self.topology) if self.all_links else None
-        return len(cluster.each) if cluster else 0
+        return len(cluster.host_devices) if cluster else 0
 
     def ranks_in(self, part: Iterable[str]) -> int:
-        """How many ranks are in a set of devices."""
+        """The number of ranks in a set of devices."""
         return sum(map(self._count, self.rank_set.intersection(part)))
 
-    def number(self, parts: Iterable[Part]) -> int:
-        """How many sets of devices some stand for."""
+    def number(self, parts: Iterable[DeviceSet]) -> int:
+        """The number of sets of devices that some sets represent."""
         return sum(self._count(*part) for part in parts)
 
-    def leaving(self, part: Part) -> Fraction:
-        """GB/s that can leave a set of devices.
+    def leaving(self, part: DeviceSet) -> Fraction:
+        """The GB/s out of a set of devices.
 
         Raises
         ------
         TopologyError
-            If nothing can, so that no collective is possible.
+            If no link leaves the set, so that no collective is possible.
         """
         total = sum(
             data["capacity"]
@@ -138,37 +141,29 @@ class Network:
         )
         if not total:
             raise TopologyError(
-                f"{self.topology.name}: nothing can leave {self.words(part)}"
+                f"{self.topology.name}: no link leaves {self.describe(part)}"
             )
         return Fraction(total, GRAIN)
 
-    def ratio(self, part: Part) -> Fraction:
-        """Ranks in a set of devices for each GB/s that can leave it."""
+    def ratio(self, part: DeviceSet) -> Fraction:
+        """The ranks in a set of devices per GB/s out of it."""
         return Fraction(self.ranks_in(part)) / self.leaving(part)
 
     def crossings(self) -> tuple[int, Fraction]:
-        """How many links of networks lie between all pairs of ranks, at the least.
+        """The least network links between all pairs of ranks, and the GB/s of all.
 
-        And GB/s that all these links carry, in both directions. Nothing of many ranks,
-        which are not looked at, and of hosts that are alike, of which a cut tells it.
+        Both are summed, the latter over both directions. The result is 0 links for many
+        ranks, where it would take too long, and for uniform hosts, where a cut is as
+        good.
         """
-        import networkx as nx
-
-        if self.counts or len(self.ranks) > EVERY_RANK or self.alike:
+        if self.counts or len(self.ranks) > EVERY_RANK or self.ranks_per_host:
             return 0, Fraction(1)
         free = {
             frozenset(link.ends)
             for link in self.links
             if link.bandwidth is None or link.kind is not LinkKind.NETWORK
         }
-        crossed = sum(
-            round(length)
-            for rank in self.ranks
-            for end, length in nx.single_source_dijkstra_path_length(
-                self.graph, rank, weight=lambda a, b, _: frozenset((a, b)) not in free
-            ).items()
-            if end in self.rank_set
-        )
+        crossed = sum(self._hops(rank, free) for rank in self.ranks)
         carried = sum(
             data["capacity"]
             for a, b, data in self.graph.edges(data=True)
@@ -176,26 +171,33 @@ class Network:
         )
         return crossed, Fraction(carried or 1, GRAIN)
 
-    # ---- flows
+    def _hops(self, rank: str, free: Set[DeviceSet]) -> int:
+        """The sum of the least links to all other ranks, without free ones."""
+        import networkx as nx
+
+        lengths = nx.single_source_dijkstra_path_length(
+            self.graph, rank, weight=lambda a, b, _: frozenset((a, b)) not in free
+        )
+        return sum(round(lengths[end]) for end in lengths if end in self.rank_set)
 
     def scaled(self, factor: int) -> "nx.DiGraph[str]":
-        """The graph with all capacities so many times as large."""
+        """The graph with all capacities multiplied by a factor."""
         graph = self.graph.copy()
         for _, _, data in graph.edges(data=True):
             data["capacity"] *= factor
         return graph
 
     @staticmethod
-    def flow(graph: "nx.DiGraph[str]", source: str, sink: str) -> tuple[int, Part]:
-        """The greatest flow, and the side of the source of a least cut."""
+    def flow(graph: "nx.DiGraph[str]", source: str, sink: str) -> tuple[int, DeviceSet]:
+        """The greatest flow, and the source side of a least cut."""
         import networkx as nx
         from networkx.algorithms.flow import dinitz
 
         value, (side, _) = nx.minimum_cut(graph, source, sink, flow_func=dinitz)
         return int(value), frozenset(side) - {SOURCE}
 
-    def around(self, ranks: Iterable[str]) -> Part:
-        """Some ranks and what is theirs: the side of a least cut from all others."""
+    def around(self, ranks: Iterable[str]) -> DeviceSet:
+        """The side of a least cut that separates some ranks from all others."""
         inside = self.rank_set.intersection(ranks)
         if inside in (frozenset(), self.rank_set):
             return inside
@@ -207,18 +209,16 @@ class Network:
         return self.flow(graph, SOURCE, SINK)[1]
 
     @cached_property
-    def hosts(self) -> list[Part]:
-        """What is in each host that has ranks."""
+    def hosts(self) -> list[DeviceSet]:
+        """The devices of each host with ranks."""
         inside: dict[str, set[str]] = {}
         for device in self.topology.devices():
             if device.id in self.graph:
                 inside.setdefault(device.host or device.id, set()).add(device.id)
         return [frozenset(part) for part in inside.values() if self.ranks_in(part)]
 
-    # ---- words
-
-    def words(self, part: Part) -> str:
-        """The ranks of a set in few words: whole hosts, or all but one."""
+    def describe(self, part: DeviceSet) -> str:
+        """Describe the ranks of a set: whole hosts, or all but one."""
         ranks = [rank for rank in self.ranks if rank in part]
         names = {self.topology.device(rank).host or rank for rank in ranks}
         of_hosts = [host & self.rank_set for host in self.hosts]
@@ -233,8 +233,8 @@ class Network:
             return f"all but {next(rank for rank in self.ranks if rank not in part)}"
         return fold(ranks)
 
-    def crossing(self, part: Part) -> str:
-        """The links that leave a set, by their kind."""
+    def crossing(self, part: DeviceSet) -> str:
+        """Describe the links that leave a set, by their kind."""
         counts: dict[str, int] = {}
         for link in self.links:
             if len(part.intersection(link.ends)) == 1:

@@ -1,8 +1,8 @@
-"""What the bytes of a schedule take on a topology, in exact rationals.
+"""The bandwidth term of a schedule on a topology, in exact rationals.
 
-The model is that of rounds, of which the bytes on the links are counted and nothing
-else: the bounds by cuts speak of the same. So a schedule whose ratio is 1 is proved to
-be as fast as any for long buffers.
+The model is that of rounds without latencies, gaps and reductions: only the bytes on
+the links count, as in the bounds by cuts. A ratio of 1 thus proves that a schedule is
+optimal for long buffers.
 """
 
 from collections import defaultdict
@@ -14,25 +14,25 @@ from collalgo.cost.bounds import Bound
 from collalgo.cost.cuts import GRAIN
 from collalgo.cost.placement import Placement
 from collalgo.cost.routing import Routes
-from collalgo.cost.simulation import Job, bound_at
+from collalgo.cost.simulation import Job, placement_bound
 from collalgo.schedule import Chunks, Kind, ScheduleFunction, trace
 from collalgo.topology.model import Topology
 
-#: Messages are parted evenly where ways are equal, never into more parts than this.
+#: Messages are split evenly over equal paths, into at most this many parts.
 PARTS = 1_000_000
 
 
 class Exact(NamedTuple):
-    """What the bytes of a schedule take, and what they take at least.
+    """The bandwidth term of a schedule, and its lower bound.
 
     Attributes
     ----------
     per_byte : Fraction
-        Seconds for each 10^9 bytes of the buffer.
+        Seconds per 10^9 bytes of the buffer.
     steps : tuple of Fraction
-        The same of each step.
+        The same for each step.
     bound : Bound or None
-        How fast the collective can be there, if that is known.
+        The lower bound of the collective on the topology, if known.
     """
 
     per_byte: Fraction
@@ -41,7 +41,7 @@ class Exact(NamedTuple):
 
     @property
     def ratio(self) -> Fraction | None:
-        """How many times as long as the bound; None without one."""
+        """The time as a multiple of the bound; None without a bound."""
         if self.bound is None or not self.bound.per_byte:
             return None
         return self.per_byte / self.bound.per_byte
@@ -61,54 +61,57 @@ def exact(
     root: int = 0,
     order: Sequence[str] | None = None,
 ) -> Exact:
-    """What the bytes of a schedule take on a topology, without rounding.
+    """Compute the bandwidth term of a schedule on a topology, without rounding.
 
     The parameters are those of :func:`~collalgo.cost.simulation.simulate`.
 
     Raises
     ------
     TopologyError
-        If ranks cannot reach each other, or the order is none of the devices.
+        If a rank cannot reach another, or the order names unknown devices.
     """
-    site = Placement(topology, order or ())
-    job = Job.of(algorithm, collective, site.size, 1.0)
-    roads = Routes(topology, site.places, site.figures)
-    busy = _busy(job.schedule, roads, root)
-    buffers = Fraction(job.whole)  # that the schedule speaks of
-    steps = tuple(buffers * max(ways.values()) for _, ways in sorted(busy.items()))
-    limit = bound_at(collective, site, root)
+    placement = Placement(topology, order or ())
+    job = Job.of(algorithm, collective, placement.size, 1.0)
+    routes = Routes(topology, placement.devices, placement.link_model)
+    busy = _busy(job.schedule, routes, root)
+    buffers = Fraction(job.whole)  # that the chunks divide
+    steps = tuple(buffers * max(loads.values()) for _, loads in sorted(busy.items()))
+    limit = placement_bound(collective, placement, root)
     return Exact(sum(steps, Fraction(0)), steps, limit)
 
 
 def _busy(
-    schedule: ScheduleFunction, roads: Routes, root: int
+    schedule: ScheduleFunction, routes: Routes, root: int
 ) -> dict[int, dict[int, Fraction]]:
-    """How long each way is busy in each step, for 10^9 bytes of all buffers."""
-    size = len(roads.places)
+    """The busy time of each directed link in each step, per 10^9 bytes of buffers."""
+    size = len(routes.devices)
     busy: dict[int, dict[int, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     for rank in range(size):
         for number, step in enumerate(trace(schedule, rank, size, root)):
             for transfer in step:
                 if transfer.kind is Kind.SEND and transfer.peer != rank:
                     share = _share(transfer.chunks)
-                    route = roads.route(roads.places[rank], roads.places[transfer.peer])
-                    for way, part in zip(route.ways, route.parts, strict=True):
-                        busy[number][way] += share * _part(part) * _seconds(roads, way)
+                    ends = routes.devices[rank], routes.devices[transfer.peer]
+                    route = routes.route(*ends)
+                    for link, part in zip(*route[:2], strict=True):
+                        busy[number][link] += (
+                            share * _part(part) * _seconds(routes, link)
+                        )
     return busy
 
 
 def _share(chunks: Chunks) -> Fraction:
-    """How much of the buffer some chunks are."""
+    """The share of the buffer that some chunks make up."""
     return sum((Fraction(c.stop - c.start, c.parts) for c in chunks), Fraction(0))
 
 
 def _part(part: float) -> Fraction:
-    """The part of a message that goes one way, which floats tell well enough."""
+    """The part of a message on a link, recovered from a float."""
     return Fraction(part).limit_denominator(PARTS)
 
 
-def _seconds(roads: Routes, way: int) -> Fraction:
-    """What 10^9 bytes take on a way; nothing if that is not known, as for bounds."""
-    link, _ = roads.name(way)
+def _seconds(routes: Routes, directed_link: int) -> Fraction:
+    """The seconds of 10^9 bytes on a link; 0 if unknown, as for the bounds."""
+    link, _ = routes.directed_link(directed_link)
     grains = round((link.bandwidth or 0.0) * GRAIN)
     return Fraction(GRAIN, grains) if grains else Fraction(0)

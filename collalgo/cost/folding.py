@@ -1,4 +1,4 @@
-"""Find what symmetry a schedule has, by what a handful of its ranks do."""
+"""Find the symmetry of a schedule from the transfers of a few ranks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -17,10 +17,10 @@ from collalgo.cost.messages import (
 from collalgo.cost.symmetry import Folded, Symmetry
 from collalgo.schedule import ScheduleFunction, begin
 
-#: So many steps of a rank are looked at where a few are enough.
+#: The number of steps of a partial trace.
 FEW = 32
 
-#: Shares of the buffer that differ by less are the same.
+#: Shares of the buffer that differ by less are equal.
 ROUNDED = 1e-12
 
 
@@ -30,10 +30,10 @@ def fold(
     grids: Sequence[tuple[int, ...]] = (),
     root: int = 0,
 ) -> Folded:
-    """Find the largest symmetry of a schedule among some that are likely.
+    """Find the largest symmetry of a schedule among some likely ones.
 
-    A symmetry counts if a handful of ranks do what their representatives say. The
-    tests compare all ranks, of all algorithms, for many sizes.
+    A symmetry is accepted if a few ranks have the transfers that their representatives
+    predict. The tests compare all ranks, of all algorithms, for many sizes.
 
     Parameters
     ----------
@@ -42,10 +42,10 @@ def fold(
     size
         The number of ranks.
     grids
-        Numbers whose product is the size, as the dimensions of a grid, or the ranks of
-        a host and the hosts.
+        Tuples of numbers whose product is the size: the dimensions of a grid, or the
+        numbers of ranks per host and of hosts.
     root
-        The root, where there is one.
+        The rank of the root of a rooted collective.
     """
     return Traces(schedule, size, grids, root).folded
 
@@ -53,8 +53,8 @@ def fold(
 class Traces:
     """The messages of single ranks of a schedule, each traced once.
 
-    Lanes are numbered anew between any two ranks in a step, in their order. Both ends
-    number them alike, and ranks that use other lanes in the same way do the same.
+    Lanes are renumbered in order between any two ranks in a step. Both ends then have
+    the same numbers, and ranks that use other lanes alike compare equal.
 
     The parameters are those of :func:`fold`.
     """
@@ -67,26 +67,26 @@ class Traces:
         root: int = 0,
     ):
         self.schedule, self.size, self.grids, self.root = schedule, size, grids, root
-        self._forget()
+        self._clear()
 
     @cached_property
     def symmetry(self) -> Symmetry:
-        """The largest symmetry of those that are likely, or none."""
+        """The largest likely symmetry that holds, or the trivial one."""
         for symmetry in _likely(self.size, self.grids):
-            if self._follow(symmetry):
+            if self._holds(symmetry):
                 return symmetry
         return Symmetry((self.size,), (False,))
 
     @cached_property
     def folded(self) -> Folded:
-        """The schedule by what as few ranks as possible do."""
+        """The schedule as the transfers of as few ranks as possible."""
         found = Folded(self.symmetry, self.of(self.symmetry.representatives))
-        self._forget()  # what is as much once more
+        self._clear()  # which would double the memory
         return found
 
-    def _forget(self) -> None:
-        self._whole, self._begun = Known(self.size), Known(self.size)
-        self._glimpses: dict[tuple[tuple[int, ...], bool], Messages] = {}
+    def _clear(self) -> None:
+        self._whole, self._begun = TracedRanks(self.size), TracedRanks(self.size)
+        self._partial_traces: dict[tuple[tuple[int, ...], bool], Messages] = {}
 
     @cached_property
     def beginning(self) -> Messages:
@@ -94,16 +94,16 @@ class Traces:
         return self.partial_trace(range(1), few=True)
 
     def partial_trace(self, ranks: Sequence[int], few: bool = False) -> Messages:
-        """What some ranks send, reduce, and are sent, in all steps or the first few.
+        """The messages that some ranks send, reduce and receive, in all or few steps.
 
-        To price no more than this tells what the schedule costs at least.
+        The price of a partial trace is a lower bound of the price of the schedule.
         """
         key = tuple(ranks), few
-        if key not in self._glimpses:
-            self._glimpses[key] = self._glimpse(ranks, few)
-        return self._glimpses[key]
+        if key not in self._partial_traces:
+            self._partial_traces[key] = self._trace_partially(ranks, few)
+        return self._partial_traces[key]
 
-    def _glimpse(self, ranks: Sequence[int], few: bool) -> Messages:
+    def _trace_partially(self, ranks: Sequence[int], few: bool) -> Messages:
         theirs = self.of(ranks, few)
         within = _members(ranks, self.size)[theirs.peer]
         taken = theirs.where((theirs.kind != 0) & ~within)
@@ -126,10 +126,10 @@ class Traces:
         begun = ((r, begin(self.schedule, r, self.size, self.root)) for r in ranks)
         return renumbered(messages_of((r, islice(its, steps)) for r, its in begun))
 
-    def _follow(self, symmetry: Symmetry) -> bool:
-        """Whether a handful of ranks do what their representatives say.
+    def _holds(self, symmetry: Symmetry) -> bool:
+        """Whether a few ranks have the transfers that their representatives predict.
 
-        All but the last of them are followed for a few steps only.
+        All but the last of these are compared in the first steps only.
         """
         last = self.size - 1
         some = {
@@ -147,8 +147,8 @@ class Traces:
     def _agree(
         self, symmetry: Symmetry, ranks: Sequence[int], few: bool = False
     ) -> bool:
-        """Whether some ranks do what their representatives say."""
-        first = symmetry.standing_for(np.array(ranks, np.int64)).tolist()
+        """Whether some ranks have the transfers that their representatives predict."""
+        first = symmetry.representatives_of(np.array(ranks, np.int64)).tolist()
         doubtful = [rank for rank, one in zip(ranks, first, strict=True) if rank != one]
         if not doubtful:
             return True
@@ -159,7 +159,7 @@ class Traces:
         return _alike(found, expected) or _alike(_sorted(found), _sorted(expected))
 
 
-class Known:
+class TracedRanks:
     """The messages of the ranks that have been traced."""
 
     def __init__(self, size: int) -> None:
@@ -168,12 +168,12 @@ class Known:
         self._size = size
 
     def add(self, ranks: Iterable[int], messages: Messages) -> None:
-        """Remember what some more ranks do."""
+        """Add the messages of further ranks."""
         self.ranks.update(ranks)
         self._messages = joined([self._messages, messages])
 
     def of(self, ranks: Sequence[int]) -> Messages:
-        """What some of them do."""
+        """The messages of some of the traced ranks."""
         if len(ranks) == len(self.ranks):
             return self._messages
         wanted = _members(ranks, self._size)
@@ -181,7 +181,7 @@ class Known:
 
 
 def _members(ranks: Sequence[int], size: int) -> Flags:
-    """For each of all ranks whether it is one of these."""
+    """For each rank whether it is one of these."""
     flags = np.zeros(size, bool)
     flags[ranks] = True
     return flags
@@ -205,7 +205,7 @@ def renumbered(messages: Messages) -> Messages:
 
 
 def _likely(size: int, grids: Sequence[Sequence[int]]) -> Iterator[Symmetry]:
-    """Symmetries, those with the fewest representatives first."""
+    """Likely symmetries, those with the fewest representatives first."""
     yield Symmetry.all(size)
     if _is_power_of_two(size):
         yield Symmetry.all(*_twos(size))
@@ -224,7 +224,7 @@ def _likely(size: int, grids: Sequence[Sequence[int]]) -> Iterator[Symmetry]:
 
 
 def _by_twos(each: int, *others: int) -> Iterator[Symmetry]:
-    """That of ranks of which every other one does the same, or of lines of a grid."""
+    """The symmetry of every other rank, or of every other line of a grid."""
     if each % 2 == 0 and each > 2:
         yield Symmetry((2, each // 2, *others), (False, *[True] * (1 + len(others))))
 
@@ -234,12 +234,12 @@ def _is_power_of_two(number: int) -> bool:
 
 
 def _twos(number: int) -> list[int]:
-    """The digits of two values that make up a power of two."""
+    """The binary digits that make up a power of two."""
     return [2] * (number.bit_length() - 1)
 
 
 def _alike(some: Messages, others: Messages) -> bool:
-    """Whether messages are the same in the same order, the shares as good as so."""
+    """Whether messages are the same in the same order, up to rounding of shares."""
     *whole, (share, other) = zip(some, others, strict=True)
     if not all(np.array_equal(*pair) for pair in whole):
         return False
@@ -247,6 +247,6 @@ def _alike(some: Messages, others: Messages) -> bool:
 
 
 def _sorted(messages: Messages) -> Messages:
-    """In an order of their own, whatever the order within a step was."""
+    """Sort messages canonically, regardless of the order within a step."""
     step, rank, kind, peer, lane, share = messages
     return messages.where(np.lexsort((share, lane, peer, kind, step, rank)))

@@ -1,10 +1,10 @@
-"""What this machine can do: how many cores we have, and what a step costs on them.
+"""The profile of this host: the number of cores, and the costs of a step on them.
 
-The figures are measured once per machine, in 0.3 seconds, and kept in a file of
-the user's cache directory; ``collalgo calibrate`` measures them with more patience. The
-file is JSON: ``format``, ``node``, ``processor``, ``trials`` (how many measurements
-each figure is the median of) and ``machine``, the attributes of :class:`Machine`. Where
-other processes keep the machine too busy to be measured, usual figures are taken.
+The profile is measured once per host, in 0.3 seconds, and cached in a file of the
+user's cache directory; ``collalgo calibrate`` measures it with more trials. The file is
+JSON: ``format``, ``node``, ``processor``, ``trials`` (the number of measurements of
+which each value is the median) and ``machine``, the attributes of :class:`HostProfile`.
+If other processes keep the host too busy to be measured, typical values are used.
 """
 
 import hashlib
@@ -24,25 +24,25 @@ from collalgo.base import output_files
 from collalgo.cost.calibration import per_byte, round_trips, swap
 from collalgo.engine.transport.waiting import cores
 
-#: What files say that they are, to be raised when the figures change their meaning.
+#: The format of files, to be raised when the values change their meaning.
 FORMAT = "machine/7"
 
 KEPT = output_files.of_json(
     "a file of figures", lambda known: known["format"].startswith("machine/")
 )
 
-#: How many measurements ``collalgo calibrate`` makes, and who finds none at first.
+#: The number of measurements of ``collalgo calibrate``, and of a first use.
 TRIALS, FIRST_TRIALS = 100, 5
 
-#: Bytes of the last level of cache that ranks may count on. Systems tell that of all
-#: cores of a processor, many of which are those of other guests.
+#: The bytes of the last-level cache that ranks may count on. Systems report that of
+#: all cores of a processor, many of which may belong to other guests.
 USUAL_CACHE = 32 << 20
 
-#: How many tokens at once show what one message more costs.
+#: The number of tokens at once by which the cost of a further message is measured.
 TOKENS = 5
 
-#: What the figures are on a machine of today, and what they are nowhere: then the
-#: machine was too busy with something else to be measured.
+#: Typical values of a current host, and the most that is plausible: beyond these the
+#: host was too busy to be measured.
 USUAL = {
     "latency": (0.1e-6, 20e-6),
     "switch": (1.5e-6, 100e-6),
@@ -51,7 +51,7 @@ USUAL = {
     "reduce": (0.1e-9, 10e-9),
 }
 
-#: How often a busy machine is measured before that is given up.
+#: The number of attempts to measure a busy host.
 ATTEMPTS = 3
 
 _LOG = logging.getLogger("collalgo")
@@ -59,30 +59,29 @@ _LOG = logging.getLogger("collalgo")
 
 @dataclass(frozen=True)
 class HostProfile:
-    """The price list of a machine.
+    """The costs of basic operations on a host.
 
     Attributes
     ----------
     latency : float
-        From the send of a message to its receipt on another core, in seconds.
+        Seconds from the send of a message to its receipt on another core.
     switch : float
         The same where sender and receiver take turns on one core.
     message : float
-        Work of a core for each message, sent or received, in seconds.
+        Seconds of a core for each message that it sends or receives.
     copy, reduce : float
-        Work of a core for each byte that it puts into shared memory for another or
-        takes from there, or combines with its own there, in seconds.
+        Seconds of a core for each byte that it copies into or out of shared memory, or
+        reduces there.
     cores : int
-        How many cores the ranks may use.
+        The number of cores that the ranks may use.
     copy_far, reduce_far : float
-        The work for each byte where the arrays do not fit into the caches; no more
-        than within them unless measured.
+        The same for arrays that exceed the caches; as within them if not measured.
     cache : int
-        Bytes that the caches hold.
+        The bytes of the caches.
     exchange, fetch : float
         Seconds for each byte that two ranks send each other at once: through shared
-        memory, and where the kernel copies it out of the memory of the other process
-        (the same as through shared memory if it may not). 0 if not measured.
+        memory, and copied by the kernel out of the memory of the other process (as
+        through shared memory if that is not permitted). 0 if not measured.
     """
 
     latency: float
@@ -98,7 +97,7 @@ class HostProfile:
     fetch: float = 0.0
 
     def settings(self) -> list[float]:
-        """The figures as numbers, for the other ranks of a world."""
+        """The profile as numbers, for the other ranks of a world."""
         return [float(value) for value in asdict(self).values()]
 
     @classmethod
@@ -122,37 +121,37 @@ class HostProfile:
 
 
 def host_profile() -> HostProfile:
-    """The figures of this machine, from the cache or measured now (in 0.3 s).
+    """The profile of this host, from the cache or measured now (in 0.3 s).
 
-    All threads get the same: ranks with different figures would choose differently.
+    All threads get the same: ranks with different profiles would choose differently.
     """
     with _one_at_a_time:
-        return known_figures()
+        return known_profile()
 
 
 _one_at_a_time = Lock()
 
 
 @cache
-def known_figures() -> HostProfile:
-    """Look the figures up, or measure and keep them; once in a process."""
-    return kept_figures() or calibrate(FIRST_TRIALS)
+def known_profile() -> HostProfile:
+    """Load the profile, or measure and cache it; once in a process."""
+    return kept_profile() or calibrate(FIRST_TRIALS)
 
 
-def kept_figures() -> HostProfile | None:
-    """The figures of the file, if there is one of this machine."""
+def kept_profile() -> HostProfile | None:
+    """The cached profile of this host, or None."""
     with suppress(OSError, ValueError, TypeError, KeyError):
-        known = json.loads(figures_file().read_text())
+        known = json.loads(profile_file().read_text())
         if known["format"] == FORMAT:
             return HostProfile(**known["machine"])
     return None
 
 
 def calibrate(trials: int = TRIALS) -> HostProfile:
-    """Measure the figures so many times, and keep the medians for this machine.
+    """Measure this host a number of times, and cache the medians.
 
-    Processes that run go on with the figures that they have. Of a machine that is too
-    busy the usual figures are taken, and not kept.
+    Running processes keep the profile that they have. For a host that is too busy,
+    typical values are used and not cached.
     """
     for _ in range(ATTEMPTS):
         measured = [asdict(measure()) for _ in range(trials)]
@@ -165,31 +164,31 @@ def calibrate(trials: int = TRIALS) -> HostProfile:
         medians |= {"exchange": 0.0, "fetch": 0.0}
     copy_far, reduce_far = per_byte(USUAL_CACHE)
     beyond = {"copy_far": copy_far, "reduce_far": reduce_far, "cache": USUAL_CACHE}
-    machine = HostProfile(**{**medians, **beyond, "cores": cores()})
+    profile = HostProfile(**{**medians, **beyond, "cores": cores()})
     if is_busy:
-        _LOG.info("this machine is too busy to be measured: usual figures are taken")
+        _LOG.info("this host is too busy to be measured; using typical values")
     else:
-        _keep(machine, trials)
-    known_figures.cache_clear()
-    return machine
+        _keep(profile, trials)
+    known_profile.cache_clear()
+    return profile
 
 
-def _keep(machine: HostProfile, trials: int) -> None:
+def _keep(profile: HostProfile, trials: int) -> None:
     known = {
         "format": FORMAT,
         "node": platform.node(),
         "processor": _processor(),
         "trials": trials,
-        "machine": asdict(machine),
+        "machine": asdict(profile),
     }
     with suppress(OSError):
-        path = figures_file()
+        path = profile_file()
         path.parent.mkdir(parents=True, exist_ok=True)
         output_files.write(path, json.dumps(known, indent=1), KEPT)
 
 
-def figures_file() -> Path:
-    """Where the figures of this machine are kept."""
+def profile_file() -> Path:
+    """The file of the cached profile of this host."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     what = f"{platform.node()} {platform.machine()} {cores()} {_processor()}"
     return root / "collalgo" / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
@@ -204,13 +203,13 @@ def _processor() -> str:
 
 
 def measure() -> HostProfile:
-    """Measure the figures of this machine within its caches."""
+    """Measure this host with arrays within its caches."""
     latency = round_trips(1, 2000)
     crowded = round_trips(TOKENS, 500)
     exchange = swap(fetched=False)
     copy, reduce = per_byte(1 << 20)
-    # A byte of another core's takes longer than one of its own: in a swap each of two
-    # ranks copies what it sends, and what it is sent.
+    # Copying a byte from another core takes longer: in a swap each of two ranks copies
+    # both its own data and that of the other.
     handed = max(exchange * min(cores(), 2) / 4, copy)
     return HostProfile(
         latency=latency,

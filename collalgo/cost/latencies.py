@@ -1,4 +1,4 @@
-"""How long the first word needs: lower bounds by hops and by the number of ranks."""
+"""Lower bounds of latency, by the distance and by the number of ranks."""
 
 from functools import cache
 from heapq import heappop, heappush
@@ -12,22 +12,24 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule.transfers import Reals
 from collalgo.topology.model import Topology
 
-#: With more ranks than this that are not alike, only so many are looked at.
-LOOKED_AT = 128
+#: The most ranks whose latencies are compared, if the hosts are not uniform.
+SAMPLED = 128
 
-#: In these nothing goes from one rank to all others.
+#: Collectives in which no rank sends anything to all others.
 COLLECTING = ("reduce", "gather")
 
 
 def least_latency(
-    collective: str, machine: Topology | UniformCluster, figures: LinkModel = DEFAULTS
+    collective: str,
+    machine: Topology | UniformCluster,
+    link_model: LinkModel = DEFAULTS,
 ) -> float:
-    """Seconds that a collective takes at least without any bytes.
+    """The least seconds of a collective without bytes.
 
-    A word needs the fastest chain of messages to the rank that is farthest; and if it
-    must reach all ranks, these cannot be told faster than by the best tree (Karp,
-    Sahay, Santos and Schauser 1993), in which every rank that knows goes on telling
-    others, all as near as the nearest two ranks are.
+    A word takes at least the fastest chain of messages to the farthest rank. To reach
+    all ranks it takes at least the optimal broadcast tree (Karp, Sahay, Santos and
+    Schauser 1993), in which each informed rank keeps sending, and all ranks are as near
+    as the nearest two.
     """
     if isinstance(machine, Topology):
         machine = UniformCluster.of(machine) or machine
@@ -35,26 +37,28 @@ def least_latency(
         topology, count = machine.pair, machine.size
     else:
         topology, count = machine, len(ranks_of(machine))
-    direct = _latencies(topology, figures)
+    direct = _latencies(topology, link_model)
     apart = direct[~np.eye(len(direct), dtype=bool)]
     farthest = float(_chains(direct).max())
     if collective in COLLECTING:
         return farthest
     nearest = float(apart.min())
-    return max(farthest, telling(count, nearest, min(figures.message, nearest)))
+    return max(
+        farthest, broadcast_time(count, nearest, min(link_model.message, nearest))
+    )
 
 
-def _latencies(topology: Topology, figures: LinkModel) -> Reals:
-    """Seconds of a message between any two of the ranks."""
-    places = ranks_of(topology)[:LOOKED_AT]
-    count = len(places)
+def _latencies(topology: Topology, link_model: LinkModel) -> Reals:
+    """The latency in seconds between any two ranks."""
+    devices = ranks_of(topology)[:SAMPLED]
+    count = len(devices)
     source, target = np.divmod(np.arange(count * count), count)
-    found, _ = Routes(topology, places, figures).trips(source, target)
+    found, _ = Routes(topology, devices, link_model).link_loads(source, target)
     return found.reshape(count, count)
 
 
 def _chains(direct: Reals) -> Reals:
-    """The least sums of latencies over any ranks on the way (Floyd, Warshall)."""
+    """The least latencies through any intermediate ranks (Floyd, Warshall)."""
     least: Reals = direct.copy()
     np.fill_diagonal(least, 0.0)
     for relay in range(len(least)):
@@ -64,14 +68,14 @@ def _chains(direct: Reals) -> Reals:
 
 
 @cache
-def telling(ranks: int, latency: float, gap: float) -> float:
-    """The time in which one rank can tell all others, by the greedy tree.
+def broadcast_time(ranks: int, latency: float, gap: float) -> float:
+    """The time of a broadcast by the greedy tree.
 
     Examples
     --------
-    >>> telling(8, 1.0, 1.0)  # the binomial tree
+    >>> broadcast_time(8, 1.0, 1.0)  # the binomial tree
     3.0
-    >>> telling(8, 8.0, 0.0)  # all at once
+    >>> broadcast_time(8, 8.0, 0.0)  # all at once
     8.0
     """
     if ranks < 2 or not latency:
@@ -79,7 +83,7 @@ def telling(ranks: int, latency: float, gap: float) -> float:
     if not gap:
         return latency
     left = ranks - 1
-    arrivals = [(latency, 1, 0)]  # by how many messages, behind how many others
+    arrivals = [(latency, 1, 0)]  # time, messages in the chain, gaps waited for
     while True:
         time, hops, gaps = heappop(arrivals)
         left -= comb(hops + gaps - 1, gaps)

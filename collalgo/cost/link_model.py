@@ -1,6 +1,6 @@
-"""What a message costs on a topology where its links do not tell: alpha, beta, gamma.
+"""The costs of a message that links do not give: alpha, beta and gamma.
 
-The defaults are what NCCL 2.30 reckons; a file gives those of a cluster::
+The defaults are those of NCCL 2.30; a file gives those of a cluster::
 
     collalgo: figures / 1
     latency: {NVL: 6.0e-7, NET: 3.5e-6}  # seconds, by the type of the path
@@ -9,7 +9,7 @@ The defaults are what NCCL 2.30 reckons; a file gives those of a cluster::
     efficiency: {network: 0.92, nvlink: 0.8}  # of the bandwidth, by the kind of link
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ from collalgo.topology.path_types import PathType
 #: The first line of every file.
 FORMAT = "figures/1"
 
-#: Bytes of a file of figures at most.
+#: The most bytes of a file.
 LARGEST = 1 << 16
 
-#: Seconds of a message by the type of its path: a hop of NCCL for short messages.
+#: Seconds of a message by the type of its path: NCCL's hop for short messages.
 LATENCY = {
     PathType.LOC: 0.0,
     PathType.NVL: 0.6e-6,
@@ -40,34 +40,34 @@ LATENCY = {
 }
 
 
-#: By TCP between hosts: seconds of a message; what of a link carries payload; how much
-#: longer a step takes in which messages share a link, and in which ranks change their
-#: peers. All as measured on ``bench/cluster``, whose TCP is reno.
+#: For TCP between hosts: the seconds of a message; the payload fraction of a link; the
+#: slowdown of a step whose messages share a link; that of a step whose ranks change
+#: their peers. All measured on ``bench/cluster`` with TCP reno.
 TCP_LATENCY, TCP_EFFICIENCY, TCP_CROWDING, TCP_TURNING = 40e-6, 0.98, 0.04, 0.02
 
 
 @dataclass(frozen=True)
 class LinkModel:
-    """The parameters of the models.
+    """The parameters of the price models.
 
     Attributes
     ----------
     latency : dict
-        Seconds of a message, by the type of its path, unless its links tell.
+        Seconds of a message by the type of its path; links may give their own.
     message : float
-        Seconds for each message of a rank in a step beyond the first: a rank sends and
-        receives one at a time.
+        Seconds for each further message of a rank in a step: a rank sends and receives
+        one message at a time.
     reduction : float
         Seconds for each byte that a rank reduces.
     efficiency : dict
-        The part of its bandwidth that a link of a kind carries; all unless given.
+        The usable fraction of the bandwidth, by the kind of link; 1 by default.
     crowding : float
-        By which part the bytes of a step take longer where very many messages share a
-        link of a network, and by half of it where two do: they get out of step, and the
-        step waits for the last. It is ``crowding * (1 - 1 / messages)``.
+        The relative slowdown of the bytes of a step in which very many messages share a
+        network link, and half of it for two: the messages drift apart, and the step
+        waits for the last. It is ``crowding * (1 - 1 / messages)``.
     turning : float
-        By which part the bytes of a step take longer where some rank has another peer
-        than before: connections are cold, and the tails of their queues meet.
+        The relative slowdown of the bytes of a step in which some rank changes its
+        peer: connections are cold, and the tails of their queues meet.
     """
 
     latency: Mapping[PathType, float] = field(default_factory=LATENCY.copy)
@@ -78,48 +78,39 @@ class LinkModel:
     turning: float = 0.0
 
     @classmethod
-    def of_machine(cls, machine: HostProfile) -> "LinkModel":
-        """Those of ranks on processors that reach other hosts by TCP."""
+    def of_host(cls, profile: HostProfile) -> "LinkModel":
+        """The model for ranks on CPUs that reach other hosts by TCP."""
         inside = dict.fromkeys(
-            (PathType.PHB, PathType.NODE, PathType.SYS), machine.latency
+            (PathType.PHB, PathType.NODE, PathType.SYS), profile.latency
         )
         return cls(
             {**LATENCY, **inside, PathType.NET: TCP_LATENCY},
-            machine.message,
-            machine.reduce,
+            profile.message,
+            profile.reduce,
             {LinkKind.NETWORK: TCP_EFFICIENCY},
             TCP_CROWDING,
             TCP_TURNING,
         )
 
     def bytes_per_second(self, link: Link) -> float:
-        """What a link carries in each direction; what is not known carries anything."""
+        """The bandwidth of a link in each direction; infinite if unknown."""
         if link.bandwidth is None:
             return float("inf")
         return link.bandwidth * 1e9 * self.efficiency.get(link.kind, 1.0)
 
     @classmethod
     def read(cls, path: str | Path) -> "LinkModel":
-        """The figures of a file; what it does not give is as by default.
+        """Read a file; what it does not give has its default.
 
         Raises
         ------
         TopologyError
-            If it is none, is too large, or has numbers that make no sense.
+            If the file has another format, is too large, or has a number out of range.
         """
-        from collalgo.topology.readers.text import number, yaml_of
+        from collalgo.topology.readers.text import number
 
         try:
-            with Path(path).open("rb") as file:
-                data = file.read(LARGEST + 1)
-            if len(data) > LARGEST:
-                raise TopologyError(f"more than {LARGEST} bytes")
-            (document,) = yaml_of(data.decode())
-            if not isinstance(document, dict) or document.get("collalgo") != FORMAT:
-                raise TopologyError(f"the first line must be collalgo: {FORMAT}")
-            unknown = set(document) - {"collalgo", *cls.__dataclass_fields__}
-            if unknown:
-                raise TopologyError(f"{min(map(str, unknown))} is no figure")
+            document = _document(path, cls.__dataclass_fields__)
             seconds = _table(document.get("latency"), PathType.__members__, 1.0)
             kinds = {kind.value: kind for kind in LinkKind}
             return cls(
@@ -134,8 +125,26 @@ class LinkModel:
             raise TopologyError(f"{path}: {error}") from None
 
 
+def _document(path: str | Path, known: Iterable[str]) -> dict[str, Any]:
+    """The content of a file, with known keys only."""
+    from collalgo.topology.readers.text import yaml_of
+
+    with Path(path).open("rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise TopologyError(f"more than {LARGEST} bytes")
+    (document,) = yaml_of(data.decode())
+    if not isinstance(document, dict) or document.get("collalgo") != FORMAT:
+        raise TopologyError(f"the first line must be collalgo: {FORMAT}")
+    if unknown := set(document) - {"collalgo", *known}:
+        raise TopologyError(
+            f"unknown key {min(map(str, unknown))}; the keys are {', '.join(known)}"
+        )
+    return document
+
+
 def _table(given: Any, names: Mapping[str, Any], most: float) -> dict[Any, float]:
-    """Numbers by names that are known."""
+    """Numbers by known names."""
     from collalgo.topology.readers.text import number
 
     if given is None:

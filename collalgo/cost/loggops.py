@@ -1,9 +1,9 @@
 """The LogGOPS model of Hoefler, Schneider and Lumsdaine (LogGOPSim, 2010).
 
 A message of s bytes occupies the processor of its sender for o + (s - 1) O, and its
-network card for g + (s - 1) G before the next may follow; it is under way for
-L + (s - 1) G, and occupies its receiver as it did its sender. Times are in whatever
-unit the parameters have.
+network card for g + (s - 1) G before the next may follow; it travels for
+L + (s - 1) G, and occupies its receiver as long as its sender. Times have the unit of
+the parameters.
 """
 
 from collections import defaultdict, deque
@@ -25,21 +25,21 @@ class LogGOPS(NamedTuple):
     overhead_per_byte: float = 0.0  #: O
 
     def occupies(self, nbytes: float) -> float:
-        """How long a message occupies a processor."""
+        """The time a message occupies a processor."""
         return self.overhead + max(nbytes - 1, 0) * self.overhead_per_byte
 
     def blocks(self, nbytes: float) -> float:
-        """How long a message keeps the next one off a network card."""
+        """The time a message blocks the next one on a network card."""
         return self.gap + max(nbytes - 1, 0) * self.gap_per_byte
 
     def travels(self, nbytes: float) -> float:
-        """How long a message is under way, once its sender is done with it."""
+        """The time from the end of a send to the arrival of the message."""
         return self.latency + max(nbytes - 1, 0) * self.gap_per_byte
 
 
 @dataclass
 class Progress:
-    """How far a rank is, and when its processor and network card are free."""
+    """The step of a rank, and the times at which its processor and card are free."""
 
     step: int = 0
     has_sent: bool = False
@@ -51,24 +51,24 @@ class Progress:
 def finish_times(
     schedules: Sequence[Sequence[Step]], nbytes: float, model: LogGOPS
 ) -> list[float]:
-    """When each rank has done its part of a schedule.
+    """The time at which each rank completes its part of a schedule.
 
     In a step a rank first sends, in the order of its transfers, and then receives, in
-    the order in which the messages come.
+    order of arrival.
 
     Parameters
     ----------
     schedules
         The steps of all ranks.
     nbytes
-        Of the whole buffer.
+        The bytes of the whole buffer.
     model
         The parameters.
 
     Raises
     ------
     ScheduleError
-        If ranks wait for messages that never come.
+        If a rank waits for a message that is never sent.
 
     Examples
     --------
@@ -80,24 +80,24 @@ def finish_times(
     >>> sorted(times, reverse=True)[:5]
     [34914.0, 24776.0, 13138.0, 13138.0, 1500.0]
     """
-    return Play(schedules, nbytes, model).times()
+    return LogGOPSSimulation(schedules, nbytes, model).times()
 
 
-class Play:
-    """All ranks going on as their messages come."""
+class LogGOPSSimulation:
+    """An event simulation of all ranks."""
 
     def __init__(
         self, schedules: Sequence[Sequence[Step]], nbytes: float, model: LogGOPS
     ):
         self.schedules, self.nbytes, self.model = schedules, nbytes, model
         self.ranks = [Progress() for _ in schedules]
-        self.coming: dict[tuple[int, int, int], deque[float]] = defaultdict(deque)
+        self.arrivals: dict[tuple[int, int, int], deque[float]] = defaultdict(deque)
 
     def times(self) -> list[float]:
-        """Play until nobody can go on: when each rank is done."""
+        """Simulate until no rank can continue, and return the end of each rank."""
         awake = deque(range(len(self.ranks)))
         while awake:
-            awake.extend(self._go_on(awake.popleft()))
+            awake.extend(self._advance(awake.popleft()))
         for rank, progress in enumerate(self.ranks):
             if progress.step < len(self.schedules[rank]):
                 raise ScheduleError(
@@ -107,24 +107,24 @@ class Play:
                 )
         return [progress.processor for progress in self.ranks]
 
-    def _go_on(self, rank: int) -> list[int]:
-        """Let a rank do what it can: the ranks that it has sent to."""
-        mine, told = self.ranks[rank], []
+    def _advance(self, rank: int) -> list[int]:
+        """Advance a rank as far as possible, and return the peers it has sent to."""
+        mine, sent_to = self.ranks[rank], []
         while mine.step < len(self.schedules[rank]):
             step = self.schedules[rank][mine.step]
             if not mine.has_sent:
                 for transfer in step:
                     if transfer.kind is Kind.SEND:
                         self._send(rank, mine, transfer)
-                        told.append(transfer.peer)
+                        sent_to.append(transfer.peer)
                 mine.has_sent = True
             receives = [t for t in step if t.kind is not Kind.SEND]
-            if not self._have_come(rank, receives):
+            if not self._have_arrived(rank, receives):
                 break
             self._receive(rank, mine, receives)
             mine.step += 1
             mine.has_sent = False
-        return told
+        return sent_to
 
     def _bytes(self, transfer: Transfer) -> float:
         return self.nbytes * sum((c.stop - c.start) / c.parts for c in transfer.chunks)
@@ -135,17 +135,17 @@ class Play:
         mine.processor = start + self.model.occupies(size)
         mine.sending = start + self.model.blocks(size)
         arrival = mine.processor + self.model.travels(size)
-        self.coming[rank, transfer.peer, transfer.lane].append(arrival)
+        self.arrivals[rank, transfer.peer, transfer.lane].append(arrival)
 
-    def _have_come(self, rank: int, receives: list[Transfer]) -> bool:
+    def _have_arrived(self, rank: int, receives: list[Transfer]) -> bool:
         needed: dict[tuple[int, int, int], int] = defaultdict(int)
         for transfer in receives:
             needed[transfer.peer, rank, transfer.lane] += 1
-        return all(len(self.coming[key]) >= count for key, count in needed.items())
+        return all(len(self.arrivals[key]) >= count for key, count in needed.items())
 
     def _receive(self, rank: int, mine: Progress, receives: list[Transfer]) -> None:
         messages = [
-            (self.coming[t.peer, rank, t.lane].popleft(), self._bytes(t))
+            (self.arrivals[t.peer, rank, t.lane].popleft(), self._bytes(t))
             for t in receives
         ]
         for arrival, size in sorted(messages):

@@ -1,4 +1,4 @@
-"""What ranks send each other, as columns of numbers: of all ranks, or of some."""
+"""The messages of all or some ranks as columns of numbers."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -19,10 +19,10 @@ class Messages(NamedTuple):
     Attributes
     ----------
     step, rank, kind, peer, lane : ndarray
-        When whose transfer it is, what it does (0 for a send, 1 for a receive, 2 for
-        one that reduces), and with whom.
+        The step, rank, kind (0 for a send, 1 for a receive, 2 for a receive that
+        reduces), peer and lane of each transfer.
     share : ndarray
-        How much of the buffer it moves.
+        The share of the buffer that each transfer moves.
     """
 
     step: Ints
@@ -38,23 +38,23 @@ class Messages(NamedTuple):
         return int(self.step.max(initial=-1)) + 1
 
     def where(self, chosen: Flags | Ints) -> "Messages":
-        """Some of them."""
+        """The chosen transfers."""
         if chosen.dtype == bool:
             chosen = np.flatnonzero(chosen)
         return Messages._make([column[chosen] for column in self])
 
     @property
     def sends(self) -> "Messages":
-        """The sends alone."""
+        """The sends."""
         return self.where(self.kind == 0)
 
     @property
     def reductions(self) -> "Messages":
-        """The receives that reduce, alone."""
+        """The receives that reduce."""
         return self.where(self.kind == 2)
 
     def distinct_steps(self) -> tuple["Messages", Ints]:
-        """The steps that differ, whatever the lanes, and which of them each step is.
+        """The distinct steps, regardless of lanes, and the number of each step.
 
         Examples
         --------
@@ -71,7 +71,7 @@ class Messages(NamedTuple):
         return kept._replace(step=which[kept.step]), which
 
     def reduced(self) -> Flags:
-        """For each send, whether its receiver reduces what comes."""
+        """For each send, whether its receiver reduces the message."""
         sends, sums = self.sends, self.reductions
         span = int(max(self.rank.max(initial=0), self.peer.max(initial=0))) + 1
         lanes = int(self.lane.max(initial=0)) + 1
@@ -82,7 +82,7 @@ class Messages(NamedTuple):
 
 
 def joined(parts: Iterable[Messages]) -> Messages:
-    """The messages of several as those of all."""
+    """The messages of several parts together."""
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]
@@ -94,7 +94,7 @@ NOTHING = Messages._make([*np.zeros((5, 0), np.int64), np.zeros(0)])
 
 
 def messages_of(traces: Iterable[tuple[int, Steps]]) -> Messages:
-    """The transfers of some ranks, from what the schedule of each yields.
+    """The transfers of some ranks, from the steps of each.
 
     Examples
     --------

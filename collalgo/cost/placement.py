@@ -1,4 +1,4 @@
-"""Where ranks are to be: a machine, and which of its devices each of them has."""
+"""The placement of ranks: a machine, and the device of each rank."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from collalgo.cost.folding import fold
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.messages import Messages, all_messages
 from collalgo.cost.rounds import Line, Rounds, lines, rounds
-from collalgo.cost.routing import Map, Routes, ranks_of
+from collalgo.cost.routing import Routes, Routing, ranks_of
 from collalgo.cost.symmetry import Folded
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import TopologyError
@@ -19,17 +19,17 @@ from collalgo.topology.model import Topology
 
 
 class Placement:
-    """A machine with a rank on each of its devices.
+    """A machine with ranks on its devices.
 
     Parameters
     ----------
     machine
-        A topology, or a cluster of hosts that are alike.
-    places
-        The device of each rank; of a cluster those of the first host. By default all
-        GPUs, else all cores, else all hosts, in their order.
-    figures
-        What messages cost.
+        A topology, or a cluster of uniform hosts.
+    devices
+        The device of each rank; for a cluster those of the first host. By default all
+        GPUs, else all cores, else all hosts, in the order of the topology.
+    link_model
+        The costs of a message.
 
     Raises
     ------
@@ -40,57 +40,51 @@ class Placement:
     def __init__(
         self,
         machine: Topology | UniformCluster,
-        places: Sequence[str] = (),
-        figures: LinkModel = DEFAULTS,
+        devices: Sequence[str] = (),
+        link_model: LinkModel = DEFAULTS,
     ):
         self.machine = machine
-        self.figures = figures
+        self.link_model = link_model
+        self.cluster: UniformCluster | None
+        self._host_devices: Sequence[str]
         if isinstance(machine, UniformCluster):
-            self.cluster: UniformCluster | None = machine
-            self.places = list(places) or machine.each
-            self._each: Sequence[str] = self.places
+            self.devices = list(devices) or machine.host_devices
+            self.cluster, self._host_devices = machine, self.devices
             self.size = machine.size
         else:
-            self.places = list(places) or ranks_of(machine)
-            self.size = len(self.places)
-            missing = [place for place in self.places if place not in machine.graph]
-            if missing and not places:
-                raise TopologyError(
-                    f"{machine.name} has no GPUs, cores or hosts that ranks could be "
-                    "on; choose a machine that has, or name the device of each rank"
-                )
-            if missing:
-                raise TopologyError(f"{machine.name} has no device {missing[0]!r}")
-            self.cluster, self._each = _like_hosts(machine, self.places)
-        if len(set(self.places)) < len(self.places):
+            self.devices = list(devices) or ranks_of(machine)
+            _check_devices(machine, self.devices, bool(devices))
+            self.cluster, self._host_devices = _as_cluster(machine, self.devices)
+            self.size = len(self.devices)
+        if len(set(self.devices)) < len(self.devices):
             raise TopologyError("every rank needs a device of its own")
 
-    def reordered(self, places: Sequence[str]) -> "Placement":
-        """The same machine with its ranks in another order, and the roads it knows.
+    def reordered(self, devices: Sequence[str]) -> "Placement":
+        """The same machine with its ranks in another order, and the known routes.
 
-        Of a cluster the order is that of the ranks of each host.
+        For a cluster the order is that of the ranks of each host.
         """
-        other = Placement(self.cluster or self.machine, places, self.figures)
-        if isinstance(self.roads, ClusterRoutes if other.cluster else Routes):
-            other.roads = self.roads.reordered(places)
+        other = Placement(self.cluster or self.machine, devices, self.link_model)
+        if isinstance(self.routes, ClusterRoutes if other.cluster else Routes):
+            other.routes = self.routes.reordered(devices)
         return other
 
     @cached_property
     def hosts(self) -> list[int]:
-        """How many ranks each host has, in the order of the ranks."""
+        """The number of ranks on each host, in the order of the ranks."""
         if self.cluster is not None:
-            return [len(self._each)] * self.cluster.hosts
+            return [len(self._host_devices)] * self.cluster.hosts
         assert isinstance(self.machine, Topology)
-        devices = map(self.machine.device, self.places)
+        devices = map(self.machine.device, self.devices)
         return list(Counter(device.host or device.id for device in devices).values())
 
     @cached_property
-    def roads(self) -> Map:
-        """The roads of all ranks."""
+    def routes(self) -> Routing:
+        """The routes between all ranks."""
         if self.cluster is not None:
-            return ClusterRoutes(self.cluster, self._each, self.figures)
+            return ClusterRoutes(self.cluster, self._host_devices, self.link_model)
         assert isinstance(self.machine, Topology)
-        return Routes(self.machine, self.places, self.figures)
+        return Routes(self.machine, self.devices, self.link_model)
 
     def messages(self, schedule: ScheduleFunction, root: int = 0) -> Messages:
         """The messages of all ranks."""
@@ -99,25 +93,25 @@ class Placement:
     def fold(
         self, schedule: ScheduleFunction, dims: Sequence[int] = (), root: int = 0
     ) -> Folded:
-        """A schedule by what as few ranks as possible do.
+        """Reduce a schedule to the messages of as few representative ranks as possible.
 
         Parameters
         ----------
         schedule
             A function of a group.
         dims
-            The grid that the schedule is made for; by default, as that of algorithms,
-            one that is nearly a square or a cube.
+            The grid of the schedule; by default, as for algorithms, the grid nearest
+            to a square or a cube.
         root
-            The root, where there is one.
+            The rank of the root of a rooted collective.
         """
         likely = [tuple(dims)] if dims else [square(self.size), square(self.size, 3)]
         return fold(schedule, self.size, (*likely, self.grid), root)
 
     @property
     def grid(self) -> tuple[int, int]:
-        """The ranks of a host and the hosts, of a cluster; else as if on one host."""
-        return len(self._each), self.size // len(self._each)
+        """The numbers of ranks per host and of hosts; one host if not a cluster."""
+        return len(self._host_devices), self.size // len(self._host_devices)
 
     def rounds(self, folded: Folded, segments: int = 1) -> Rounds:
         """Price a schedule in rounds.
@@ -125,58 +119,70 @@ class Placement:
         Parameters
         ----------
         folded
-            The schedule, by :meth:`fold`.
+            The schedule, as returned by :meth:`fold`.
         segments
-            In so many parts the schedule runs, each a step after the one before.
+            The number of pipelined segments, each a step behind the one before.
         """
-        roads, ranks = self.roads, self.size
-        if isinstance(roads, ClusterRoutes):
-            ranks = folded.symmetry.period(len(self._each))
-            roads = roads.folded(ranks)
+        routes, ranks = self.routes, self.size
+        if isinstance(routes, ClusterRoutes):
+            ranks = folded.symmetry.period(len(self._host_devices))
+            routes = routes.folded(ranks)
 
-        def everyone(messages: Messages) -> Messages:
+        def unfold(messages: Messages) -> Messages:
             return folded._replace(messages=messages).of(range(ranks))
 
-        return rounds(folded.messages, roads, segments, everyone)
+        return rounds(folded.messages, routes, segments, unfold)
 
     def least(
-        self, glimpses: Sequence[Messages], segments: Sequence[int]
+        self, partial_traces: Sequence[Messages], segments: Sequence[int]
     ) -> list[Line]:
-        """What schedules cost in rounds at least, of each of which some messages are.
+        """Lower bounds of the prices in rounds, from some messages of each schedule.
 
         Parameters
         ----------
-        glimpses
+        partial_traces
             Some messages of each schedule.
         segments
-            In how many parts each runs, as in :meth:`rounds`.
+            The number of segments of each schedule, as in :meth:`rounds`.
         """
         found: dict[int, Line] = {}
         for number in set(segments):
             which = [i for i, parts in enumerate(segments) if parts == number]
-            some = [glimpses[i] for i in which]
-            found |= zip(which, lines(some, self.roads, number), strict=True)
-        return [found[i] for i in range(len(glimpses))]
+            some = [partial_traces[i] for i in which]
+            found |= zip(which, lines(some, self.routes, number), strict=True)
+        return [found[i] for i in range(len(partial_traces))]
 
 
-def _like_hosts(
-    topology: Topology, places: Sequence[str]
+def _check_devices(machine: Topology, devices: Sequence[str], given: bool) -> None:
+    """Refuse devices that the machine does not have."""
+    missing = [device for device in devices if device not in machine.graph]
+    if missing and not given:
+        raise TopologyError(
+            f"{machine.name} has no GPUs, cores or hosts to place ranks on; choose "
+            "another machine, or name the device of each rank"
+        )
+    if missing:
+        raise TopologyError(f"{machine.name} has no device {missing[0]!r}")
+
+
+def _as_cluster(
+    topology: Topology, devices: Sequence[str]
 ) -> tuple[UniformCluster | None, Sequence[str]]:
-    """The cluster that a topology is, and how ranks fill each of its hosts.
+    """A topology as a cluster, and the devices of its first host in order of ranks.
 
-    None if it is none, or if the ranks do not fill host after host in the same way.
+    None if it is no cluster, or if the ranks do not fill all hosts in the same order.
     """
     cluster = UniformCluster.of(topology)
-    if cluster is None or cluster.size != len(places):
-        return None, places
-    plain, count = ranks_of(topology), len(cluster.each)
+    if cluster is None or cluster.size != len(devices):
+        return None, devices
+    plain, count = ranks_of(topology), len(cluster.host_devices)
     number = {device: i for i, device in enumerate(plain)}
-    order = [number.get(device, -1) for device in places]
+    order = [number.get(device, -1) for device in devices]
     first = order[:count]
     if sorted(first) != list(range(count)):
-        return None, places
-    alike = all(
+        return None, devices
+    is_uniform = all(
         [i - host * count for i in order[host * count : (host + 1) * count]] == first
         for host in range(cluster.hosts)
     )
-    return (cluster, places[:count]) if alike else (None, places)
+    return (cluster, devices[:count]) if is_uniform else (None, devices)

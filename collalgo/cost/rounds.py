@@ -1,9 +1,9 @@
-"""The round-synchronous price of a schedule: alpha, beta, gamma, with loads of links.
+"""The round-synchronous price of a schedule: alpha, beta, gamma and link loads.
 
 All ranks begin a step together. A step takes the longest latency of its messages, a gap
-for each further message of the busiest rank, the time of the link that its bytes keep
-busy longest, and what the busiest rank reduces. All but the latencies grow with the
-bytes, so the price of a schedule is a straight line, and so is that of every step.
+for each further message of the busiest rank, the busy time of the most loaded link, and
+the reductions of the busiest rank. All but the latencies are proportional to the bytes,
+so the price of each step and of a schedule is linear in the bytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,49 +14,51 @@ import numpy as np
 
 from collalgo._kernels.cost.loads import largest_sums, seconds_of
 from collalgo.cost.messages import Messages, joined
-from collalgo.cost.routing import Map
+from collalgo.cost.routing import Routing
 from collalgo.schedule.transfers import Ints, Reals
 
 
 class Line(NamedTuple):
-    """A price that grows with the bytes: at none, and for each."""
+    """A price linear in the bytes: the latency, and the seconds per byte."""
 
     latency: float
     per_byte: float
 
     def seconds(self, nbytes: Any) -> Any:
-        """The price of so many bytes, or of an array of such numbers."""
+        """The price of a number of bytes, or of an array of such numbers."""
         return self.latency + self.per_byte * nbytes
 
     def over(self, buffers: int) -> "Line":
-        """The same price over the bytes of one of so many buffers."""
+        """The same price over the bytes of one of several buffers."""
         return Line(self.latency, self.per_byte * buffers)
 
     def at_least(self, per_byte: float) -> "Line":
-        """The same price, with no less for each byte."""
+        """The same price with a floor of the seconds per byte."""
         return Line(self.latency, max(self.per_byte, per_byte))
 
 
 class Rounds(NamedTuple):
-    """The steps of a schedule on a machine.
+    """The priced steps of a schedule on a machine.
 
     Attributes
     ----------
     latency, per_byte : ndarray
-        The price of each step: seconds without bytes, and for each byte of the buffer.
-    way : ndarray
-        The way that is busy longest in each step, -1 where nothing is sent.
+        The price of each step: seconds without bytes, and seconds per byte of the
+        buffer.
+    bottleneck : ndarray
+        The most loaded directed link of each step, -1 in a step without messages.
     busy : ndarray
-        Seconds for each byte of the buffer that each way is busy, over all steps.
-    roads : Map
-        What the numbers of the ways mean.
+        The busy time of each directed link over all steps, in seconds per byte of the
+        buffer.
+    routes : Routing
+        The routes, which resolve the numbers of directed links.
     """
 
     latency: Reals
     per_byte: Reals
-    way: Ints
+    bottleneck: Ints
     busy: Reals
-    roads: Map
+    routes: Routing
 
     @property
     def line(self) -> Line:
@@ -66,66 +68,88 @@ class Rounds(NamedTuple):
 
 def rounds(
     messages: Messages,
-    roads: Map,
+    routes: Routing,
     segments: int = 1,
-    everyone: Callable[[Messages], Messages] = lambda theirs: theirs,
+    unfold: Callable[[Messages], Messages] = lambda messages: messages,
 ) -> Rounds:
-    """Price all steps, one after the other.
+    """Price all steps one by one.
 
     Parameters
     ----------
     messages
-        Of all ranks, of those for which the roads are folded, or of some.
-    roads
-        The ways of the machine, and what else messages cost.
+        The messages of all ranks, of the ranks that the routes are folded to, or of
+        some ranks.
+    routes
+        The routes of the machine, and the other costs of a message.
     segments
-        In so many parts the schedule runs, each a step after the one before.
-    everyone
-        Tells the messages of all from those of some.
+        The number of pipelined segments, each a step behind the one before.
+    unfold
+        Derives the messages of all ranks from those of the representatives.
     """
-    if segments > 1 or roads.figures.turning:  # then a step is not priced by itself
-        return _priced(everyone(messages), np.ones(messages.steps), roads, segments)
+    if segments > 1 or routes.link_model.turning:  # steps depend on each other
+        return _priced(unfold(messages), np.ones(messages.steps), routes, segments)
     distinct, which = messages.distinct_steps()
     times = np.bincount(which).astype(np.float64)
-    found = _priced(everyone(distinct), times, roads)
+    found = _priced(unfold(distinct), times, routes)
     return found._replace(
         latency=found.latency[which],
         per_byte=found.per_byte[which],
-        way=found.way[which],
+        bottleneck=found.bottleneck[which],
     )
 
 
-def _priced(messages: Messages, times: Reals, roads: Map, segments: int = 1) -> Rounds:
-    """Price steps, each of which occurs so many times."""
-    sends, sums = messages.sends, messages.reductions
-    steps = len(times)  # of which nobody may send anything in the last
+def _priced(
+    messages: Messages, times: Reals, routes: Routing, segments: int = 1
+) -> Rounds:
+    """Price steps, each of which occurs a number of times."""
+    sends, model = messages.sends, routes.link_model
+    steps = len(times)  # the last of which may have no messages
     pipeline = Pipeline(steps, segments)
-    latencies, legs = roads.trips(sends.rank, sends.peer)
-    step, seconds, busy = seconds_of(*legs, sends.step, sends.share, times, roads.speed)
-    per_byte, way = pipeline.largest(step, legs.way, seconds)
+    latencies, loads = routes.link_loads(sends.rank, sends.peer)
+    step, seconds, busy = seconds_of(
+        *loads, sends.step, sends.share, times, routes.speed
+    )
+    per_byte, bottleneck = pipeline.largest(step, loads.link, seconds)
     per_byte /= segments
-    latency = np.zeros(steps)
+    if model.crowding:
+        flows, _ = pipeline.largest(step, loads.link, routes.in_network(loads.link))
+        others = 1 - 1 / np.maximum(flows, 1)  # the fraction of other messages
+        per_byte = per_byte * (1 + model.crowding * others)
+    if model.turning and segments == 1:
+        per_byte = per_byte * (1 + model.turning * _turns(sends, steps))
+    if model.reduction:
+        work = _work(messages.reductions, pipeline, routes)
+        per_byte = per_byte + model.reduction / segments * work
+    latency = _step_latencies(sends, latencies, pipeline, routes)
+    return Rounds(latency, per_byte, bottleneck, busy, routes)
+
+
+def _work(sums: Messages, pipeline: "Pipeline", routes: Routing) -> Reals:
+    """The share of the buffer that the busiest rank reduces in each step."""
+    ranks = routes.representatives(sums.rank)
+    return pipeline.largest(sums.step, ranks, sums.share)[0]
+
+
+def _step_latencies(
+    sends: Messages, latencies: Reals, pipeline: "Pipeline", routes: Routing
+) -> Reals:
+    """The longest latency of each step, and the gaps of its busiest rank."""
+    latency = np.zeros(pipeline.steps)
     np.maximum.at(latency, sends.step, latencies)
-    latency = pipeline.longest(latency)
-    sent, _ = pipeline.largest(sends.step, roads.place(sends.rank))
-    received, _ = pipeline.largest(sends.step, roads.place(sends.peer))
-    latency += roads.figures.message * np.maximum(np.maximum(sent, received) - 1, 0)
-    if roads.figures.crowding:
-        flows, _ = pipeline.largest(step, legs.way, roads.in_network(legs.way))
-        others = 1 - 1 / np.maximum(flows, 1)  # their part of the messages on the link
-        per_byte = per_byte * (1 + roads.figures.crowding * others)
-    if roads.figures.turning and segments == 1:
-        per_byte = per_byte * (1 + roads.figures.turning * _turns(sends, steps))
-    if roads.figures.reduction:
-        work, _ = pipeline.largest(sums.step, roads.place(sums.rank), sums.share)
-        per_byte = per_byte + roads.figures.reduction / segments * work
-    return Rounds(latency, per_byte, way, busy, roads)
+    sent, received = (
+        pipeline.largest(sends.step, routes.representatives(ranks))[0]
+        for ranks in (sends.rank, sends.peer)
+    )
+    gaps: Reals = np.maximum(np.maximum(sent, received) - 1, 0)
+    return pipeline.longest(latency) + routes.link_model.message * gaps
 
 
-def lines(schedules: Sequence[Messages], roads: Map, segments: int = 1) -> list[Line]:
-    """The prices of several schedules, found at once: that takes less time.
+def lines(
+    schedules: Sequence[Messages], routes: Routing, segments: int = 1
+) -> list[Line]:
+    """The prices of several schedules, computed together because that is faster.
 
-    They are priced as one in which nobody sends anything between two of them.
+    They are priced as one schedule with a step without messages between any two.
     """
     lasts = [schedule.steps + segments - 1 for schedule in schedules]
     starts = [0, *accumulate(last + 1 for last in lasts)]
@@ -133,7 +157,7 @@ def lines(schedules: Sequence[Messages], roads: Map, segments: int = 1) -> list[
         schedule._replace(step=schedule.step + start)
         for schedule, start in zip(schedules, starts, strict=False)
     ]
-    found = rounds(joined(late), roads, segments)
+    found = rounds(joined(late), routes, segments)
     return [
         Line(*(float(each[start : start + last].sum()) for each in found[:2]))
         for start, last in zip(starts, lasts, strict=False)
@@ -141,9 +165,9 @@ def lines(schedules: Sequence[Messages], roads: Map, segments: int = 1) -> list[
 
 
 def _turns(sends: Messages, steps: int) -> Reals:
-    """For each step whether some rank sends to another than in the step before.
+    """For each step whether some rank changes its peer from the step before.
 
-    After a step in which nobody sends anything there is nothing to turn from.
+    The first step, and a step after one without messages, count as unchanged.
     """
     turns = np.zeros(steps)
     if not len(sends.step):
@@ -157,14 +181,14 @@ def _turns(sends: Messages, steps: int) -> Reals:
 
 
 class Pipeline:
-    """Segments of a schedule that run staggered: what is under way in each step.
+    """Pipelined segments of a schedule: those that are active in each step.
 
     Parameters
     ----------
     steps
-        Of one segment.
+        The number of steps of one segment.
     segments
-        How many there are.
+        The number of segments.
     """
 
     def __init__(self, steps: int, segments: int):
@@ -172,7 +196,7 @@ class Pipeline:
         self.all = steps + segments - 1 if steps else 0
 
     def longest(self, values: Reals) -> Reals:
-        """The greatest value over the segments that are under way."""
+        """The greatest value over the active segments of each step."""
         if self.segments == 1 or not self.steps:
             return values
         wide = np.zeros(self.all + self.segments - 1)
@@ -184,8 +208,8 @@ class Pipeline:
     def largest(
         self, step: Ints, column: Ints, weights: Reals | None = None
     ) -> tuple[Reals, Ints]:
-        """For each step the largest sum of a column, and which column has it.
+        """The largest sum over the columns of each step, and that column.
 
-        That is 0 of column -1 where there is nothing.
+        A step without entries has 0 in column -1.
         """
         return largest_sums(step, column, weights, self.steps, self.segments)

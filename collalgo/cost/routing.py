@@ -1,7 +1,7 @@
-"""The roads that messages take between the devices of ranks, and what they share.
+"""The routes of messages between the devices of ranks, and the load on each link.
 
 A message takes the best path; where several are as good, as through two NICs of one
-PCIe switch or the spines of a CLOS, an equal part of it takes each.
+PCIe switch or the spines of a CLOS, it is split evenly over them.
 """
 
 from collections import defaultdict
@@ -11,17 +11,17 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from collalgo._kernels.cost.loads import legs_of
+from collalgo._kernels.cost.loads import loads_of
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.errors import TopologyError
 from collalgo.schedule.transfers import Ints, Reals
+from collalgo.topology.link_index import LinkIndex, Search
 from collalgo.topology.model import Kind, Link, LinkKind, Topology
-from collalgo.topology.net import Net, Search
 from collalgo.topology.path_types import PathType, width_of
 from collalgo.topology.paths import Path, paths_in
 
-#: A direction of a link: from its first end to its second, or back.
-Way = tuple[Link, bool]
+#: A direction of a link: from its first end to its second if true, else back.
+DirectedLink = tuple[Link, bool]
 
 
 def ranks_of(topology: Topology) -> list[str]:
@@ -32,174 +32,189 @@ def ranks_of(topology: Topology) -> list[str]:
     return topology.hosts
 
 
-class Legs(NamedTuple):
-    """The ways that messages take: of which message, which way, which part of it."""
+class LinkLoads(NamedTuple):
+    """The load of messages on directed links, one entry for each message and link.
+
+    Attributes
+    ----------
+    message : ndarray
+        The number of the message.
+    link : ndarray
+        The number of the directed link.
+    part : ndarray
+        The fraction of the message that crosses the link.
+    """
 
     message: Ints
-    way: Ints
+    link: Ints
     part: Reals
 
 
-class Map(Protocol):
-    """What the models of prices ask of roads; ways are numbered."""
+class Routing(Protocol):
+    """The routes that the price models use; directed links are numbered."""
 
-    speed: Reals  #: bytes per second of each way
-    figures: LinkModel  #: what else messages cost
+    speed: Reals  #: bytes per second of each directed link
+    link_model: LinkModel  #: the other costs of a message
 
-    def trips(self, source: Ints, target: Ints) -> tuple[Reals, Legs]:
-        """Seconds of the first byte of messages between ranks, and their ways."""
+    def link_loads(self, source: Ints, target: Ints) -> tuple[Reals, LinkLoads]:
+        """The latency in seconds of each message between ranks, and its link loads."""
 
-    def place(self, ranks: Ints) -> Ints:
-        """Who counts as the same rank."""
+    def representatives(self, ranks: Ints) -> Ints:
+        """The rank that represents each of these ranks."""
 
-    def name(self, way: int) -> Way:
-        """The link and the direction of a way."""
+    def directed_link(self, number: int) -> DirectedLink:
+        """The link and the direction of a number."""
 
-    def in_network(self, ways: Ints) -> Reals:
-        """1 for each way that is one of a network, 0 for the others."""
+    def in_network(self, directed_links: Ints) -> Reals:
+        """1 for each directed link of a network, 0 for the others."""
 
 
 class Route(NamedTuple):
-    """How messages go from a device to another: the parts on each way."""
+    """The route from a device to another: the part of a message on each link."""
 
-    ways: tuple[int, ...]
+    directed_links: tuple[int, ...]
     parts: tuple[float, ...]
     latency: float
 
 
 def in_network(link: Link) -> bool:
-    """Whether a link is one between hosts and switches."""
+    """Whether a link joins hosts and switches."""
     return link.kind is LinkKind.NETWORK
 
 
 class Routes:
-    """The roads between the devices of ranks, one rank on each.
+    """The routes between the devices of ranks, one rank on each device.
 
     Parameters
     ----------
     topology
         The machine.
-    places
+    devices
         The device of each rank.
-    figures
-        What messages cost.
+    link_model
+        The costs of a message.
     """
 
     def __init__(
-        self, topology: Topology, places: Sequence[str], figures: LinkModel = DEFAULTS
+        self,
+        topology: Topology,
+        devices: Sequence[str],
+        link_model: LinkModel = DEFAULTS,
     ):
         self.topology = topology
-        self.places = places
-        self.figures = figures
+        self.devices = devices
+        self.link_model = link_model
         self._links = topology.links
         self._number = {id(link): i for i, link in enumerate(self._links)}
-        self.speed = np.repeat([*map(figures.bytes_per_second, self._links)], 2)
+        self.speed = np.repeat([*map(link_model.bytes_per_second, self._links)], 2)
         self._in_network = np.array([*map(in_network, self._links)], float)
-        self._net = Net(topology)
-        self._targets = frozenset(places)
+        self._index = LinkIndex(topology)
+        self._targets = frozenset(devices)
         self._paths: dict[str, dict[str, Path]] = {}
-        self._sheaves: dict[tuple[object, ...], ShortestPaths] = {}
+        self._shortest: dict[tuple[object, ...], ShortestPaths] = {}
         self._routes: dict[tuple[str, str], Route] = {}
 
-    def reordered(self, places: Sequence[str]) -> "Routes":
-        """The same roads for ranks in other places."""
+    def reordered(self, devices: Sequence[str]) -> "Routes":
+        """The same routes for ranks on other devices."""
         other = object.__new__(Routes)
-        other.__dict__.update(self.__dict__, places=places)
+        other.__dict__.update(self.__dict__, devices=devices)
         return other
 
-    def place(self, ranks: Ints) -> Ints:
-        """Who counts as the same rank: nobody but itself."""
+    def representatives(self, ranks: Ints) -> Ints:
+        """The rank that represents each rank: itself."""
         return ranks
 
-    def name(self, way: int) -> Way:
-        """The link and the direction of a way."""
-        return self._links[way // 2], way % 2 == 0
+    def directed_link(self, number: int) -> DirectedLink:
+        """The link and the direction of a number."""
+        return self._links[number // 2], number % 2 == 0
 
-    def in_network(self, ways: Ints) -> Reals:
-        """1 for each way that is one of a network, 0 for the others."""
-        return self._in_network[ways // 2]
+    def in_network(self, directed_links: Ints) -> Reals:
+        """1 for each directed link of a network, 0 for the others."""
+        return self._in_network[directed_links // 2]
 
-    def trips(self, source: Ints, target: Ints) -> tuple[Reals, Legs]:
-        """Seconds of the first byte of messages between ranks, and their ways."""
-        count = len(self.places)
+    def link_loads(self, source: Ints, target: Ints) -> tuple[Reals, LinkLoads]:
+        """The latency in seconds of each message between ranks, and its link loads."""
+        count = len(self.devices)
         pairs, which = np.unique(source * count + target, return_inverse=True)
-        names = [(self.places[p // count], self.places[p % count]) for p in pairs]
-        routes = [self.route(*name) for name in names]
-        lengths = np.array([len(route.ways) for route in routes], np.int64)
+        ends = [(self.devices[p // count], self.devices[p % count]) for p in pairs]
+        routes = [self.route(*pair) for pair in ends]
+        lengths = np.array([len(route.directed_links) for route in routes], np.int64)
         first = np.cumsum(lengths) - lengths
-        ways = np.array([w for route in routes for w in route.ways], np.int64)
-        parts = np.array([p for route in routes for p in route.parts])
+        links = [link for route in routes for link in route.directed_links]
+        parts = np.array([part for route in routes for part in route.parts])
         latency = np.array([route.latency for route in routes])[which]
-        return latency, Legs(*legs_of(which, lengths, first, ways, parts))
+        loads = loads_of(which, lengths, first, np.array(links, np.int64), parts)
+        return latency, LinkLoads(*loads)
 
     def route(self, a: str, b: str) -> Route:
-        """How messages go from a device to another."""
+        """The route from a device to another."""
         if (a, b) not in self._routes:
             self._routes[a, b] = self._find(a, b)
         return self._routes[a, b]
 
     def _find(self, a: str, b: str) -> Route:
         path = self._path(a, b)
-        told = [link.latency for link in path.links if link.latency is not None]
-        latency = sum(told) if told else self.figures.latency[path.type]
+        given = [link.latency for link in path.links if link.latency is not None]
+        latency = sum(given) if given else self.link_model.latency[path.type]
         if path.type is PathType.NVB:
-            ends = zip(path.devices, path.links, strict=False)
-            ways = tuple(self._way(link, device) for device, link in ends)
-            return Route(ways, (1.0,) * len(ways), latency)
-        legs = self._sheaf(path).parts(b)
-        ways = tuple([self._way(link, device) for device, link, _ in legs])
-        return Route(ways, tuple([part for _, _, part in legs]), latency)
+            hops = zip(path.devices, path.links, strict=False)
+            links = tuple(self._number_of(link, device) for device, link in hops)
+            return Route(links, (1.0,) * len(links), latency)
+        loads = self._shortest_paths(path).loads(b)
+        links = tuple([self._number_of(link, device) for device, link, _ in loads])
+        return Route(links, tuple([part for _, _, part in loads]), latency)
 
-    def _way(self, link: Link, start: str) -> int:
+    def _number_of(self, link: Link, start: str) -> int:
+        """The number of the direction of a link that leaves a device."""
         return 2 * self._number[id(link)] + (link.ends[0] != start)
 
     def _path(self, a: str, b: str) -> Path:
         if a not in self._paths:
-            self._paths[a] = paths_in(self._net, a, self._targets)
+            self._paths[a] = paths_in(self._index, a, self._targets)
         if b not in self._paths[a]:
             raise TopologyError(f"{self.topology.name}: {a} cannot reach {b}")
         return self._paths[a][b]
 
-    def _sheaf(self, path: Path) -> "ShortestPaths":
-        """All paths as good as one, to all devices."""
+    def _shortest_paths(self, path: Path) -> "ShortestPaths":
+        """All paths to any device that are as good as this path."""
         inner = path.devices[1:-1]
         hosts = any(self.topology.device(one).kind is Kind.HOST for one in inner)
         width = min(map(width_of, path.links), default=inf)
         key = (path.devices[0], path.type, hosts, width)
-        if key not in self._sheaves:
-            search = Search(self._net, path.devices[0], path.type, hosts)
-            self._sheaves[key] = ShortestPaths(search, width)
-        return self._sheaves[key]
+        if key not in self._shortest:
+            search = Search(self._index, path.devices[0], path.type, hosts)
+            self._shortest[key] = ShortestPaths(search, width)
+        return self._shortest[key]
 
 
 class ShortestPaths:
-    """All paths of some width with the fewest links from a device."""
+    """All paths of a least width with the fewest links from a device."""
 
     def __init__(self, search: Search, width: float):
         before: dict[str, dict[str, Link]] = {search.source: {}}
-        ring = [search.source]
-        while ring:
+        frontier = [search.source]
+        while frontier:
             reached: dict[str, dict[str, Link]] = defaultdict(dict)
-            for here in ring:
+            for here in frontier:
                 for other, link, _, wide in search.onward[here]:
                     if other not in before and wide >= width:
                         known = reached[other].get(here)
                         if known is None or width_of(known) < wide:
                             reached[other][here] = link
             before.update(reached)
-            ring = list(reached)
+            frontier = list(reached)
         self.before = before
 
-    def parts(self, target: str) -> list[tuple[str, Link, float]]:
-        """The links on the way, where each starts, and the part of a message on it."""
-        parts = []
-        ring = {target: 1.0}
-        while ring:
+    def loads(self, target: str) -> list[tuple[str, Link, float]]:
+        """The start of each link to a target, the link, and the part of a message."""
+        loads = []
+        frontier = {target: 1.0}
+        while frontier:
             nearer: dict[str, float] = defaultdict(float)
-            for here, part in ring.items():
+            for here, part in frontier.items():
                 share = part / max(len(self.before[here]), 1)
                 for previous, link in self.before[here].items():
-                    parts.append((previous, link, share))
+                    loads.append((previous, link, share))
                     nearer[previous] += share
-            ring = nearer
-        return parts
+            frontier = nearer
+        return loads

@@ -1,11 +1,11 @@
-"""What a schedule costs on a topology, and which link is in its way.
+"""The price of a schedule on a topology, and its bottleneck.
 
-Two models on the same messages, each of which takes the best roads between its devices;
-links carry their bandwidth in each direction at once.
+There are two models of the same messages. In both a message takes the best route, and a
+link carries its bandwidth in both directions at once.
 
 - ``rounds``: all ranks begin a step together; see :mod:`collalgo.cost.rounds`.
-- ``fluid``: every rank goes on as its own messages come, and messages under way at the
-  same time share links max-min fairly; see :mod:`collalgo.cost.fluid`.
+- ``fluid``: a rank continues as its own messages arrive, and active messages share
+  links max-min fairly; see :mod:`collalgo.cost.fluid`.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ import numpy as np
 from collalgo.algorithms import find
 from collalgo.base.units import human, human_time
 from collalgo.cost.bounds import Bound, bound_of
-from collalgo.cost.fluid import Play
+from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.placement import Placement
-from collalgo.cost.routing import Map, Way, ranks_of
+from collalgo.cost.routing import DirectedLink, Routing, ranks_of
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
@@ -33,28 +33,28 @@ __all__ = ["MODELS", "Simulation", "ranks_of", "simulate"]
 
 
 class Simulation(NamedTuple):
-    """What a schedule takes on a topology.
+    """The predicted time of a schedule on a topology.
 
     Attributes
     ----------
     collective, algorithm, model : str
-        Which.
+        The names of the collective, of the algorithm and of the model.
     size : int
         The number of ranks.
     nbytes : float
-        Of the buffer.
+        The bytes of the buffer.
     seconds : float
-        Until the last rank is done.
+        The time until the last rank is done.
     steps : tuple of float
-        Seconds of each step, in the model of rounds.
+        The seconds of each step, in the model of rounds.
     in_the_way : tuple
-        The direction of a link that is busy longest in each step, or None, in the
-        model of rounds.
+        The bottleneck of each step, a link and its direction, or None for a step
+        without messages; in the model of rounds.
     busy : dict
-        For each direction of a link, the seconds that its bytes take; of a cluster,
-        of its first host.
+        The busy seconds of each link and direction; for a cluster those of its first
+        host.
     bound : Bound or None
-        How fast the collective can be there, if that is known.
+        The lower bound of the collective on the topology, if known.
     """
 
     collective: str
@@ -64,19 +64,19 @@ class Simulation(NamedTuple):
     nbytes: float
     seconds: float
     steps: tuple[float, ...]
-    in_the_way: tuple[Way | None, ...]
-    busy: dict[Way, float]
+    in_the_way: tuple[DirectedLink | None, ...]
+    busy: dict[DirectedLink, float]
     bound: Bound | None
 
     @property
     def ratio(self) -> float | None:
-        """How many times as long as the bound; None without one."""
+        """The time as a multiple of the bound; None without a bound."""
         least = self.bound.seconds(self.nbytes) if self.bound else 0.0
         return self.seconds / least if least else None
 
     @property
-    def bottleneck(self) -> Way | None:
-        """The direction of a link that is busy longest."""
+    def bottleneck(self) -> DirectedLink | None:
+        """The link and the direction with the longest busy time."""
         return max(self.busy, key=self.busy.__getitem__, default=None)
 
     def __str__(self) -> str:
@@ -84,10 +84,10 @@ class Simulation(NamedTuple):
             f"{self.collective} by {self.algorithm} of {human(self.nbytes)} on "
             f"{self.size} ranks: {human_time(self.seconds)} (model: {self.model})"
         )
-        way = self.bottleneck
-        if way is not None:
-            busy = human_time(self.busy[way])
-            text += f"\nbottleneck: {words_of(way)}, busy for {busy}"
+        directed_link = self.bottleneck
+        if directed_link is not None:
+            busy = human_time(self.busy[directed_link])
+            text += f"\nbottleneck: {describe(directed_link)}, busy for {busy}"
         if self.bound is not None and self.ratio is not None:
             least = human_time(self.bound.seconds(self.nbytes))
             text += f"\n{self.ratio:.2f} times the bound of {least}: "
@@ -95,9 +95,9 @@ class Simulation(NamedTuple):
         return text
 
 
-def words_of(way: Way) -> str:
-    """A direction of a link in words."""
-    link, forth = way
+def describe(directed_link: DirectedLink) -> str:
+    """Describe a link and its direction."""
+    link, forth = directed_link
     a, b = link.ends if forth else link.ends[::-1]
     return f"{link.kind.value} from {a} to {b} ({link.bandwidth:g} GB/s)"
 
@@ -113,67 +113,60 @@ def simulate(
     figures: LinkModel = DEFAULTS,
     model: str = "rounds",
 ) -> Simulation:
-    """What a schedule costs on a topology.
+    """Predict the time of a schedule on a topology.
 
     Parameters
     ----------
     algorithm
-        A name of the table, which may give parameters, or a function of a group.
+        The name of an algorithm, with or without parameters, or a function of a group.
     topology
-        The machine; its GPUs, or where there are none its hosts, are the ranks.
+        The machine; its GPUs, else its cores, else its hosts, are the ranks.
     nbytes
-        Of the whole buffer; of an alltoall, of what each rank has.
+        The bytes of the whole buffer; for an alltoall, of the buffer of each rank.
     collective
-        What the schedule does.
+        The collective that the schedule implements.
     root
         The rank of the root.
     order
-        The device of each rank; by default in the order of the topology. See
+        The device of each rank; by default the order of the topology. See
         ``collalgo.topology.orders``.
     figures
-        What messages cost where links do not tell.
+        The costs of a message that the links do not give.
     model
         ``rounds`` or ``fluid``.
 
     Raises
     ------
     TopologyError
-        If ranks cannot reach each other, or the order is none of the devices.
+        If a rank cannot reach another, or the order names unknown devices.
     """
     if model not in MODELS:
-        raise TopologyError(f"no model {model!r}; choose one of {', '.join(MODELS)}")
-    site = Placement(topology, order or (), figures)
-    job = Job.of(algorithm, collective, site.size, nbytes)
-    if model == "rounds":
-        folded = site.fold(job.schedule, job.dims, root)
-        found = site.rounds(folded)
-        steps = tuple((found.latency + job.whole * found.per_byte).tolist())
-        ways = tuple(
-            None if way < 0 else found.roads.name(way) for way in found.way.tolist()
+        raise TopologyError(
+            f"there is no model {model!r}; choose one of {', '.join(MODELS)}"
         )
-        busy = _named(found.roads, found.busy * job.whole)
-        outcome = (sum(steps), steps, ways, busy)
-    else:
-        messages = site.messages(job.schedule, root)
-        play = Play(messages, job.whole, site.roads)
-        outcome = (play.run(), (), (), _named(site.roads, play.busy))
-    limit = bound_at(collective, site, root)
-    return Simulation(collective, job.name, model, site.size, nbytes, *outcome, limit)
+    placement = Placement(topology, order or (), figures)
+    job = Job.of(algorithm, collective, placement.size, nbytes)
+    run = _in_rounds if model == "rounds" else _as_fluid
+    outcome = run(placement, job, root)
+    limit = placement_bound(collective, placement, root)
+    return Simulation(
+        collective, job.name, model, placement.size, nbytes, *outcome, limit
+    )
 
 
 class Job(NamedTuple):
-    """A schedule that is to move so many bytes.
+    """A schedule and the bytes that it moves.
 
     Attributes
     ----------
     name : str
-        Of the algorithm.
+        The name of the algorithm.
     schedule : callable
         The function of a group.
     dims : tuple of int
-        The grid that it is made for, if any.
+        The grid of the schedule, if any.
     whole : float
-        Bytes of all that the schedule speaks of.
+        The bytes of all buffers that the chunks of the schedule divide.
     """
 
     name: str
@@ -189,7 +182,7 @@ class Job(NamedTuple):
         size: int,
         nbytes: float,
     ) -> "Job":
-        """What a user means by a name or a function."""
+        """The job of an algorithm, given by name or as a function."""
         whole = nbytes * COLLECTIVES[collective].buffers(size)
         if callable(algorithm):
             name = getattr(algorithm, "__name__", "schedule")
@@ -199,21 +192,48 @@ class Job(NamedTuple):
         return cls(row.name, row.schedule, dims, whole)
 
 
-def _named(roads: Map, busy: Reals) -> dict[Way, float]:
-    """The ways that are busy at all, by their links; of those alike the busiest."""
-    found: dict[Way, float] = {}
-    for way in np.flatnonzero(busy).tolist():
-        name = roads.name(way)
-        found[name] = max(found.get(name, 0.0), float(busy[way]))
+#: Seconds, seconds of each step, bottleneck of each step, and busy seconds of links.
+_Outcome = tuple[
+    float,
+    tuple[float, ...],
+    tuple[DirectedLink | None, ...],
+    dict[DirectedLink, float],
+]
+
+
+def _in_rounds(placement: Placement, job: Job, root: int) -> _Outcome:
+    found = placement.rounds(placement.fold(job.schedule, job.dims, root))
+    steps = tuple((found.latency + job.whole * found.per_byte).tolist())
+    bottlenecks = tuple(
+        None if number < 0 else found.routes.directed_link(number)
+        for number in found.bottleneck.tolist()
+    )
+    busy = _named(found.routes, found.busy * job.whole)
+    return sum(steps), steps, bottlenecks, busy
+
+
+def _as_fluid(placement: Placement, job: Job, root: int) -> _Outcome:
+    messages = placement.messages(job.schedule, root)
+    fluid = FluidSimulation(messages, job.whole, placement.routes)
+    seconds = fluid.run()
+    return seconds, (), (), _named(placement.routes, fluid.busy)
+
+
+def _named(routes: Routing, busy: Reals) -> dict[DirectedLink, float]:
+    """The busy time of each loaded link and direction; of uniform hosts the longest."""
+    found: dict[DirectedLink, float] = {}
+    for number in np.flatnonzero(busy).tolist():
+        link = routes.directed_link(number)
+        found[link] = max(found.get(link, 0.0), float(busy[number]))
     return found
 
 
-def bound_at(collective: str, site: Placement, root: int) -> Bound | None:
-    """The bound of a collective for a site whose ranks are all of a topology."""
-    if isinstance(site.machine, UniformCluster):
+def placement_bound(collective: str, placement: Placement, root: int) -> Bound | None:
+    """The bound of a collective, if all devices of the topology have a rank."""
+    if isinstance(placement.machine, UniformCluster):
         return None
-    everybody = ranks_of(site.machine)
-    if set(site.places) != set(everybody):
+    everybody = ranks_of(placement.machine)
+    if set(placement.devices) != set(everybody):
         return None
-    at = everybody.index(site.places[root])
-    return bound_of(collective, site.machine, at, site.figures)
+    at = everybody.index(placement.devices[root])
+    return bound_of(collective, placement.machine, at, placement.link_model)

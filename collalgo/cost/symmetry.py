@@ -1,9 +1,10 @@
-"""Ranks that do the same relative to themselves, so that one stands for many.
+"""Symmetries of schedules, by which one rank represents many.
 
-A rank is a number of several digits, as the place in a host and the host. Of most
-schedules some digits turn: all ranks that differ in them only do the same, when the
-digits of their peers are turned as far. Of a ring one rank tells what all do, and so of
-halving-doubling with digits of two values, and of a torus with those of its grid.
+A rank is a number of several digits, as the position in a host and the host. In most
+schedules some digits turn: ranks that differ in these digits alone have the same
+transfers, with the digits of their peers turned by the same amount. One rank represents
+all ranks of a ring, all of halving-doubling with binary digits, and all of a torus with
+the digits of its grid.
 """
 
 from collections.abc import Sequence
@@ -20,14 +21,14 @@ from collalgo.schedule.transfers import Ints
 
 
 class Symmetry(NamedTuple):
-    """The digits of a rank, the least first, and which of them turn."""
+    """The digits of a rank, least significant first, and which of them turn."""
 
     radices: tuple[int, ...]
     turns: tuple[bool, ...]
 
     @classmethod
     def all(cls, *radices: int) -> "Symmetry":
-        """All digits turn."""
+        """The symmetry in which all digits turn."""
         return cls(radices, (True,) * len(radices))
 
     @property
@@ -37,44 +38,44 @@ class Symmetry(NamedTuple):
 
     @property
     def _digits(self) -> list[tuple[int, int, bool]]:
-        """The digits: how many values, what one counts, and whether it turns."""
+        """The radix and the stride of each digit, and whether it turns."""
         strides = accumulate(self.radices, int.__mul__, initial=1)
         return list(zip(self.radices, strides, self.turns, strict=False))
 
     @property
     def representatives(self) -> list[int]:
-        """The ranks that stand for all others: those whose turning digits are 0."""
+        """The ranks that represent all others: those whose turning digits are 0."""
         ranks = [0]
         for radix, stride, turns in self._digits:
             if not turns:
                 ranks = [r + i * stride for i in range(radix) for r in ranks]
         return sorted(ranks)
 
-    def standing_for(self, ranks: Ints) -> Ints:
-        """The representatives of ranks."""
+    def representatives_of(self, ranks: Ints) -> Ints:
+        """The representative of each rank."""
         radix, stride, turns = _columns(self)
         first: Ints = ranks[..., None] // stride % radix @ (stride * (1 - turns))
         return first
 
-    def period(self, each: int) -> int:
-        """The ranks, a multiple of ``each``, after which all begins anew.
+    def period(self, ranks_per_host: int) -> int:
+        """The least number of ranks after which the schedule repeats.
 
-        Turning takes every host of ``each`` ranks to any other one that is a multiple
-        of the period away. It is the size if nothing less will do.
+        It is a multiple of ``ranks_per_host``: turning maps each host to all hosts a
+        multiple of the period away. It is the size if no smaller period exists.
         """
         still = [radix * stride for radix, stride, turns in self._digits if not turns]
-        period = max([each, *still])
+        period = max([ranks_per_host, *still])
         for radix, stride, _ in self._digits:
             if stride < period < stride * radix and (
                 period % stride or stride * radix % period
             ):
                 return self.size
-        return period if period % each == 0 else self.size
+        return period if period % ranks_per_host == 0 else self.size
 
     def spread(self, messages: Messages, onto: Sequence[int]) -> Messages:
-        """What some ranks do, from what the representatives do."""
+        """The transfers of some ranks, from those of the representatives."""
         ranks = np.array(onto)
-        like = self.standing_for(ranks)
+        like = self.representatives_of(ranks)
         order = np.argsort(like, kind="stable")
         columns = spread(*messages, ranks[order], like[order], _columns(self))
         return Messages._make(columns)
@@ -82,19 +83,19 @@ class Symmetry(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _columns(symmetry: Symmetry) -> Ints:
-    """Of each digit how many values it has, what one counts, and whether it turns."""
+    """The radix and the stride of each digit, and whether it turns."""
     rows: Ints = np.array(symmetry._digits, np.int64).T.copy()
     return rows
 
 
 class Folded(NamedTuple):
-    """A schedule by what its representatives do."""
+    """A schedule as the transfers of its representatives."""
 
     symmetry: Symmetry
     messages: Messages
 
     def of(self, ranks: Sequence[int]) -> Messages:
-        """What some ranks do."""
+        """The transfers of some ranks."""
         if not any(self.symmetry.turns) and len(ranks) == self.symmetry.size:
             return self.messages
         return self.symmetry.spread(self.messages, ranks)

@@ -1,4 +1,4 @@
-"""When each rank sends what to whom: as a picture, or as a trace for a browser."""
+"""The timeline of the messages of a schedule, as a picture or as a trace."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,54 +15,56 @@ from collalgo.base import (
 from collalgo.base.chrome_trace import Event
 from collalgo.base.plotting import new_figure
 from collalgo.base.units import human, human_time
-from collalgo.cost.fluid import Play
+from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.messages import Messages
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import rounds
+from collalgo.cost.routing import Routing
 from collalgo.cost.simulation import Job
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.transfers import Reals
 from collalgo.topology.model import Topology
 
-#: More messages than this are not drawn: nobody could see them.
+#: The most messages in a picture; more would not be legible.
 DRAWN = 20_000
 
 
 class Timeline(NamedTuple):
-    """The messages of a schedule with their times on a topology.
+    """The messages of a schedule and their times on a topology.
 
     Attributes
     ----------
     title : str
-        What is shown.
-    places : sequence of str
+        The title of the picture.
+    devices : sequence of str
         The device of each rank.
     sends : Messages
         The messages.
     nbytes, begin, end : ndarray
-        The bytes of each, when it leaves its rank, and when all of it has come.
+        The bytes of each message, the time it leaves its sender, and the time all of it
+        has arrived.
     """
 
     title: str
-    places: Sequence[str]
+    devices: Sequence[str]
     sends: Messages
     nbytes: Reals
     begin: Reals
     end: Reals
 
     def chrome(self) -> dict[str, Any]:
-        """The trace that Perfetto and ``chrome://tracing`` read; times in microseconds.
+        """A trace for Perfetto and ``chrome://tracing``, with times in microseconds.
 
-        Each rank has a track with its steps, in them what it sends and receives, and
-        an arrow for each message.
+        Each rank has a track with its steps and its messages within them; an arrow
+        joins the sender and the receiver of a message.
         """
         return trace_events.document(self._events())
 
     def _events(self) -> Iterator[Event]:
-        for rank, place in enumerate(self.places):
-            yield trace_events.title(rank, f"rank {rank}, {place}")
+        for rank, device in enumerate(self.devices):
+            yield trace_events.title(rank, f"rank {rank}, {device}")
         for (rank, step), (begin, end) in self.spans().items():
             yield trace_events.span(rank, f"step {step}", begin * 1e6, end * 1e6)
         for i in range(len(self.begin)):
@@ -75,7 +77,7 @@ class Timeline(NamedTuple):
             yield trace_events.head(target, i, "message", end)
 
     def spans(self) -> dict[tuple[int, int], tuple[float, float]]:
-        """From when to when each rank is in each of its steps."""
+        """The begin and the end of each step of each rank."""
         found: dict[tuple[int, int], tuple[float, float]] = {}
         for ranks in (self.sends.rank, self.sends.peer):
             columns = (ranks, self.sends.step, self.begin, self.end)
@@ -87,12 +89,12 @@ class Timeline(NamedTuple):
         return found
 
     def write(self, path: Path, *, force: bool = False) -> None:
-        """Write a trace (``.json``) or a picture, by the ending of the name.
+        """Write a trace (``.json``) or a picture, depending on the suffix.
 
         Raises
         ------
         TopologyError
-            If there are too many messages to draw.
+            If there are too many messages for a picture.
         OutputError
             If the file cannot be written or, unless by ``force``, holds anything that
             was not written so.
@@ -106,14 +108,23 @@ class Timeline(NamedTuple):
             self.draw(path, force=force)
 
     def draw(self, path: Path, *, force: bool = False) -> None:
-        """Draw the ranks against the time: their steps, and a line for each message."""
+        """Draw the steps of each rank over time, and a line for each message."""
         if len(self.begin) > DRAWN:
             raise TopologyError(
-                f"{len(self.begin)} messages are too many to be drawn; at most {DRAWN} "
-                "are, or write a trace (.json)"
+                f"cannot draw {len(self.begin)} messages, at most {DRAWN}; write a "
+                "trace (.json) instead"
             )
-        figure = new_figure(11, 1.5 + 0.3 * len(self.places))
+        figure = new_figure(11, 1.5 + 0.3 * len(self.devices))
         axes = figure.subplots()
+        self._draw_steps(axes)
+        self._draw_messages(axes)
+        axes.set_yticks(range(len(self.devices)), self.devices, fontsize=7)
+        axes.invert_yaxis()
+        axes.set_xlabel("microseconds; red crosses hosts")
+        axes.set_title(self.title, loc="left", fontsize=10)
+        pictures.save(figure, path, force=force)
+
+    def _draw_steps(self, axes: Any) -> None:
         spans = self.spans()
         for parity, color in enumerate(("#d1e5f0", "#f0f0f0")):
             chosen = [(k, v) for k, v in spans.items() if k[1] % 2 == parity]
@@ -124,17 +135,14 @@ class Timeline(NamedTuple):
                 height=0.8,
                 color=color,
             )
-        host = [place.partition("/")[0] for place in self.places]
+
+    def _draw_messages(self, axes: Any) -> None:
+        host = [device.partition("/")[0] for device in self.devices]
         for i in range(len(self.begin)):
             a, b = int(self.sends.rank[i]), int(self.sends.peer[i])
             times = [self.begin[i] * 1e6, self.end[i] * 1e6]
             color = "#2166ac" if host[a] == host[b] else "#b2182b"
             axes.plot(times, [a, b], color=color, linewidth=0.6)
-        axes.set_yticks(range(len(self.places)), self.places, fontsize=7)
-        axes.invert_yaxis()
-        axes.set_xlabel("microseconds; red crosses hosts")
-        axes.set_title(self.title, loc="left", fontsize=10)
-        pictures.save(figure, path, force=force)
 
 
 def timeline(
@@ -145,26 +153,40 @@ def timeline(
     collective: str,
     root: int = 0,
     order: Sequence[str] | None = None,
-    figures: LinkModel = DEFAULTS,
+    link_model: LinkModel = DEFAULTS,
     model: str = "fluid",
 ) -> Timeline:
-    """When each message of a schedule is under way; see :func:`collalgo.simulate`."""
-    site = Placement(topology, order or (), figures)
-    job = Job.of(algorithm, collective, site.size, nbytes)
-    messages = site.messages(job.schedule, root)
-    if model == "fluid":
-        play = Play(messages, job.whole, site.roads)
-        seconds = play.run()
-        begin, end = play.begin, play.end
-    else:
-        found = rounds(messages, site.roads)
-        steps = found.latency + job.whole * found.per_byte
-        ends = np.cumsum(steps)
-        step = messages.sends.step
-        begin, end, seconds = ends[step] - steps[step], ends[step], float(steps.sum())
+    """Predict the times of all messages; see :func:`collalgo.simulate`."""
+    placement = Placement(topology, order or (), link_model)
+    job = Job.of(algorithm, collective, placement.size, nbytes)
+    messages = placement.messages(job.schedule, root)
+    times = _fluid_times if model == "fluid" else _round_times
+    begin, end, seconds = times(messages, job.whole, placement.routes)
     title = (
         f"{collective} by {job.name} of {human(nbytes)} on {topology.name}: "
         f"{human_time(seconds)} (model: {model})"
     )
     sends = messages.sends
-    return Timeline(title, site.places, sends, sends.share * job.whole, begin, end)
+    return Timeline(
+        title, placement.devices, sends, sends.share * job.whole, begin, end
+    )
+
+
+def _fluid_times(
+    messages: Messages, nbytes: float, routes: Routing
+) -> tuple[Reals, Reals, float]:
+    """The begin and the end of each message, and the end of the schedule."""
+    simulation = FluidSimulation(messages, nbytes, routes)
+    seconds = simulation.run()
+    return simulation.begin, simulation.end, seconds
+
+
+def _round_times(
+    messages: Messages, nbytes: float, routes: Routing
+) -> tuple[Reals, Reals, float]:
+    """The same in the model of rounds."""
+    found = rounds(messages, routes)
+    steps = found.latency + nbytes * found.per_byte
+    ends = np.cumsum(steps)
+    step = messages.sends.step
+    return ends[step] - steps[step], ends[step], float(steps.sum())

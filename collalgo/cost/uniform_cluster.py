@@ -1,8 +1,8 @@
-"""Hosts that are all alike on a fabric that does not block: one stands for many.
+"""Uniform hosts on a non-blocking fabric, so that one host represents many.
 
-What is in the way of a message is then in the host of its source and in that of its
-target, up to the cables of their NICs. Two hosts are enough to find the roads of any
-number; see :mod:`collalgo.cost.cluster_routing`.
+Only links in the host of the sender and in the host of the receiver, up to the cables
+of their NICs, then limit a message. Two hosts are enough to find the routes between any
+number of hosts; see :mod:`collalgo.cost.cluster_routing`.
 """
 
 from collections import defaultdict
@@ -16,22 +16,22 @@ from collalgo.errors import TopologyError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology.model import Kind, Topology
 
-#: What the host is called that stands for all but two.
+#: The name of the host that represents all but two.
 OTHERS = "others"
 
 
 @dataclass(frozen=True)
 class UniformCluster:
-    """So many hosts as the first two of a topology are.
+    """A number of hosts that are all like the first two of a topology.
 
     Attributes
     ----------
     name : str
-        What it is called.
+        The name of the cluster.
     pair : Topology
         Two of the hosts and the switches that join them, or the one host.
     hosts : int
-        How many there are.
+        The number of hosts.
     """
 
     name: str
@@ -40,12 +40,12 @@ class UniformCluster:
 
     @classmethod
     def load(cls, name: str, hosts: int = 1, **parameters: object) -> "UniformCluster":
-        """So many hosts of a machine of the collection, on a CLOS that does not block.
+        """Hosts of a named machine, joined by a non-blocking CLOS.
 
         Raises
         ------
         TopologyError
-            If the machine is not one host, or has nothing that ranks could be on.
+            If the machine is not one host, or has no GPUs or cores for ranks.
 
         Examples
         --------
@@ -55,20 +55,19 @@ class UniformCluster:
         pair = Topology.load(name, hosts=min(hosts, 2), **parameters)
         if len(pair.hosts) != min(hosts, 2):
             raise TopologyError(
-                f"{name} is {len(pair.hosts) // min(hosts, 2)} hosts, but a cluster is "
-                "of machines of one host; choose one of these, or fewer of it as a "
-                "topology"
+                f"{name} is {len(pair.hosts) // min(hosts, 2)} hosts, but a cluster "
+                "needs machines of one host; choose a machine of one host, or load "
+                "fewer hosts as a topology"
             )
         if not pair.devices(Kind.GPU, Kind.CORE):
             raise TopologyError(
-                f"{name} has no GPUs or cores that ranks could be on; choose a machine "
-                "that has"
+                f"{name} has no GPUs or cores to place ranks on; choose another machine"
             )
         return cls(f"{hosts} x {name}", pair, hosts)
 
     @classmethod
     def of(cls, topology: Topology) -> "UniformCluster | None":
-        """A topology as a cluster, or None where its hosts or their places differ."""
+        """A topology as a cluster, or None if its hosts or their cabling differ."""
         hosts = topology.hosts
         if len(hosts) < 2 or not topology.devices(Kind.GPU, Kind.CORE):
             return None
@@ -77,28 +76,18 @@ class UniformCluster:
             return None
         views = _views(topology)
         first, second, *_ = (views[host] for host in hosts)
-        if any(view.alike != first.alike for view in views.values()):
+        if not all(view.is_like(first) for view in views.values()):
             return None
-        if any(
-            len(view.leaves) > 1 and view.leaves != first.leaves
-            for view in views.values()
-        ):
-            return None  # near rails and far ones differ
         if not _never_blocks(topology):
             return None
         leaves = first.leaves | second.leaves
-        spines = {
-            link.other(leaf)
-            for leaf in leaves
-            for link in topology.links_of(leaf)
-            if not topology.device(link.other(leaf)).host
-        }
+        spines = _spines(topology, leaves)
         pair = topology.part({*first.members, *second.members} | leaves | spines)
         return cls(topology.name, pair, len(hosts))
 
     @property
-    def each(self) -> list[str]:
-        """The devices of ranks of the first host."""
+    def host_devices(self) -> list[str]:
+        """The devices of the ranks of the first host."""
         first = self.pair.hosts[0]
         return [
             rank for rank in ranks_of(self.pair) if self.pair.device(rank).host == first
@@ -107,12 +96,16 @@ class UniformCluster:
     @property
     def size(self) -> int:
         """The number of ranks."""
-        return self.hosts * len(self.each)
+        return self.hosts * len(self.host_devices)
 
-    def lumped(self) -> tuple[Topology, dict[str, int]]:
-        """Two of the hosts, and one that all others are: how many each device is.
+    def contracted(self) -> tuple[Topology, dict[str, int]]:
+        """Contract all hosts but two into one, and all switches into one.
 
-        All switches are one, as none is in the way.
+        Returns
+        -------
+        topology, counts
+            The contracted topology, and the number of devices that each of its devices
+            represents. Switches can be one, as no switch limits the bandwidth.
         """
         first = contents(self.pair)[self.pair.hosts[0]]
         topology = Topology(self.name, self.pair.source)
@@ -135,7 +128,7 @@ class UniformCluster:
 
 
 def contents(topology: Topology) -> dict[str, list[str]]:
-    """The devices of each host, in the order of adding."""
+    """The devices of each host, in order of addition."""
     inside: dict[str, list[str]] = defaultdict(list)
     for device in topology.devices():
         if device.host:
@@ -143,22 +136,30 @@ def contents(topology: Topology) -> dict[str, list[str]]:
     return inside
 
 
-class _View(NamedTuple):
-    """A host: its devices, the switches above it, and what it has, without names."""
+class _HostView(NamedTuple):
+    """A host: its devices, its leaf switches, and its structure without names."""
 
     members: list[str]
     leaves: set[str]
-    alike: tuple[list[Kind], set[tuple[object, ...]]]
+    signature: tuple[list[Kind], set[tuple[object, ...]]]
+
+    def is_like(self, other: "_HostView") -> bool:
+        """Whether two hosts have the same structure and equivalent leaf switches."""
+        # Rails to several leaves are only equivalent if these are the same.
+        same_rails = len(self.leaves) <= 1 or self.leaves == other.leaves
+        return self.signature == other.signature and same_rails
 
 
-def _views(topology: Topology) -> dict[str, _View]:
-    """What each host looks like."""
+def _views(topology: Topology) -> dict[str, _HostView]:
+    """The view of each host."""
     devices = {device.id: device for device in topology.devices()}
-    views: dict[str, _View] = {}
-    place: dict[str, int] = {}
+    views: dict[str, _HostView] = {}
+    position: dict[str, int] = {}
     for host, members in contents(topology).items():
-        views[host] = _View(members, set(), ([devices[m].kind for m in members], set()))
-        place |= {member: i for i, member in enumerate(members)}
+        views[host] = _HostView(
+            members, set(), ([devices[m].kind for m in members], set())
+        )
+        position |= {member: i for i, member in enumerate(members)}
     for link in topology.links:
         for end, other in (link.ends, link.ends[::-1]):
             host = devices[end].host
@@ -167,14 +168,20 @@ def _views(topology: Topology) -> dict[str, _View]:
             view = views[host]
             if devices[other].kind is Kind.SWITCH:
                 view.leaves.add(other)
-            there = place[other] if devices[other].host == host else -1
+            there = position[other] if devices[other].host == host else -1
             what = link.kind, link.bandwidth, link.count, link.latency
-            view.alike[1].add((*sorted((place[end], there)), *what))
+            view.signature[1].add((*sorted((position[end], there)), *what))
     return views
 
 
+def _spines(topology: Topology, leaves: set[str]) -> set[str]:
+    """The switches above some leaf switches."""
+    others = (link.other(leaf) for leaf in leaves for link in topology.links_of(leaf))
+    return {other for other in others if not topology.device(other).host}
+
+
 def _never_blocks(topology: Topology) -> bool:
-    """Whether switches are one, or leaves that each have as much up as down."""
+    """Whether the fabric is one switch, or leaves with as much bandwidth up as down."""
     down: dict[str, float] = defaultdict(float)
     up: dict[str, dict[str, float]] = defaultdict(dict)
     every = {device.id for device in topology.devices(Kind.SWITCH)}
@@ -191,25 +198,25 @@ def _never_blocks(topology: Topology) -> bool:
         return True
     spines = set(up) - set(down)
     return bool(spines) and all(
-        set(up[leaf]) == spines
-        and (
-            sum(up[leaf].values()) >= down[leaf]
-            or isclose(sum(up[leaf].values()), down[leaf])
-        )
+        set(up[leaf]) == spines and _carries(sum(up[leaf].values()), down[leaf])
         for leaf in down
     )
 
 
-def through_ports(
-    collective: str, cluster: UniformCluster, figures: LinkModel
-) -> float:
-    """Seconds for each byte of the buffer that the ports of its hosts take at least.
+def _carries(up: float, down: float) -> bool:
+    return up >= down or isclose(up, down)
 
-    It is found at once, and no more than the bound, of whose cuts it is one.
+
+def port_bound(
+    collective: str, cluster: UniformCluster, link_model: LinkModel
+) -> float:
+    """A lower bound of the seconds per byte of the buffer, by the ports of the hosts.
+
+    It takes no flow computation; the ports are one of the cuts of :func:`~.bound`.
     """
     host = cluster.pair.hosts[0]
     ports = [
-        figures.bytes_per_second(link)
+        link_model.bytes_per_second(link)
         for link in cluster.pair.links
         if [cluster.pair.device(end).host for end in link.ends].count(host) == 1
     ]
@@ -217,10 +224,10 @@ def through_ports(
     if cluster.hosts == 1 or not known.carries_data:
         return 0.0
     elsewhere = (cluster.hosts - 1) / cluster.hosts
-    if collective == "allreduce":  # every element leaves, and comes back
+    if collective == "allreduce":  # every element leaves the host and comes back
         crossings = 2 * elsewhere
-    elif known.blocks:  # of an alltoall those of each rank
-        crossings = elsewhere * len(cluster.each) ** (known.blocks - 1)
+    elif known.blocks:  # an alltoall has blocks for each rank
+        crossings = elsewhere * len(cluster.host_devices) ** (known.blocks - 1)
     else:
         crossings = 1.0
     return crossings / sum(ports)

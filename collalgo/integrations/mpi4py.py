@@ -13,6 +13,7 @@ from collalgo.bootstrap import pmi
 from collalgo.bootstrap.connect import connect, same_engine
 from collalgo.bootstrap.context import JOIN_TIMEOUT
 from collalgo.bootstrap.identity import Identity
+from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm.communicator import Communicator
 from collalgo.engine.transport.engine import Engine, asked_for
 from collalgo.engine.transport.mpi import Mpi
@@ -45,15 +46,15 @@ class OverMpi:
         return self.allgather(text if self.rank == 0 else "")[0]
 
 
-def world_communicator(
-    me: Identity, engine: str | None, timeout: float
-) -> Communicator:
+def world_communicator(arguments: JoinArguments) -> Communicator:
     """The world of a process that an mpiexec has started.
 
     Without mpi4py, or where UCX is asked for, the ranks meet by PMI if their launcher
     knows it; no MPI is started then.
     """
-    by_pmi, asked = pmi.VARIABLE in os.environ, asked_for(engine)
+    me = arguments.launched
+    assert me is not None
+    by_pmi, asked = pmi.VARIABLE in os.environ, asked_for(arguments.engine)
     if not (by_pmi and asked == "ucx"):
         try:
             return communicator(_world_of(me), asked)
@@ -64,8 +65,8 @@ def world_communicator(
                     f"ranks it needs mpi4py ({error}); install it with: "
                     "pip install collalgo[mpi]"
                 ) from None
-    launcher = pmi.connection(os.environ, me.rank, me.size, timeout)
-    return Communicator(connect(launcher, Ucx(), timeout))
+    launcher = pmi.connection(os.environ, me.rank, me.size, arguments.timeout)
+    return Communicator(connect(launcher, Ucx(), arguments.timeout))
 
 
 def _world_of(me: Identity) -> Any:

@@ -1,50 +1,84 @@
-"""Starts the ranks of one host for ``collalgo run -H``, which talks to it by ssh.
+"""The agent of one host for ``collalgo run -H``: it starts and stops the ranks there.
 
-It greets on standard output, is told on standard input what to run, and stops the ranks
-when standard input ends: so nothing is left behind when the launcher or the connection
-is gone.
+It writes a greeting to standard output, reads what to run from standard input, and
+stops the ranks when standard input ends: so nothing is left running after the end of
+the launcher or of the connection.
 """
 
 import json
 import os
 import signal
 import sys
+from dataclasses import asdict, dataclass
 from threading import Thread
-from typing import Any
 
 from collalgo._version import __version__
 from collalgo.bootstrap.interfaces import addresses
-from collalgo.launch.output import sinks
-from collalgo.launch.ranks import Order, free_port, run_ranks, threads
+from collalgo.launch.environment import free_port, thread_limit
+from collalgo.launch.local import LocalLaunch, RankSpec, Scope
 
-#: What the launcher waits for; an address and a free port of this host follow.
+#: Start of the greeting; an address and a free port of this host follow.
 GREETING = f"collalgo agent {__version__}"
 
 
+@dataclass(frozen=True)
+class AgentJob:
+    """What the launcher sends to an agent, as a line of JSON.
+
+    Attributes
+    ----------
+    command : list of str
+        The command line of each rank.
+    folder : str
+        Working directory.
+    environment : dict
+        Variables of all ranks.
+    ranks : dict
+        Further variables of each rank, by its number.
+    """
+
+    command: list[str]
+    folder: str
+    environment: dict[str, str]
+    ranks: dict[int, dict[str, str]]
+
+    def encode(self) -> bytes:
+        """The line."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def decode(cls, line: bytes) -> "AgentJob":
+        """The job of a line."""
+        return cls(**json.loads(line))
+
+    def plan(self) -> LocalLaunch:
+        """The launch of the ranks of this host."""
+        common = {**thread_limit(len(self.ranks)), **os.environ, **self.environment}
+        specs = [RankSpec(int(rank), common | own) for rank, own in self.ranks.items()]
+        return LocalLaunch(self.command, specs, scope=Scope.ONE_HOST)
+
+
 def main() -> int:
-    """Run what standard input says: the exit code of the ranks of this host."""
+    """Run the job on standard input: the exit code of the ranks of this host."""
     sys.stdout.write(f"{GREETING} {_address()} {free_port()}\n")
     sys.stdout.flush()
-    spec: dict[str, Any] = json.loads(sys.stdin.buffer.readline() or b"{}")
-    if not spec:
-        return 0  # the launcher has only wanted to see whether I come up
-    os.chdir(spec["folder"])
-    few = threads(len(spec["ranks"]))
-    environment = {**few, **os.environ, **spec["environment"]}
-    orders = [
-        Order(int(rank), {**environment, **own}) for rank, own in spec["ranks"].items()
-    ]
-    Thread(target=_until_the_launcher_ends, daemon=True).start()
-    return run_ranks(spec["command"], orders, sinks(), of_many=True)
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return 0  # the launcher has only tried whether an agent can start here
+    job = AgentJob.decode(line)
+    os.chdir(job.folder)
+    Thread(target=_watch_launcher, daemon=True).start()
+    return job.plan().run()
 
 
 def _address() -> str:
-    """Where others reach this host: as the launcher has, if it came by ssh."""
-    came_by = os.environ.get("SSH_CONNECTION", "").split()
-    return came_by[2] if len(came_by) == 4 else addresses(loopback=True)[0]
+    """The address of this host for others: the one that ssh connected to, if any."""
+    connection = os.environ.get("SSH_CONNECTION", "").split()
+    return connection[2] if len(connection) == 4 else addresses(loopback=True)[0]
 
 
-def _until_the_launcher_ends() -> None:
+def _watch_launcher() -> None:
+    """Stop this process when the launcher closes standard input."""
     while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Processes that a launcher has started, and what it does until they end."""
+"""Child processes of a launcher: their output, signals and end."""
 
 import math
 import os
@@ -15,16 +15,16 @@ from collalgo.launch.process import die_with
 
 
 class Child:
-    """A process that ends with this one, in a group of its own, and its outputs.
+    """A child process in its own process group, which is killed with the launcher.
 
     Parameters
     ----------
     command
-        What it runs.
+        Its command line.
     sinks
-        Where its output goes.
+        Destinations of its output.
     prefix
-        What is put in front of each line.
+        Prefix of each line of output.
     stdin
         As for :class:`subprocess.Popen`.
     environment
@@ -59,12 +59,19 @@ class Child:
         self.descriptor = os.pidfd_open(self.process.pid)
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process and to all it has started."""
+        """Send a signal to the process and to all that it started."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
+    def drain(self) -> None:
+        """Reap the ended process and forward the rest of its output."""
+        self.process.wait()
+        for stream in self.streams:
+            stream.drain()
+        self.ended = True
+
     def close(self) -> None:
-        """End what the process has left behind and release the descriptors."""
+        """Kill what the process left running and close the descriptors."""
         self.signal(signal.SIGKILL)
         self.process.wait()
         if self.process.stdin is not None:
@@ -75,17 +82,17 @@ class Child:
 
 
 class Deadline:
-    """A time by which to be done; never, until something is said."""
+    """A deadline, by default infinite, that can be brought forward."""
 
     def __init__(self, seconds: float = math.inf):
         self._time = time.monotonic() + seconds
 
     def at_most(self, seconds: float) -> None:
-        """Bring the time forward, unless it is nearer already."""
+        """Bring the deadline forward to ``seconds`` from now, unless it is earlier."""
         self._time = min(self._time, time.monotonic() + seconds)
 
     def left(self) -> float | None:
-        """Seconds to go, not below 0; None for ever."""
+        """Seconds left, at least 0; None if infinite."""
         left = self._time - time.monotonic()
         return None if math.isinf(left) else max(left, 0.0)
 
@@ -93,7 +100,7 @@ class Deadline:
 AChild = TypeVar("AChild", bound=Child)
 
 
-def ends(children: Sequence[AChild], deadline: Deadline) -> Iterator[AChild]:
+def as_completed(children: Sequence[AChild], deadline: Deadline) -> Iterator[AChild]:
     """Forward the output and yield each child when it ends, until the deadline."""
     with selectors.DefaultSelector() as selector:
         running = {child.descriptor: child for child in children if not child.ended}
@@ -103,14 +110,10 @@ def ends(children: Sequence[AChild], deadline: Deadline) -> Iterator[AChild]:
                 selector.register(stream.pipe, selectors.EVENT_READ, stream)
         while running and deadline.left() != 0:
             for key, _ in selector.select(deadline.left()):
-                if key.data is not None:
-                    if not key.data.forward():
-                        selector.unregister(key.fileobj)
-                    continue
-                selector.unregister(key.fileobj)
-                child = running.pop(key.fd)
-                child.process.wait()
-                for stream in child.streams:
-                    stream.drain()
-                child.ended = True
-                yield child
+                if key.data is None:
+                    selector.unregister(key.fileobj)
+                    child = running.pop(key.fd)
+                    child.drain()
+                    yield child
+                elif not key.data.forward():
+                    selector.unregister(key.fileobj)

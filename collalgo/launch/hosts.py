@@ -1,15 +1,16 @@
-"""Which hosts a job runs on, and which ranks on each."""
+"""Hosts of a job, and the assignment of its ranks to them."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from collalgo.errors import BootstrapError
 
-#: More ranks than this on one host are a mistake.
-MOST_SLOTS = 4096
+#: Limit of ranks on one host; more are taken for a typing error.
+MAX_SLOTS = 4096
 
-#: What a host may be called: no option of ssh, and nothing for a shell.
+#: Valid host names: no option of ssh, and no character that a shell interprets.
 NAME = re.compile(r"[A-Za-z0-9_.@\[\]%-]+")
 
 
@@ -20,9 +21,9 @@ class Host:
     Attributes
     ----------
     name : str
-        As ssh knows it.
+        Its name for ssh.
     slots : int
-        How many ranks it has, or may have.
+        Number of ranks that it can take.
     """
 
     name: str
@@ -30,8 +31,8 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a rank is.
+class RankPosition:
+    """Position of a rank in its job, on its host and across hosts.
 
     Attributes
     ----------
@@ -40,7 +41,7 @@ class Place:
     local_rank, local_size : int
         Among the ranks of its host.
     cross_rank, cross_size : int
-        Among the ranks of all hosts that have this local rank.
+        Among the ranks with the same local rank on all hosts.
     """
 
     rank: int
@@ -50,25 +51,23 @@ class Place:
     cross_size: int
 
 
-def parse(text: str) -> list[Host]:
-    """The hosts of ``a:4,b:2``; without a number a host has one slot.
+def parse_hosts(text: str) -> list[Host]:
+    """The hosts of ``a:4,b:2``; the default is one slot.
 
     Raises
     ------
     BootstrapError
-        If a name or a number is none.
+        If a name or a number of slots is invalid.
     """
     hosts = []
     for part in (each if ":" in each else f"{each}:1" for each in text.split(",")):
-        name, _, slots = (
-            part.strip().rpartition(":") if ":" in part else (part, "", "1")
-        )
+        name, _, slots = part.strip().rpartition(":")
         hosts.append(_host(name.strip(), slots, f"-H {text}"))
     return hosts
 
 
-def read(path: str | Path) -> list[Host]:
-    """The hosts of a file: a line for each, as ``a slots=4``, ``a:4`` or ``a``."""
+def read_hostfile(path: str | Path) -> list[Host]:
+    """The hosts of a file, one a line: ``a slots=4``, ``a:4`` or ``a``."""
     hosts = []
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -84,46 +83,59 @@ def read(path: str | Path) -> list[Host]:
 def _host(name: str, slots: str, where: str) -> Host:
     if not NAME.fullmatch(name) or name.startswith("-"):
         raise BootstrapError(f"{where}: {name!r} is no name of a host")
-    if not slots.isdigit() or not 1 <= int(slots) <= MOST_SLOTS:
+    if not slots.isdigit() or not 1 <= int(slots) <= MAX_SLOTS:
         raise BootstrapError(
             f"{where}: host {name} has {slots!r} slots; give a number from 1 to "
-            f"{MOST_SLOTS}, as in {name}:4"
+            f"{MAX_SLOTS}, as in {name}:4"
         )
     return Host(name, int(slots))
 
 
-def assign(hosts: list[Host], size: int | None) -> dict[Host, list[Place]]:
-    """Fill the slots, host after host, with so many ranks, or all of them.
+def assign_ranks(
+    hosts: Sequence[Host], size: int | None
+) -> dict[Host, list[RankPosition]]:
+    """Fill the slots, host after host, with ``size`` ranks, by default all slots.
 
     Raises
     ------
     BootstrapError
-        If there are too few slots, or a host is named twice.
+        If there are fewer slots than ranks, or a host is named twice.
     """
+    counts = _counts(hosts, size)
+    positions: dict[Host, list[RankPosition]] = {}
+    first = 0
+    for number, (host, count) in enumerate(counts.items()):
+        earlier, everywhere = list(counts.values())[:number], list(counts.values())
+        positions[host] = [
+            RankPosition(
+                first + local,
+                local,
+                count,
+                sum(other > local for other in earlier),
+                sum(other > local for other in everywhere),
+            )
+            for local in range(count)
+        ]
+        first += count
+    return positions
+
+
+def _counts(hosts: Sequence[Host], size: int | None) -> dict[Host, int]:
+    """The number of ranks of each host that has any."""
     names = [host.name for host in hosts]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise BootstrapError(f"host {twice} is named twice; add its slots up")
     slots = sum(host.slots for host in hosts)
-    size = slots if size is None else size
-    if size > slots:
+    left = slots if size is None else size
+    if left > slots:
         raise BootstrapError(
-            f"{size} ranks do not fit into {slots} slots of {len(hosts)} hosts; give "
+            f"{left} ranks do not fit into {slots} slots of {len(hosts)} hosts; give "
             "the hosts more slots, as in -H a:4,b:4"
         )
-    filled: dict[Host, int] = {}
-    left = size
+    counts: dict[Host, int] = {}
     for host in hosts:
-        filled[host] = min(host.slots, left)
-        left -= filled[host]
-    used = {host: count for host, count in filled.items() if count}
-    places: dict[Host, list[Place]] = {host: [] for host in used}
-    rank = 0
-    for number, (host, count) in enumerate(used.items()):
-        earlier, all_counts = list(used.values())[:number], list(used.values())
-        for local in range(count):
-            cross = sum(other > local for other in earlier)
-            across = sum(other > local for other in all_counts)
-            places[host].append(Place(rank, local, count, cross, across))
-            rank += 1
-    return places
+        if count := min(host.slots, left):
+            counts[host] = count
+        left -= count
+    return counts

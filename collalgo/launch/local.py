@@ -1,240 +1,185 @@
-"""Run a function on every rank: as threads of this process, or as processes."""
+"""Ranks of this host: start a command on each, and supervise them until they end."""
 
-import pickle
-import secrets
-import traceback
-from collections.abc import Callable
-from threading import Thread
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
 
-from collalgo.base.integers import integer
-from collalgo.bootstrap.context import Rendezvous
-from collalgo.bootstrap.threads import ThreadRendezvous
-from collalgo.comm.communicator import Communicator
-from collalgo.comm.failures import reason_of
-from collalgo.comm.world import belonging
-from collalgo.errors import CollalgoError, PeerFailed
+from collalgo.launch import environment, output
+from collalgo.launch.child import Child, Deadline, as_completed
+from collalgo.launch.output import Sinks
+from collalgo.launch.process import exit_code, exit_reason
+from collalgo.launch.signals import StopRequested, signals_raise
 
-if TYPE_CHECKING:  # what only processes need is imported where it is used
-    from multiprocessing.process import BaseProcess
+#: Seconds to wait for simultaneous failures of other ranks, to find the first cause.
+SETTLE_SECONDS = 0.3
 
-Result = TypeVar("Result")
+#: Seconds that a rank has to end after a signal, before a harder one is sent.
+STOP_SECONDS = 5.0
 
-#: The most ranks that are started here, more than any host has room for.
-RANKS = 1 << 20
-
-#: Seconds that the other ranks have to end by themselves when one has failed.
-GRACE = 5.0
-
-
-class RankTraceback(Exception):
-    """The cause of an exception that came from another thread or process: its place."""
-
-    def __init__(self, rank: int, text: str):
-        super().__init__(f"\n\nraised on rank {rank}:\n{text}")
-        self.rank = rank
+#: The exit code where ranks failed only because those of another host had.
+PEER_FAILED = 76
 
 
-class _Failure(NamedTuple):
+class Scope(Enum):
+    """Which ranks of a job a :class:`LocalLaunch` runs.
+
+    Rank 0 of a whole job reads the standard input of the launcher. A part of a job may
+    fail only because of a rank elsewhere: then it reports nothing and its exit code is
+    :data:`PEER_FAILED`.
+    """
+
+    WHOLE_JOB = "all of them"
+    ONE_HOST = "those of this host; others run elsewhere"
+
+
+class RankSpec(NamedTuple):
+    """A rank to be started, and its environment."""
+
     rank: int
-    error: BaseException
-    text: str
+    environment: dict[str, str]
 
 
-def threads(
-    fn: Callable[[Communicator], Result], size: int, *, timeout: float | None = None
-) -> list[Result]:
-    """Run ``fn(comm)`` on ``size`` ranks that are threads of this process.
+class Rank(Child):
+    """The process of one rank."""
 
-    For tests, teaching and notebooks: the same engine as between processes.
-
-    Parameters
-    ----------
-    fn
-        Called once on each rank with its communicator.
-    size
-        The number of ranks.
-    timeout
-        Seconds that calls wait for other ranks; see :func:`collalgo.init`.
-
-    Returns
-    -------
-    list
-        What each rank returned, by rank.
-
-    Raises
-    ------
-    Exception
-        The first that a rank raised; its ``__cause__`` names the rank and the place.
-    """
-    size = integer(size, "size", "threads", 1, RANKS)
-    hall = ThreadRendezvous()
-    results: list[Any] = [None] * size
-    failures: list[_Failure] = []
-
-    def run(rank: int) -> None:
-        try:
-            results[rank] = _run_rank(fn, hall, rank, size, timeout)
-        except BaseException as error:
-            failures.append(_Failure(rank, error, traceback.format_exc()))
-
-    ranks = [Thread(target=run, args=(rank,), daemon=True) for rank in range(size)]
-    try:
-        for rank in ranks:
-            rank.start()
-        for rank in ranks:
-            rank.join()
-    except BaseException as error:  # Ctrl-C: do not leave the others waiting
-        hall.abort(f"interrupted by {type(error).__name__}")
-        raise
-    _raise_first(failures)
-    return results
-
-
-def spawn(
-    fn: Callable[[Communicator], Result], size: int, *, timeout: float | None = None
-) -> list[Result]:
-    """Run ``fn(comm)`` on ``size`` ranks that are new processes of this host.
-
-    Parameters
-    ----------
-    fn
-        Called once on each rank with its communicator; pickled, as are the results,
-        so it must be importable from its module.
-    size
-        The number of ranks.
-    timeout
-        Seconds that calls wait for other ranks; see :func:`collalgo.init`.
-
-    Returns
-    -------
-    list
-        What each rank returned, by rank.
-
-    Raises
-    ------
-    Exception
-        The first that a rank raised; its ``__cause__`` names the rank and the place.
-    CollalgoError
-        If a process died without an exception.
-    """
-    import multiprocessing
-
-    size = integer(size, "size", "spawn", 1, RANKS)
-    context = multiprocessing.get_context("spawn")
-    job = secrets.token_hex(16)
-    processes: list[BaseProcess] = []
-    pipes: dict[Any, int] = {}
-    try:
-        for rank in range(size):
-            ours, theirs = context.Pipe(duplex=False)
-            process: BaseProcess = context.Process(
-                target=_child,
-                args=(fn, job, rank, size, timeout, theirs),
-                name=f"rank {rank}",
-            )
-            process.start()
-            theirs.close()
-            processes.append(process)
-            pipes[ours] = rank
-        results = _collect(processes, pipes)
-        for process in processes:
-            process.join(GRACE)
-        return results
-    finally:
-        for pipe in pipes:
-            pipe.close()
-        for process in processes:
-            process.kill()
-            process.join()
-            process.close()
-
-
-def _run_rank(
-    fn: Callable[[Communicator], Result],
-    rendezvous: Rendezvous,
-    rank: int,
-    size: int,
-    timeout: float | None,
-) -> Result:
-    with (
-        Communicator(rendezvous.connect("", rank, range(size)), timeout) as comm,
-        belonging(comm),
+    def __init__(
+        self, spec: RankSpec, command: Sequence[str], sinks: Sinks, stdin: int | None
     ):
-        try:
-            return fn(comm)
-        except BaseException as error:
-            comm.abort(reason_of(error))
-            raise
+        self.rank = spec.rank
+        prefix = f"[{self.rank}] ".encode()
+        super().__init__(command, sinks, prefix, stdin, spec.environment)
+
+    def traceback(self) -> list[str]:
+        """The last traceback on standard error, or else the last lines of it."""
+        lines = [line.decode(errors="replace") for line in self.streams[1].last_lines]
+        starts = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
+        return lines[starts[-1] :] if starts else lines[-10:]
+
+    def is_victim(self) -> bool:
+        """Whether the rank failed only because of the failure of another."""
+        lines = self.traceback()
+        return bool(lines) and lines[-1].startswith("collalgo.errors.PeerFailed")
 
 
-def _child(
-    fn: Callable[[Communicator], object],
-    job: str,
-    rank: int,
-    size: int,
-    timeout: float | None,
-    pipe: Any,
-) -> None:
-    """The main of a spawned process: send the result, or what went wrong."""
-    import multiprocessing
+@dataclass(frozen=True)
+class LocalLaunch:
+    """The plan to run a command on ranks of this host.
 
-    from collalgo.bootstrap.rendezvous import HostRendezvous
-    from collalgo.launch.process import die_with
+    Attributes
+    ----------
+    command : sequence of str
+        The command line of each rank.
+    specs : sequence of RankSpec
+        The ranks.
+    logs : Path or None
+        Folder for a file with the output of each rank.
+    scope : Scope
+        Whether they are all ranks of the job.
+    """
 
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    die_with(parent.pid)
-    try:
-        result = _run_rank(fn, HostRendezvous(job), rank, size, timeout)
-        message = pickle.dumps((result, None))
-    except BaseException as error:
-        message = _pickled_failure(_Failure(rank, error, traceback.format_exc()))
-    pipe.send_bytes(message)
+    command: Sequence[str]
+    specs: Sequence[RankSpec]
+    logs: Path | None = None
+    scope: Scope = Scope.WHOLE_JOB
 
+    @classmethod
+    def of_job(
+        cls, command: Sequence[str], size: int, logs: Path | None = None
+    ) -> "LocalLaunch":
+        """The plan of a job of ``size`` ranks, all on this host."""
+        common = {
+            **environment.thread_limit(size),
+            **os.environ,
+            **environment.of_job(size, "127.0.0.1", environment.free_port()),
+            "LOCAL_WORLD_SIZE": str(size),
+        }
+        specs = [
+            RankSpec(rank, {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+            for rank in range(size)
+        ]
+        return cls(command, specs, logs)
 
-def _pickled_failure(failure: _Failure) -> bytes:
-    try:
-        message = pickle.dumps((None, failure))
-        pickle.loads(message)
-    except Exception:  # an exception that cannot travel: send its text
-        error = CollalgoError(str(failure.error), rank=failure.rank)
-        message = pickle.dumps((None, failure._replace(error=error)))
-    return message
+    def run(self) -> int:
+        """Run the ranks to their end: the exit code of the first that fails, or 0.
 
-
-def _collect(processes: "list[BaseProcess]", pipes: dict[Any, int]) -> list[Any]:
-    """Wait for all ranks; once one has failed, for the others only a little."""
-    from multiprocessing import connection
-
-    from collalgo.launch.process import exit_reason
-
-    results: list[Any] = [None] * len(processes)
-    failures: list[_Failure] = []
-    waiting = dict(pipes)
-    while waiting:
-        ready: list[Any] = connection.wait(waiting, GRACE if failures else None)
-        if not ready:
-            break
-        for pipe in ready:
-            rank = waiting.pop(pipe)
+        When one fails, the others are stopped and its traceback is shown again.
+        """
+        sinks = output.sinks(self.logs)
+        ranks: list[Rank] = []
+        with signals_raise():
             try:
-                results[rank], failure = pickle.loads(pipe.recv_bytes())
-            except EOFError:
-                processes[rank].join()
-                why = exit_reason(processes[rank].exitcode or 0)
-                error = CollalgoError(f"rank {rank} {why}", rank=rank, missing=(rank,))
-                failure = _Failure(rank, error, str(error))
-            if failure:
-                failures.append(failure)
-    _raise_first(failures)
-    return results
+                ranks.extend(
+                    Rank(spec, self.command, sinks, self._stdin(spec))
+                    for spec in self.specs
+                )
+                return _supervise(ranks, self.scope)
+            except StopRequested as request:
+                with suppress(StopRequested):  # a second request: kill them at once
+                    _stop(ranks, request.number)
+                return 128 + request.number
+            except BrokenPipeError:  # the reader of our output has ended
+                return 128 + signal.SIGPIPE
+            finally:
+                for one in ranks:
+                    one.close()
+
+    def _stdin(self, spec: RankSpec) -> int | None:
+        """Standard input of a rank: that of the launcher (None), or none."""
+        inherits = spec.rank == 0 and self.scope is Scope.WHOLE_JOB
+        return None if inherits else subprocess.DEVNULL
 
 
-def _raise_first(failures: list[_Failure]) -> None:
-    """Raise the first failure that is not only about another rank's."""
-    if failures:
-        first = next(
-            (f for f in failures if not isinstance(f.error, PeerFailed)), failures[0]
-        )
-        raise first.error from RankTraceback(first.rank, first.text)
+def _supervise(ranks: list[Rank], scope: Scope) -> int:
+    """Forward the output until all ranks have ended, or one has failed."""
+    failed: list[Rank] = []
+    deadline = Deadline()
+    for ended in as_completed(ranks, deadline):
+        if ended.process.returncode:
+            deadline.at_most(SETTLE_SECONDS)
+            failed.append(ended)
+    if not failed:
+        return 0
+    _stop(ranks, signal.SIGTERM)
+    first = next((rank for rank in failed if not rank.is_victim()), failed[0])
+    if scope is Scope.ONE_HOST and first.is_victim():
+        return PEER_FAILED
+    alone = scope is Scope.WHOLE_JOB and len(ranks) == 1
+    return _report(first, "" if alone else " (the others were stopped)")
+
+
+def _stop(ranks: list[Rank], number: int) -> None:
+    """Send the ranks a signal, then harder ones, and forward the output meanwhile."""
+    for harder in (number, signal.SIGTERM, signal.SIGKILL):
+        _signal(ranks, harder)
+        for _ in as_completed(ranks, Deadline(STOP_SECONDS)):
+            pass
+        if all(rank.ended for rank in ranks):
+            return
+
+
+def _signal(ranks: list[Rank], number: int) -> None:
+    """Send a signal to all running ranks, before any of them runs on.
+
+    Otherwise the first ranks may end before the last ones have the signal, and these
+    would report a failed peer.
+    """
+    for each in (signal.SIGSTOP, number, signal.SIGCONT):
+        for rank in ranks:
+            if not rank.ended:
+                rank.signal(each)
+
+
+def _report(rank: Rank, others: str) -> int:
+    """Write the failed rank and its traceback to standard error; its exit code."""
+    code = rank.process.returncode
+    lines = [f"collalgo run: rank {rank.rank} {exit_reason(code)}{others}"]
+    lines += [f"  {line}" for line in rank.traceback()]
+    sys.stderr.write("\n".join(lines) + "\n")
+    return exit_code(code)

@@ -1,4 +1,4 @@
-"""The output of ranks: to the terminal, and to a file for each rank."""
+"""Output of ranks: to the terminal, and to a file for each rank."""
 
 import os
 import re
@@ -8,19 +8,19 @@ from collections import deque
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
-#: A line as it is passed on, with the rank in front.
+#: A forwarded line with the prefix of its rank.
 LINE = re.compile(rb"\[(\d+)\] (.*\n)")
 
-#: Reads, of 64 KiB at most, from the output of a rank that has ended: more than a pipe
-#: holds, but no end where a child of the rank goes on writing.
-DRAINED = 64
+#: Limit of reads, of 64 KiB at most, from the output of an ended rank: more than a pipe
+#: holds, and finite where a child of the rank goes on writing.
+DRAIN_READS = 64
 
-#: Lines of standard error kept of each rank, to show the traceback again at the end.
+#: Last lines kept of each output, to show the traceback of a failed rank at the end.
 KEPT_LINES = 60
 
 
 class Sink(Protocol):
-    """What lines are written to."""
+    """A destination of lines."""
 
     def write(self, data: bytes, /) -> object: ...
 
@@ -28,21 +28,21 @@ class Sink(Protocol):
 
 
 class Sinks(NamedTuple):
-    """Where standard output and standard error go."""
+    """Destinations of standard output and standard error."""
 
     out: Sink
     err: Sink
 
 
-class Logged:
-    """A sink whose lines are kept as well, without the rank in front, in its file.
+class LogFiles:
+    """A sink that also writes the lines of each rank, without prefix, to a file.
 
     Parameters
     ----------
     sink
-        Where they go too.
+        The sink that gets all lines.
     folder
-        Where the files are.
+        The folder of the files, ``rank_<rank>.log``.
     """
 
     def __init__(self, sink: IO[bytes], folder: Path):
@@ -57,21 +57,21 @@ class Logged:
                 file.write(line)
 
     def flush(self) -> None:
-        """Let what was written be seen."""
+        """Flush the sink."""
         self._sink.flush()
 
 
 def sinks(folder: Path | None = None) -> Sinks:
-    """The terminal, and if there is a folder, files of their own for the ranks."""
+    """The terminal, and with a folder, a file for each rank in it."""
     out, err = sys.stdout.buffer, sys.stderr.buffer
     if folder is None:
         return Sinks(out, err)
     folder.mkdir(parents=True, exist_ok=True)
-    return Sinks(Logged(out, folder), Logged(err, folder))
+    return Sinks(LogFiles(out, folder), LogFiles(err, folder))
 
 
 class Stream:
-    """One output of a rank, passed on line by line with the rank in front."""
+    """One output of a rank, forwarded line by line with a prefix."""
 
     def __init__(self, pipe: IO[bytes], sink: Sink, prefix: bytes = b""):
         self.pipe = pipe
@@ -82,13 +82,13 @@ class Stream:
         os.set_blocking(pipe.fileno(), False)
 
     def has_more(self) -> bool:
-        """Whether anything, be it the end, can be read at once."""
+        """Whether data or the end can be read without waiting."""
         poll = select.poll()
         poll.register(self.pipe, select.POLLIN)
         return bool(poll.poll(0))
 
     def forward(self) -> bool:
-        """Pass on what has come; False at the end."""
+        """Forward the data that has arrived; False at the end."""
         try:
             data = os.read(self.pipe.fileno(), 65536)
         except BlockingIOError:
@@ -104,7 +104,7 @@ class Stream:
         return bool(data)
 
     def drain(self) -> None:
-        """Pass on what an ended process has still written; its children may go on."""
-        for _ in range(DRAINED):
+        """Forward the rest of the output of an ended process."""
+        for _ in range(DRAIN_READS):
             if not self.has_more() or not self.forward():
                 break

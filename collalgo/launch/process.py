@@ -1,4 +1,4 @@
-"""Processes: their end with their parent's, and how they ended."""
+"""Processes: ending with the parent, and exit codes."""
 
 import ctypes
 import os
@@ -9,19 +9,19 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with(parent: int | None) -> None:
-    """Let this process be killed when its parent ends, however that happens."""
+    """Make the kernel kill this process when its parent ends, for any reason."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if parent is not None and os.getppid() != parent:  # it has ended just before
+    if parent is not None and os.getppid() != parent:  # it ended before prctl
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def exit_reason(code: int) -> str:
-    """How a process ended, in words."""
+    """An exit code in words."""
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"
 
 
 def exit_code(code: int) -> int:
-    """What a launcher ends with for a process that has ended so, as shells have it."""
+    """The exit code of a launcher for that of a process, by the rule of shells."""
     return code if code > 0 else 128 - code

@@ -1,21 +1,17 @@
 """Choose an algorithm: the cheapest by the price of its own schedule."""
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 
-import numpy as np
-
-from collalgo.algorithms import Algorithm, find
-from collalgo.base.integers import integer
+from collalgo.base.integers import integer, shown
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.cost.uniform_cluster import UniformCluster
-from collalgo.errors import AlgorithmNotApplicable
+from collalgo.engine.call import AlgorithmChoice
 from collalgo.schedule.collective import COLLECTIVES
+from collalgo.selection.decide import Question, decide
 from collalgo.selection.on_host import HostPricer
 from collalgo.selection.on_topology import TopologyPricer
-from collalgo.selection.overrides import Override, from_environment, of_policy
-from collalgo.selection.prices import Priced
-from collalgo.selection.selection import NOT_SERIAL, Candidate, Selection, nobody
+from collalgo.selection.pricer import Pricer
+from collalgo.selection.selection import Candidate, Selection, ranked
 from collalgo.topology.model import Topology
 
 
@@ -25,9 +21,9 @@ def select(
     *,
     size: int | None = None,
     machine: HostProfile | None = None,
-    topology: Topology | UniformCluster | TopologyPricer | HostPricer | None = None,
+    topology: Topology | UniformCluster | Pricer | None = None,
     reproducible: bool = False,
-    algorithm: str | None = None,
+    algorithm: AlgorithmChoice = None,
     policy: str | None = None,
 ) -> Selection:
     """The cheapest algorithm for a collective, on this machine or on a topology.
@@ -78,96 +74,45 @@ def select(
         raise ValueError(
             f"unknown collective {collective!r}; choose one of {', '.join(COLLECTIVES)}"
         )
-    pricer = topology or _host(size, machine)
-    if not isinstance(pricer, TopologyPricer | HostPricer):
-        pricer = TopologyPricer(pricer)
-    able, unable = pricer.applicable(collective, reproducible)
-    if not able:
-        raise nobody(collective, pricer.size)
-    decision = _decision(collective, nbytes, pricer, algorithm, policy)
-    if decision is None:
-        chosen = _cheapest(pricer, able, nbytes)
-    else:
-        chosen = _asked_for(collective, decision, able, pricer, nbytes, reproducible)
+    _check_names(algorithm)
+    pricer = _pricer(topology) if topology else _on_host(size, machine)
+    question = Question(collective, nbytes, algorithm, reproducible, policy)
+    decision = decide(question, pricer)
+
+    def candidates() -> tuple[Candidate, ...]:
+        able, unable = pricer.applicable(collective, reproducible)
+        return ranked(pricer.priced(able), unable, nbytes)
+
+    bound = partial(pricer.bound, collective)
     return Selection(
-        collective,
-        pricer.size,
-        nbytes,
-        pricer.basis,
-        chosen,
-        decision.decider if decision else "price",
-        lambda: ranked(pricer.priced(able), unable, nbytes),
-        partial(pricer.bound, collective),
+        collective, pricer.size, nbytes, pricer.basis, decision, candidates, bound
     )
 
 
-def _host(size: int | None, machine: HostProfile | None) -> HostPricer:
-    """The host at hand, or one of other figures."""
+def _check_names(algorithm: AlgorithmChoice) -> None:
+    """See that an algorithm is asked for as calls take it."""
+    names = (algorithm,) if isinstance(algorithm, str) else algorithm
+    if names is None or callable(names):
+        return
+    if not isinstance(names, list | tuple) or not all(
+        isinstance(name, str) for name in names
+    ):
+        raise TypeError(
+            f"select: algorithm is {shown(algorithm)}, of type "
+            f"{type(algorithm).__name__}; pass a name, several in order of preference, "
+            "or a schedule function"
+        )
+
+
+def _pricer(topology: Topology | UniformCluster | Pricer) -> Pricer:
+    """The prices on a topology, or those that the caller has."""
+    if isinstance(topology, Topology | UniformCluster):
+        return TopologyPricer(topology)
+    return topology
+
+
+def _on_host(size: int | None, profile: HostProfile | None) -> HostPricer:
+    """The prices on this host, or on one of another profile."""
     if size is None:
         raise ValueError("select needs the number of ranks, or a topology")
-    return HostPricer(integer(size, "size", "select", 1), machine or host_profile())
-
-
-def _decision(
-    collective: str,
-    nbytes: int,
-    pricer: HostPricer | TopologyPricer,
-    algorithm: str | None,
-    policy: str | None,
-) -> Override | None:
-    """Who decides, if it is not the price."""
-    if algorithm is not None:
-        return Override(algorithm, "the argument")
-    if policy is None:
-        return from_environment(collective, pricer.size, nbytes)
-    return of_policy(policy, collective, pricer.size, nbytes, pricer.world)
-
-
-def _cheapest(
-    pricer: HostPricer | TopologyPricer, rows: Sequence[Algorithm], nbytes: int
-) -> Candidate:
-    """The cheapest of the candidates that some algorithms are."""
-    found = pricer.prune(rows, np.array([float(nbytes)]))
-    return ranked(found, {}, nbytes)[0]
-
-
-def _asked_for(
-    collective: str,
-    decision: Override,
-    able: Sequence[Algorithm],
-    pricer: HostPricer | TopologyPricer,
-    nbytes: int,
-    reproducible: bool,
-) -> Candidate:
-    """The candidate of a decision: the cheapest variant, or exactly what is named.
-
-    Raises
-    ------
-    AlgorithmNotApplicable
-        If it cannot run.
-    """
-    names = decision.algorithm
-    names = (names,) if isinstance(names, str) else names
-    if meant := [row for row in able if row.base_name in names]:
-        return _cheapest(pricer, meant, nbytes)
-    row = find(collective, names[0], pricer.size)
-    if reproducible and not row.serial:
-        raise AlgorithmNotApplicable(
-            f"{collective}: {row.name}, asked for by {decision.decider}, {NOT_SERIAL}",
-            collective=collective,
-        )
-    return ranked(pricer.price_one(row), {}, nbytes)[0]
-
-
-def ranked(
-    able: Sequence[Priced], unable: Mapping[Algorithm, str], nbytes: int
-) -> tuple[Candidate, ...]:
-    """Candidates for a size, the cheapest first, those that cannot run last."""
-    size = np.array([float(nbytes)])
-    found = [
-        Candidate(one.row, float(one.price.seconds(size)[0]), None, one.order)
-        for one in able
-    ]
-    found.sort(key=lambda candidate: candidate.seconds)
-    lost = [Candidate(row, float("inf"), why) for row, why in unable.items()]
-    return (*found, *lost)
+    return HostPricer(integer(size, "size", "select", 1), profile or host_profile())

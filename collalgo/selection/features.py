@@ -1,4 +1,4 @@
-"""What a topology offers to algorithms: orders of the ranks, cycles and grids."""
+"""The features of a topology: orders of ranks, cycles of links, and grids."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,46 +12,46 @@ from collalgo.topology.model import Kind, Topology
 from collalgo.topology.orders import narrow_last, ring_order
 from collalgo.topology.rings import Ring, bandwidth, rings as nvlink_rings
 
-#: With more directed rings than this on a host, only so many carry data.
+#: The number of directed rings of a host that carry data at most.
 MOST_RINGS = 12
 
-#: GB/s of a NIC or of PCIe where a topology does not tell, as NCCL takes them.
+#: GB/s of a NIC and of PCIe where a topology does not state them, as in NCCL.
 NIC, PCIE = 12.0, 12.0
 
 
 class TopologyFeatures:
-    """What there is on a machine, found out when somebody asks.
+    """The properties of a topology that algorithms depend on, each computed once.
 
     Parameters
     ----------
-    machine
-        Where the ranks are to be.
+    topology
+        The hosts of the ranks.
     placement
-        The ranks by their numbers.
+        The device of each rank, in the order of their numbers.
     """
 
-    def __init__(self, machine: Topology | UniformCluster, placement: Placement):
-        self.machine = machine
+    def __init__(self, topology: Topology | UniformCluster, placement: Placement):
+        self.topology = topology
         self.placement = placement
 
     @cached_property
-    def sites(self) -> dict[str, Placement]:
+    def placements(self) -> dict[str, Placement]:
         """The orders of ranks that differ: by number, along fast rings, by width."""
         placement = self.placement
         if placement.cluster is None:
-            assert isinstance(self.machine, Topology)
-            ours = set(placement.places)
-            along = [place for place in ring_order(self.machine) if place in ours]
+            assert isinstance(self.topology, Topology)
+            ours = set(placement.devices)
+            along = [device for device in ring_order(self.topology) if device in ours]
             others = {
                 "ring": along,
-                "narrow": narrow_last(self.machine, placement.places),
+                "narrow": narrow_last(self.topology, placement.devices),
             }
         else:
             others = {"ring": [gpu for ring in self.rings[:1] for gpu in ring.order]}
         found = {"": placement}
-        for name, places in others.items():
-            if places and places != placement.places[: len(places)]:
-                found[name] = placement.reordered(places)
+        for name, devices in others.items():
+            if devices and devices != placement.devices[: len(devices)]:
+                found[name] = placement.reordered(devices)
         return found
 
     @cached_property
@@ -62,43 +62,43 @@ class TopologyFeatures:
 
     @property
     def first_host(self) -> tuple[Topology, Sequence[str]]:
-        """It and its ranks; of a cluster, two hosts of which it is the first."""
+        """The topology of the first host, and the devices of its ranks."""
         if self.placement.cluster is not None:
-            return self.placement.cluster.pair, self.placement.cluster.each
-        assert isinstance(self.machine, Topology)
-        return self.machine, self.placement.places[: self.placement.hosts[0]]
+            return self.placement.cluster.pair, self.placement.cluster.host_devices
+        assert isinstance(self.topology, Topology)
+        return self.topology, self.placement.devices[: self.placement.hosts[0]]
 
     @cached_property
     def along(self) -> str:
-        """The order in which cycles are given: of hosts that are alike that of a ring.
+        """The order of ranks in which cycles are given: along the ring on equal hosts.
 
-        There they differ in where they begin only, which makes a schedule symmetric.
+        Their cycles then differ only in the first rank: the schedule is symmetric.
         """
-        return "ring" if self.placement.cluster and "ring" in self.sites else ""
+        return "ring" if self.placement.cluster and "ring" in self.placements else ""
 
     @cached_property
     def cycles(self) -> list[list[int]]:
-        """The cycles for algorithms of several rings, where hosts are alike."""
+        """The cycles for algorithms of several rings, on equal hosts."""
         topology, each = self.first_host
         hosts = self.placement.hosts
         if len(set(hosts)) > 1 or not each or len(each) == 1:
             return []
         nics = len(topology.devices(Kind.NIC, host=topology.hosts[0])) or 1
-        order = self.sites[self.along].places[: len(each)]
+        order = self.placements[self.along].devices[: len(each)]
         found = cycles_of(self.rings, order, len(hosts), min(nics, len(each)))
         return found[:MOST_RINGS]
 
     @cached_property
     def axes(self) -> tuple[int, ...]:
-        """The dimensions of the grid that links make; none behind switches."""
+        """The dimensions of the grid of the links; none behind switches."""
         if self.placement.cluster is not None:
             return ()
-        assert isinstance(self.machine, Topology)
-        return axes_of(self.machine, self.placement.places)
+        assert isinstance(self.topology, Topology)
+        return axes_of(self.topology, self.placement.devices)
 
     @cached_property
     def world(self) -> World:
-        """What the model of NCCL asks of the machine."""
+        """The parameters of NCCL's tuning model."""
         topology, _ = self.first_host
         hosts = len(self.placement.hosts)
         fast = bandwidth(self.rings) if self.rings else None

@@ -1,66 +1,68 @@
-"""Candidates for ranks of one host: the price of each by the figures of the machine."""
+"""The prices of all algorithms for ranks on one host, by its profile."""
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
+from functools import lru_cache, partial
+from threading import RLock
 from typing import NamedTuple
 
 import numpy as np
 
 from collalgo.algorithms import Algorithm, candidates
-from collalgo.cost.copying import Copying
-from collalgo.cost.host import Price
+from collalgo.cost.copy_policy import CopyPolicy
+from collalgo.cost.host_price import HostPrice
 from collalgo.cost.host_profile import HostProfile
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
-from collalgo.selection.prices import Choices, Priced, applicable
-from collalgo.selection.selection import nobody, obstacle_to
+from collalgo.selection.applicability import applicable, nobody, obstacle_to
+from collalgo.selection.pricer import ChoiceCache
+from collalgo.selection.prices import Choices, LazyCurve, Priced
 
-#: Prices that differ by no more than these parts of them are taken for the same, and
-#: for similar: what they are made of is not known better.
+#: The relative differences up to which prices are taken for equal, and for similar: the
+#: figures that they are made of are not known more precisely.
 ALIKE, SIMILAR = 0.001, 0.03
 
 
 class OfOneRank(NamedTuple):
-    """A price over the bytes of one rank's buffer, of which there are several."""
+    """A price over the bytes of one rank's buffer; a schedule's is over all buffers."""
 
-    price: Price
-    copying: Copying
+    price: HostPrice
+    copying: CopyPolicy
 
     def seconds(self, nbytes: Reals) -> Reals:
         """The prices of an array of numbers of bytes."""
         nbytes = np.asarray(nbytes, np.float64)
         whole = nbytes * COLLECTIVES[self.copying.collective].buffers(self.price.size)
-        in_waves = self.price.seconds(whole)
+        sliced = self.price.seconds(whole)
         at_once = self.copying.is_at_once(nbytes)
         if not np.any(at_once):
-            return in_waves
-        return np.where(at_once, self.price.seconds(whole, 1), in_waves)
+            return sliced
+        return np.where(at_once, self.price.seconds(whole, 1), sliced)
 
 
 class HostPricer(NamedTuple):
-    """Ranks on one host, and the prices of all candidates by its figures."""
+    """Ranks on one host, and the prices of all algorithms by its profile."""
 
     size: int
-    machine: HostProfile
+    host_profile: HostProfile
 
     @property
     def world(self) -> None:
-        """Nothing that NCCL has an opinion of."""
+        """None: NCCL's tuning model needs a topology."""
 
     def bound(self, collective: str) -> None:
-        """No bound is known."""
+        """None: no bound is known on a host."""
 
     @property
     def basis(self) -> str:
-        """What the prices are made of."""
-        machine = self.machine
+        """The figures that the prices are made of."""
+        profile = self.host_profile
         return (
-            f"{machine.latency * 1e6:.2f} us a hand-over between cores, "
-            f"{machine.switch * 1e6:.2f} us on one core, "
-            f"{machine.message * 1e6:.2f} us a message, copies of "
-            f"{1e-9 / machine.copy:.1f} GB/s, reductions of "
-            f"{1e-9 / machine.reduce:.1f} GB/s, {machine.cores} cores"
+            f"{profile.latency * 1e6:.2f} us a hand-over between cores, "
+            f"{profile.switch * 1e6:.2f} us on one core, "
+            f"{profile.message * 1e6:.2f} us a message, copies of "
+            f"{1e-9 / profile.copy:.1f} GB/s, reductions of "
+            f"{1e-9 / profile.reduce:.1f} GB/s, {profile.cores} cores"
         )
 
     def applicable(
@@ -76,59 +78,56 @@ class HostPricer(NamedTuple):
         return applicable(candidates(collective), obstacle)
 
     def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
-        """All candidates that some algorithms are, with their prices."""
-        return [one for row in rows for one in self.price_one(row)]
-
-    def prune(self, rows: Iterable[Algorithm], _: Reals) -> list[Priced]:
-        """The candidates that are the cheapest for some sizes, and others."""
-        return self.priced(rows)
+        """The algorithms with their prices; each has one variant on a host."""
+        return [self._priced(row) for row in rows]
 
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
-        """From which size on which algorithm is the cheapest."""
-        return choices(collective, self.size, self.machine, reproducible)
+        """The choice among all algorithms, by size; computed once in a process."""
+        key = collective, self, reproducible
+        compute = partial(self._choices, collective, reproducible)
+        return _CHOICES.get(key, candidates(collective), compute)
+
+    def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
+        """The choice among some algorithms, by size."""
+        if len(rows) == 1:
+            return Choices([self.price_one(rows[0])])
+        return Choices(self.priced(rows), ALIKE, SIMILAR)
+
+    def _choices(self, collective: str, reproducible: bool) -> Choices:
+        able, _ = self.applicable(collective, reproducible)
+        if not able:
+            raise nobody(collective, self.size)
+        return Choices(self.priced(able), ALIKE, SIMILAR)
 
     def runnable(self, candidate: Priced) -> Algorithm:
-        """A candidate as ranks can run it."""
+        """The algorithm of a candidate: on a host all orders of ranks are alike."""
         return candidate.row
 
-    def price_one(self, row: Algorithm) -> list[Priced]:
-        """An algorithm as it stands, with its price."""
-        copying = Copying(row.collective, self.size, self.machine)
-        cost = price(row.schedule, self.size, self.machine)
-        work = round(cost.reduced, 6)
-        return [Priced(row, OfOneRank(cost, copying), work=work)]
+    def price_one(self, row: Algorithm) -> Priced:
+        """An algorithm with exactly its parameters, priced when the price is read."""
+        return Priced(row, LazyCurve(lambda: self._priced(row).price))
+
+    def _priced(self, row: Algorithm) -> Priced:
+        copying = CopyPolicy(row.collective, self.size, self.host_profile)
+        cost = price(row.schedule, self.size, self.host_profile)
+        return Priced(row, OfOneRank(cost, copying), work=round(cost.reduced, 6))
 
 
-def choices(
-    collective: str, size: int, machine: HostProfile, reproducible: bool = False
-) -> Choices:
-    """From which size on which algorithm is the cheapest; computed once.
+#: The choices of all threads and communicators of the process.
+_CHOICES = ChoiceCache()
 
-    All ranks with the same figures of the machine have the same.
+_pricing = RLock()
+
+
+def price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> HostPrice:
+    """The price of a schedule, from its steps on all ranks; computed once.
+
+    Ranks that are threads ask for it at the same time.
     """
-    return _choices(tuple(candidates(collective)), size, machine, reproducible)
-
-
-@lru_cache(maxsize=256)
-def _choices(
-    rows: tuple[Algorithm, ...], size: int, machine: HostProfile, reproducible: bool
-) -> Choices:
-    collective = rows[0].collective
-    host = HostPricer(size, machine)
-    able, _ = host.applicable(collective, reproducible)
-    if not able:
-        raise nobody(collective, size)
-    return Choices(host.priced(able), ALIKE, SIMILAR)
-
-
-def predicted(row: Algorithm, size: int, nbytes: int, machine: HostProfile) -> float:
-    """The price of an algorithm in seconds."""
-    cost = price(row.schedule, size, machine)
-    whole = OfOneRank(cost, Copying(row.collective, size, machine))
-    return float(whole.seconds(np.asarray(nbytes)))
+    with _pricing:
+        return _price(schedule, size, profile)
 
 
 @lru_cache(maxsize=4096)
-def price(schedule: ScheduleFunction, size: int, machine: HostProfile) -> Price:
-    """The price of a schedule, from its steps on all ranks."""
-    return Price([trace(schedule, rank, size) for rank in range(size)], machine)
+def _price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> HostPrice:
+    return HostPrice([trace(schedule, rank, size) for rank in range(size)], profile)

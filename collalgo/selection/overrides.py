@@ -1,4 +1,4 @@
-"""Who decides when not the price: the user, by the environment or a file, or a peer."""
+"""Decisions that override the price: of the environment, of rules, of a peer."""
 
 import os
 from functools import lru_cache
@@ -9,7 +9,7 @@ from collalgo.selection.policies import nccl
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.rules import Rules, of_peer
 
-#: The peers whose default decisions can be had.
+#: The peers whose default decisions are known.
 PEERS = ("openmpi", "mpich", "nccl", "gloo")
 
 #: The environment variable that names a file of rules.
@@ -17,30 +17,43 @@ FILE = "COLLALGO_RULES"
 
 
 class Override(NamedTuple):
-    """The name of an algorithm, or several of which the cheapest, and who asks."""
+    """A decision that the price does not make.
 
-    algorithm: str | tuple[str, ...]
+    Attributes
+    ----------
+    preferences : tuple of tuple of str
+        Names of algorithms in order of preference: of each tuple the cheapest.
+    decider : str
+        The origin of the decision, for users.
+    """
+
+    preferences: tuple[tuple[str, ...], ...]
     decider: str
+
+    @classmethod
+    def of_name(cls, name: str, decider: str) -> "Override":
+        """The decision for one algorithm."""
+        return cls(((name,),), decider)
 
 
 def from_environment(collective: str, size: int, nbytes: int) -> Override | None:
-    """What the environment or a file of rules says, None if neither does.
+    """The decision of the environment or of a file of rules; None if of neither.
 
     ``COLLALGO_ALLREDUCE=ring`` names the algorithm of a collective, ``COLLALGO_RULES``
     a file of :mod:`collalgo.selection.rules`. All ranks need the same.
     """
     variable = f"COLLALGO_{collective.upper()}"
     if algorithm := os.environ.get(variable):
-        return Override(algorithm, f"the environment ({variable})")
+        return Override.of_name(algorithm, f"the environment ({variable})")
     path = os.environ.get(FILE)
     rules = _rules(path, _changed(path)) if path else None
     if rules and (algorithm := rules.choose(collective, size, nbytes)):
-        return Override(algorithm, f"the file {path}")
+        return Override.of_name(algorithm, f"the file {path}")
     return None
 
 
 def _changed(path: str) -> float:
-    """When a file was changed, so that it is read again."""
+    """The time of a file's last change: after the next one it is read again."""
     return Path(path).stat().st_mtime if Path(path).exists() else 0.0
 
 
@@ -65,7 +78,7 @@ def rules_of(name: str) -> Rules:
 def of_policy(
     policy: str, collective: str, size: int, nbytes: int, world: World | None
 ) -> Override | None:
-    """What a peer would run, None where it does not say.
+    """The default decision of a peer or a file of rules; None if it has none.
 
     Raises
     ------
@@ -79,7 +92,7 @@ def of_policy(
             return None
         shape, protocol = nccl.choose(collective, world, nbytes)
         names = nccl.ours(collective, shape)
-        return Override(names, f"the policy of NCCL ({shape}, {protocol})")
+        return Override((names,), f"the policy of NCCL ({shape}, {protocol})")
     algorithm = rules_of(policy).choose(collective, size, nbytes)
     decider = f"the policy of {rules_of(policy).name}"
-    return Override(algorithm, decider) if algorithm else None
+    return Override.of_name(algorithm, decider) if algorithm else None

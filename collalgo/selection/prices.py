@@ -1,7 +1,8 @@
 """The prices of candidates over all sizes, and from which size on each is cheapest."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -26,11 +27,41 @@ class Curve(Protocol):
         """The prices of an array of numbers of bytes."""
 
 
+class LazyCurve:
+    """A price that is computed when it is first read.
+
+    Parameters
+    ----------
+    compute
+        Gives the price.
+    """
+
+    def __init__(self, compute: Callable[[], Curve]):
+        self._compute = compute
+
+    @cached_property
+    def _curve(self) -> Curve:
+        return self._compute()
+
+    def seconds(self, nbytes: Any) -> Any:
+        """The prices of an array of numbers of bytes."""
+        return self._curve.seconds(nbytes)
+
+
 class Priced(NamedTuple):
     """A candidate with its price for every size.
 
-    ``order`` is the name of the order in which ranks stand on devices, if it matters.
-    ``work`` tells the less laborious of candidates with about the same price.
+    Attributes
+    ----------
+    row : Algorithm
+        The algorithm with its parameters.
+    price : Curve
+        Its price.
+    order : str
+        The name of the order of ranks on devices; empty for the order of their numbers.
+    work : float
+        The bytes that all ranks reduce, for each byte of a buffer: of candidates with
+        similar prices the one with the least is chosen.
     """
 
     row: Algorithm
@@ -89,20 +120,6 @@ class LazyCandidate:
         return Priced(self.row, self.least, self.order)
 
 
-def applicable(
-    rows: Iterable[Algorithm], obstacle: Callable[[Algorithm], str | None]
-) -> tuple[list[Algorithm], dict[Algorithm, str]]:
-    """The rows that can run, and why the others cannot."""
-    able: list[Algorithm] = []
-    unable: dict[Algorithm, str] = {}
-    for row in rows:
-        if why := obstacle(row):
-            unable[row] = why
-        else:
-            able.append(row)
-    return able, unable
-
-
 def prune(candidates: Sequence[LazyCandidate], sizes: Reals = SIZES) -> list[Priced]:
     """The candidates that are the cheapest for some size, and maybe others.
 
@@ -110,6 +127,8 @@ def prune(candidates: Sequence[LazyCandidate], sizes: Reals = SIZES) -> list[Pri
     most is looked at next. Who costs more at least than somebody does, whatever the
     size, is looked at no further (branch and bound).
     """
+    if not candidates:
+        return []
     best = np.full(len(sizes), np.inf)  # of those whose price is known
     least = np.stack([candidate.least.seconds(sizes) for candidate in candidates])
     while True:
@@ -139,6 +158,8 @@ def breaks(
     Of those whose prices are similar it is the one with the least work, and of those
     whose prices are alike then the first: they differ by no more than such a part.
     """
+    if len(candidates) == 1:  # whose price nobody needs
+        return [Break(0.0, candidates[0])]
     table = np.stack([candidate.price.seconds(SIZES) for candidate in candidates])
     work = np.array([[candidate.work] for candidate in candidates])
     rivals = table <= table.min(axis=0) * (1 + similar)

@@ -16,7 +16,7 @@ whose sizes are those of one block, not of all that a rank has.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from math import inf
@@ -30,12 +30,12 @@ from collalgo.schedule.collective import COLLECTIVES
 #: The first line of every file.
 FORMAT = "rules/1"
 
-#: Bytes of a file of rules at most.
+#: The largest size of a file of rules, in bytes.
 LARGEST = 1 << 20
 
 
 class Rule(NamedTuple):
-    """For some numbers of ranks, from which size on which algorithm."""
+    """The algorithms by least size, for a range of numbers of ranks."""
 
     least: int
     most: float
@@ -43,7 +43,7 @@ class Rule(NamedTuple):
     sizes: tuple[tuple[int, str], ...]
 
     def fits(self, size: int) -> bool:
-        """Whether it is meant for so many ranks."""
+        """Whether the rule is for a number of ranks."""
         exact = not self.power_of_two or size & (size - 1) == 0
         return self.least <= size <= self.most and exact
 
@@ -55,7 +55,7 @@ class Rules:
     Attributes
     ----------
     name : str
-        What they are called.
+        The name of the rules, for users.
     blocks : frozenset of str
         Collectives whose sizes are of one block.
     table : dict
@@ -83,7 +83,7 @@ class Rules:
         Raises
         ------
         RulesError
-            If it is none, is too large, or names what does not exist.
+            If it holds no rules, is too large, or has an unknown name.
         """
         try:
             with Path(path).open("rb") as file:
@@ -106,29 +106,29 @@ class Rules:
             raise RulesError(f"{source}: {error}") from None
         if not isinstance(document, dict) or document.get("collalgo") != FORMAT:
             raise RulesError(f"{source}: the first line must be collalgo: {FORMAT}")
-        table = document.get("rules")
-        if not isinstance(table, dict):
-            raise RulesError(f"{source}: rules must map collectives to lists")
         blocks = document.get("blocks") or []
-        for collective in (*table, *blocks):
-            if collective not in COLLECTIVES:
-                raise RulesError(f"{source}: there is no collective {collective!r}")
-        return cls(
-            str(document.get("name", source)),
-            frozenset(blocks),
-            {
-                collective: tuple(
-                    _rule(entry, collective, source) for entry in _list(entries, source)
-                )
-                for collective, entries in table.items()
-            },
-        )
+        table = _table(document.get("rules"), source)
+        _check_collectives((*table, *blocks), source)
+        rules = {
+            collective: tuple(_rule(entry, collective, source) for entry in entries)
+            for collective, entries in table.items()
+        }
+        return cls(str(document.get("name", source)), frozenset(blocks), rules)
 
 
-def _list(entries: Any, source: str) -> list[Any]:
-    if not isinstance(entries, list):
+def _table(given: Any, source: str) -> dict[Any, list[Any]]:
+    """The lists of rules, by what their keys are."""
+    if not isinstance(given, dict) or not all(
+        isinstance(entries, list) for entries in given.values()
+    ):
         raise RulesError(f"{source}: rules must map collectives to lists")
-    return entries
+    return given
+
+
+def _check_collectives(names: Iterable[Any], source: str) -> None:
+    for name in names:
+        if name not in COLLECTIVES:
+            raise RulesError(f"{source}: there is no collective {name!r}")
 
 
 def _rule(entry: Any, collective: str, source: str) -> Rule:
@@ -146,16 +146,22 @@ def _rule(entry: Any, collective: str, source: str) -> Rule:
         raise RulesError(f"{where}: ranks must be as 4, 2..7 or 8..")
     least, most = int(found[1]), found[2]
     top = inf if most == "" else int(most) if most else least
-    sizes = []
-    for size, name in entry["sizes"].items():
+    sizes = tuple(sorted(_sizes(entry["sizes"], collective, where)))
+    return Rule(least, top, bool(entry.get("power_of_two")), sizes)
+
+
+def _sizes(
+    given: dict[Any, Any], collective: str, where: str
+) -> Iterator[tuple[int, str]]:
+    """The sizes of a rule with the names of their algorithms."""
+    for size, name in given.items():
         if not isinstance(size, int) or size < 0:
             raise RulesError(f"{where}: {size!r} is no size in bytes")
         try:
             named(collective, str(name))
         except CollalgoError as error:
             raise RulesError(f"{where}: {error}") from None
-        sizes.append((size, str(name)))
-    return Rule(least, top, bool(entry.get("power_of_two")), tuple(sorted(sizes)))
+        yield size, str(name)
 
 
 def of_peer(name: str) -> Rules:

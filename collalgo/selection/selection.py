@@ -1,56 +1,38 @@
-"""The choice of an algorithm, with all that speaks for it and against the others."""
+"""A decision with the prices of all candidates, and its explanation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from collalgo.algorithms import Algorithm
 from collalgo.algorithms.table import parse
-from collalgo.algorithms.verify import prove_once
 from collalgo.base.units import human, human_time
-from collalgo.errors import AlgorithmNotApplicable, CollalgoError
+from collalgo.errors import AlgorithmNotApplicable
+from collalgo.selection.decide import PRICE, Decision
+from collalgo.selection.prices import Priced
 
-if TYPE_CHECKING:  # for what only some need
+if TYPE_CHECKING:  # which takes a while to import
     from collalgo.cost.bounds import Bound
 
 #: The orders of ranks, by their names.
 ORDERS = {"ring": "ranks along the ring", "narrow": "the narrowest hosts last"}
 
-#: Why an algorithm cannot be asked for the same bits everywhere.
-NOT_SERIAL = "does not combine in the order of the ranks"
-
-
-def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
-    """Why an algorithm is not to be chosen for so many ranks, or None."""
-    if obstacle := row.obstacle(size):
-        return obstacle
-    if reproducible and not row.serial:
-        return NOT_SERIAL
-    if row.unproved:
-        try:
-            prove_once(row.schedule, size, row.collective)
-        except CollalgoError as error:
-            return f"is wrong: {error}"
-    return None
-
-
-def nobody(collective: str, size: int) -> AlgorithmNotApplicable:
-    """That there is nothing to choose from."""
-    return AlgorithmNotApplicable(
-        f"{collective}: no algorithm can run with {size} ranks", collective=collective
-    )
-
 
 def shortened(name: str) -> str:
-    """A name with long parameters in few words.
+    """A name with its long parameters abbreviated.
 
     >>> shortened("hierarchical(hosts=(8, 8, 8, 8, 8))")
     'hierarchical(hosts=5 x 8)'
     >>> shortened("multi_ring(cycles=((0, 1, 2), (2, 1, 0)))")
     'multi_ring(cycles=2 of 3)'
     """
-    plain, parameters = parse(name)
+    try:
+        plain, parameters = parse(name)
+    except AlgorithmNotApplicable:  # a user's function with positional arguments
+        return name
     words = []
     for key, value in parameters.items():
         text = repr(value)
@@ -63,10 +45,10 @@ def shortened(name: str) -> str:
 
 
 class Candidate(NamedTuple):
-    """An algorithm that was considered: its price, or why it cannot run.
+    """An algorithm with its price, or the reason why it cannot run.
 
-    ``order`` is the name of the order in which ranks stand on devices, one of
-    :data:`ORDERS`, or "" for the order of the topology.
+    ``order`` is the name of the order of ranks on devices, one of :data:`ORDERS`, or ""
+    for the order of their numbers.
     """
 
     row: Algorithm
@@ -84,10 +66,31 @@ class Candidate(NamedTuple):
         along = f", {ORDERS[self.order]}" if self.order else ""
         return shortened(self.row.name) + along
 
+    def as_dict(self) -> dict[str, Any]:
+        """The candidate in words and numbers, as for JSON; times in seconds."""
+        if self.obstacle is not None:
+            return {"algorithm": self.algorithm, "obstacle": self.obstacle}
+        found = {"algorithm": self.algorithm, "order": self.order}
+        return {**found, "seconds": self.seconds}
+
+
+def ranked(
+    able: Sequence[Priced], unable: Mapping[Algorithm, str], nbytes: int
+) -> tuple[Candidate, ...]:
+    """Candidates for a size, the cheapest first, those that cannot run last."""
+    size = np.array([float(nbytes)])
+    found = [
+        Candidate(one.row, float(one.price.seconds(size)[0]), None, one.order)
+        for one in able
+    ]
+    found.sort(key=lambda candidate: candidate.seconds)
+    lost = [Candidate(row, float("inf"), why) for row, why in unable.items()]
+    return (*found, *lost)
+
 
 @dataclass(frozen=True)
 class Selection:
-    """Which algorithm to use, and what speaks for it.
+    """The algorithm that a call runs, and why.
 
     Attributes
     ----------
@@ -98,23 +101,32 @@ class Selection:
     seconds : float
         Its predicted time.
     basis : str
-        What the prices were made of.
+        The origin of the prices.
+    decision : Decision
+        The decision, as a call makes it; its name is that of the flight recorder.
     choice : Candidate
-        What is to be used.
+        The candidate of the decision.
     decider : str
-        Who decided: "price", or what overrode it.
+        "price", or the name of what overrode it.
     """
 
     collective: str
     size: int
     nbytes: int
     basis: str
-    choice: Candidate
-    decider: str
+    decision: Decision
     find_candidates: Callable[[], Sequence[Candidate]] = field(
         repr=False, compare=False
     )
     find_bound: "Callable[[], Bound | None]" = field(repr=False, compare=False)
+
+    @cached_property
+    def choice(self) -> Candidate:
+        return ranked([self.decision.candidate], {}, self.nbytes)[0]
+
+    @property
+    def decider(self) -> str:
+        return self.decision.decider
 
     @property
     def row(self) -> Algorithm:
@@ -134,9 +146,9 @@ class Selection:
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The choice, all others by their prices, and at last those that cannot run.
+        """The choice, the others by their prices, and last those that cannot run.
 
-        What could not win had no price before this is asked for.
+        Candidates that cannot win are priced only when this is read.
         """
         chosen = self.choice.row, self.choice.order
         found = self.find_candidates()
@@ -149,14 +161,14 @@ class Selection:
 
     @property
     def reason(self) -> str:
-        """In a few words, why the choice is what it is."""
+        """The reason of the choice, in a few words."""
         others = self.able[1:]
         if not others:
             return "the only one that can run"
         second = min(others, key=lambda candidate: candidate.seconds)
         if second.seconds == self.seconds:
             return f"as cheap as {second.words}"
-        if second.seconds < self.seconds and self.decider == "price":
+        if second.seconds < self.seconds and self.decider == PRICE:
             return f"nearly as cheap as {second.words}"
         if second.seconds < self.seconds:
             lost = self.seconds / second.seconds if second.seconds else float("inf")
@@ -166,17 +178,17 @@ class Selection:
 
     @cached_property
     def bound(self) -> "Bound | None":
-        """How fast the collective can be, on a topology where that is known."""
+        """The lower bound of the collective, on a topology where it is known."""
         return self.find_bound()
 
     @property
     def bound_seconds(self) -> float | None:
-        """The least time, if that is known."""
+        """The lower bound in seconds, if it is known."""
         return None if self.bound is None else self.bound.seconds(self.nbytes)
 
     @property
     def ratio(self) -> float | None:
-        """How many times as long as the bound the choice takes."""
+        """The time of the choice over the lower bound."""
         return self.seconds / self.bound_seconds if self.bound_seconds else None
 
     def explain(self) -> str:
@@ -201,7 +213,7 @@ class Selection:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it in words and numbers, as for JSON; times in seconds."""
+        """The selection in words and numbers, as for JSON; times in seconds."""
         bound = self.bound
         return {
             "collective": self.collective,
@@ -216,10 +228,5 @@ class Selection:
             "bound_seconds": self.bound_seconds,
             "bound_reason": None if bound is None else bound.why(self.nbytes),
             "ratio": self.ratio,
-            "candidates": [
-                {"algorithm": c.algorithm, "order": c.order, "seconds": c.seconds}
-                if c.obstacle is None
-                else {"algorithm": c.algorithm, "obstacle": c.obstacle}
-                for c in self.candidates
-            ],
+            "candidates": [candidate.as_dict() for candidate in self.candidates],
         }

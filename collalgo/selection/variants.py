@@ -1,6 +1,8 @@
 """The variants of algorithms that make sense on a machine: grids, segments, radices."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from collalgo.algorithms import Algorithm
 from collalgo.algorithms.radix import primes, square
@@ -8,21 +10,23 @@ from collalgo.algorithms.row import own_parameters
 from collalgo.schedule import LANES
 from collalgo.topology.rings import Ring
 
-#: Into how many parts what goes down a tree or a chain is cut.
+#: The numbers of segments of trees and chains.
 SEGMENTS = (4, 16, 64, 256)
 
-#: The same for algorithms whose schedule depends on it, so that each is traced.
+#: The numbers of blocks of algorithms whose schedule depends on it: each is traced.
 BLOCKS = (8, 32)
 
-#: The same for grids of hosts on which all of a line swap at once: what goes inside
-#: hosts overlaps with what goes between them.
+#: The numbers of segments on grids of hosts whose lines exchange all at once: messages
+#: inside hosts overlap with those between them.
 OVERLAPPING = (4, 16)
 
-#: How many ranks meet, or are told, in one step.
+#: The numbers of ranks of an exchange, or of children in a tree.
 RADICES = (4, 8)
 
-#: Beyond so many hosts not all need to talk to all at once.
+#: The number of hosts above which not all need to exchange with all at once.
 MANY = 8
+
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def variants(
@@ -38,7 +42,7 @@ def variants(
     row
         The algorithm.
     hosts
-        How many ranks each host has.
+        The number of ranks of each host.
     cycles
         Rings through the ranks of a host that share no link, for algorithms of several
         rings.
@@ -48,7 +52,7 @@ def variants(
     known = own_parameters(row.function)
     given, size = dict(row.parameters), sum(hosts)
     several = row.hierarchical and len(hosts) > 1 and max(hosts) > 1
-    where = {"hosts": tuple(hosts)} if len(hosts) > 1 and "hosts" in known else {}
+    own = {"hosts": tuple(hosts)} if len(hosts) > 1 and "hosts" in known else {}
     if "dims" in known and "segments" in given:
         yield from _along_links(row, size, axes)
     elif "dims" in known:
@@ -56,19 +60,22 @@ def variants(
         nested = _nested(row, hosts[0], len(hosts)) if several and alike else []
         yield from _on_grids(row, size, nested, axes)
     elif "segments" in given:
-        yield from (row.with_parameters({**where, "segments": n}) for n in SEGMENTS)
+        yield from _with_each(row, "segments", SEGMENTS, own)
     elif "blocks" in known:
-        yield from (row.with_parameters({"blocks": n}) for n in BLOCKS)
+        yield from _with_each(row, "blocks", BLOCKS)
     elif "radix" in given:
-        yield from (
-            row.with_parameters({"radix": k}) for k in RADICES if k <= size or k == 4
-        )
+        yield from _with_each(row, "radix", [k for k in RADICES if k <= size or k == 4])
     elif "cycles" in known and cycles:
         yield row.with_parameters({"cycles": tuple(map(tuple, cycles))})
-    elif several and where:
-        yield row.with_parameters(where)
     else:
-        yield row
+        yield row.with_parameters(own) if several and own else row
+
+
+def _with_each(
+    row: Algorithm, name: str, values: Iterable[int], own: Mapping[str, Any] = NONE
+) -> Iterator[Algorithm]:
+    """An algorithm with each value of a parameter, beside others."""
+    return (row.with_parameters({**own, name: value}) for value in values)
 
 
 def _along_links(
@@ -86,12 +93,12 @@ def _on_grids(
     nested: list[tuple[int, ...]],
     axes: tuple[int, ...],
 ) -> Iterator[Algorithm]:
-    """An algorithm on the grids of links, if they make one, and those of hosts."""
+    """An algorithm on the grid of the links, if there is one, and those of hosts."""
     if "axes" not in own_parameters(row.function):  # any number of dimensions will do
         grids = [*filter(None, [axes]), *(nested or [()])]
     else:
         grids = _links(row, size, axes) or nested or [()]
-    for dims in grids:  # empty stands for what it takes by itself
+    for dims in grids:  # empty stands for the algorithm's own default
         yield row.with_parameters({"dims": dims}) if dims else row
     if row.name == "bcube":
         yield from (
@@ -102,7 +109,7 @@ def _on_grids(
 
 
 def _links(row: Algorithm, size: int, axes: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The grid of links, if it has the dimensions of an algorithm; empty if its own."""
+    """The grid of links, if an algorithm has its dimensions; empty if by default."""
     wanted = dict(row.parameters).get("axes", 2)
     if len(axes) != wanted:
         return []
@@ -112,8 +119,8 @@ def _links(row: Algorithm, size: int, axes: tuple[int, ...]) -> list[tuple[int, 
 def _nested(row: Algorithm, each: int, hosts: int) -> list[tuple[int, ...]]:
     """Grids of the ranks of a host and the hosts.
 
-    Where there are to be three dimensions the hosts are as square as can be, and so
-    they may be where all of a dimension talk to all, if they are many.
+    With three dimensions the hosts form a grid that is nearly a square; so they may
+    where all ranks of a dimension exchange with all, if the hosts are many.
     """
     plain = each, hosts
     outer, inner = square(hosts)
@@ -128,7 +135,7 @@ def _nested(row: Algorithm, each: int, hosts: int) -> list[tuple[int, ...]]:
 
 
 def twin_of(row: Algorithm, size: int, cycles: Sequence[Sequence[int]]) -> str | None:
-    """The algorithm of which another is but a second name there, if there is one."""
+    """The name of the algorithm that has the same schedule there, or None."""
     if row.name == "multi_ring" and len(cycles) == 1:
         return "ring"
     if row.name == "binary_blocks" and size & (size - 1) == 0:
@@ -139,14 +146,14 @@ def twin_of(row: Algorithm, size: int, cycles: Sequence[Sequence[int]]) -> str |
 def without_twins(
     rows: Iterable[Algorithm], size: int, cycles: Sequence[Sequence[int]]
 ) -> list[Algorithm]:
-    """Of algorithms that are the same there only one."""
+    """The algorithms without those that have the same schedule as another there."""
     rows = list(rows)
     names = {row.name for row in rows}
     return [row for row in rows if twin_of(row, size, cycles) not in names]
 
 
 def grids_of(row: Algorithm, each: int, hosts: int) -> Iterator[tuple[int, ...]]:
-    """The grids of ranks that an algorithm may look the same along.
+    """The grids of ranks along which an algorithm may be symmetric.
 
     Parameters
     ----------

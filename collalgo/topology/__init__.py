@@ -1,7 +1,7 @@
 """Machines and fabrics as graphs: read, built, detected, compared and drawn.
 
 Bandwidths are in GB/s (10^9 bytes per second) for each direction, latencies in seconds.
-What nobody knows is None, and what was assumed says so.
+Unknown values are None; assumed values are named in ``Link.assumed``.
 """
 
 from collalgo.base.hooks import register

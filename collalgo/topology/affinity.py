@@ -1,4 +1,4 @@
-"""Which NIC a GPU should use, and which NICs form a rail."""
+"""The affinity of GPUs and NICs, and the rails that NICs form."""
 
 import math
 from collections import defaultdict
@@ -9,15 +9,15 @@ from collalgo.topology.paths import paths_from
 
 
 def nearest_nics(topology: Topology, gpu: str) -> list[str]:
-    """The NICs of its host that a GPU reaches best, all that tie.
+    """The nearest NICs of a GPU on its host, including ties.
 
-    More bandwidth comes first, then the better type of path, as in NCCL. Where a
-    bandwidth is not known the type alone decides.
+    More bandwidth comes first, then the better type of path, as in NCCL. If a bandwidth
+    is unknown, only the type counts.
 
     Returns
     -------
     list of str
-        Ids of NICs, in the order of the topology; empty without NICs.
+        The ids of NICs in the order of the topology; empty without NICs.
     """
     host = topology.device(gpu).host
     paths = paths_from(topology, gpu, PathType.SYS)
@@ -36,22 +36,22 @@ def nearest_nics(topology: Topology, gpu: str) -> list[str]:
 
 
 def _usable(nic: Device, bandwidth: float | None) -> float:
-    """What a path to a NIC carries, at most its port; negative, to be minimised."""
+    """The negative bandwidth to a NIC, limited by its port; to be minimised."""
     speed = nic.attributes.get("speed")
     narrowest = min(bandwidth or 0.0, math.inf if speed is None else speed)
     return -round(narrowest, 6)
 
 
 def assignment(topology: Topology) -> dict[str, list[str]]:
-    """NICs for every GPU, so that GPUs which tie share them evenly.
+    """Assign NICs to all GPUs, so that GPUs with the same nearest NICs share them.
 
-    With N tied NICs for G GPUs each GPU takes ceil(N / G) of them, in turn.
+    Of N NICs that G GPUs share, each GPU gets ceil(N / G), round-robin.
     """
-    rivals: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    sharers: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for gpu in topology.devices(Kind.GPU):
-        rivals[tuple(nearest_nics(topology, gpu.id))].append(gpu.id)
+        sharers[tuple(nearest_nics(topology, gpu.id))].append(gpu.id)
     shares: dict[str, list[str]] = {}
-    for nics, gpus in rivals.items():
+    for nics, gpus in sharers.items():
         each = math.ceil(len(nics) / len(gpus))
         for i, id in enumerate(gpus):
             start = i * len(nics) // len(gpus)
@@ -62,7 +62,7 @@ def assignment(topology: Topology) -> dict[str, list[str]]:
 def rails(topology: Topology) -> list[tuple[str, ...]]:
     """The groups of NICs of different hosts that one leaf switch joins.
 
-    Where NICs are linked to no switch, those of the same number on every host.
+    NICs without a switch are grouped by their number on each host.
     """
     groups: dict[object, list[str]] = defaultdict(list)
     numbers: dict[str, int] = defaultdict(int)
@@ -79,7 +79,7 @@ def rails(topology: Topology) -> list[tuple[str, ...]]:
 
 
 def is_rail_optimised(topology: Topology) -> bool:
-    """Whether no leaf switch joins two NICs of one host, and some joins two hosts."""
+    """Whether leaf switches join NICs of different hosts, and never two of one host."""
     groups = rails(topology)
     hosts = [[topology.device(nic).host for nic in group] for group in groups]
     apart = all(len(set(group)) == len(group) for group in hosts)

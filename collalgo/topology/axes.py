@@ -1,4 +1,4 @@
-"""The dimensions of the mesh or torus on which links join ranks, if there is one."""
+"""The dimensions of the mesh or torus that the links between ranks form."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,23 +10,23 @@ from operator import mul
 from collalgo.topology.domains import host_of
 from collalgo.topology.model import Topology
 
-#: Whether there is a link between two of the nodes that may be a grid, by number.
+#: Whether two nodes of a possible grid, given by number, are linked.
 Near = Callable[[int, int], bool]
 
 
-def axes_of(topology: Topology, places: Sequence[str]) -> tuple[int, ...]:
-    """The dimensions of the grid that ranks stand on in their order, the first fastest.
+def axes_of(topology: Topology, devices: Sequence[str]) -> tuple[int, ...]:
+    """The dimensions of the grid of ranks in their order, the first fastest.
 
-    Either links join their devices, or they join their hosts; then the first dimension
-    are the ranks of a host, if there are several. There is no grid, and the outcome is
-    empty, unless neighbours along at least two dimensions are joined.
+    The links join either the devices or their hosts; then the ranks of a host are the
+    first dimension, if there are several. The result is empty unless neighbours along
+    at least two dimensions are linked.
     """
-    if found := _grid(len(places), _near(topology, places, str)):
+    if found := _grid(len(devices), _near(topology, devices, str)):
         return found
-    each = Counter(host_of(topology, place) for place in places)
-    hosts, count = list(each), each[host_of(topology, places[0])]
+    each = Counter(host_of(topology, device) for device in devices)
+    hosts, count = list(each), each[host_of(topology, devices[0])]
     filled = [host for host in hosts for _ in range(count)]
-    if filled != [host_of(topology, place) for place in places]:
+    if filled != [host_of(topology, device) for device in devices]:
         return ()
     found = _grid(len(hosts), _near(topology, hosts, partial(host_of, topology)))
     return (count, *found) if found and count > 1 else found
@@ -42,7 +42,7 @@ def _near(
 
 
 def _grid(count: int, near: Near) -> tuple[int, ...]:
-    """The dimensions along which nodes are joined, if there are two or more."""
+    """The dimensions along which nodes are linked, if there are two or more."""
     dims: list[int] = []
     stride = 1
     while stride < count:
@@ -57,7 +57,7 @@ def _grid(count: int, near: Near) -> tuple[int, ...]:
 
 
 def _complete(count: int, dims: Sequence[int], near: Near) -> bool:
-    """Whether each node of a grid of so many is joined with the next on every axis."""
+    """Whether each node of a grid is linked to the next one on every axis."""
     return prod(dims) == count and all(
         near(i, i + stride)
         for length, stride in zip(dims, accumulate(dims, mul, initial=1), strict=False)

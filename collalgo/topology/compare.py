@@ -1,4 +1,4 @@
-"""Whether two topologies are the same machine, and where they differ."""
+"""Compare two topologies: isomorphism and differences."""
 
 from typing import Any
 
@@ -8,16 +8,16 @@ from collalgo.topology.model import Kind, Link, Topology
 def isomorphic(
     a: Topology, b: Topology, *kinds: Kind | str, bandwidth: bool = True
 ) -> bool:
-    """Whether two topologies are equal but for the names and numbers of devices.
+    """Whether two topologies are equal up to the names and the order of devices.
 
     Parameters
     ----------
     a, b
         The topologies.
     *kinds
-        Look at the devices of these kinds and the links between them only.
+        Compare only devices of these kinds and the links between them.
     bandwidth
-        Whether links must be equally fast, beside of one kind and as many.
+        Whether to compare bandwidths, besides kinds and numbers of cables.
     """
     import networkx as nx
 
@@ -50,7 +50,7 @@ def _nature(link: Link, bandwidth: bool) -> tuple[Any, ...]:
 
 
 def differences(a: Topology, b: Topology) -> list[str]:
-    """What differs between two topologies, a line for each device and link."""
+    """List the differences between two topologies, a line per device or link."""
     found = []
     ours, theirs = ({d.id: d for d in t.devices()} for t in (a, b))
     for id in ours | theirs:
@@ -60,6 +60,11 @@ def differences(a: Topology, b: Topology) -> list[str]:
             found.append(f"+ {theirs[id].kind.value} {id}")
         elif (old := _described(ours[id])) != (new := _described(theirs[id])):
             found.append(f"~ {id}: {old} -> {new}")
+    return found + _link_differences(a, b)
+
+
+def _link_differences(a: Topology, b: Topology) -> list[str]:
+    found = []
     before, after = ({_key(link): link for link in t.links} for t in (a, b))
     for key in before | after:
         old, new = (_speed(links.get(key)) for links in (before, after))

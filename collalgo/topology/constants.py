@@ -1,12 +1,12 @@
-"""What links carry, by generation: raw figures, and those that NCCL reckons with.
+"""The bandwidth of links by generation: raw values, and those of NCCL.
 
-Raw figures are what the cables carry after their line code. NCCL's are what its authors
-found a copy to reach (src/graph/topo.h and topo.cc of NCCL 2.30).
+Raw bandwidths are those of the cables after line coding. NCCL's are those that its
+authors measured for copies (src/graph/topo.h and topo.cc of NCCL 2.30).
 """
 
 import re
 
-#: Gigatransfers per second of a PCIe lane, and the share of its bits that are data.
+#: The payload fraction of a PCIe lane, by gigatransfers per second.
 PCIE_GENERATIONS = {
     2.5: 8 / 10,
     5.0: 8 / 10,
@@ -17,7 +17,7 @@ PCIE_GENERATIONS = {
     128.0: 242 / 256,
 }
 
-#: NCCL's figure for a lane, in 100 Mb/s, by gigatransfers per second.
+#: NCCL's bandwidth of a lane, in 100 Mb/s, by gigatransfers per second.
 _NCCL_LANE = {2.5: 15, 5.0: 30, 8.0: 60, 16.0: 120, 32.0: 240, 64.0: 480}
 
 
@@ -38,7 +38,7 @@ def pcie(rate: float, lanes: int) -> float:
 
 
 def nccl_pcie(rate: float | None, lanes: int) -> float:
-    """What NCCL takes a PCIe link for, in GB/s; an unknown rate is generation 3.
+    """NCCL's GB/s of a PCIe link; an unknown rate counts as generation 3.
 
     >>> [nccl_pcie(rate, 16) for rate in (2.5, 5.0, 8.0, 16.0, 32.0, 64.0)]
     [3.0, 6.0, 12.0, 24.0, 48.0, 96.0]
@@ -47,7 +47,7 @@ def nccl_pcie(rate: float | None, lanes: int) -> float:
 
 
 def nvlink(sm: int) -> float:
-    """GB/s in each direction of one NVLink of a GPU, by its compute capability x 10.
+    """GB/s in each direction of one NVLink, by the compute capability x 10 of the GPU.
 
     >>> [nvlink(sm) for sm in (60, 70, 80, 90, 100)]
     [20.0, 25.0, 25.0, 25.0, 50.0]
@@ -60,7 +60,7 @@ def nvlink(sm: int) -> float:
 
 
 def nccl_nvlink(sm: int) -> float:
-    """What NCCL takes one NVLink for, in GB/s.
+    """NCCL's GB/s of one NVLink.
 
     >>> [nccl_nvlink(sm) for sm in (53, 60, 70, 80, 86, 89, 90, 100)]
     [20.0, 18.0, 20.0, 20.0, 12.0, 20.0, 20.6, 40.1]
@@ -75,7 +75,7 @@ def nccl_nvlink(sm: int) -> float:
 
 
 def xgmi(gcn: str) -> float:
-    """What RCCL takes one xGMI link for, in GB/s, by the name of the GPU.
+    """RCCL's GB/s of one xGMI link, by the name of the GPU.
 
     >>> [xgmi(gcn) for gcn in ("906", "908", "910", "gfx90a", "gfx942")]
     [24.0, 24.0, 36.0, 36.0, 48.0]
@@ -86,7 +86,7 @@ def xgmi(gcn: str) -> float:
 
 
 def smp(arch: str, vendor: str, family: int, model: int) -> float | None:
-    """GB/s in each direction between two CPUs, as NCCL reckons; None if unknown.
+    """NCCL's GB/s in each direction between two CPUs; None if unknown.
 
     >>> smp("x86_64", "GenuineIntel", 6, 0x55), smp("x86_64", "AuthenticAMD", 175, 1)
     (10.0, 16.0)
@@ -117,7 +117,7 @@ def network(megabits: float) -> float:
     return megabits / 8000
 
 
-#: Gb/s of data on a lane of InfiniBand, by the name of its speed.
+#: The payload Gb/s of an InfiniBand lane, by the name of its speed.
 INFINIBAND_DATA = {
     "SDR": 2.0, "DDR": 4.0, "QDR": 8.0, "FDR10": 10.0, "FDR": 13.64,
     "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0,

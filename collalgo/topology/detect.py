@@ -1,4 +1,4 @@
-"""The machine at hand: what sysfs shows, and NVML of its GPUs if that is there."""
+"""Detect the local machine by sysfs, and its NVLinks by NVML if installed."""
 
 import os
 import re
@@ -14,21 +14,21 @@ from collalgo.topology.plausible import review
 
 SYSFS = Path("/sys")
 
-#: Vendors of GPUs, and of the graphics of management controllers, which are none.
+#: The PCI vendors of GPUs.
 GPU_VENDORS = ("0x10de", "0x1002", "0x8086")
 
 ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 
 
 def detect(sysfs: Path = SYSFS, host: str | None = None) -> Topology:
-    """The machine that this process runs on.
+    """Detect the machine that this process runs on.
 
     Parameters
     ----------
     sysfs
-        Where the file system of that kind is mounted.
+        The mount point of sysfs.
     host
-        What to call the machine; by default its own name.
+        The name of the machine; by default its host name.
     """
     host = host or socket.gethostname() or "host0"
     topology = Topology(host, f"detected from {sysfs}")
@@ -42,19 +42,19 @@ def detect(sysfs: Path = SYSFS, host: str | None = None) -> Topology:
 
 
 def from_lstopo() -> Topology:
-    """The machine as hwloc's ``lstopo`` shows it, which must be installed."""
+    """Detect the machine by ``lstopo`` of hwloc, which must be installed."""
     from collalgo.topology.readers import parse
 
     command = ["lstopo", "--of", "xml", "--whole-io", "-"]
     try:
         done = subprocess.run(command, capture_output=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
-        raise TopologyError(f"lstopo of hwloc cannot be run: {error}") from None
+        raise TopologyError(f"cannot run lstopo of hwloc: {error}") from None
     return parse(done.stdout.decode(errors="replace"), "lstopo")
 
 
 def text_of(path: Path, default: str = "") -> str:
-    """The content of a small file, or what to take where there is none."""
+    """The content of a small file, or a default if it cannot be read."""
     with suppress(OSError):
         return path.read_text().strip()
     return default
@@ -81,8 +81,6 @@ class Sysfs:
         for chain, kind, path in kept:
             self._device(chain, kind, path, below)
         self._virtual_nics()
-
-    # ---- processors
 
     def _numa_nodes(self) -> None:
         folder = self.root / "devices/system/node"
@@ -113,8 +111,6 @@ class Sysfs:
         """The cores of a node that this process may use."""
         mine = sorted(os.sched_getaffinity(0) & cores_of(cores))
         return ",".join(map(str, mine)) or None
-
-    # ---- devices on PCIe
 
     def _devices(self) -> list[tuple[list[str], Kind, Path]]:
         """GPUs, NICs and NVSwitches, each with the addresses from its root port."""
@@ -190,7 +186,7 @@ class Sysfs:
         self.topology.link(id, parent, LinkKind.PCIE, speed)
 
     def _port_speed(self, names: list[str]) -> float | None:
-        """GB/s of a network interface; what is down or virtual tells none."""
+        """GB/s of a network interface; None if it is down or virtual."""
         for name in names:
             megabits = text_of(self.root / "class/net" / name / "speed")
             if megabits.isdigit() and int(megabits) > 0:
@@ -202,7 +198,7 @@ class Sysfs:
         return None
 
     def _virtual_nics(self) -> None:
-        """Network interfaces of a device that is not on PCIe, as of virtio's MMIO."""
+        """Add network interfaces of devices outside PCIe, as of virtio over MMIO."""
         for entry in sorted((self.root / "class/net").glob("*")):
             path = entry.resolve()
             if not (path / "device").exists() or any(map(ADDRESS.match, path.parts)):
@@ -223,14 +219,14 @@ def _role(pci_class: str, vendor: str, path: Path) -> Kind | None:
     if pci_class.startswith("0x0680") and vendor == "0x10de":
         return Kind.NVSWITCH
     if pci_class.startswith(("0x03", "0x12")) and vendor in GPU_VENDORS:
-        # The graphics on the board of a server has no memory of its own to speak of.
+        # Graphics on the board of a server are not for computing.
         on_board = vendor == "0x8086" and (path / "boot_vga").exists()
         return None if on_board else Kind.GPU
     return None
 
 
 def cores_of(text: str) -> set[int]:
-    """The numbers of a list as the kernel writes it: "0-3,8"."""
+    """The numbers in a list of the kernel's form "0-3,8"."""
     cores: set[int] = set()
     for first, last in re.findall(r"(\d{1,6})(?:-(\d{1,6}))?", text):
         cores.update(range(int(first), int(last or first) + 1))

@@ -1,4 +1,4 @@
-"""The project's own format: a topology as YAML or JSON; ``docs/topology.md`` tells all.
+"""The native format: a topology as YAML or JSON, described in ``docs/topology.md``.
 
 ::
 
@@ -10,12 +10,14 @@
     links:
       - {ends: [host0/gpu0, host0/gpu1], kind: nvlink, count: 2, bandwidth: 2*nvlink}
 
-A range in an id stands for several devices, and in both ends of a link for as many
-links. A bandwidth is a number, a parameter, a multiple of one, or null: not known.
+A range in an id stands for several devices, and a range in the ends of a link for as
+many links. A bandwidth is a number, a parameter, a multiple of a parameter, or null if
+unknown.
 """
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from collalgo.base import output_files
@@ -71,8 +73,8 @@ def _no_others(what: str, entry: dict[str, Any], known: set[str]) -> None:
     others = sorted(str(key) for key in set(entry) - known)
     if others:
         raise TopologyError(
-            f"{what} has {others[0]!r}, which is not known; "
-            f"known are {', '.join(sorted(known))}"
+            f"{what} has an unknown key {others[0]!r}; "
+            f"the keys are {', '.join(sorted(known))}"
         )
 
 
@@ -93,7 +95,7 @@ def _add(topology: Topology, entry: dict[str, Any]) -> None:
     ids = expand(str(entry["id"]))
     for id in ids:
         if id in topology.graph:
-            raise TopologyError(f"device {id}: there are two of this id")
+            raise TopologyError(f"device {id} is defined twice")
         host, name = str(entry.get("host", "")), str(entry.get("name", ""))
         topology.add(id, kind, host=host, name=name, **rest)
 
@@ -105,6 +107,20 @@ def _link(topology: Topology, entry: dict[str, Any], values: Parameters) -> None
     what = f"link {ends[0]} - {ends[1]}"
     _no_others(what, entry, _OF_LINK)
     kind = _one_of(LinkKind, entry.get("kind"), what)
+    numbers = {
+        "bandwidth": _number(entry.get("bandwidth"), values, what),
+        "latency": _number(entry.get("latency"), values, what),
+    }
+    count = entry.get("count", 1)
+    if not isinstance(count, int):
+        raise TopologyError(f"{what}: the count {count!r} is not an integer")
+    assumed = tuple(str(text) for text in entry.get("assumed") or ())
+    for a, b in _pairs(ends, what):
+        topology.link(a, b, kind, count=count, assumed=assumed, **numbers)
+
+
+def _pairs(ends: list[Any], what: str) -> Iterator[tuple[str, str]]:
+    """The ends of all links that an entry with ranges stands for."""
     firsts, seconds = (expand(str(end)) for end in ends)
     if len(seconds) == 1:
         seconds *= len(firsts)
@@ -112,16 +128,7 @@ def _link(topology: Topology, entry: dict[str, Any], values: Parameters) -> None
         raise TopologyError(
             f"{what}: {len(firsts)} devices at one end and {len(seconds)} at the other"
         )
-    numbers = {
-        "bandwidth": _number(entry.get("bandwidth"), values, what),
-        "latency": _number(entry.get("latency"), values, what),
-    }
-    count = entry.get("count", 1)
-    if not isinstance(count, int):
-        raise TopologyError(f"{what}: a count of {count!r} is no integer")
-    assumed = tuple(str(text) for text in entry.get("assumed") or ())
-    for a, b in zip(firsts, seconds, strict=True):
-        topology.link(a, b, kind, count=count, assumed=assumed, **numbers)
+    return zip(firsts, seconds, strict=True)
 
 
 def _one_of(kinds: Any, word: Any, what: str) -> Any:
@@ -129,11 +136,13 @@ def _one_of(kinds: Any, word: Any, what: str) -> Any:
         return kinds(word)
     except ValueError:
         choices = ", ".join(kind.value for kind in kinds)
-        raise TopologyError(f"{what}: no kind {word!r}; choose of {choices}") from None
+        raise TopologyError(
+            f"{what}: no kind {word!r}; choose one of {choices}"
+        ) from None
 
 
 def _number(value: Any, values: Parameters, what: str) -> float | None:
-    """A number, a parameter or a multiple of one."""
+    """A number, a parameter or a multiple of a parameter."""
     if value is None:
         return None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -148,7 +157,7 @@ def _number(value: Any, values: Parameters, what: str) -> float | None:
 
 
 def document(topology: Topology) -> dict[str, Any]:
-    """A topology as a document of this format."""
+    """Convert a topology to a document."""
     result: dict[str, Any] = {"collalgo": VERSION, "name": topology.name}
     if topology.source:
         result["source"] = topology.source
@@ -178,7 +187,7 @@ def _entry(link: Link) -> dict[str, Any]:
 
 
 def text(topology: Topology, form: str = "yaml") -> str:
-    """A topology as text: ``yaml`` or ``json``."""
+    """Convert a topology to text, ``yaml`` or ``json``."""
     return _text(document(topology), form)
 
 
@@ -208,6 +217,6 @@ TOPOLOGY = output_files.Format("a topology", _is_ours)
 
 
 def write(topology: Topology, path: Any, *, force: bool = False) -> None:
-    """Write a file; JSON if its name ends so, else YAML."""
+    """Write a file, as JSON if its name ends in ``.json``, else as YAML."""
     form = "json" if str(path).endswith(".json") else "yaml"
     output_files.write(path, text(topology, form), TOPOLOGY, force=force)

@@ -1,4 +1,4 @@
-"""Which devices belong together: NVLink domains, NUMA nodes, sockets, hosts, racks."""
+"""Groups of devices: NVLink domains, NUMA nodes, sockets, hosts and racks."""
 
 from collections import defaultdict
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from collalgo.topology.paths import paths_from
 
 
 class Level(NamedTuple):
-    """A level of a hierarchy: its name, and the parts into which it divides the GPUs.
+    """A level of a hierarchy: its name, and its partition of the GPUs.
 
-    Where no GPUs are known, the parts consist of hosts.
+    Without known GPUs, it is a partition of the cores or hosts.
     """
 
     name: str
@@ -19,12 +19,12 @@ class Level(NamedTuple):
 
 
 def fast_domains(topology: Topology) -> list[tuple[str, ...]]:
-    """The groups of GPUs that NVLink or xGMI joins, NVSwitches merged.
+    """The groups of GPUs that NVLink or xGMI joins, also through NVSwitches.
 
     Returns
     -------
     list of tuple of str
-        Ids of GPUs, largest group first; a GPU without such links is alone.
+        The ids of GPUs, largest group first; a GPU without such links is a group.
     """
     import networkx as nx
 
@@ -42,7 +42,7 @@ def fast_domains(topology: Topology) -> list[tuple[str, ...]]:
 
 
 def numa_of(topology: Topology, id: str) -> str | None:
-    """The NUMA node that a device is nearest to; None if that is not known."""
+    """The NUMA node nearest to a device; None if unknown."""
     near = [
         (path.type, len(path.links), other)
         for other, path in paths_from(topology, id, PathType.NODE).items()
@@ -52,16 +52,16 @@ def numa_of(topology: Topology, id: str) -> str | None:
 
 
 def host_of(topology: Topology, member: str) -> str:
-    """The host of a device, or a host itself."""
+    """The host of a device; a host is its own."""
     return (member in topology.graph and topology.device(member).host) or member
 
 
 def levels(topology: Topology) -> list[Level]:
     """The levels of the machine, from the innermost to the outermost.
 
-    Of its GPUs, else its cores: NUMA nodes, sockets, NVLink domains, hosts, and then
-    the levels of switches: racks, pods, and "level 3" and so on. One that divides as
-    the one before is left out, but NVLink domains and hosts, and one whose parts are
+    They partition the GPUs, else the cores: NUMA nodes, sockets, NVLink domains, hosts,
+    and then the levels of switches: racks, pods, "level 3" and so on. A level that
+    repeats the one before is omitted, except NVLink domains and hosts; so is a level of
     single devices.
     """
     gpus = topology.devices(Kind.GPU) or topology.devices(Kind.CORE)
@@ -92,7 +92,7 @@ def _socket(host: str, cpu: object) -> str:
 def _distinct(
     members: list[str], found: list[tuple[str, dict[str, str]]]
 ) -> list[Level]:
-    """The partitions by these labels, without those that repeat the one before."""
+    """The partitions by labels, without those that repeat the one before."""
     result: list[Level] = []
     for name, label in found:
         parts: dict[str, list[str]] = defaultdict(list)
@@ -131,7 +131,7 @@ def _switch_levels(topology: Topology) -> list[dict[str, str]]:
 
 
 def distance_from_hosts(topology: Topology) -> dict[str, int]:
-    """How many links each switch is away from the nearest host."""
+    """The number of links from each switch to the nearest host."""
     import networkx as nx
 
     leaves = [d.id for d in topology.devices() if d.kind is not Kind.SWITCH]
@@ -143,7 +143,7 @@ def distance_from_hosts(topology: Topology) -> dict[str, int]:
 
 
 def _upward(topology: Topology, switch: str, distance: dict[str, int]) -> str | None:
-    """The first switch that is further from the hosts."""
+    """The first adjacent switch that is farther from the hosts."""
     higher = [
         link.other(switch)
         for link in topology.links_of(switch)

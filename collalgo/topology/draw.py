@@ -48,10 +48,10 @@ def draw(
     Parameters
     ----------
     topology
-        A machine is drawn with all of its devices; of several hosts each is one box,
-        and the network is drawn.
+        A single host is drawn with all devices; several hosts are drawn as boxes on
+        their network.
     path
-        Where to write.
+        The file to write.
     host
         Draw the inside of this host instead.
     force
@@ -63,25 +63,25 @@ def draw(
         Without matplotlib; it comes with ``pip install 'collalgo[plot]'``.
     """
     if host is None and len(topology.hosts) > 1:
-        graph, places = _network(topology)
+        graph, positions = _network(topology)
     else:
-        graph, places = _machine(topology, host or next(iter(topology.hosts), ""))
+        graph, positions = _machine(topology, host or next(iter(topology.hosts), ""))
     width = max(_inches(graph), 7.0)
     figure = new_figure(min(width, 60.0), 6.0)
     axes = figure.subplots()
     axes.set_axis_off()
     axes.set_title(f"{topology.name} {host or ''}".strip())
-    _lines(axes, graph, places)
-    _boxes(axes, graph, places)
+    _lines(axes, graph, positions)
+    _boxes(axes, graph, positions)
     _legend(axes, graph)
-    lowest = min(y for _, y in places.values())
+    lowest = min(y for _, y in positions.values())
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(lowest - 0.5, 0.6)  # arcs need room above the first row
     pictures.save(figure, path, force=force, dpi=150)
 
 
 def _inches(graph: Graph) -> float:
-    """How wide the widest layer is with its labels side by side."""
+    """The width of the widest layer with its labels side by side."""
     rows: dict[int, float] = {}
     for _, data in graph.nodes(data=True):
         longest = max(map(len, data["label"].splitlines()), default=0)
@@ -90,30 +90,30 @@ def _inches(graph: Graph) -> float:
 
 
 def _layered(graph: Graph) -> dict[str, Any]:
-    """Places by the layer of each node, top down, every layer as wide as the widest."""
+    """Position nodes by layer, top down, every layer as wide as the widest."""
     layers: dict[int, list[str]] = {}
     for node, layer in graph.nodes(data="layer"):
         layers.setdefault(layer, []).append(node)
     rows = {layer: layers[layer] for layer in sorted(layers)}
-    places: dict[str, Any] = nx.multipartite_layout(
+    positions: dict[str, Any] = nx.multipartite_layout(
         graph, subset_key=rows, align="horizontal"
     )
     heights = {layer: -i for i, layer in enumerate(rows)}
     for layer, row in rows.items():
         for i, node in enumerate(row):
-            places[node] = ((i + 0.5) / len(row), heights[layer])
-    return places
+            positions[node] = ((i + 0.5) / len(row), heights[layer])
+    return positions
 
 
 def _machine(topology: Topology, host: str) -> tuple[Graph, dict[str, Any]]:
-    """The devices of a host, and NVSwitches and such that belong to no host."""
+    """The graph of the devices of a host, with NVSwitches outside of hosts."""
     graph: nx.MultiGraph[str] = nx.MultiGraph()
     inside = [d for d in topology.devices() if host in (d.host, d.id)]
     if any(link.kind in FAST for d in inside for link in topology.links_of(d.id)):
         inside += [d for d in topology.devices(Kind.NVSWITCH) if not d.host]
     for device in inside:
         kind = device.kind
-        # NICs stand between the GPUs of their switches: by the tree, not by number.
+        # NICs are drawn between the GPUs of their switches, in tree order.
         layer = LAYERS.index(Kind.GPU if kind is Kind.NIC else kind)
         label = device.id.removeprefix(f"{host}/")
         if kind is Kind.NIC and device.name:
@@ -129,7 +129,7 @@ def _machine(topology: Topology, host: str) -> tuple[Graph, dict[str, Any]]:
 
 
 def _tree_order(topology: Topology, ids: list[str]) -> list[str]:
-    """Devices as a walk from the CPUs down meets them: those of a switch together."""
+    """Devices in depth-first order from the CPUs, so that siblings are adjacent."""
     order: list[str] = []
 
     def visit(id: str) -> None:
@@ -148,7 +148,7 @@ def _tree_order(topology: Topology, ids: list[str]) -> list[str]:
 
 
 def _network(topology: Topology) -> tuple[Graph, dict[str, Any]]:
-    """Hosts as one box each, below the levels of switches."""
+    """The graph of hosts, as one box each, below the levels of switches."""
     graph: nx.MultiGraph[str] = nx.MultiGraph()
     distance = distance_from_hosts(topology)
     box: dict[str, str] = {}
@@ -178,15 +178,10 @@ def _summary(topology: Topology, host: str) -> str:
     return "\n".join([host, *counts])
 
 
-def _lines(axes: Any, graph: Graph, places: dict[str, Any]) -> None:
+def _lines(axes: Any, graph: Graph, positions: dict[str, Any]) -> None:
     many = graph.number_of_edges() > 150
     for a, b, link in graph.edges(data="link"):
-        (x0, y0), (x1, y1) = places[a], places[b]
-        level = abs(y0 - y1) < 1e-6
-        style = "arc3,rad=0"
-        if level:  # an arc above the row; the further, the flatter
-            bend = 0.2 / math.sqrt(abs(x0 - x1))
-            style = f"arc3,rad={-bend if x0 < x1 else bend}"
+        (x0, y0), (x1, y1) = positions[a], positions[b]
         axes.annotate(
             "",
             (x1, y1),
@@ -196,17 +191,25 @@ def _lines(axes: Any, graph: Graph, places: dict[str, Any]) -> None:
                 "color": LINES[link.kind],
                 "lw": 0.6 if many else 0.8 + 0.9 * min(link.count, 4),
                 "alpha": 0.5 if many else 0.85,
-                "connectionstyle": style,
+                "connectionstyle": _style(x0, y0, x1, y1),
                 "shrinkA": 8,
                 "shrinkB": 8,
             },
         )
 
 
-def _boxes(axes: Any, graph: Graph, places: dict[str, Any]) -> None:
+def _style(x0: float, y0: float, x1: float, y1: float) -> str:
+    """A line between rows, or within a row an arc that is flatter with distance."""
+    if abs(y0 - y1) >= 1e-6:
+        return "arc3,rad=0"
+    bend = 0.2 / math.sqrt(abs(x0 - x1))
+    return f"arc3,rad={-bend if x0 < x1 else bend}"
+
+
+def _boxes(axes: Any, graph: Graph, positions: dict[str, Any]) -> None:
     for node, data in graph.nodes(data=True):
-        x, y = places[node]
-        axes.plot([x], [y], alpha=0)  # so that the axes hold it
+        x, y = positions[node]
+        axes.plot([x], [y], alpha=0)  # extends the limits of the axes
         axes.text(
             x,
             y,
@@ -224,7 +227,7 @@ def _boxes(axes: Any, graph: Graph, places: dict[str, Any]) -> None:
 
 
 def _legend(axes: Any, graph: Graph) -> None:
-    """One line for each kind of link, with the speeds that occur."""
+    """A legend entry for each kind of link, with its speeds."""
     speeds: dict[LinkKind, set[str]] = {}
     for _, _, link in graph.edges(data="link"):
         each = None if link.bandwidth is None else link.bandwidth / link.count

@@ -1,36 +1,37 @@
-"""What a topology is made of: devices, and the links between them.
+"""The elements of a topology: devices and links.
 
-A bandwidth is in GB/s (10^9 bytes per second) for each direction, a latency in seconds.
-What nobody knows is None; what was not said but assumed is named in ``Link.assumed``.
+A bandwidth is in GB/s (10^9 bytes per second) in each direction, a latency in seconds.
+Unknown values are None; assumed values are named in ``Link.assumed``.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from collalgo.errors import TopologyError
 
-#: No link is a bundle of more cables.
+#: The most cables of a link.
 MOST_CABLES = 1_000_000
 
 
 class Kind(str, Enum):
-    """What a device is."""
+    """The kind of a device."""
 
     GPU = "gpu"
     NIC = "nic"
     PCI = "pci"  #: a PCIe switch or bridge
-    ROOT = "root"  #: a host bridge, where it is told apart from its CPU
+    ROOT = "root"  #: a host bridge that is distinct from its CPU
     CPU = "cpu"  #: a NUMA node
-    CORE = "core"  #: what of a CPU one rank runs on
+    CORE = "core"  #: the share of a CPU that one rank runs on
     NVSWITCH = "nvswitch"
-    HOST = "host"  #: a host of which nothing more is known
-    SWITCH = "switch"  #: of a network
+    HOST = "host"  #: a host without known devices
+    SWITCH = "switch"  #: a network switch
 
 
 class LinkKind(str, Enum):
-    """What a link is made of."""
+    """The kind of a link."""
 
     NVLINK = "nvlink"
     XGMI = "xgmi"
@@ -41,7 +42,7 @@ class LinkKind(str, Enum):
     NETWORK = "network"
 
 
-#: Links between GPUs that pass no PCIe.
+#: The kinds of links between GPUs that bypass PCIe.
 FAST = (LinkKind.NVLINK, LinkKind.XGMI, LinkKind.ICI)
 
 
@@ -52,15 +53,15 @@ class Device:
     Attributes
     ----------
     id : str
-        Unique in the topology, as ``host0/gpu3``; bus ids and names need not be.
+        The id, unique in the topology, as ``host0/gpu3``.
     kind : Kind
-        What it is.
+        The kind of device.
     host : str
-        The host that it is in, or "" for what belongs to the fabric.
+        The host of the device, or "" for a device of the fabric.
     name : str
-        What its maker or the system calls it.
+        The name given by the vendor or the system.
     attributes : dict
-        All else that is known: ``busid``, ``numa``, ``sm``, ``speed`` (GB/s), ...
+        Further properties: ``busid``, ``numa``, ``sm``, ``speed`` (GB/s), ...
     """
 
     id: str
@@ -82,15 +83,15 @@ class Link:
     ends : tuple of str
         The ids of the two devices.
     kind : LinkKind
-        What it is made of.
+        The kind of link.
     bandwidth : float or None
         GB/s in each direction, of all cables together.
     count : int
-        The number of cables, lanes not counted.
+        The number of cables (not of lanes).
     latency : float or None
-        Seconds.
+        The latency in seconds.
     assumed : tuple of str
-        What of this was assumed, each with the rule that says so.
+        The values that were assumed, with their rules.
     """
 
     ends: tuple[str, str]
@@ -109,7 +110,7 @@ class Link:
 
 
 def check(link: Link) -> None:
-    """Refuse numbers that no link can have."""
+    """Refuse numbers out of range."""
     for what, value in (("bandwidth", link.bandwidth), ("latency", link.latency)):
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise TopologyError(f"{link}: a {what} of {value} is not possible")
@@ -117,8 +118,8 @@ def check(link: Link) -> None:
         raise TopologyError(f"{link}: {link.count} cables are not possible")
 
 
-def together(old: Link, new: Link) -> Link:
-    """The cables of two links as one."""
+def merged(old: Link, new: Link) -> Link:
+    """The link that has the cables of two links."""
     known = old.bandwidth is not None and new.bandwidth is not None
     latencies = [x for x in (old.latency, new.latency) if x is not None]
     return Link(
@@ -131,3 +132,11 @@ def together(old: Link, new: Link) -> Link:
         min(latencies, default=None),
         tuple(dict.fromkeys(old.assumed + new.assumed)),
     )
+
+
+def renamed(device: Device, names: Mapping[str, str]) -> tuple[str, str]:
+    """The id and the host of a device whose host or own id has another name."""
+    host = names.get(device.host, device.host)
+    if device.host and device.id.startswith(f"{device.host}/"):
+        return host + device.id[len(device.host) :], host
+    return names.get(device.id, device.id), host

@@ -1,4 +1,4 @@
-"""Networks to build: what joins hosts, or points that stand for whatever they are.
+"""Builders of networks of hosts or of other devices.
 
 Bandwidths are in GB/s in each direction, latencies in seconds.
 """
@@ -13,14 +13,14 @@ from collalgo.topology.model import LARGEST, Kind, LinkKind, Topology
 
 
 class Cable(NamedTuple):
-    """What one cable of a fabric carries: GB/s in each direction, and seconds."""
+    """A cable of a fabric: its GB/s in each direction, and its latency in seconds."""
 
     bandwidth: float | None = 12.5
     latency: float | None = None
 
 
-def points(topology: Topology, count: int, kind: Kind = Kind.HOST) -> list[str]:
-    """That many devices of a kind, numbered."""
+def nodes_of(topology: Topology, count: int, kind: Kind = Kind.HOST) -> list[str]:
+    """Add a number of devices of a kind, and return their ids."""
     if not 1 <= count <= LARGEST:
         raise TopologyError(f"{topology.name}: {count} {kind.value}s cannot be built")
     return [topology.add(f"{kind.value}{i}", kind) for i in range(count)]
@@ -34,7 +34,7 @@ def wire(
     count: int = 1,
     kind: LinkKind = LinkKind.NETWORK,
 ) -> None:
-    """Join two devices by some cables, of a network unless another kind is given."""
+    """Link two devices by a number of cables, by default of a network."""
     total = None if cable.bandwidth is None else cable.bandwidth * count
     topology.link(a, b, kind, total, count=count, latency=cable.latency)
 
@@ -47,36 +47,36 @@ def grid(
     wraps: bool = True,
     kind: LinkKind = LinkKind.NETWORK,
 ) -> None:
-    """Wire nodes, the first dimension fastest, as a mesh or with wraps as a torus."""
+    """Wire nodes as a torus, or without wraps as a mesh; first dimension fastest."""
     if math.prod(dims) != len(nodes) or min(dims, default=0) < 1:
         shape = " x ".join(map(str, dims))
         raise TopologyError(f"{topology.name}: {len(nodes)} nodes are no {shape} grid")
     for axis, length in enumerate(dims):
         stride = math.prod(dims[:axis])
         for i, node in enumerate(nodes):
-            place = i // stride % length
-            if place + 1 < length:
+            position = i // stride % length
+            if position + 1 < length:
                 wire(topology, node, nodes[i + stride], cable, kind=kind)
             elif wraps and length > 2:
-                wire(topology, node, nodes[i - place * stride], cable, kind=kind)
+                wire(topology, node, nodes[i - position * stride], cable, kind=kind)
 
 
 def torus(dims: Sequence[int], cable: Cable) -> Topology:
     """A torus of hosts, the first dimension fastest."""
     topology = Topology(f"torus {'x'.join(map(str, dims))}", "built")
-    grid(topology, points(topology, math.prod(dims)), dims, cable)
+    grid(topology, nodes_of(topology, math.prod(dims)), dims, cable)
     return topology
 
 
 def mesh(dims: Sequence[int], cable: Cable) -> Topology:
     """A mesh of hosts, the first dimension fastest."""
     topology = Topology(f"mesh {'x'.join(map(str, dims))}", "built")
-    grid(topology, points(topology, math.prod(dims)), dims, cable, wraps=False)
+    grid(topology, nodes_of(topology, math.prod(dims)), dims, cable, wraps=False)
     return topology
 
 
 def tpu(dims: Sequence[int], cable: Cable) -> Topology:
-    """A slice of a TPU: a torus of chips, of which each host has 2 x 2 (x 1)."""
+    """A TPU slice: a torus of chips, with 2 x 2 (x 1) chips per host."""
     topology = Topology(f"tpu {'x'.join(map(str, dims))}", "built")
     if len(dims) not in (2, 3) or any(n % 2 for n in dims[:2]) or min(dims) < 1:
         raise TopologyError(
@@ -95,24 +95,26 @@ def tpu(dims: Sequence[int], cable: Cable) -> Topology:
 def hypercube(dimensions: int, cable: Cable) -> Topology:
     """A hypercube of hosts."""
     if not 0 <= dimensions <= 16:
-        raise TopologyError(f"a hypercube of {dimensions} dimensions; 0 to 16 will do")
+        raise TopologyError(f"a hypercube of {dimensions} dimensions must have 0 to 16")
     topology = torus([2] * dimensions or [1], cable)
     topology.name = f"hypercube {dimensions}"
     return topology
 
 
 def fully_connected(hosts: int, cable: Cable) -> Topology:
-    """Hosts with a cable from each to each."""
+    """Hosts with a cable between each pair."""
     if hosts > 2048:
-        raise TopologyError(f"{hosts} hosts cannot be wired each to each; 2048 can")
+        raise TopologyError(
+            f"{hosts} hosts are too many to be fully connected; at most 2048 are"
+        )
     topology = Topology(f"fully connected {hosts}", "built")
-    for a, b in combinations(points(topology, hosts), 2):
+    for a, b in combinations(nodes_of(topology, hosts), 2):
         wire(topology, a, b, cable)
     return topology
 
 
 def star(topology: Topology, nodes: Sequence[str], name: str, cable: Cable) -> str:
-    """Join nodes by one switch, and give its id."""
+    """Join nodes by a switch, and return its id."""
     switch = topology.add(name, Kind.SWITCH)
     for node in nodes:
         wire(topology, node, switch, cable)
@@ -122,65 +124,68 @@ def star(topology: Topology, nodes: Sequence[str], name: str, cable: Cable) -> s
 def fat_tree(k: int, cable: Cable, oversubscription: float = 1.0) -> Topology:
     """The three-level fat tree of switches with k ports, for k**3 / 4 hosts.
 
-    With oversubscription each edge switch has so many fewer cables upwards.
+    With oversubscription each edge switch has fewer uplinks by this factor.
     """
     if k < 2 or k % 2 or k > 64:
-        raise TopologyError(f"a fat tree of switches with {k} ports; even, 2 to 64")
+        raise TopologyError(
+            f"a fat tree of switches with {k} ports; k must be even, from 2 to 64"
+        )
     half = k // 2
     up = max(1, round(half / oversubscription))
     topology = Topology(f"fat tree of {k}-port switches", "built")
-    hosts = iter(points(topology, k * half * half))
+    hosts = iter(nodes_of(topology, k * half * half))
     cores = [topology.add(f"core{i}", Kind.SWITCH, level=3) for i in range(half * up)]
     for pod in range(k):
         names = [f"pod{pod}/spine{i}" for i in range(up)]
         spines = [topology.add(name, Kind.SWITCH, level=2) for name in names]
         for i, spine in enumerate(spines):
-            for core in cores[i * half : (i + 1) * half]:
-                wire(topology, spine, core, cable)
+            _wire_all(topology, spine, cores[i * half : (i + 1) * half], cable)
         for e in range(half):
             nodes = [next(hosts) for _ in range(half)]
             edge = star(topology, nodes, f"pod{pod}/leaf{e}", cable)
-            for spine in spines:
-                wire(topology, edge, spine, cable)
+            _wire_all(topology, edge, spines, cable)
     return topology
 
 
-def dragonfly(groups: int, routers: int, hosts: int, cable: Cable) -> Topology:
-    """Groups of routers, each joined to each inside a group; hosts at every router.
+def _wire_all(topology: Topology, a: str, others: Sequence[str], cable: Cable) -> None:
+    for other in others:
+        wire(topology, a, other, cable)
 
-    Each pair of groups has one cable, at routers that take turns.
+
+def dragonfly(groups: int, routers: int, hosts: int, cable: Cable) -> Topology:
+    """A dragonfly: fully connected groups of routers, with hosts at every router.
+
+    Each pair of groups has one cable, at routers in round-robin order.
     """
     if groups * routers * hosts > LARGEST or routers > 1024 or groups > 2048:
         raise TopologyError(
             f"a dragonfly of {groups} x {routers} x {hosts} is too large"
         )
     topology = Topology(f"dragonfly {groups} x {routers} x {hosts}", "built")
-    nodes = iter(points(topology, groups * routers * hosts))
+    nodes = iter(nodes_of(topology, groups * routers * hosts))
     all_routers = []
     for g in range(groups):
-        mine = [
-            star(
-                topology,
-                [next(nodes) for _ in range(hosts)],
-                f"group{g}/router{r}",
-                cable,
-            )
-            for r in range(routers)
-        ]
+        mine = []
+        for r in range(routers):
+            ends = [next(nodes) for _ in range(hosts)]
+            mine.append(star(topology, ends, f"group{g}/router{r}", cable))
         for a, b in combinations(mine, 2):
             wire(topology, a, b, cable)
         all_routers.append(mine)
-    turns = [0] * groups
-    for one, other in combinations(range(groups), 2):
-        wire(
-            topology,
-            all_routers[one][turns[one] % routers],
-            all_routers[other][turns[other] % routers],
-            cable,
-        )
-        turns[one] += 1
-        turns[other] += 1
+    _wire_groups(topology, all_routers, cable)
     return topology
+
+
+def _wire_groups(
+    topology: Topology, groups: Sequence[Sequence[str]], cable: Cable
+) -> None:
+    """Wire each pair of groups at the next router of each."""
+    turns = [0] * len(groups)
+    for pair in combinations(range(len(groups)), 2):
+        a, b = (groups[g][turns[g] % len(groups[g])] for g in pair)
+        wire(topology, a, b, cable)
+        for g in pair:
+            turns[g] += 1
 
 
 def leaf_spine(
@@ -192,23 +197,23 @@ def leaf_spine(
     hosts_per_leaf: int = 8,
     oversubscription: float = 1.0,
 ) -> None:
-    """Join hosts by a CLOS of two levels.
+    """Join hosts by a two-level CLOS.
 
     Parameters
     ----------
     topology
-        Where the ports are.
+        The topology of the ports.
     ports
-        For each host the ids of what goes on the network: its NICs, or itself.
+        For each host the ids of its devices on the network: its NICs, or itself.
     cable
-        Of all links.
+        The cable of all links.
     rail
-        Whether NIC k of the hosts of a leaf shares a leaf of its own (rail-optimised);
-        else all NICs of a host go to one leaf.
+        Whether each NIC of a host has another leaf (rail-optimised); else all NICs of
+        a host have the same leaf.
     hosts_per_leaf
-        How many hosts share a leaf, or a group of leaves.
+        The number of hosts of a leaf, or of a group of leaves with rails.
     oversubscription
-        The bandwidth from the hosts of a leaf over that to the spines.
+        The bandwidth from the hosts of a leaf divided by that to the spines.
     """
     if hosts_per_leaf < 1 or oversubscription <= 0:
         raise TopologyError(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -14,12 +15,13 @@ from collalgo.topology.elements import (
     Link,
     LinkKind,
     check,
-    together,
+    merged,
+    renamed,
 )
 
 __all__ = ["FAST", "LARGEST", "Device", "Kind", "Link", "LinkKind", "Topology"]
 
-#: No more devices or links than this are taken from anywhere.
+#: The most devices, and the most links, of a topology.
 LARGEST = 1_000_000
 
 
@@ -29,14 +31,14 @@ class Topology:
     Attributes
     ----------
     name : str
-        What the machine is called.
+        The name of the machine.
     source : str
-        Where this was read, or how it was built or detected.
+        The file it was read from, or how it was built or detected.
     graph : networkx.MultiGraph
-        Nodes are ids of devices with the attribute ``device``; edges have the kind of
-        link as their key and the attribute ``link``.
+        Nodes are device ids with the attribute ``device``; edges have the kind of link
+        as their key and the attribute ``link``.
     warnings : list of str
-        What looked wrong or was not known, each naming the element.
+        Implausible or unknown values, each with the element.
     """
 
     def __init__(self, name: str = "", source: str = ""):
@@ -59,16 +61,14 @@ class Topology:
         )
 
     def warn(self, text: str) -> None:
-        """Note what looks wrong, once."""
+        """Add a warning, unless it is there already."""
         if text not in self.warnings:
             self.warnings.append(text)
-
-    # ---- building
 
     def add(
         self, id: str, kind: Kind, *, host: str = "", name: str = "", **attributes: Any
     ) -> str:
-        """Add a device: its id, which differs from the one given if that is taken.
+        """Add a device, and return its id, which gets a suffix if it is taken.
 
         Spaces, commas and brackets, which have a meaning in lists, become underscores.
         """
@@ -97,27 +97,27 @@ class Topology:
         latency: float | None = None,
         assumed: tuple[str, ...] = (),
     ) -> None:
-        """Link two devices; cables of a kind that is there already add up.
+        """Link two devices; further cables of the same kind add up.
 
         Parameters
         ----------
         a, b
             Ids of devices.
         kind
-            Of the link.
+            The kind of link.
         bandwidth
             GB/s in each direction, of all ``count`` cables together.
         count
-            How many cables.
+            The number of cables.
         latency
-            Seconds.
+            In seconds.
         assumed
-            What of this nobody has said.
+            The values that were assumed, with their rules.
 
         Raises
         ------
         TopologyError
-            If an end is unknown or a number is none that a link can have.
+            If an end is unknown or a number is out of range.
         """
         kind = LinkKind(kind)
         for end in (a, b):
@@ -128,49 +128,43 @@ class Topology:
             return
         new = Link((a, b), kind, bandwidth, count, latency, assumed)
         check(new)
+        self._insert(new)
+
+    def _insert(self, new: Link) -> None:
+        (a, b), kind = new.ends, new.kind
         if self.graph.has_edge(a, b, kind):
-            new = together(self.graph.edges[a, b, kind]["link"], new)
-        elif self._wired >= LARGEST:  # the graph would count them all, every time
+            new = merged(self.graph.edges[a, b, kind]["link"], new)
+        elif (
+            self._wired >= LARGEST
+        ):  # counting the edges of the graph takes linear time
             raise TopologyError(f"{self.source}: more than {LARGEST} links")
         self._wired += 1
         self.graph.add_edge(a, b, key=kind, link=new)
 
     def link_all(self, ids: Iterable[str], kind: LinkKind) -> None:
-        """Link each of some devices to each, by links of unknown bandwidth."""
+        """Link all pairs of some devices, with unknown bandwidth."""
         for a, b in combinations(ids, 2):
             self.link(a, b, kind)
 
     def include(
         self, other: "Topology", rename: "dict[str, str] | None" = None
     ) -> None:
-        """Add all of another topology, with its hosts under other names."""
+        """Add another topology, with its hosts renamed."""
         names = rename or {}
         ids: dict[str, str] = {}
         for device in other.devices():
-            host = names.get(device.host, device.host)
-            id = device.id
-            if device.host and id.startswith(f"{device.host}/"):
-                id = host + id[len(device.host) :]
-            elif id in names:
-                id = names[id]
+            id, host = renamed(device, names)
             ids[device.id] = self.add(
                 id, device.kind, host=host, name=device.name, **device.attributes
             )
         for link in other.links:
-            self.link(
-                ids[link.ends[0]],
-                ids[link.ends[1]],
-                link.kind,
-                link.bandwidth,
-                count=link.count,
-                latency=link.latency,
-                assumed=link.assumed,
-            )
+            a, b = (ids[end] for end in link.ends)
+            self._insert(replace(link, ends=(a, b)))
         for text in other.warnings:
             self.warn(text)
 
     def part(self, ids: Collection[str]) -> "Topology":
-        """Some of the devices, in their order, and the links between them."""
+        """Some of the devices, in order, and the links between them."""
         part = Topology(self.name, self.source)
         for device in self.devices():
             if device.id in ids:
@@ -179,8 +173,6 @@ class Topology:
             if all(end in ids for end in link.ends):
                 part.graph.add_edge(*link.ends, key=link.kind, link=link)
         return part
-
-    # ---- looking
 
     def device(self, id: str) -> Device:
         """The device of an id."""
@@ -191,7 +183,7 @@ class Topology:
         return found
 
     def devices(self, *kinds: Kind | str, host: str | None = None) -> list[Device]:
-        """All devices, or those of some kinds or of a host, in the order of adding."""
+        """All devices, or those of some kinds or of a host, in order of addition."""
         wanted = {Kind(kind) for kind in kinds} or set(Kind)
         found: list[Device] = [data["device"] for data in self.graph.nodes.values()]
         return [
@@ -213,15 +205,13 @@ class Topology:
 
     @property
     def hosts(self) -> list[str]:
-        """The names of the hosts, whether their insides are known or not."""
+        """The names of the hosts, with or without known devices."""
         names = [d.id if d.kind is Kind.HOST else d.host for d in self.devices()]
         return [name for name in dict.fromkeys(names) if name]
 
-    # ---- making
-
     @classmethod
     def load(cls, name: str, **parameters: Any) -> "Topology":
-        """Build a machine of the collection, or a fabric of several.
+        """Build a named machine or fabric.
 
         Parameters
         ----------
@@ -242,30 +232,30 @@ class Topology:
 
     @classmethod
     def read(cls, path: Any) -> "Topology":
-        """Read a file of any of the formats that are known; its content tells which.
+        """Read a file; its format is recognised by its content.
 
         Raises
         ------
         TopologyError
-            If it is of no format that is known, or wrong, or too large.
+            If the format is unknown, or the file is invalid or too large.
         """
         topology: Topology = hook("Topology.read")(path)
         return topology
 
     @classmethod
     def detect(cls) -> "Topology":
-        """The machine that this process runs on."""
+        """Detect the machine that this process runs on."""
         topology: Topology = hook("Topology.detect")()
         return topology
 
     @classmethod
     def of(cls, comm: Any = None) -> "Topology":
-        """The machines of all ranks of a communicator, as one graph; all must call."""
+        """The machines of all ranks of a communicator as one graph (collective)."""
         topology: Topology = hook("Topology.of")(comm)
         return topology
 
     def write(self, path: Any, *, force: bool = False) -> None:
-        """Write the project's own format, as YAML or, by the name, as JSON.
+        """Write the native format: JSON if the name ends in ``.json``, else YAML.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""NVLinks of the GPUs at hand, by NVIDIA's library; nothing where that is missing."""
+"""Detect NVLinks of local GPUs by NVML, if that is installed."""
 
 from contextlib import suppress
 from typing import Any
@@ -16,12 +16,12 @@ def add_nvlinks(topology: Topology) -> None:
     except ImportError:
         if any(g.attributes.get("pci", "").startswith("0x10de") for g in
                topology.devices(Kind.GPU)):  # fmt: skip
-            topology.warn("NVLinks are not known without nvidia-ml-py")
+            topology.warn("NVLinks are unknown; install nvidia-ml-py to detect them")
         return
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        topology.warn(f"NVLinks are not known: {error}")
+        topology.warn(f"NVLinks are unknown: {error}")
         return
     try:
         _links(topology, pynvml)
@@ -61,13 +61,13 @@ def _link(
     speed = SPEEDS.get(nvml.nvmlDeviceGetNvLinkVersion(handle, link))
     remote = nvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, link)
     other = by_busid.get(short_busid(_text(remote.busId)))
-    if other is None:  # an NVSwitch that this machine does not show
+    if other is None:  # an NVSwitch that is hidden from this machine
         host = topology.device(gpu).host
         other = f"{host}/nvswitch0"
         if other not in topology.graph:
             topology.add(other, Kind.NVSWITCH, host=host)
     is_gpu = topology.device(other).kind is Kind.GPU
-    if not is_gpu or gpu < other:  # each cable between GPUs is seen from both ends
+    if not is_gpu or gpu < other:  # a cable between GPUs is reported by both ends
         topology.link(gpu, other, LinkKind.NVLINK, speed)
 
 
@@ -76,5 +76,5 @@ def _text(value: Any) -> str:
 
 
 def short_busid(busid: str) -> str:
-    """A bus id without the first digits of its domain, which sysfs does not write."""
+    """A bus id without the leading digits of its domain, which sysfs omits."""
     return busid.lower()[-12:]

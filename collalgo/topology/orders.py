@@ -1,7 +1,7 @@
-"""In which order ranks should stand in a ring, in a torus, and along rails.
+"""Orders of ranks for rings, tori and rails.
 
-Every order is a list of ids of GPUs (of cores or hosts, where no GPUs are known); the
-rank of a device is its place in it.
+An order is a list of the ids of GPUs, else of cores or hosts; the rank of a device is
+its position in the list.
 """
 
 from collections import defaultdict
@@ -15,28 +15,30 @@ from collalgo.topology.rings import rings
 
 
 def host_order(topology: Topology) -> list[str]:
-    """The hosts, those that share a switch next to each other, level by level."""
+    """The hosts, with those that share a switch adjacent, level by level."""
     hosts = topology.hosts
-    place: dict[str, tuple[int, ...]] = dict.fromkeys(hosts, ())
+    position: dict[str, tuple[int, ...]] = dict.fromkeys(hosts, ())
     for level in reversed(levels(topology)):
         if level.name in ("numa", "socket", "nvlink", "host"):
             continue
         for i, part in enumerate(level.parts):
             for member in part:
                 host = host_of(topology, member)
-                place[host] = (*place[host], i) if len(place[host]) < 9 else place[host]
-    return sorted(hosts, key=lambda host: (place[host], hosts.index(host)))
+                position[host] = (
+                    (*position[host], i) if len(position[host]) < 9 else position[host]
+                )
+    return sorted(hosts, key=lambda host: (position[host], hosts.index(host)))
 
 
 def ring_order(topology: Topology) -> list[str]:
-    """The order for a ring: along the fastest ring of each host, host after host."""
+    """The order for a ring: the fastest ring of each host, host after host."""
     return [gpu for host in host_order(topology) for gpu in _inside(topology, host)]
 
 
-def narrow_last(topology: Topology, places: Sequence[str]) -> list[str]:
-    """Some ranks in their order, but those of hosts that links carry less to come last.
+def narrow_last(topology: Topology, devices: Sequence[str]) -> list[str]:
+    """Sort ranks stably by decreasing bandwidth to their hosts.
 
-    Links of an unknown bandwidth carry anything.
+    A link of unknown bandwidth counts as unlimited.
     """
     width: dict[str, float] = defaultdict(float)
     for link in topology.links:
@@ -44,14 +46,14 @@ def narrow_last(topology: Topology, places: Sequence[str]) -> list[str]:
         if a != b:
             for host in (a, b):
                 width[host] += inf if link.bandwidth is None else link.bandwidth
-    return sorted(places, key=lambda place: -width[host_of(topology, place)])
+    return sorted(devices, key=lambda device: -width[host_of(topology, device)])
 
 
 def torus_order(topology: Topology) -> list[list[str]]:
     """Rows and columns for a 2D torus: a row for each host, along its fastest ring.
 
-    Columns join the GPUs of the same place on all hosts, so that with a NIC for each
-    GPU a column keeps to one rail. Hosts of unequal size give rows of unequal length.
+    A column has the GPUs at the same position on all hosts, so that with a NIC per GPU
+    it stays on one rail. Hosts of unequal size give rows of unequal length.
     """
     return [_inside(topology, host) for host in host_order(topology)]
 
@@ -60,7 +62,7 @@ def rail_order(topology: Topology, rail: int = 0) -> list[str]:
     """The order for a ring that goes from host to host along a rail.
 
     The ring of a host begins at the GPU that owns the NIC of the rail; every other host
-    is walked backwards, so that both sides of each crossing use one rail.
+    is traversed backwards, so that both ends of each crossing use one rail.
     """
     groups = rails(topology)
     on_rail = set(groups[rail % len(groups)]) if groups else set()
@@ -86,7 +88,7 @@ def _inside(topology: Topology, host: str) -> list[str]:
 
 
 def _by_numa(topology: Topology, gpus: list[str]) -> list[str]:
-    """GPUs without NVLink: those of a PCIe switch or NUMA node next to each other."""
+    """GPUs without NVLink, with those of a PCIe switch or NUMA node adjacent."""
     parts: dict[str, tuple[int, ...]] = defaultdict(tuple)
     for level in reversed(levels(topology)):
         for i, part in enumerate(level.parts):

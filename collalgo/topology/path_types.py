@@ -1,4 +1,4 @@
-"""What a path between two devices passes: its type, and which links it may take.
+"""The types of paths, and the links that each type may use.
 
 The types and their order are those of ``nvidia-smi topo -m`` and of NCCL.
 """
@@ -10,13 +10,13 @@ from collalgo.topology.model import FAST, Kind, Link, LinkKind, Topology
 
 
 class PathType(IntEnum):
-    """What a path passes, from the best to the worst."""
+    """The type of a path, from best to worst."""
 
-    LOC = 0  #: nothing: the same device
+    LOC = 0  #: the same device
     NVL = 1  #: NVLink or xGMI, directly or through NVSwitches
     NVB = 2  #: two such links, through another GPU
     C2C = 3  #: the link of a GPU to its own CPU
-    PIX = 4  #: one PCIe switch at most
+    PIX = 4  #: at most one PCIe switch
     PXB = 5  #: several PCIe switches, no CPU
     PHB = 6  #: the host bridge of a CPU
     NODE = 7  #: several host bridges of one NUMA node
@@ -26,7 +26,7 @@ class PathType(IntEnum):
 
 
 def link_type(topology: Topology, link: Link) -> PathType:
-    """The best type that a path over a link can have."""
+    """The best type of a path over a link."""
     if link.kind in FAST:
         return PathType.NVL
     if link.kind is LinkKind.PCIE:
@@ -47,12 +47,12 @@ def _pcie_type(kinds: set[Kind]) -> PathType:
 
 
 def width_of(link: Link) -> float:
-    """GB/s of a link, any where that is not known."""
+    """The GB/s of a link, infinite if unknown."""
     return math.inf if link.bandwidth is None else link.bandwidth
 
 
 def relays(kind: Kind, link: Link, limit: PathType, through_hosts: bool) -> bool:
-    """Whether paths of a type may go on from a device of a kind by a link."""
+    """Whether paths of a type may continue from a device of a kind over a link."""
     if kind is Kind.GPU:
         return link.kind is LinkKind.ICI  # the chips of a TPU are routers
     if kind is Kind.CORE:

@@ -1,22 +1,22 @@
-"""How two devices reach each other: the type of the path, and its bottleneck.
+"""The best path between two devices: its type and its bottleneck.
 
-A better type beats more bandwidth, more bandwidth beats fewer links.
+A better type beats more bandwidth; more bandwidth beats fewer links.
 """
 
 import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from collalgo.topology.link_index import LinkIndex, Search
 from collalgo.topology.model import FAST, Kind, Link, Topology
-from collalgo.topology.net import Net, Search
 from collalgo.topology.path_types import PathType
 
 
 class Path(NamedTuple):
     """A path between two devices.
 
-    ``bandwidth`` is that of the narrowest link in GB/s in each direction, None where a
-    link is not known; ``devices`` are the ids on the way, both ends included.
+    ``bandwidth`` is that of the narrowest link in GB/s in each direction, None if that
+    of a link is unknown; ``devices`` are the ids along the path, including both ends.
     """
 
     type: PathType
@@ -25,8 +25,8 @@ class Path(NamedTuple):
     links: tuple[Link, ...]
 
 
-#: There is none.
-NOWHERE = Path(PathType.DIS, 0.0, (), ())
+#: The absence of a path.
+NO_PATH = Path(PathType.DIS, 0.0, (), ())
 
 
 def best_path(topology: Topology, a: str, b: str) -> Path:
@@ -42,53 +42,53 @@ def best_path(topology: Topology, a: str, b: str) -> Path:
     Raises
     ------
     TopologyError
-        If there is no such device.
+        If a device does not exist.
     """
     topology.device(b)
-    return paths_in(Net(topology), a, [b]).get(b, NOWHERE)
+    return paths_in(LinkIndex(topology), a, [b]).get(b, NO_PATH)
 
 
 def paths_from(
     topology: Topology, source: str, worst: PathType = PathType.NET
 ) -> dict[str, Path]:
-    """The best path to every device, if it is none worse than ``worst``."""
-    net = Net(topology)
-    return paths_in(net, source, net.kinds, worst)
+    """The best paths to all devices, of types not worse than ``worst``."""
+    index = LinkIndex(topology)
+    return paths_in(index, source, index.kinds, worst)
 
 
 def paths_in(
-    net: Net,
+    index: LinkIndex,
     source: str,
     targets: Collection[str],
     worst: PathType = PathType.NET,
 ) -> dict[str, Path]:
-    """The best path to some devices, if it is none worse than ``worst``."""
-    net.topology.device(source)
+    """The best paths to some devices, of types not worse than ``worst``."""
+    index.topology.device(source)
     found = {source: Path(PathType.LOC, math.inf, (source,), ())}
 
     def missing() -> set[str]:
         return {target for target in targets if target not in found}
 
     def extend(limit: PathType, through_hosts: bool = False) -> None:
-        together = net.parts(limit)
+        together = index.parts(limit)
         if near := {id for id in missing() if together[id] == together[source]}:
-            search = Search(net, source, limit, through_hosts)
+            search = Search(index, source, limit, through_hosts)
             found.update(_best(search, limit, near))
 
     for limit in PathType:
         if limit > worst or not missing():
             break
         if limit is PathType.NVB:
-            found |= _through_a_gpu(net.topology, source, found)
-        if limit in net.telling:
+            found |= _through_gpus(index.topology, source, found)
+        if limit in index.relevant:
             extend(limit)
     if worst >= PathType.NET:
-        extend(PathType.NET, through_hosts=True)  # as in a torus: they are routers, too
+        extend(PathType.NET, through_hosts=True)  # in a torus hosts are routers
     return {id: path for id, path in found.items() if id in targets}
 
 
 def _best(search: Search, type: PathType, targets: set[str]) -> dict[str, Path]:
-    """The widest paths to devices, and of those the shortest."""
+    """The shortest of the widest paths to each device."""
     found = {}
     widest = search.widest()
     for width in {widest[id] for id in targets if id in widest}:
@@ -115,10 +115,10 @@ def _path(type: PathType, devices: tuple[str, ...], links: tuple[Link, ...]) -> 
     return Path(type, narrowest, devices, links)
 
 
-def _through_a_gpu(
+def _through_gpus(
     topology: Topology, source: str, found: dict[str, Path]
 ) -> dict[str, Path]:
-    """Paths of two NVLinks or xGMI links through another GPU, which lends them."""
+    """Paths of two NVLinks or xGMI links through another GPU."""
     if topology.device(source).kind is not Kind.GPU:
         return {}
     best: dict[str, Path] = {}
@@ -152,8 +152,8 @@ def matrix(topology: Topology, ids: Sequence[str]) -> list[list[Path]]:
     """The best paths between all pairs of some devices."""
     for id in ids:
         topology.device(id)
-    net, rows = Net(topology), []
+    index, rows = LinkIndex(topology), []
     for a in ids:
-        paths = paths_in(net, a, ids)
-        rows.append([paths.get(b, NOWHERE) for b in ids])
+        paths = paths_in(index, a, ids)
+        rows.append([paths.get(b, NO_PATH) for b in ids])
     return rows

@@ -1,8 +1,8 @@
-"""Tell what cannot be right in a topology that has been read."""
+"""Warn of implausible values in a topology."""
 
 from collalgo.topology.model import Kind, Link, LinkKind, Topology
 
-#: GB/s in each direction that no cable, and no bundle sold as one, carries today.
+#: The greatest plausible GB/s of a cable in each direction.
 MOST = {
     LinkKind.NVLINK: 1000.0,
     LinkKind.XGMI: 1000.0,
@@ -18,7 +18,7 @@ MOST_OF_PORT = 400.0
 
 
 def review(topology: Topology) -> None:
-    """Add warnings for speeds that are beyond any cable, and for lonely devices."""
+    """Add warnings for implausible speeds and for devices without links."""
     for link in topology.links:
         _review_link(topology, link)
     for nic in topology.devices(Kind.NIC):
@@ -27,14 +27,14 @@ def review(topology: Topology) -> None:
             topology.warn(f"{nic.id}: {speed:g} GB/s is more than any port carries")
     for switch in topology.devices(Kind.PCI):
         _review_uplink(topology, switch.id)
-    lonely = [id for id, degree in topology.graph.degree() if degree == 0]
+    unlinked = [id for id, degree in topology.graph.degree() if degree == 0]
     if len(topology.graph) > 1:
-        for id in lonely[:20]:
+        for id in unlinked[:20]:
             topology.warn(f"{id} is linked to nothing")
 
 
 def _review_uplink(topology: Topology, switch: str) -> None:
-    """A link to the CPU that is much slower than all below it may have been misread."""
+    """Warn of an uplink that is much slower than all links below it."""
     up: list[Link] = []
     down: list[Link] = []
     for link in topology.links_of(switch):
@@ -56,8 +56,7 @@ def _review_link(topology: Topology, link: Link) -> None:
     elif link.bandwidth is not None and link.bandwidth / link.count > MOST[link.kind]:
         each = link.bandwidth / link.count
         topology.warn(
-            f"{link}: {each:g} GB/s is more than any such cable carries; "
-            "it may have been given in another unit"
+            f"{link}: {each:g} GB/s is more than any such cable carries; check the unit"
         )
     if link.latency is not None and link.latency > 1.0:
-        topology.warn(f"{link}: a latency of {link.latency:g} s is longer than any")
+        topology.warn(f"{link}: a latency of {link.latency:g} s is implausible")

@@ -1,4 +1,4 @@
-"""Machines of the collection and fabrics by name, alone or several joined by a CLOS."""
+"""Named machines and fabrics; several machines are joined by a CLOS."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -11,7 +11,7 @@ from collalgo.topology.document import build
 from collalgo.topology.fabrics import Cable
 from collalgo.topology.model import Kind, LinkKind, Topology
 
-#: Fabrics and what they are made of, with defaults; ``bandwidth`` and ``latency`` too.
+#: The fabrics, with the defaults of their parameters besides bandwidth and latency.
 FABRICS: dict[str, tuple[Callable[..., Topology], dict[str, Any]]] = {
     "torus": (fabrics.torus, {"dims": (4, 4)}),
     "mesh": (fabrics.mesh, {"dims": (4, 4)}),
@@ -22,18 +22,18 @@ FABRICS: dict[str, tuple[Callable[..., Topology], dict[str, Any]]] = {
     "dragonfly": (fabrics.dragonfly, {"groups": 5, "routers": 4, "hosts": 2}),
 }
 
-#: What every machine takes besides the speeds in its file.
+#: The parameters of every machine, besides the speeds in its file.
 JOINING = ("hosts", "nics", "rail", "hosts_per_leaf", "oversubscription", "virtual")
 
 
 def names() -> list[str]:
-    """All that :func:`load` can build."""
+    """The names that :func:`load` accepts."""
     return [*machines(), *FABRICS]
 
 
 @cache
 def machines() -> dict[str, str]:
-    """The machines of the collection, each with what its file says about it."""
+    """The names of the machines, each with its description."""
     files = resources.files("collalgo.topologies").iterdir()
     stems = sorted(
         f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")
@@ -51,32 +51,34 @@ def _document(name: str) -> dict[str, Any]:
 
 
 def load(name: str, **parameters: Any) -> Topology:
-    """Build a machine or a fabric.
+    """Build a named machine or fabric.
 
     Parameters
     ----------
     name
         One of :func:`names`.
     **parameters
-        Of a machine: the speeds that its file lists, in GB/s in each direction, and
+        For a machine: the speeds that its file lists, in GB/s in each direction, and
 
-        - ``hosts``: how many, joined by a CLOS of two levels if more than one;
-        - ``nics``: how many of the NICs each host keeps, taken evenly;
+        - ``hosts``: the number of machines, joined by a two-level CLOS;
+        - ``nics``: the number of NICs of each host, chosen evenly from all;
         - ``rail``: whether the CLOS is rail-optimised;
         - ``hosts_per_leaf``, ``oversubscription``: see ``fabrics.leaf_spine``;
         - ``virtual``: whether PCIe switches are hidden, as in many virtual machines.
 
-        Of a fabric: those of its function, ``bandwidth`` and ``latency``.
+        For a fabric: those of its function, ``bandwidth`` and ``latency``.
 
     Raises
     ------
     TopologyError
-        If there is no such name or parameter; the message lists those there are.
+        If a name or a parameter is unknown; the message lists the known ones.
     """
     if name in FABRICS:
         return _fabric(name, parameters)
     if name not in machines():
-        raise TopologyError(f"no topology {name!r}; choose one of {', '.join(names())}")
+        raise TopologyError(
+            f"there is no topology {name!r}; choose one of {', '.join(names())}"
+        )
     joining = {key: parameters.pop(key) for key in JOINING if key in parameters}
     values = _document(name).get("parameters", {})
     unknown = sorted(set(parameters) - set(values))
@@ -114,9 +116,9 @@ def _cluster(
     virtual: bool = False,
     **clos: Any,
 ) -> Topology:
-    """So many of a machine with so many NICs each, joined by a CLOS."""
+    """Several copies of a machine, joined by a CLOS."""
     if hosts < 1:
-        raise TopologyError(f"{machine.name}: hosts={hosts!r} must be a number from 1")
+        raise TopologyError(f"{machine.name}: hosts={hosts!r} must be at least 1")
     if nics is not None:
         _keep_nics(machine, nics)
     if virtual:
@@ -135,19 +137,19 @@ def _cluster(
 
 
 def _keep_nics(machine: Topology, count: int) -> None:
-    """Keep so many NICs of each host, evenly from the first to the last."""
+    """Keep a number of NICs of each host, chosen evenly from all."""
     for host in machine.hosts:
         nics = [nic.id for nic in machine.devices(Kind.NIC, host=host)]
         if not 0 <= count <= len(nics):
             raise TopologyError(
-                f"{machine.name}: nics={count}, but a host has 0 to {len(nics)}"
+                f"{machine.name}: nics={count} must be from 0 to {len(nics)}"
             )
         kept = {nics[i * len(nics) // count] for i in range(count)}
         machine.graph.remove_nodes_from(set(nics) - kept)
 
 
 def _hide_switches(machine: Topology) -> None:
-    """Link what is below PCIe switches to the CPU, as a hypervisor shows it."""
+    """Link the devices below PCIe switches to the CPU, as hypervisors do."""
     for switch in machine.devices(Kind.PCI):
         up, down = _around(machine, switch.id)
         for other in down:

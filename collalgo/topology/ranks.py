@@ -1,4 +1,4 @@
-"""What all ranks of a communicator see, as one graph with the ranks in their places."""
+"""The machines of all ranks as one graph, with the ranks on their devices."""
 
 import os
 import socket
@@ -6,24 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from collalgo.errors import TopologyError
-from collalgo.topology import document as exchange
 from collalgo.topology.detect import cores_of, detect, text_of
+from collalgo.topology.document import build, document
 from collalgo.topology.model import Kind, LinkKind, Topology
 
-#: GB/s of a NIC that does not tell: 10 Gbit/s.
+#: GB/s of a NIC of unknown speed: 10 Gbit/s.
 NIC_SPEED = 1.25
 
 
 def host_name() -> str:
-    """What this host is called; ``COLLALGO_HOST`` may say something else."""
+    """The name of this host; ``COLLALGO_HOST`` overrides it."""
     return os.environ.get("COLLALGO_HOST") or socket.gethostname()
 
 
 def identity() -> str:
-    """What tells this host from others: the same for all processes on it.
+    """The identity of this host, the same for all of its processes.
 
-    Its words are those of the machine, of the network and of the name. Processes that
-    have no network in common are on different hosts.
+    It consists of the boot id, the network namespace and the host name. Processes in
+    different network namespaces count as on different hosts.
     """
     boot = text_of(Path("/proc/sys/kernel/random/boot_id"))
     network = os.stat("/proc/self/ns/net").st_ino
@@ -31,29 +31,28 @@ def identity() -> str:
 
 
 def visible_gpus() -> list[int]:
-    """The GPUs that this process has been given by number; empty if it has all."""
+    """The numbers of the GPUs assigned to this process; empty for all GPUs."""
     names = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
     text = next((os.environ[name] for name in names if name in os.environ), "")
     return [int(word) for word in text.split(",") if word.strip().isdigit()]
 
 
-def seen() -> dict[str, Any]:
-    """What this process sees of its machine, and where it runs on it."""
+def local_view() -> dict[str, Any]:
+    """The machine as seen by this process, and the cores and GPUs it may use."""
     return {
         "identity": identity(),
-        "machine": exchange.document(detect(host="host")),
+        "machine": document(detect(host="host")),
         "cores": sorted(os.sched_getaffinity(0)),
         "gpus": visible_gpus(),
     }
 
 
 def merge(parts: list[dict[str, Any]]) -> Topology:
-    """One graph of what each rank has seen, by its number: hosts once, ranks placed.
+    """Merge the views of all ranks, in order, into one graph with each host once.
 
-    The ranks of a NUMA node are its attribute ``ranks``; a rank that may use cores of
-    several is put to the one of which it may use most. So are the ranks of a GPU, where
-    they have been given GPUs by number. Hosts are joined by a network of which no more
-    is known than the speed of their NICs.
+    The attribute ``ranks`` of a NUMA node lists its ranks; a rank that may use cores of
+    several nodes is on the one with most of these cores. A GPU lists the ranks that it
+    is assigned to by number. One switch joins all hosts, at the speed of their NICs.
     """
     topology = Topology(f"{len(parts)} ranks", "detected by all ranks")
     hosts: dict[str, str] = {}
@@ -61,7 +60,7 @@ def merge(parts: list[dict[str, Any]]) -> Topology:
         name = hosts.get(part["identity"])
         if name is None:
             name = hosts[part["identity"]] = f"host{len(hosts)}"
-            topology.include(exchange.build(part["machine"]), {"host": name})
+            topology.include(build(part["machine"]), {"host": name})
         _place(topology, name, rank, set(part["cores"]))
         gpus = topology.devices(Kind.GPU, host=name)
         for number in part.get("gpus", ()):
@@ -74,7 +73,7 @@ def merge(parts: list[dict[str, Any]]) -> Topology:
 
 
 def _join(topology: Topology) -> None:
-    """Put all NICs on one switch; a host that shows none has one."""
+    """Join all NICs by one switch; a host without NICs gets one."""
     switch = topology.add("network", Kind.SWITCH)
     for host in topology.hosts:
         if not topology.devices(Kind.NIC, host=host):
@@ -89,15 +88,15 @@ def _join(topology: Topology) -> None:
         )
 
 
-def stand(topology: Topology, bandwidth: float | None = None) -> list[str]:
-    """Give each rank that was placed on a CPU a core of its own: their ids, by rank.
+def add_rank_cores(topology: Topology, bandwidth: float | None = None) -> list[str]:
+    """Add a core for each rank of a CPU, and return their ids by rank.
 
     Parameters
     ----------
     topology
-        By :func:`merge`; the cores are added to it.
+        A result of :func:`merge`, to which the cores are added.
     bandwidth
-        GB/s at which a rank reads and writes memory.
+        The memory bandwidth of a rank in GB/s.
     """
     found: dict[int, str] = {}
     for cpu in topology.devices(Kind.CPU):
@@ -111,6 +110,6 @@ def stand(topology: Topology, bandwidth: float | None = None) -> list[str]:
 def _place(topology: Topology, host: str, rank: int, cores: set[int]) -> None:
     cpus = topology.devices(Kind.CPU, host=host)
     if not cpus:
-        raise TopologyError(f"rank {rank} has seen no CPU on its host")
+        raise TopologyError(f"rank {rank} found no CPU on its host")
     best = max(cpus, key=lambda c: len(cores_of(c.attributes.get("cores", "")) & cores))
     best.attributes.setdefault("ranks", []).append(rank)

@@ -1,4 +1,4 @@
-"""Rings of NVLinks or xGMI links that share no link: how many, and how fast.
+"""Link-disjoint rings of NVLinks or xGMI links, and their bandwidth.
 
 A cable carries data in both directions at once, so a cycle of cables is two directed
 rings, and a GPU with k cables can be in k directed rings at most.
@@ -11,15 +11,15 @@ from typing import NamedTuple
 from collalgo.topology.domains import fast_domains
 from collalgo.topology.model import FAST, Kind, Topology
 
-#: How many cables lead from each GPU to each other.
+#: The number of cables between any two GPUs.
 Cables = dict[str, dict[str, int]]
 
 
 class Ring(NamedTuple):
     """A cycle through all GPUs of a domain.
 
-    ``order`` are ids of GPUs, ``count`` is how many directed rings follow the cycle,
-    both ways together, and ``bandwidth`` what each of them carries in GB/s, if known.
+    ``order`` are the ids of GPUs, ``count`` is the number of directed rings along the
+    cycle in both directions, and ``bandwidth`` the GB/s of each of them, if known.
     """
 
     order: tuple[str, ...]
@@ -30,21 +30,21 @@ class Ring(NamedTuple):
 def rings(
     topology: Topology, gpus: tuple[str, ...] | None = None, seconds: float = 2.0
 ) -> list[Ring]:
-    """Cycles through all GPUs of a domain that share no cable, as many as were found.
+    """Find cycles through all GPUs of a domain that share no cable.
 
     Parameters
     ----------
     topology
         The machine.
     gpus
-        Ids of GPUs; by default those of the largest NVLink domain.
+        The ids of GPUs; by default those of the largest NVLink domain.
     seconds
-        When to stop looking for more.
+        The time limit of the search.
 
     Returns
     -------
     list of Ring
-        The most cables first; empty if there is none.
+        The cycles, most cables first; empty if there is none.
     """
     gpus = gpus or next(iter(fast_domains(topology)), ())
     if len(gpus) < 2:
@@ -55,20 +55,20 @@ def rings(
     cables = _cables(topology, gpus)
     best = most_cycles(cables, seconds)
     speed = _per_cable(topology, gpus)
-    # Two GPUs are a cycle whose only cable is used both ways by one directed ring each.
-    ways = 1 if len(gpus) == 2 else 2
-    return [Ring(cycle, ways * count, speed) for cycle, count in best]
+    # Two GPUs are a cycle whose only cable carries a directed ring each way.
+    directions = 1 if len(gpus) == 2 else 2
+    return [Ring(cycle, directions * count, speed) for cycle, count in best]
 
 
 def bandwidth(found: list[Ring]) -> float | None:
-    """What all rings carry together, in GB/s out of each GPU; None if not known."""
+    """The GB/s of all rings together, out of each GPU; None if unknown."""
     if any(ring.bandwidth is None for ring in found):
         return None
     return sum(ring.count * (ring.bandwidth or 0.0) for ring in found)
 
 
 def _switched(topology: Topology, gpus: tuple[str, ...]) -> Ring | None:
-    """The ring of GPUs that reach each other through NVSwitches, in their order."""
+    """The ring of GPUs that NVSwitches join, in their order."""
     counts, speeds = [], []
     for gpu in gpus:
         links = [
@@ -109,44 +109,44 @@ def _per_cable(topology: Topology, gpus: tuple[str, ...]) -> float | None:
 def most_cycles(
     cables: Cables, seconds: float = 2.0
 ) -> list[tuple[tuple[str, ...], int]]:
-    """Hamiltonian cycles that share no cable, each with how often it can be laid.
+    """Hamiltonian cycles that share no cable, each with its multiplicity.
 
-    The search stops at the most that the cables of any node allow, or when its time is
-    over with the best that it has found by then.
+    The search stops at the greatest number that the cables of any node allow, or at the
+    time limit with the best result so far.
     """
     until, most = monotonic() + seconds, _bound(cables)
     cables = {node: dict(row) for node, row in cables.items()}
     best: list[tuple[tuple[str, ...], int]] = []
     for found in _choices(cables, until, [0]):
-        if _laid(found) > _laid(best):
+        if _total(found) > _total(best):
             best = found
-        if _laid(best) >= most or monotonic() > until:
+        if _total(best) >= most or monotonic() > until:
             break
     return sorted(best, key=lambda cycle: -cycle[1])
 
 
-def _laid(cycles: list[tuple[tuple[str, ...], int]]) -> int:
+def _total(cycles: list[tuple[tuple[str, ...], int]]) -> int:
     return sum(count for _, count in cycles)
 
 
 def _bound(cables: Cables) -> int:
-    """No more cycles than this: each takes two cables of every node."""
+    """An upper bound of the number of cycles: each takes two cables of every node."""
     ends = 1 if len(cables) == 2 else 2
     return min(sum(row.values()) for row in cables.values()) // ends
 
 
 def _choices(
-    cables: Cables, until: float, least: list[int], laid: int = 0
+    cables: Cables, until: float, least: list[int], taken: int = 0
 ) -> Iterator[list[tuple[tuple[str, ...], int]]]:
-    """Sets of cycles, depth first; no cycle is added that cannot lead to more."""
+    """Sets of cycles, depth first, pruned by the upper bound."""
     yield []
-    if laid + _bound(cables) <= least[0]:
+    if taken + _bound(cables) <= least[0]:
         return
     for cycle in _cycles(cables, until):
         count = min(cables[a][b] for a, b in _edges(cycle))
         _take(cables, cycle, count)
-        for rest in _choices(cables, until, least, laid + count):
-            least[0] = max(least[0], laid + count + _laid(rest))
+        for rest in _choices(cables, until, least, taken + count):
+            least[0] = max(least[0], taken + count + _total(rest))
             yield [(cycle, count), *rest]
         _take(cables, cycle, -count)
         if monotonic() > until:
@@ -166,16 +166,10 @@ def _take(cables: Cables, cycle: tuple[str, ...], count: int) -> None:
 
 
 def _cycles(cables: Cables, until: float) -> Iterator[tuple[str, ...]]:
-    """Hamiltonian cycles, those along the thickest bundles of cables first."""
+    """Hamiltonian cycles, those along the most cables first."""
     nodes = list(cables)
     first, path, seen = nodes[0], [nodes[0]], {nodes[0]}
-
-    def onward(node: str) -> list[str]:
-        free = [n for n, count in cables[node].items() if count > 0 and n not in seen]
-        ways = {n: sum(m not in seen for m, c in cables[n].items() if c) for n in free}
-        return sorted(free, key=lambda n: (-cables[node][n], ways[n]))
-
-    stack = [iter(onward(first))]
+    stack = [iter(_onward(cables, first, seen))]
     while stack and monotonic() < until:
         node = next(stack[-1], None)
         if node is None:
@@ -185,9 +179,16 @@ def _cycles(cables: Cables, until: float) -> Iterator[tuple[str, ...]]:
         path.append(node)
         seen.add(node)
         if len(path) == len(nodes):
-            # Each cycle is met in both directions; one will do.
+            # Each cycle is found in both directions; one is kept.
             if cables[node].get(first, 0) > 0 and path[1] <= path[-1]:
                 yield tuple(path)
             seen.discard(path.pop())
         else:
-            stack.append(iter(onward(node)))
+            stack.append(iter(_onward(cables, node, seen)))
+
+
+def _onward(cables: Cables, node: str, seen: set[str]) -> list[str]:
+    """The next nodes of a path: most cables first, then fewest further choices."""
+    free = [n for n, count in cables[node].items() if count > 0 and n not in seen]
+    choices = {n: sum(m not in seen for m, c in cables[n].items() if c) for n in free}
+    return sorted(free, key=lambda n: (-cables[node][n], choices[n]))

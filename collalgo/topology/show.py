@@ -1,4 +1,4 @@
-"""A topology as text: a tree of what it holds, and the matrix of its paths."""
+"""A topology as text: a tree of its devices, and the matrix of its paths."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -10,12 +10,12 @@ from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
 from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import best_path, paths_from
 
-#: What stands before the number of links in a cell of the matrix; the tool has "NV".
+#: The prefix of the number of links in a cell of the matrix; nvidia-smi has "NV".
 LETTERS = {LinkKind.NVLINK: "NV", LinkKind.XGMI: "XG", LinkKind.ICI: "IC"}
 
 
 def tree(topology: Topology) -> Tree:
-    """What a topology holds: hosts with their devices, and the network."""
+    """A tree of the hosts with their devices, and of the network."""
     root = Tree(f"[bold]{topology.name}[/bold]  {topology.source}")
     for alike in _alike(topology):
         branch = root.add(f"[bold]{_shortened(fold(alike))}[/bold]")
@@ -27,7 +27,7 @@ def tree(topology: Topology) -> Tree:
 
 
 def speed(link: Link) -> str:
-    """How fast a link is, as "NVLink 2 x 25 GB/s"; an assumed figure has a mark."""
+    """The speed of a link, as "nvlink 2 x 25 GB/s", marked if assumed."""
     each = None if link.bandwidth is None else link.bandwidth / link.count
     figure = "?" if each is None else f"{each:.4g}"
     count = f"{link.count} x " if link.count > 1 else ""
@@ -36,7 +36,7 @@ def speed(link: Link) -> str:
 
 
 def _alike(topology: Topology) -> list[list[str]]:
-    """The hosts whose insides are known, those with equal insides together."""
+    """The hosts with known devices, grouped by equal contents."""
     found: dict[tuple[str, ...], list[str]] = {}
     links: dict[str, list[str]] = {}
     for link in topology.links:
@@ -70,7 +70,7 @@ def _below(
     by: Link | None,
     shown: set[str],
 ) -> None:
-    """A device with its links that are not PCIe, and what is below it by PCIe."""
+    """Add a device with its links other than PCIe, and the devices below it."""
     shown.add(device.id)
     label = [_short(device), *_facts(device)]
     if by is not None:
@@ -100,7 +100,7 @@ def _facts(device: Device) -> Iterator[str]:
 
 
 def _others(topology: Topology, device: Device) -> Iterator[str]:
-    """The links of a device that are not PCIe, those alike in one line."""
+    """The links of a device other than PCIe, equal ones on one line."""
     alike: dict[str, list[str]] = {}
     for link in topology.links_of(device.id):
         if link.kind is not LinkKind.PCIE:
@@ -117,7 +117,7 @@ def _natural(name: str) -> tuple[str, int]:
 
 
 def _network(root: Tree, topology: Topology) -> None:
-    """Switches by how many links they have, and hosts of which no more is known."""
+    """Add the switches, grouped by their links, and the hosts without known devices."""
     plain = [host.id for host in topology.devices(Kind.HOST)]
     if plain:
         root.add(f"{len(plain)} hosts: {_shortened(fold(plain))}")
@@ -139,14 +139,14 @@ def _shortened(text: str, length: int = 100) -> str:
 
 
 def matrix(topology: Topology, host: str | None = None) -> str:
-    """The paths between GPUs and NICs of a host, as ``nvidia-smi topo -m`` prints them.
+    """The paths between GPUs and NICs of a host, in the form of ``nvidia-smi topo -m``.
 
     Parameters
     ----------
     topology
         The machine.
     host
-        Which host; by default the first.
+        The name of the host; by default the first.
     """
     host = host or next(iter(topology.hosts), "")
     devices = topology.devices(Kind.GPU, Kind.NIC, host=host)
@@ -170,14 +170,14 @@ def _cell(topology: Topology, a: str, b: str) -> str:
     if path.type is PathType.NVL:
         letters = LETTERS[path.links[0].kind]
         return f"{letters}{_cables(topology, path.links, a)}"
-    if path.type is PathType.NVB:  # the tool shows the way by PCIe
+    if path.type is PathType.NVB:  # nvidia-smi shows the path over PCIe
         others = paths_from(_without_fast(topology), a)
         return others[b].type.name if b in others else "SYS"
     return path.type.name
 
 
 def _cables(topology: Topology, links: Iterable[Link], gpu: str) -> int:
-    """Those of a pair, or of the GPU to all of its switches."""
+    """The number of cables of a pair, or of a GPU to all of its switches."""
     links = tuple(links)
     if len(links) == 1:
         return links[0].count

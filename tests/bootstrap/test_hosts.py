@@ -58,16 +58,16 @@ def test_groups_come_up_within_hosts_and_across(name, layout):
     all_do(name, "groups,messages", layout)
 
 
-def test_nobody_runs_away_from_who_is_slow():
+def test_fast_ranks_wait_for_slow_ones():
     all_do("mpich", "swarm", "2+1")
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_a_root_may_end_before_the_others_come(name):
+def test_a_root_may_end_before_the_others_connect(name):
     all_do(name, "early", "1+2")
 
 
-def test_calls_that_differ_are_told_to_all():
+def test_calls_that_differ_are_reported_to_all():
     found = told(all_do("mpich", "mismatch", "2+2"))
     assert len(found) == 4
     assert "passed 1000 elements" in found[0]

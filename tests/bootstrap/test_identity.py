@@ -1,4 +1,4 @@
-"""Who am I, and who else is there: identities, and strangers at the rendezvous."""
+"""Identities from the environment, and foreign connections at the rendezvous."""
 
 import hashlib
 import logging
@@ -49,7 +49,7 @@ RUN = {"COLLALGO_JOB": "j", "RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": 
         ),
     ],
 )
-def test_a_process_knows_itself_by_its_launcher(environment, expected):
+def test_the_variables_of_each_launcher_are_read(environment, expected):
     assert identity(environment) == expected
 
 
@@ -68,7 +68,7 @@ def test_two_jobs_of_torchrun_have_different_names():
         ({"LOCAL_WORLD_SIZE": "2"}, "4 ranks but only 2 on this host"),
     ],
 )
-def test_nonsense_of_a_launcher_is_refused(change, message):
+def test_malformed_variables_are_refused(change, message):
     with pytest.raises(BootstrapError, match=message):
         identity({**RUN, **change})
 
@@ -82,46 +82,46 @@ def address(job):
     return "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
 
 
-def visit(job, data, *, stay=None):
-    """Come to the rendezvous as somebody who does not belong there."""
-    visitor = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+def foreign(job, data, *, stay=None):
+    """Connect with the rendezvous as a process that is no rank of the job."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     end = time.monotonic() + 5
     while True:
         try:
-            visitor.connect(address(job))
+            connection.connect(address(job))
             break
         except ConnectionRefusedError:
             assert time.monotonic() < end
             time.sleep(0.005)
     if data is not None:
-        visitor.send(data)
+        connection.send(data)
     if stay is not None:
-        stay.append(visitor)
+        stay.append(connection)
         return b""
-    answer = visitor.recv(1000)
-    visitor.close()
+    answer = connection.recv(1000)
+    connection.close()
     return answer
 
 
 def connect(job, rank, size, results, timeout=10.0):
     try:
-        connection = HostRendezvous(job).connect("", rank, range(size), timeout)
-        with Communicator(connection, timeout=10) as comm:
+        context = HostRendezvous(job).connect("", rank, range(size), timeout)
+        with Communicator(context, timeout=10) as comm:
             results[rank] = comm.allreduce(np.array([rank + 1]))[0]
     except BootstrapError as error:
         results[rank] = error
 
 
-def test_strangers_do_not_disturb_the_ranks(job, caplog):
+def test_foreign_connections_do_not_disturb_the_ranks(job, caplog):
     caplog.set_level(logging.WARNING)
     results, stay = {}, []
     ranks = [Thread(target=connect, args=(job, 0, 3, results))]
     ranks[0].start()
-    visit(job, None, stay=stay)  # says nothing
-    assert b"protocol" in visit(job, secrets.token_bytes(10_000))
-    assert b"protocol" in visit(job, b"x" * HELLO.size)
-    assert b"believes in 5 ranks" in visit(job, HELLO.pack(MAGIC, 1, 5))
-    assert b"rank 7 of 3 is out of range" in visit(job, HELLO.pack(MAGIC, 7, 3))
+    foreign(job, None, stay=stay)  # sends nothing
+    assert b"protocol" in foreign(job, secrets.token_bytes(10_000))
+    assert b"protocol" in foreign(job, b"x" * HELLO.size)
+    assert b"is one of 5 ranks" in foreign(job, HELLO.pack(MAGIC, 1, 5))
+    assert b"rank 7 of 3 is out of range" in foreign(job, HELLO.pack(MAGIC, 7, 3))
     ranks += [Thread(target=connect, args=(job, rank, 3, results)) for rank in (1, 2)]
     for rank in ranks[1:]:
         rank.start()
@@ -132,7 +132,7 @@ def test_strangers_do_not_disturb_the_ranks(job, caplog):
     assert caplog.text.count("was refused at the rendezvous") == 4
 
 
-def test_ranks_that_do_not_come_are_named(job):
+def test_ranks_that_do_not_join_are_named(job):
     results = {}
     connect(job, 0, 3, results, timeout=0.2)
     assert "waited in vain for ranks [1, 2] of 3" in str(results[0])
@@ -141,13 +141,13 @@ def test_ranks_that_do_not_come_are_named(job):
     assert "waited in vain for rank 0" in str(results[1])
 
 
-def test_who_leaves_while_the_others_join_is_named_to_all(job):
+def test_a_rank_that_leaves_while_the_others_join_is_named_to_all(job):
     results, stay = {}, []
     ranks = [Thread(target=connect, args=(job, rank, 4, results)) for rank in (0, 1)]
     for rank in ranks:
         rank.start()
-    visit(job, HELLO.pack(MAGIC, 2, 4), stay=stay)
-    time.sleep(0.2)  # all but rank 3 have come
+    foreign(job, HELLO.pack(MAGIC, 2, 4), stay=stay)
+    time.sleep(0.2)  # all but rank 3 have joined
     stay[0].close()
     for rank in ranks:
         rank.join(5)
@@ -159,7 +159,7 @@ def test_a_second_rank_0_is_refused(job):
     results = {}
     first = Thread(target=connect, args=(job, 0, 2, results, 1.0))
     first.start()
-    visit(job, b"")
+    foreign(job, b"")
     with pytest.raises(BootstrapError, match="is another rank 0"):
         HostRendezvous(job).connect("", 0, range(2), 1.0)
     first.join()

@@ -1,4 +1,4 @@
-"""Processes that wait for each other at a store, some of which end."""
+"""Processes that wait for each other over a store, some of which end."""
 
 import threading
 import time
@@ -8,7 +8,8 @@ import pytest
 
 from collalgo.bootstrap.failure_agreement import FailureAgreement
 from collalgo.bootstrap.membership import Membership
-from collalgo.bootstrap.store.client import Client, StoreError
+from collalgo.bootstrap.store.client import Client
+from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.bootstrap.store.server import Server
 from collalgo.errors import BootstrapError
 
@@ -35,25 +36,25 @@ def members():
     server.close()
 
 
-def test_nobody_waits_for_who_has_ended(members):
+def test_a_wait_for_a_process_that_has_ended_fails(members):
     one, other, third = members(3)
-    board = one.joining([0, 1, 2])
+    joining = one.joining([0, 1, 2])
     threading.Timer(0.2, other.store.close).start()
     start = time.monotonic()
     with pytest.raises(
         BootstrapError, match=r"rank 0 waited .* rank 1 is gone"
     ) as told:
-        board.get("never", 20)
+        joining.get("never", 20)
     assert time.monotonic() - start < 10
     assert told.value.missing == (1,)
     with pytest.raises(BootstrapError, match="rank 1 is gone"):
-        board.get("never", 20)
+        joining.get("never", 20)
     third.store.close()
     with pytest.raises(BootstrapError, match="rank 1 is gone"):  # the first
-        board.check()
+        joining.check()
 
 
-def test_who_has_ended_has_kept_its_word(members):
+def test_the_keys_that_an_ended_process_has_set_stay(members):
     one, other = members(2)
     other.store.set("said", b"before")
     other.store.close()
@@ -62,14 +63,14 @@ def test_who_has_ended_has_kept_its_word(members):
     assert one.joining([0, 1]).get("said", 20) == b"before"
 
 
-def test_some_do_not_wait_for_who_is_none_of_them(members):
+def test_a_join_of_some_does_not_depend_on_the_others(members):
     one, other, third = members(3)
     everyone = one.joining([0, 1, 2])
     two = everyone.of([2, 0])
     other.store.close()
     while not one.is_gone(1):
         time.sleep(0.01)
-    with pytest.raises(StoreError, match="nobody has set never"):
+    with pytest.raises(StoreError, match="key never was not set"):
         two.get("never", 0.05)
     third.store.set("said", b"now")
     assert two.get("said", 5) == b"now"
@@ -78,7 +79,7 @@ def test_some_do_not_wait_for_who_is_none_of_them(members):
         two.get("never", 20)
 
 
-def test_of_the_ranks_of_a_host_one_judges(members):
+def test_one_of_the_ranks_of_a_host_decides(members):
     """They find the same failure at once, and may hear of it at different times."""
     job, *_ = members(1)
     host = SimpleNamespace(
@@ -98,5 +99,5 @@ def test_of_the_ranks_of_a_host_one_judges(members):
     assert 2 in found["missing"]
     assert "2" not in found["last_calls"]
     job.store.set("report/world/2", b'{"2": [4, {"count": 7}, null]}')  # too late
-    threading.Timer(0.2, other.judged, [found]).start()
+    threading.Timer(0.2, other.decided, [found]).start()
     assert other.decision(failure.copy()) == found

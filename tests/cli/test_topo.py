@@ -7,7 +7,7 @@ from collalgo import Topology
 from collalgo.cli.main import main
 from collalgo.topology.readers import parse
 from collalgo.topology.show import matrix
-from tests.topology.test_readers import NCCL, SMI
+from tests.support.small_files import NCCL, SMI
 
 pytestmark = pytest.mark.parallel
 
@@ -59,8 +59,8 @@ def test_a_wrong_file_is_an_error_without_a_traceback(tmp_path):
     wrong.write_text(SMI.replace("PXB", "ABC"))
     right.write_text(SMI)
     shown = run("validate", wrong, right, code=1)
-    assert "Error: wrong.txt: GPU1 - mlx5_0: 'ABC' is no kind of path" in shown
-    assert "no machine or fabric of this name" in run("show", "nothing", code=1)
+    assert "Error: wrong.txt: GPU1 - mlx5_0: 'ABC' is not a path type" in shown
+    assert "no machine or fabric 'nothing'" in run("show", "nothing", code=1)
     assert "must be of the form name=value" in run("show", "dgx1", "hosts", code=2)
 
 

@@ -25,6 +25,7 @@ from collalgo import (
 )
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.comm.current import runner_of
 from collalgo.engine.transport.shm import attach
 from collalgo.schedule.collective import COLLECTIVES
 from tests.support.oracle import check, vectors
@@ -256,12 +257,12 @@ def test_who_holds_calls_makes_them(crowded):
     def on_each_rank(comm):
         made_by = []
         for _ in range(10):  # the thread does not wait for ever
-            assert comm.progress.hold()
+            assert runner_of(comm).progress.hold()
             works = [comm.allreduce_async(np.ones(size)) for size in (3, 1 << 16)]
             for work in works:
                 work.add_done_callback(lambda _: made_by.append(threading.get_ident()))
             time.sleep(0.005)
-            comm.progress.catch_up()
+            runner_of(comm).progress.catch_up()
             assert all((work.wait() == comm.size).all() for work in works)
         assert made_by.count(threading.get_ident()) > 2
 
@@ -284,9 +285,9 @@ def test_calls_that_are_held_do_not_wake_the_thread(crowded):
             if calls == 10:
                 comm.barrier()
                 before = switches()
-            comm.progress.hold()
+            runner_of(comm).progress.hold()
             comm.allreduce_async(np.ones(3)).add_done_callback(lambda _: None)
-            comm.progress.catch_up()
+            runner_of(comm).progress.catch_up()
             time.sleep(0.004)
         comm.barrier()
         after = switches()
@@ -301,7 +302,7 @@ def test_calls_that_nobody_catches_up_on_are_made(crowded):
     def on_each_rank(comm):
         for size in (3, 1 << 16):
             for happens in ("told", "done", "wait", "called"):
-                comm.progress.hold()
+                runner_of(comm).progress.hold()
                 work, told = comm.allreduce_async(np.ones(size)), threading.Event()
                 if happens == "told":
                     work.add_done_callback(lambda _, told=told: told.set())
@@ -322,16 +323,16 @@ def test_nothing_is_held_where_cores_are_spare():
     for cores, world_size in ((1, 2), (2, 2), (3, 2), (1, 4)):
         end = attach(Segment(2), 0, 2, cores, world_size=world_size)
         assert end.lacks_cores == (cores < 3 and world_size == 2)
-    assert threads(lambda comm: comm.progress.hold(), 2) == [False, False]
+    assert threads(lambda comm: runner_of(comm).progress.hold(), 2) == [False, False]
 
 
 def die_while_others_catch_up(comm):
     comm.barrier()
     if comm.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    comm.progress.hold()
+    runner_of(comm).progress.hold()
     works = [comm.allreduce_async(np.ones(3)) for _ in range(2)]
-    comm.progress.catch_up()
+    runner_of(comm).progress.catch_up()
     assert all(isinstance(work.exception(), PeerFailed) for work in works)
 
 

@@ -15,6 +15,7 @@ import collalgo
 from collalgo import AlgorithmNotApplicable, CollalgoError, CommunicatorClosed, threads
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo.algorithms import ring
+from collalgo.comm.current import runner_of
 
 pytestmark = pytest.mark.parallel
 
@@ -367,10 +368,10 @@ def test_a_repeated_call_makes_no_new_plan():
     def on_each_rank(comm):
         for _ in range(5):
             comm.allreduce(np.ones(3))
-        assert len(comm._programs._remembered) == 1
+        assert len(runner_of(comm).programs._remembered) == 1
         for count in range(600):
             comm.allreduce(np.ones(count), algorithm="ring")
-        assert len(comm._programs._remembered) <= 512
+        assert len(runner_of(comm).programs._remembered) <= 512
 
     threads(on_each_rank, 2)
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.parallel
 
 ERRORS = [
     found
-    for found in vars(collalgo).values()
+    for found in (getattr(collalgo, name) for name in collalgo.__all__)
     if isinstance(found, type) and issubclass(found, collalgo.CollalgoError)
 ]
 

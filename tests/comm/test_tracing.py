@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import collalgo
 from collalgo.cli.main import main
+from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.analysis import DumpError, analyze
 from collalgo.comm.tracing.dump import dump
 
@@ -33,7 +34,7 @@ def test_what_is_remembered():
         comm.allreduce(x, "max", algorithm="ring")
         comm.broadcast_async(x, root=1).wait()
         comm.barrier()
-        first, second, third = comm.recorder.records()
+        first, second, third = runner_of(comm).recorder.records()
         assert [r["number"] for r in (first, second, third)] == [1, 2, 3]
         assert first["algorithm"] == "ring"
         assert (first["count"], first["state"], second["root"]) == (7, "done", 1)
@@ -52,8 +53,8 @@ def test_only_so_many_calls_are_remembered():
         x = np.ones(1)
         works = [comm.allreduce_async(x) for _ in range(3000)]
         works[-1].wait()
-        records = comm.recorder.records()
-        assert len(records) == comm.recorder.capacity == 1024
+        records = runner_of(comm).recorder.records()
+        assert len(records) == runner_of(comm).recorder.capacity == 1024
         assert [r["number"] for r in records] == list(range(1977, 3001))
         assert all(record["state"] == "done" for record in records)
 

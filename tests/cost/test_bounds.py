@@ -12,7 +12,7 @@ from collalgo.cli.main import main
 from collalgo.cost.bounds import BOUNDED, bound
 from collalgo.cost.cuts import Network
 from collalgo.cost.link_model import DEFAULTS
-from collalgo.cost.uniform_cluster import UniformCluster, through_ports
+from collalgo.cost.uniform_cluster import UniformCluster, port_bound
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology.model import FAST, Kind, LinkKind
 from tests.conftest import at_leisure
@@ -64,16 +64,13 @@ def test_an_allreduce_of_a_dgx1v_takes_two_allgathers():
     assert bound("allreduce", machine, kinds=FAST).per_byte == 2 * once
 
 
-def test_the_witness_is_told_in_words():
+def test_the_witness_is_described():
     cluster = Topology.load("dgx1v", hosts=4, nics=2)
     found = bound("allgather", cluster)
     assert "24 of 32 ranks are in host[" in found.reason
     assert "25 GB/s leave: 2 x network" in found.reason
     one = bound("broadcast", Topology.load("dgx1v"), kinds=FAST)
     assert "all but host0/gpu" in one.reason
-
-
-# ---- against all cuts
 
 
 @st.composite
@@ -85,7 +82,7 @@ def networks(draw):
     for i in range(draw(st.integers(0, 2))):
         topology.add(f"switch{i}", Kind.SWITCH)
     ids = [device.id for device in topology.devices()]
-    for a, b in pairwise(ids):  # in one piece
+    for a, b in pairwise(ids):  # keeps it connected
         topology.link(a, b, LinkKind.NETWORK, draw(st.integers(1, 9)))
     for a, b in combinations(ids, 2):
         speed = draw(st.integers(0, 9))
@@ -126,13 +123,13 @@ def test_a_bound_is_that_of_the_worst_of_all_cuts(topology, data):
 
 @pytest.mark.parametrize("dims", [(3, 3), (5, 5), (7, 7), (3, 3, 3)])
 def test_blocks_of_an_alltoall_cross_several_links_of_a_torus(dims):
-    """The mean way along an axis of odd length k is (k - 1 / k) / 4 links."""
+    """The mean distance along an axis of odd length k is (k - 1 / k) / 4 links."""
     (side,) = set(dims)
     topology = grid(*dims)
     found = bound("alltoall", topology)
     crossed = len(dims) * Fraction(side * side - 1, 4 * side)
     assert found.per_byte == crossed / (2 * len(dims))
-    assert "links of the network in the mean" in found.reason
+    assert "network links on average" in found.reason
     if len(dims) == 2:
         chosen = select("alltoall", 1 << 30, topology=topology)
         assert chosen.seconds < 1.01 * chosen.bound_seconds
@@ -148,7 +145,7 @@ def test_another_numbering_gives_the_same_bound(topology, dice, collective):
     place = Network(other).ranks.index(ids[root])
     found = bound(collective, topology)
     again = bound(collective, other, place)
-    if collective == "alltoall":  # whose halves go by the numbers of the hosts
+    if collective == "alltoall":  # its halves depend on the numbers of the hosts
         assert again.per_byte > 0
     else:
         assert found.per_byte == again.per_byte
@@ -202,7 +199,7 @@ def test_reversed_collectives_have_the_same_bound(collective):
     assert bound(collective, machine).per_byte == bound(twin, machine).per_byte
 
 
-def test_an_unknown_bandwidth_is_in_nobodys_way():
+def test_an_unknown_bandwidth_does_not_limit():
     machine = Topology("pair")
     for i in range(3):
         machine.add(f"h{i}", Kind.HOST)
@@ -219,11 +216,11 @@ def test_what_has_no_bound_is_refused():
         bound("gossip", machine)
     with pytest.raises(TopologyError, match="has 0 ranks"):
         bound("allgather", Topology.load("cpu2s"))
-    with pytest.raises(TopologyError, match="nothing can leave"):
+    with pytest.raises(TopologyError, match="no link leaves"):
         bound("allgather", Topology.load("server8"), kinds=FAST)
 
 
-def test_the_command_says_how_fast_and_why():
+def test_the_command_prints_the_bound_and_its_reason():
     words = ["bound", "allreduce", "dgx1v", "hosts=2", "nics=1", "--size", "1G"]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
@@ -240,6 +237,6 @@ def test_the_command_says_how_fast_and_why():
 @pytest.mark.parametrize("collective", BOUNDED)
 def test_the_ports_of_a_host_are_one_of_the_cuts(collective, nics):
     cluster = UniformCluster.load("dgx1v", hosts=5, nics=nics)
-    least = through_ports(collective, cluster, DEFAULTS) * 1e9
+    least = port_bound(collective, cluster, DEFAULTS) * 1e9
     assert least == pytest.approx(float(bound(collective, cluster).per_byte))
-    assert through_ports(collective, UniformCluster.load("dgx1v"), DEFAULTS) == 0
+    assert port_bound(collective, UniformCluster.load("dgx1v"), DEFAULTS) == 0

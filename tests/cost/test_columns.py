@@ -1,4 +1,4 @@
-"""Transfers as columns of numbers, and the sums that a price asks of them."""
+"""Transfers as columns of numbers, link loads, and the sums of prices."""
 
 from collections import Counter
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from collalgo._kernels.cost.loads import largest_sums, legs_of
+from collalgo._kernels.cost.loads import largest_sums, loads_of
 from collalgo.cost.messages import messages_of
 from collalgo.schedule import Chunk, recv, recv_reduce, send
 
 pytestmark = pytest.mark.parallel
 
 
-def test_columns_tell_each_transfer_with_another_rank():
+def test_columns_have_each_transfer_with_another_rank():
     half, quarters = (Chunk(0, 1, 2),), (Chunk(0, 1, 4), Chunk(2, 3, 4))
     steps = [
         (send(1, half), recv(2, quarters)._replace(lane=3)),
@@ -31,14 +31,14 @@ def test_columns_tell_each_transfer_with_another_rank():
 
 
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 1000])
-def test_columns_are_as_long_as_what_is_traced(count):
+def test_columns_have_a_row_for_each_traced_transfer(count):
     found = messages_of([(0, [(send(1 + i),) for i in range(count)])])
     assert found.step.tolist() == [*range(count)]
     assert found.peer.tolist() == [*range(1, count + 1)]
 
 
 @pytest.mark.parametrize("broken", [send(1, (0,)), send(1, 5), send(None)])
-def test_columns_of_what_is_no_transfer_are_an_error(broken):
+def test_columns_of_other_objects_than_transfers_are_an_error(broken):
     with pytest.raises(TypeError):
         messages_of([(0, [(broken,)])])
 
@@ -71,13 +71,13 @@ def test_without_steps_nothing_is_the_largest():
 
 
 @given(st.lists(st.integers(0, 3)))
-def test_legs_are_those_of_the_route_of_each_message(routes):
-    ways, parts = np.array([7, 8, 9, 7]), np.array([1.0, 0.5, 0.5, 1.0])
+def test_link_loads_are_those_of_the_route_of_each_message(routes):
+    links, parts = np.array([7, 8, 9, 7]), np.array([1.0, 0.5, 0.5, 1.0])
     lengths, first = np.array([1, 0, 2, 1]), np.array([0, 1, 1, 3])
     expected = [
-        (i, int(ways[leg]), float(parts[leg]))
+        (i, int(links[leg]), float(parts[leg]))
         for i, route in enumerate(routes)
         for leg in range(first[route], first[route] + lengths[route])
     ]
-    found = legs_of(np.array(routes, np.int64), lengths, first, ways, parts)
+    found = loads_of(np.array(routes, np.int64), lengths, first, links, parts)
     assert [*zip(*(each.tolist() for each in found), strict=True)] == expected

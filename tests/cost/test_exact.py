@@ -1,4 +1,4 @@
-"""Prices in exact rationals: proofs of what is as fast as can be."""
+"""Prices in exact rationals, which prove that schedules are optimal."""
 
 from fractions import Fraction
 
@@ -27,34 +27,34 @@ BYTES = LinkModel(message=0.0, reduction=0.0, turning=0.0, efficiency={})
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_no_schedule_is_below_the_bound_and_the_floats_say_the_same(name):
+def test_no_schedule_is_below_the_bound_and_floats_agree(name):
     machine = Topology.load(name, **MACHINES[name])
-    site = Placement(machine, figures=BYTES)
+    placement = Placement(machine, link_model=BYTES)
     for row in ALGORITHMS:
-        if row.collective not in BOUNDED or row.obstacle(site.size) is not None:
+        if row.collective not in BOUNDED or row.obstacle(placement.size) is not None:
             continue
         found = exact(row.name, machine, collective=row.collective)
         assert found.ratio is None or found.ratio >= 1, row.name
-        job = Job.of(row.name, row.collective, site.size, 1e9)
-        line = site.rounds(site.fold(job.schedule, job.dims)).line
+        job = Job.of(row.name, row.collective, placement.size, 1e9)
+        line = placement.rounds(placement.fold(job.schedule, job.dims)).line
         told = line.per_byte * job.whole
         assert float(found.per_byte) == pytest.approx(told, rel=1e-9), row.name
 
 
 @pytest.mark.parametrize("n", [3, 5, 6, 7, 12])
-def test_rings_are_proved_to_be_as_fast_as_can_be(n):
+def test_rings_are_proved_optimal(n):
     machine = Topology.load("torus", dims=(n,), bandwidth=10.0)
     share = Fraction(n - 1, 10 * n)
     one_way = exact("ring", machine, collective="allgather")
     assert one_way.steps == (Fraction(1, 10 * n),) * (n - 1)
     assert one_way.per_byte == share
-    assert one_way.ratio == 2  # it leaves the links the other way idle
+    assert one_way.ratio == 2  # the links in the other direction are idle
     both = exact("bidirectional_ring", machine, collective="allreduce")
     assert both.per_byte == share
     assert both.ratio == 1
 
 
-def test_the_command_tells_the_ratio_exactly():
+def test_the_command_prints_the_exact_ratio():
     words = ["simulate", "allreduce", "bidirectional_ring", "torus", "dims=7"]
     told = CliRunner().invoke(main, [*words, "--exact"])
     assert told.exit_code == 0, told.output
@@ -63,6 +63,6 @@ def test_the_command_tells_the_ratio_exactly():
     told = CliRunner().invoke(main, ["simulate", "allreduce", "ring", "dgx_h100",
                                      "hosts=4096", "--exact"])  # fmt: skip
     assert told.exit_code == 2
-    assert "without an order, a timeline or exact figures" in " ".join(
+    assert "without an order, a timeline or exact ratios" in " ".join(
         told.output.split()
     )

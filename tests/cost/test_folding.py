@@ -1,4 +1,4 @@
-"""Few ranks and one host that stand for all give the prices of all."""
+"""Representatives and one host of a cluster give the prices of all ranks."""
 
 from functools import cache
 
@@ -27,7 +27,7 @@ REDUCING = LinkModel(reduction=1e-10)
 
 
 def in_order(messages):
-    """The same transfers, whoever of a step comes first."""
+    """The same transfers, regardless of the order within a step."""
     share = np.round(messages.share, 9)
     keys = (share, messages.lane, messages.peer, messages.kind, messages.rank)
     order = np.lexsort((*keys, messages.step))
@@ -43,7 +43,7 @@ SIZES = [1, 2, 3, 4, 6, 8, 12, 15, 16, 17, 24, 32]
 
 @pytest.mark.parametrize("size", at_leisure(SIZES, SIZES[:-2]))
 @pytest.mark.parametrize("collective", COLLECTIVES)
-def test_representatives_tell_what_all_ranks_do(collective, size):
+def test_representatives_give_the_transfers_of_all_ranks(collective, size):
     every = cache(lambda row: in_order(all_renumbered(row.schedule, size)))
     grids = [(d, size // d) for d in (2, 8) if size % d == 0]
     for plain in ALGORITHMS:
@@ -59,9 +59,9 @@ def test_representatives_tell_what_all_ranks_do(collective, size):
 
 
 @pytest.mark.parametrize("size", [2, 6, 8, 12, 16, 32])
-def test_twins_do_the_same(size):
-    each = size // 2
-    hosts, cycles = [each] * 2, [[*range(each)][::-1]]
+def test_twins_have_the_same_transfers(size):
+    ranks_per_host = size // 2
+    hosts, cycles = [ranks_per_host] * 2, [[*range(ranks_per_host)][::-1]]
     order = tuple(along(cycles[0], size))
     found = set()
     for plain in ALGORITHMS:
@@ -81,7 +81,7 @@ def test_twins_do_the_same(size):
     assert found == {"multi_ring"} | powers
 
 
-def test_a_ring_is_told_by_one_rank_and_a_tree_by_none():
+def test_a_ring_has_one_representative_and_a_tree_has_no_symmetry():
     assert fold(find("allreduce", "ring", 12).schedule, 12).symmetry == Symmetry.all(12)
     halving = fold(find("allreduce", "halving_doubling", 16).schedule, 16)
     assert halving.symmetry == Symmetry.all(2, 2, 2, 2)
@@ -100,7 +100,7 @@ def test_a_ring_is_told_by_one_rank_and_a_tree_by_none():
 
 
 @pytest.mark.parametrize(
-    ("radices", "turns", "each", "period"),
+    ("radices", "turns", "ranks_per_host", "period"),
     [
         ((128,), (True,), 8, 8),
         ((128,), (False,), 8, 128),
@@ -112,8 +112,8 @@ def test_a_ring_is_told_by_one_rank_and_a_tree_by_none():
         ((12, 10), (False, True), 8, 120),
     ],
 )
-def test_all_begins_anew_after_some_hosts(radices, turns, each, period):
-    assert Symmetry(radices, turns).period(each) == period
+def test_a_symmetry_has_a_period_of_whole_hosts(radices, turns, ranks_per_host, period):
+    assert Symmetry(radices, turns).period(ranks_per_host) == period
 
 
 CLUSTERS = {
@@ -127,24 +127,24 @@ CLUSTERS = {
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_one_host_stands_for_all(name):
+def test_one_host_represents_all(name):
     topology = CLUSTERS[name]()
     cluster, size = UniformCluster.of(topology), len(ranks_of(topology))
     assert cluster is not None
     assert cluster.size == size
     every = Routes(topology, ranks_of(topology), REDUCING)
-    alike = ClusterRoutes(cluster, figures=REDUCING)
-    site = Placement(topology, figures=REDUCING)
+    alike = ClusterRoutes(cluster, link_model=REDUCING)
+    placement = Placement(topology, link_model=REDUCING)
     for row in ALGORITHMS:
         if row.obstacle(size) is None:
             messages = all_messages(row.schedule, size)
             expected = rounds(messages, every).line
             assert rounds(messages, alike).line == pytest.approx(expected)
-            found = site.rounds(site.fold(row.schedule)).line
+            found = placement.rounds(placement.fold(row.schedule)).line
             assert found == pytest.approx(expected), row.name
 
 
-def test_what_is_not_alike_is_no_cluster():
+def test_hosts_that_differ_are_no_uniform_cluster():
     assert UniformCluster.of(Topology.load("dgx1v")) is None
     assert UniformCluster.of(Topology.load("torus", dims=(3, 3))) is None
     narrow = Topology.load("dgx1v", hosts=4, hosts_per_leaf=2, oversubscription=2.0)
@@ -160,7 +160,7 @@ def test_what_is_not_alike_is_no_cluster():
     ("name", "why"),
     [("gb200_nvl72", "is 18 hosts, but a cluster"), ("cpu2s", "has no GPUs or cores")],
 )
-def test_what_is_no_host_with_ranks_is_no_host_of_a_cluster(name, why):
+def test_a_cluster_needs_machines_of_one_host_with_ranks(name, why):
     with pytest.raises(TopologyError, match=f"{name} {why}"):
         UniformCluster.load(name, hosts=300)
 
@@ -168,13 +168,15 @@ def test_what_is_no_host_with_ranks_is_no_host_of_a_cluster(name, why):
 def test_ranks_in_the_same_order_on_every_host_still_fold():
     topology = Topology.load("dgx1v", hosts=2, nics=2)
     inside = [0, 3, 2, 1, 5, 6, 7, 4]
-    places = [f"host{h}/gpu{i}" for h in range(2) for i in inside]
-    assert Placement(topology, places).cluster is not None
-    assert Placement(topology, places[::-1]).cluster is None
+    devices = [f"host{h}/gpu{i}" for h in range(2) for i in inside]
+    assert Placement(topology, devices).cluster is not None
+    assert Placement(topology, devices[::-1]).cluster is None
     row = find("allreduce", "ring", 16)
-    expected = rounds(all_messages(row.schedule, 16), Routes(topology, places)).line
-    site = Placement(topology, places)
-    assert site.rounds(site.fold(row.schedule)).line == pytest.approx(expected)
+    expected = rounds(all_messages(row.schedule, 16), Routes(topology, devices)).line
+    placement = Placement(topology, devices)
+    assert placement.rounds(placement.fold(row.schedule)).line == pytest.approx(
+        expected
+    )
 
 
 @pytest.mark.parametrize("segments", [1, 2, 3, 7])
@@ -183,11 +185,11 @@ def test_ranks_in_the_same_order_on_every_host_still_fold():
     [("broadcast", "pipeline"), ("allreduce", "ring"), ("allreduce", "double_tree")],
 )
 def test_a_pipeline_is_priced_by_one_of_its_segments(collective, name, segments):
-    site = Placement(Topology.load("dgx1v"), figures=REDUCING)
+    placement = Placement(Topology.load("dgx1v"), link_model=REDUCING)
     one = find(collective, f"{name}(segments=1)", 8)
     all_of_them = find(collective, f"{name}(segments={segments})", 8)
-    found = site.rounds(site.fold(one.schedule), segments)
-    expected = site.rounds(site.fold(all_of_them.schedule))
+    found = placement.rounds(placement.fold(one.schedule), segments)
+    expected = placement.rounds(placement.fold(all_of_them.schedule))
     assert found.line == pytest.approx(expected.line)
     assert np.allclose(found.busy, expected.busy)
 
@@ -195,8 +197,8 @@ def test_a_pipeline_is_priced_by_one_of_its_segments(collective, name, segments)
 def test_a_million_ranks_are_priced_as_the_formula_says():
     cluster = UniformCluster.load("dgx1v", hosts=1 << 17, nics=4)
     row = find("allreduce", "torus_2d(dims=(1024, 1024))", cluster.size)
-    site = Placement(cluster)
-    found = site.rounds(site.fold(row.schedule, (1024, 1024))).line
+    placement = Placement(cluster)
+    found = placement.rounds(placement.fold(row.schedule, (1024, 1024))).line
     # Rows cross from host to host on one NIC; of a column each NIC has two ranks.
     steps = 2 * 1023
     rows = steps / 1024 / 12.5e9
@@ -207,9 +209,11 @@ def test_a_million_ranks_are_priced_as_the_formula_says():
 
 def test_messages_through_tied_nics_take_both():
     topology = Topology.load("server8", hosts=2, nics=8)
-    roads = Routes(topology, ranks_of(topology))
-    _, legs = roads.trips(np.array([0]), np.array([8]))
-    out = {roads.name(w)[0].ends for w in legs.way[legs.part == 0.5].tolist()}
+    routes = Routes(topology, ranks_of(topology))
+    _, loads = routes.link_loads(np.array([0]), np.array([8]))
+    out = {
+        routes.directed_link(w)[0].ends for w in loads.link[loads.part == 0.5].tolist()
+    }
     assert ("host0/nic0", "leaf0") in out
     assert ("host0/nic1", "leaf0") in out
-    assert sum(legs.part[legs.part < 1]) == pytest.approx(4)
+    assert sum(loads.part[loads.part < 1]) == pytest.approx(4)

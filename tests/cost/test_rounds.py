@@ -1,4 +1,4 @@
-"""Prices in rounds: of several schedules at once, as selection finds them."""
+"""Prices in rounds of several schedules together, as in selection."""
 
 import pytest
 
@@ -12,9 +12,9 @@ pytestmark = pytest.mark.parallel
 
 @pytest.mark.parametrize("ranks", [2, 3, 5, 8])
 @pytest.mark.parametrize("collective", ["gather", "broadcast", "allreduce", "barrier"])
-def test_prices_found_at_once_are_those_found_alone(collective, ranks):
-    """Also of schedules that are alike, so that few steps of all differ."""
-    site = Placement(Topology.load("torus", dims=(ranks,)))
+def test_prices_computed_together_equal_those_computed_alone(collective, ranks):
+    """Also of similar schedules with few distinct steps."""
+    placement = Placement(Topology.load("torus", dims=(ranks,)))
     schedules = [
         all_messages(row.schedule, ranks)
         for row in candidates(collective)
@@ -22,6 +22,6 @@ def test_prices_found_at_once_are_those_found_alone(collective, ranks):
     ]
     for some in (schedules, schedules[:1] * 3, [NOTHING, *schedules[-1:], NOTHING]):
         ones = [1] * len(some)
-        alone = [site.least([schedule], [1])[0] for schedule in some]
-        for together, apart in zip(site.least(some, ones), alone, strict=True):
+        alone = [placement.least([schedule], [1])[0] for schedule in some]
+        for together, apart in zip(placement.least(some, ones), alone, strict=True):
             assert together == pytest.approx(apart)

@@ -9,7 +9,7 @@ from collalgo import ALGORITHMS, ScheduleError, Topology, TopologyError
 from collalgo.algorithms import find
 from collalgo.cli.main import main
 from collalgo.cost.bounds import BOUNDED, bound
-from collalgo.cost.fluid import Play
+from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.loggops import LogGOPS, finish_times
 from collalgo.cost.placement import Placement
@@ -39,15 +39,15 @@ MACHINES = {
 
 def test_a_step_costs_what_it_would_cost_alone():
     topology = Topology.load("dgx1v", hosts=2, nics=2)
-    site = Placement(topology, figures=LinkModel(reduction=1e-12))
+    placement = Placement(topology, link_model=LinkModel(reduction=1e-12))
     for row in ALGORITHMS:
-        if row.obstacle(site.size) is None:
-            every = site.messages(row.schedule)
-            priced = rounds(every, site.roads)
+        if row.obstacle(placement.size) is None:
+            every = placement.messages(row.schedule)
+            priced = rounds(every, placement.routes)
             busy = 0.0
             for step in range(every.steps):
                 alone = every.where(every.step == step)
-                alone = rounds(alone._replace(step=alone.step * 0), site.roads)
+                alone = rounds(alone._replace(step=alone.step * 0), placement.routes)
                 busy = busy + alone.busy
                 cost = alone.line if len(alone.latency) else Line(0.0, 0.0)
                 assert cost == (priced.latency[step], priced.per_byte[step]), row.name
@@ -67,23 +67,23 @@ def test_a_ring_on_a_ring_takes_what_the_formula_says(n, model):
 @pytest.mark.parametrize("name", MACHINES)
 def test_no_schedule_is_cheaper_than_the_bound(name):
     machine = MACHINES[name]()
-    site = Placement(machine)
+    placement = Placement(machine)
     for collective in BOUNDED:
         least = bound(collective, machine)
         for row in ALGORITHMS:
-            if row.collective == collective and row.obstacle(site.size) is None:
-                for nbytes, seconds in prices(site, row):
+            if row.collective == collective and row.obstacle(placement.size) is None:
+                for nbytes, seconds in prices(placement, row):
                     assert seconds >= least.seconds(nbytes) * (1 - 1e-9), row.name
 
 
-def prices(site, row):
-    """What an algorithm takes by either model, for few bytes and for many."""
-    line = site.rounds(site.fold(row.schedule)).line
-    messages = site.messages(row.schedule)
+def prices(placement, row):
+    """The times of an algorithm by both models, for few bytes and for many."""
+    line = placement.rounds(placement.fold(row.schedule)).line
+    messages = placement.messages(row.schedule)
     for nbytes in (8, MIB):
-        whole = nbytes * COLLECTIVES[row.collective].buffers(site.size)
+        whole = nbytes * COLLECTIVES[row.collective].buffers(placement.size)
         yield nbytes, line.seconds(whole)
-        yield nbytes, Play(messages, whole, site.roads).run()
+        yield nbytes, FluidSimulation(messages, whole, placement.routes).run()
 
 
 def test_a_ring_along_nvlinks_is_twice_as_fast_as_one_by_number():
@@ -108,12 +108,12 @@ def test_the_bottleneck_of_a_cluster_is_its_network():
     assert "times the bound of" in str(found)
 
 
-def test_of_hosts_that_are_alike_the_busiest_is_told():
-    star = Topology.read(FILES / "star.yaml")  # whose first host hears nothing
+def test_of_uniform_hosts_the_busiest_link_is_reported():
+    star = Topology.read(FILES / "star.yaml")  # its first host receives nothing
     found = simulate("binomial", star, 1 << 20, collective="broadcast")
     received = (1 << 20) / 0.025e9
-    ways = {w: s for w, s in found.busy.items() if w[0].kind == "network"}
-    assert sorted(ways.values()) == pytest.approx([received, 2 * received])
+    busy_links = {w: s for w, s in found.busy.items() if w[0].kind == "network"}
+    assert sorted(busy_links.values()) == pytest.approx([received, 2 * received])
 
 
 quickly = settings(max_examples=25, deadline=None)
@@ -127,9 +127,9 @@ def test_another_numbering_of_the_devices_costs_the_same(row, dice):
     order = list(range(len(machine.devices())))
     dice.shuffle(order)
     other, ids = renamed(machine, order, [f"d{i}" for i in order])
-    places = [ids[id] for id in ranks_of(machine)]
+    devices = [ids[id] for id in ranks_of(machine)]
     found = simulate(row.schedule, machine, MIB, collective="allreduce")
-    again = simulate(row.schedule, other, MIB, collective="allreduce", order=places)
+    again = simulate(row.schedule, other, MIB, collective="allreduce", order=devices)
     assert again.seconds == pytest.approx(found.seconds)
 
 
@@ -143,7 +143,7 @@ def test_twice_the_bandwidth_is_never_slower(row, kind):
     assert fast.seconds <= slow.seconds * (1 + 1e-9)
 
 
-def test_reductions_cost_what_they_are_told_to():
+def test_reductions_cost_what_the_link_model_says():
     machine = Topology.load("torus", dims=(4,), bandwidth=10.0, latency=0.0)
     free = simulate("ring", machine, MIB, collective="allreduce")
     paid = simulate(
@@ -160,7 +160,7 @@ def test_a_barrier_costs_latency_only(model):
 
 
 def test_messages_share_a_link_fairly():
-    """Two messages through one cable, the shorter one leaves room when it is over."""
+    """Two messages share a cable until the shorter one is complete."""
 
     def two(group):
         if group.rank < 2:
@@ -195,7 +195,7 @@ def test_what_cannot_be_simulated_is_refused():
         simulate("direct", apart, 1, collective="allgather")
 
 
-def test_the_command_says_what_it_takes_and_what_is_in_the_way():
+def test_the_command_prints_the_time_and_the_bottleneck():
     words = [
         "simulate",
         "allreduce",
@@ -246,8 +246,6 @@ def test_the_three_models_agree_where_nothing_is_shared(name, n):
     assert max(times) == pytest.approx(seconds[0], rel=1e-3)
 
 
-# ---- LogGOPS
-
 PUBLISHED = LogGOPS(latency=2500, overhead=1500, gap=1000, gap_per_byte=6)
 
 
@@ -279,7 +277,7 @@ def test_sends_of_one_rank_keep_their_distance():
     assert finish_times(schedules, 4, model)[1:] == [12, 112, 212]
 
 
-def test_a_message_that_never_comes_is_told():
+def test_a_message_that_is_never_sent_is_an_error():
     def wait(group):
         if group.rank == 1:
             yield recv(0, group.chunk(0))
@@ -289,6 +287,8 @@ def test_a_message_that_never_comes_is_told():
         finish_times(schedules, 8, PUBLISHED)
 
 
-def test_a_machine_without_devices_for_ranks_is_said_to_have_none():
-    with pytest.raises(TopologyError, match="cpu2s has no GPUs, cores or hosts that"):
+def test_a_machine_without_devices_for_ranks_is_refused():
+    with pytest.raises(
+        TopologyError, match="cpu2s has no GPUs, cores or hosts to place ranks on"
+    ):
         simulate("ring", Topology.load("cpu2s"), MIB, collective="allreduce")

@@ -1,4 +1,4 @@
-"""When each message is under way: as a trace and as a picture."""
+"""The timeline of messages, as a trace and as a picture."""
 
 import json
 
@@ -49,10 +49,10 @@ def test_a_trace_has_a_track_for_each_rank_and_an_arrow_for_each_message(tmp_pat
     assert all(arrows[e["id"]] < e["ts"] for e in events if e["ph"] == "f")
 
 
-def test_what_nobody_could_see_is_not_drawn(monkeypatch, tmp_path):
+def test_too_many_messages_are_not_drawn(monkeypatch, tmp_path):
     found = timeline("ring", Topology.load("dgx1v"), MIB, collective="allreduce")
     monkeypatch.setattr(module, "DRAWN", 10)
-    with pytest.raises(TopologyError, match="too many to be drawn"):
+    with pytest.raises(TopologyError, match="cannot draw 112 messages, at most 10"):
         found.write(tmp_path / "picture.svg")
 
 

@@ -32,12 +32,12 @@ assert (x == size - 1).all(), x
 comm = collalgo.init()
 assert (comm.rank, comm.size) == (rank, size)
 assert collalgo.broadcast(np.full(3, rank), root=size - 1)[0] == size - 1
-assert size == 1 or collalgo.world.resolve(world) is comm
+assert size == 1 or collalgo.comm.current.resolve(world) is comm
 
 part = world.Split(rank % 2, -rank)
 total = collalgo.allreduce(np.array([rank]), part)[0]
 assert total == sum(range(rank % 2, size, 2)), total
-kept = collalgo.world.resolve(part)
+kept = collalgo.comm.current.resolve(part)
 part.Free()
 assert kept.closed
 

@@ -267,7 +267,7 @@ def test_a_part_of_a_message_may_be_needed_before_another_can_be_added():
         (partial(re.sub, 'tb id="1"', 'tb id="2"'), "tb 1 of gpu 0 has the id 2"),
         (partial(re.sub, 's="1"', 's="7"'), "has the number 7, out of order"),
         (partial(re.sub, 'send="1"', 'send="3"'), "3 is not between -1 and 2"),
-        (partial(re.sub, 'cnt="1"', 'cnt="1e9"', count=1), "'1e9' is no integer"),
+        (partial(re.sub, 'cnt="1"', 'cnt="1e9"', count=1), "'1e9' is not an integer"),
         (partial(re.sub, '(type="s".*?)cnt="1"', r'\1cnt="2"', count=1), "be equal"),
         (partial(re.sub, 'depid="1"', 'depid="9"'), "block 9, which does not exist"),
         (
@@ -277,9 +277,12 @@ def test_a_part_of_a_message_may_be_needed_before_another_can_be_added():
         (partial(re.sub, 'type="re"', 'type="cpy"'), "made of the contributions of"),
         (partial(re.sub, "<step s=.3.*/>", "", count=1), "must be received"),
         (partial(re.sub, 'send="1" recv="1"', 'send="-1" recv="1"'), "names no peer"),
-        (partial(re.sub, "</algo>", ""), "no well-formed XML"),
+        (partial(re.sub, "</algo>", ""), "invalid XML"),
         (lambda text: text + " " * LARGEST, "more than"),
-        (lambda text: '<!DOCTYPE a [<!ENTITY b "c">]>' + text, "defines entities"),
+        (
+            lambda text: '<!DOCTYPE a [<!ENTITY b "c">]>' + text,
+            "XML with entities is refused",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told(change, complaint):
@@ -477,9 +480,7 @@ def test_a_file_is_proved_drawn_and_exported_by_commands(tmp_path):
     assert "say which, by -c: allreduce ring" in found.output
     assert "none.xml: No such file" in run(main, ["verify", "none.xml"]).output
     path.write_text("no XML")
-    assert (
-        f"{path}: this is no well-formed XML" in run(main, ["verify", str(path)]).output
-    )
+    assert f"{path}: invalid XML" in run(main, ["verify", str(path)]).output
 
 
 @pytest.mark.usefixtures("rows")

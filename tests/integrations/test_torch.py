@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -123,3 +124,44 @@ def test_a_death_is_told_to_all_others():
     done = run(OURS, 3, "one_dies")
     assert done.returncode == 128 + 9
     assert len(re.findall(r"PeerFailed.*rank 1 is gone", done.stdout)) == 2
+
+
+#: All that ``import torch`` imports of the package.
+AT_IMPORT = {
+    "collalgo", "collalgo._version", "collalgo.base", "collalgo.base.hooks",
+    "collalgo.integrations", "collalgo.integrations.torch_entry",
+}  # fmt: skip
+
+
+def under_torch(program, folder=None):
+    return subprocess.run(
+        [BIN / "python", "-c", program], cwd=folder,  # comes before what is installed
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parallel
+def test_importing_torch_imports_only_the_entry_point():
+    done = under_torch(
+        "import sys, torch\n"
+        "print(*(name for name in sys.modules if name.startswith('collalgo')))"
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) == AT_IMPORT
+
+
+@pytest.mark.parallel
+def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
+    shutil.copytree(ROOT / "collalgo", tmp_path / "collalgo")
+    broken = tmp_path / "collalgo" / "comm" / "communicator.py"
+    broken.write_text("raise RuntimeError('broken on purpose')\n")
+    done = under_torch(
+        "import torch.distributed as dist\n"
+        "print('imported', flush=True)\n"
+        "dist.init_process_group('collalgo', store=dist.HashStore(), rank=0, "
+        "world_size=1)",
+        tmp_path,
+    )
+    assert done.stdout == "imported\n"
+    assert done.returncode != 0
+    assert "RuntimeError: broken on purpose" in done.stderr

@@ -14,58 +14,24 @@ import time
 import pytest
 
 import collalgo
-from collalgo.bootstrap.connect import told
+from collalgo.bootstrap.connect import store_address
 from collalgo.bootstrap.identity import Means, identity
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
-from collalgo.launch.hosts import Host, Place, assign, parse, read
 from tests.conftest import at_leisure
 from tests.support.paths import SCRIPTS
 
 SCRIPT = SCRIPTS / "script_across_hosts.py"
 
 
-# ---- which hosts, and which ranks on them
-
-
-def test_hosts_are_read_from_a_line_or_a_file(tmp_path):
-    hosts = [Host("a", 4), Host("user@b.example", 2), Host("c", 1)]
-    assert parse("a:4,user@b.example:2,c") == hosts
-    path = tmp_path / "hosts"
-    path.write_text("# mine\na slots=4\nuser@b.example:2 # a comment\n\nc\n")
-    assert read(path) == hosts
-
-
-@pytest.mark.parametrize("text", ["a:0", "a:x", "a:-1", "-oProxyCommand=x:1", "a b:1",
-                                  "a;b:1", ":4", "", "a:99999"])  # fmt: skip
-def test_what_is_no_host_is_refused(text):
-    with pytest.raises(BootstrapError, match=r"is no name of a host|slots; give"):
-        parse(text)
-
-
-def test_ranks_fill_the_slots_host_after_host():
-    places = assign([Host("a", 3), Host("b", 2), Host("c", 4)], 6)
-    assert {host.name: [p.rank for p in ranks] for host, ranks in places.items()} == {
-        "a": [0, 1, 2], "b": [3, 4], "c": [5],
-    }  # fmt: skip
-    assert places[Host("a", 3)][0] == Place(0, 0, 3, 0, 3)
-    assert places[Host("b", 2)][1] == Place(4, 1, 2, 1, 2)
-    assert places[Host("c", 4)][0] == Place(5, 0, 1, 2, 3)
-    assert sum(map(len, assign([Host("a", 3), Host("b", 2)], None).values())) == 5
-    with pytest.raises(BootstrapError, match="6 ranks do not fit into 5 slots"):
-        assign([Host("a", 3), Host("b", 2)], 6)
-    with pytest.raises(BootstrapError, match="host a is named twice"):
-        assign([Host("a", 3), Host("a", 2)], None)
-
-
 def test_a_rank_is_told_of_the_store():
     env = {"COLLALGO_STORE": "10.0.0.1,fe80::1:77", "COLLALGO_SECRET": "00ff"}
-    assert told(env) == (["10.0.0.1", "fe80::1"], 77, b"\0\xff")
+    assert store_address(env) == (["10.0.0.1", "fe80::1"], 77, b"\0\xff")
     env |= {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
     assert identity(env).means is Means.STORE
     for change in ({"COLLALGO_SECRET": "xyz"}, {"COLLALGO_STORE": "nowhere"}):
         with pytest.raises(BootstrapError, match="must be HOST:PORT"):
-            told(env | change)
+            store_address(env | change)
 
 
 # ---- jobs

@@ -6,12 +6,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
-from click.testing import CliRunner
 
-from collalgo.cli.main import main
 from collalgo.engine.transport.waiting import cores
 
 COLLALGO = [sys.executable, "-c", "from collalgo.cli.main import main; main()"]
@@ -254,10 +251,11 @@ def test_without_a_launcher_a_process_is_a_world_of_one(script):
 
 def test_all_ranks_know_that_they_may_not_read_each_others_memory(script):
     path = script(
-        "from collalgo.bootstrap import leader\n"
-        "leader.may_read = lambda processes: False\n"
+        "from collalgo.bootstrap import host_root\n"
+        "from collalgo.comm.current import runner_of\n"
+        "host_root.may_read = lambda processes: False\n"
         "comm = collalgo.init()\n"
-        "machine = comm._programs.machine\n"
+        "machine = runner_of(comm).programs.host_profile\n"
         "assert machine.fetch == machine.exchange > 0\n"
         "x = np.full((comm.size, 1 << 15), comm.rank)\n"
         "assert (comm.alltoall(x) == np.arange(comm.size)[:, None]).all()\n"
@@ -270,109 +268,3 @@ def command(*arguments):
     return subprocess.run(
         [*COLLALGO, *arguments], capture_output=True, text=True, timeout=60, check=False
     )
-
-
-def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
-    path = tmp_path / "mine.py"
-    text = (
-        "from collalgo import recv, send\n"
-        "def allgather(group):\n"
-        "    for step in range(group.size - 1):\n"
-        "        yield (send(group.right, group.chunk(group.rank - step)),\n"
-        "               recv(group.left, group.chunk(group.rank - step)))\n"
-    )
-    path.write_text(text)
-    done = command("verify", f"{path}:allgather", "--size", "4")
-    assert done.returncode == 1
-    assert "step 0 of rank 0 expects chunks 0/4 from rank 3" in done.stderr
-    path.write_text(text.replace("step)))", "step - 1)))"))
-    done = command("verify", f"{path}:allgather", "--size", "4")
-    assert done.stdout.startswith("allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links")
-
-
-@pytest.mark.parallel
-@pytest.mark.parametrize(
-    ("arguments", "found"),
-    [
-        (["verify", "ring", "-c", "allreduce", "-n", "3"], "4 steps, 4/3 n bytes"),
-        (["verify", "binomial", "-c", "reduce"], "reduce of 17 ranks: 5 steps"),
-        (["verify", "nothing", "-c", "reduce"], "there is no algorithm 'nothing'"),
-        (["verify", "--all", "-c", "barrier", "-n", "5"], "double_ring: barrier of 5"),
-        (["verify", "nowhere.py:f"], "there is no file 'nowhere.py'"),
-        (["select", "allreduce", "8", "-n", "4"], "allreduce of 8 B on 4 ranks: "),
-        (
-            ["algorithms"],
-            "Each chunk travels around the ring twice: to be summed",
-        ),
-        (["algorithms", "-c", "scan", "-n", "5"], "recursive_doubling"),
-        (["algorithms", "-c", "allgather", "-n", "5"], "needs an even number"),
-        (["algorithms", "show", "ring", "-c", "allreduce", "-n", "4"], "⊕3 2/4"),
-        (["algorithms", "show", "binomial", "-n", "2", "--root", "2"], "out of range"),
-        (["algorithms", "show", "nothing"], "there is no algorithm 'nothing'"),
-        (
-            ["verify", "k_nomial(radix=5)", "-c", "reduce", "-n", "9"],
-            "k_nomial(radix=5)",
-        ),
-        (["verify", "ring(rings=5)", "-n", "9"], "ring has no parameter 'rings'"),
-        (["verify"], "name an ALGORITHM, or pass --all"),
-        (["verify", "ring", "--all"], "name an ALGORITHM, or pass --all"),
-        (
-            ["select", "allreduce", "8", "-n", "4", "--reproducible"],
-            "does not combine in",
-        ),
-        (["--version"], "version 0."),
-    ],
-)
-def test_the_other_commands(arguments, found):
-    assert found in CliRunner().invoke(main, arguments).output
-
-
-MINE = """
-import collalgo
-from collalgo.algorithms import ring
-
-
-@collalgo.algorithm("allreduce", "mine")
-def mine(group):
-    yield from ring.allreduce(group)
-"""
-
-
-@pytest.mark.parallel
-def test_the_algorithms_of_a_file_are_proved_drawn_chosen_and_raced(tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(MINE)
-    drawing = tmp_path / "mine.svg"
-    done = command("verify", str(path), "-n", "3")
-    assert done.stdout == (
-        "mine: allreduce of 3 ranks: 4 steps, 4/3 n bytes, 3 links, same bits on every "
-        "rank\n"
-    )
-    command("algorithms", "show", str(path), "-n", "3", "--svg", str(drawing))
-    root = ET.parse(drawing).getroot()
-    kinds = [element.tag.rpartition("}")[2] for element in root.iter()]
-    assert kinds.count("line") == 3 + 12  # ranks, and messages
-    done = command("select", "allreduce", "8", "-n", "3", "--load", str(path))
-    assert "  mine " in done.stdout
-    done = command(
-        *("run", "-n", "2", "-m", "collalgo.bench", "-e", "64", "-a", "mine"),
-        *("--load", str(path)),
-    )
-    assert "mine" in done.stdout
-    assert "wrong elements: 0 OK" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("x = 1", "puts no algorithm into the table"),
-        ("x = ", "cannot be run: SyntaxError"),
-        ("import nowhere_at_all", "cannot be run: ModuleNotFoundError"),
-    ],
-)
-def test_a_file_that_has_nothing_to_prove_says_so(tmp_path, text, message):
-    path = tmp_path / "mine.py"
-    path.write_text(text)
-    done = command("verify", str(path))
-    assert done.returncode != 0
-    assert message in done.stderr

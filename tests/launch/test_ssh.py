@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from collalgo.launch.remote import SSH
+from collalgo.launch.remote_agent import SSH
 
 #: Where distributions have it, which is in no user's path.
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")

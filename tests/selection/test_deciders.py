@@ -69,7 +69,7 @@ def test_sizes_of_blocks_are_those_of_one():
             "has rank, which is unknown",
         ),
         ("a: &b [1]\nc: *b", "aliases"),
-        (": :\n-", "no YAML"),
+        (": :\n-", "invalid YAML"),
     ],
 )
 def test_what_is_no_file_of_rules_is_refused(tmp_path, text, what):

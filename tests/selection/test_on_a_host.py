@@ -10,26 +10,27 @@ from click.testing import CliRunner
 from collalgo import ALGORITHMS, select, threads
 from collalgo.algorithms import find
 from collalgo.cli.main import main
+from collalgo.comm.current import runner_of
 from collalgo.cost import host_profile as machine_module
-from collalgo.cost.host import FURTHER, HANDOVERS, Price
+from collalgo.cost.host_price import FURTHER, HANDOVERS, HostPrice
 from collalgo.cost.host_profile import (
     USUAL,
     HostProfile,
     calibrate,
-    figures_file,
     host_profile,
-    known_figures,
+    known_profile,
     measure,
+    profile_file,
 )
 from collalgo.schedule import trace
 
 ONE_CORE_EACH = HostProfile(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=64)
 
 
-def in_one_wave(name, collective, nbytes, size):
+def unsliced(name, collective, nbytes, size):
     row = find(collective, name, size)
     schedules = [trace(row.schedule, rank, size) for rank in range(size)]
-    return Price(schedules, ONE_CORE_EACH).seconds(nbytes, 1)
+    return HostPrice(schedules, ONE_CORE_EACH).seconds(nbytes, 1)
 
 
 def prices(collective, nbytes, size, machine=ONE_CORE_EACH):
@@ -48,7 +49,7 @@ def by_hand(steps, messages, copied, reduced):
 def test_the_price_of_the_textbook_is_found(nbytes):
     """Alpha, beta and gamma of ring and recursive doubling on 8 ranks, by hand."""
     found = {
-        name: in_one_wave(name, "allreduce", nbytes, 8)
+        name: unsliced(name, "allreduce", nbytes, 8)
         for name in ("ring", "recursive_doubling")
     }
     moved, combined = 14 / 8 * nbytes, 7 / 8 * nbytes
@@ -62,7 +63,7 @@ def test_the_price_of_the_textbook_is_found(nbytes):
 
 def test_what_is_reduced_at_once_is_written_once():
     nbytes = 1 << 16
-    found = in_one_wave("linear", "reduce", nbytes, 4)
+    found = unsliced("linear", "reduce", nbytes, 4)
     combined = (1 + 2 * FURTHER) * nbytes
     assert found == pytest.approx(by_hand(1, 1 + 3, nbytes, combined), rel=1e-6)
 
@@ -93,7 +94,7 @@ def test_shared_cores_make_every_wait_a_switch():
 
 def test_between_two_sizes_of_the_grid_a_price_is_a_straight_line():
     low, middle, high = (
-        in_one_wave("ring", "allreduce", n, 5) for n in (1 << 20, 3 << 19, 1 << 21)
+        unsliced("ring", "allreduce", n, 5) for n in (1 << 20, 3 << 19, 1 << 21)
     )
     assert middle == pytest.approx((low + high) / 2)
 
@@ -112,40 +113,42 @@ def test_beyond_the_caches_copies_cost_more():
             assert usual < slow <= usual + most * 1.01
 
 
-def test_waves_let_the_ends_of_a_chain_work_at_the_same_time():
+def test_slices_let_the_ends_of_a_chain_work_at_the_same_time():
     row = find("broadcast", "linear", 2)
-    price = Price([trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH)
-    assert price.waves(8) == 1
-    assert price.waves(1 << 18) > 1
+    price = HostPrice(
+        [trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH
+    )
+    assert price.slices(8) == 1
+    assert price.slices(1 << 18) > 1
     long = 1 << 28
     assert price.seconds(long) < 0.6 * price.seconds(long, 1)
     assert price.seconds(long) > ONE_CORE_EACH.copy * long
 
 
-def test_a_further_wave_costs_its_handovers_whoever_receives():
+def test_a_further_slice_costs_its_handovers_at_each_receiver():
     row = find("broadcast", "linear", 2)
     schedules = [trace(row.schedule, rank, 2) for rank in range(2)]
     one, slow = (
-        Price(schedules, replace(ONE_CORE_EACH, latency=latency))
+        HostPrice(schedules, replace(ONE_CORE_EACH, latency=latency))
         for latency in (1e-6, 1e-3)
     )
-    assert one.waves(1 << 18) > slow.waves(1 << 18) == 1
+    assert one.slices(1 << 18) > slow.slices(1 << 18) == 1
     further = slow.seconds(1 << 18, 3) - slow.seconds(1 << 18, 2)
     assert further == pytest.approx(HANDOVERS * 1e-3, rel=0.01)
 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce", "scatter"])
 @pytest.mark.parametrize("parts", [2, 4, 8])
-def test_waves_and_segments_cost_the_same(collective, parts):
-    waves, segments = (
-        Price([trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH)
+def test_slices_and_segments_cost_the_same(collective, parts):
+    sliced, segments = (
+        HostPrice([trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH)
         for row in (
             find(collective, "linear", 2),
             find(collective, f"linear(segments={parts})", 2),
         )
     )
     for nbytes in (0, 1 << 14, 1 << 20):
-        assert waves.seconds(nbytes, parts) == pytest.approx(
+        assert sliced.seconds(nbytes, parts) == pytest.approx(
             segments.seconds(nbytes, 1), rel=1e-9
         )
 
@@ -164,7 +167,7 @@ def test_every_algorithm_has_a_price_at_every_size():
         for size in (1, 2, 3, 8, 9):
             if row.obstacle(size) is None:
                 schedules = [trace(row.schedule, rank, size) for rank in range(size)]
-                price = Price(schedules, ONE_CORE_EACH)
+                price = HostPrice(schedules, ONE_CORE_EACH)
                 seconds = np.array([price.seconds(n) for n in nbytes])
                 assert (np.diff(seconds) >= 0).all()
                 assert (seconds > 0).all() or size == 1
@@ -177,7 +180,7 @@ def test_an_unknown_collective_lists_the_choices():
 
 def test_the_machine_is_measured_once():
     first = host_profile()
-    known_figures.cache_clear()
+    known_profile.cache_clear()
     assert host_profile() == first
     assert first.cores >= 1
     assert all(value >= 0 for value in first.settings())
@@ -199,50 +202,50 @@ def _not_busy(monkeypatch):
 @pytest.mark.usefixtures("_not_busy")
 def test_a_damaged_file_of_figures_is_measured_anew(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_figures.cache_clear()
+    known_profile.cache_clear()
     host_profile()
     (path,) = (tmp_path / "collalgo").iterdir()
     path.write_text('{"latency": 1')
-    known_figures.cache_clear()
+    known_profile.cache_clear()
     assert host_profile().latency > 0
     path.chmod(0o600)
-    known_figures.cache_clear()
+    known_profile.cache_clear()
 
 
 @pytest.mark.usefixtures("_not_busy")
 def test_calibration_is_kept_and_told(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_figures.cache_clear()
+    known_profile.cache_clear()
     machine = calibrate(trials=3)
     assert host_profile() == machine
-    kept = json.loads(figures_file().read_text())
+    kept = json.loads(profile_file().read_text())
     assert kept["trials"] == 3
     assert HostProfile(**kept["machine"]) == machine
     result = CliRunner().invoke(main, ["calibrate", "--show"])
     assert result.exit_code == 0, result.output
     assert "a hand-over between two cores" in result.output
-    assert str(figures_file()) in "".join(result.output.split())
-    known_figures.cache_clear()
+    assert str(profile_file()) in "".join(result.output.split())
+    known_profile.cache_clear()
 
 
 def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(
     monkeypatch, tmp_path
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_figures.cache_clear()
+    known_profile.cache_clear()
     busy = replace(undisturbed(), switch=0.7e-3, exchange=2.0, fetch=1.0)
     monkeypatch.setattr(machine_module, "measure", lambda: busy)
     machine = host_profile()
     assert machine.switch == USUAL["switch"][0]
     assert (machine.exchange, machine.fetch) == (0.0, 0.0)
-    assert not figures_file().exists()
+    assert not profile_file().exists()
     result = CliRunner().invoke(main, ["calibrate"])
     assert "too busy to be measured" in " ".join(result.output.split())
     found = iter([busy, replace(busy, switch=1e-6)])
     monkeypatch.setattr(machine_module, "measure", lambda: next(found))
     assert calibrate(trials=1).switch == 1e-6
-    assert figures_file().exists()
-    known_figures.cache_clear()
+    assert profile_file().exists()
+    known_profile.cache_clear()
 
 
 def test_measuring_gives_plausible_figures():
@@ -261,7 +264,7 @@ def test_a_communicator_chooses_what_selection_says():
     def comm_last_call(comm):
         from collalgo.comm.failures import _call
 
-        return _call(comm._connection.shared.call(comm.rank))
+        return _call(runner_of(comm).context.shared.call(comm.rank))
 
     threads(on_each_rank, 3)
 
@@ -272,7 +275,7 @@ def test_ranks_that_measure_at_the_same_time_agree(monkeypatch, tmp_path):
     for _ in range(5):
         for path in tmp_path.rglob("*.json"):
             path.unlink()
-        known_figures.cache_clear()
+        known_profile.cache_clear()
         figures = threads(lambda comm: host_profile(), 4)
         assert all(one is figures[0] for one in figures)
-    known_figures.cache_clear()
+    known_profile.cache_clear()

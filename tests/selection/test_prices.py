@@ -8,7 +8,7 @@ from collalgo import ALGORITHMS
 from collalgo.algorithms import find
 from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.rounds import Line
-from collalgo.selection.on_host import HostPricer, choices
+from collalgo.selection.on_host import HostPricer
 from collalgo.selection.prices import Choices, LazyCandidate, Priced, prune
 
 pytestmark = pytest.mark.parallel
@@ -35,13 +35,13 @@ def test_prices_that_cross_change_places_where_they_do():
 @pytest.mark.parametrize("collective", ["allreduce", "alltoall", "broadcast"])
 def test_a_communicator_looks_up_what_is_cheapest(collective, size):
     machine = HostProfile(1e-7, 2e-6, 2e-8, 3e-11, 3e-11, cores=2)
-    known = choices(collective, size, machine)
     host = HostPricer(size, machine)
+    known = host.choices(collective)
     able = host.priced(host.applicable(collective)[0])
     for nbytes in (0, 8, 1000, 1 << 13, 1 << 17, 3 << 20, 1 << 26):
         best = min(float(one.price.seconds(np.array(nbytes))) for one in able)
         assert known.at(nbytes).price.seconds(np.array(nbytes)) <= best * 1.06
-    assert choices(collective, size, machine) is known
+    assert HostPricer(size, machine).choices(collective) is known
 
 
 def test_a_price_that_was_interrupted_is_found_the_next_time():

@@ -18,7 +18,7 @@ from collalgo import TopologyError
 from collalgo.topology.readers import parse
 from tests.support.mutation import mutated
 from tests.support.shared_files import FOLDER, files
-from tests.topology.test_readers import SMALL
+from tests.support.small_files import SMALL
 
 #: What one file may take: processor seconds, and MiB of address space for all.
 SECONDS, MEBIBYTES = 20.0, 4096

@@ -65,7 +65,8 @@ def _python(module: str, file: Path) -> Iterator[Import]:
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{file} has a relative import"
             for alias in node.names:
-                yield Import(module, node.module or "", alias.name)
+                source = (node.module or "").removeprefix("cython.cimports.")
+                yield Import(module, source, alias.name)
 
 
 def _cython(module: str, file: Path) -> Iterator[Import]:

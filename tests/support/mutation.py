@@ -1,4 +1,4 @@
-"""Changes that make a wrong file of a right one."""
+"""Random mutations of valid files."""
 
 #: Texts do not grow beyond this.
 LONGEST = 300_000

@@ -1,4 +1,4 @@
-"""The real topology files, where they are at hand."""
+"""The real topology files, if available."""
 
 import pytest
 

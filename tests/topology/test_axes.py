@@ -1,4 +1,4 @@
-"""The dimensions of the grid on which ranks stand."""
+"""The dimensions of the grid of ranks."""
 
 import pytest
 

@@ -1,10 +1,10 @@
-"""The figures of links, as published and as NCCL has them."""
+"""The bandwidths of links, published ones and those of NCCL."""
 
 import pytest
 
 from collalgo.topology import constants
 from collalgo.topology.readers import parse
-from tests.topology.test_readers import NCCL
+from tests.support.small_files import NCCL
 
 pytestmark = pytest.mark.parallel
 
@@ -19,7 +19,7 @@ def test_nvlinks_are_those_of_nccl(sm, expected):
     assert constants.nccl_nvlink(sm) == expected
 
 
-def test_links_of_a_gpu_add_up_to_what_nccl_reckons():
+def test_links_of_a_gpu_add_up_to_the_bandwidth_of_nccl():
     for sm, links, total in ((60, 4, 72), (70, 6, 120), (80, 12, 240), (90, 18, 370.8),
                              (100, 18, 721.8)):  # fmt: skip
         assert constants.nccl_nvlink(sm) * links == pytest.approx(total)
@@ -74,7 +74,7 @@ def test_speeds_of_pcie_are_read_in_all_their_spellings(text, expected):
     ("bw", "count", "expected"),
     [(43125, 8, 345.0), (44712, 5, 223.56), (56376, 7, 394.632)],
 )
-def test_a_link_to_its_own_cpu_is_what_nccl_makes_of_it(bw, count, expected):
+def test_a_c2c_link_has_the_bandwidth_of_nccl(bw, count, expected):
     link = f'<c2c bw="{bw}" count="{count}"/></gpu>'
     machine = parse(NCCL.replace("</gpu>", link, 1), "x")
     found = [link for link in machine.links if link.kind == "c2c"]
@@ -86,5 +86,5 @@ def test_a_link_to_its_own_cpu_is_what_nccl_makes_of_it(bw, count, expected):
     [(4, "QDR", 32), (4, "FDR", 54.56), (4, "EDR", 100), (4, "HDR", 200),
      (4, "NDR", 400), (4, "XDR", 800), (1, "SDR", 2)],
 )  # fmt: skip
-def test_infiniband_is_as_fast_as_it_is_sold(width, speed, gigabits):
+def test_infiniband_has_its_nominal_bandwidth(width, speed, gigabits):
     assert constants.infiniband(width, speed) == pytest.approx(gigabits / 8)

@@ -1,4 +1,4 @@
-"""The machine at hand, a sysfs made up, and what several ranks see together."""
+"""Detection of the local machine, of a synthetic sysfs, and by several ranks."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ from tests.support.shared_files import FOLDER, needs_files
 def pci(
     root, path, pci_class, vendor="0x10de", numa=0, speed="16.0 GT/s PCIe", nets=()
 ):
-    """A device in a sysfs that is made up, below its bridges."""
+    """Add a device below its bridges to a synthetic sysfs."""
     folder = root / "devices" / path
     folder.mkdir(parents=True, exist_ok=True)
     for name, value in (
@@ -83,7 +83,7 @@ def test_a_real_sysfs_is_read(tmp_path):
     assert names[:4] == ["eth0", "eth1", "eth2", "eth3"]
 
 
-def test_the_machine_at_hand_is_detected():
+def test_the_local_machine_is_detected():
     machine = Topology.detect()
     assert machine.devices("cpu")
     allowed = set()
@@ -106,7 +106,7 @@ def test_ranks_on_one_host_see_one_host(size):
         assert sorted(r for group in ranks if group for r in group) == list(range(size))
 
 
-def test_hosts_are_told_apart_and_ranks_are_placed(sysfs):
+def test_hosts_are_distinguished_and_ranks_are_placed(sysfs):
     machine = document(detect(sysfs, "host"))
     parts = [
         {"identity": name, "machine": machine, "cores": cores}
@@ -122,7 +122,7 @@ def test_hosts_are_told_apart_and_ranks_are_placed(sysfs):
     assert identity() == identity()
 
 
-def test_ranks_stand_at_the_gpus_that_they_were_given(sysfs, monkeypatch):
+def test_ranks_are_placed_on_their_assigned_gpus(sysfs, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
     assert visible_gpus() == [1, 0]
     machine = document(detect(sysfs, "host"))
@@ -141,7 +141,7 @@ def test_processes_see_their_host_too():
 
 
 class FakeNvml:
-    """Two GPUs with two NVLinks between them, and one to a switch that is not shown."""
+    """Two GPUs with two NVLinks between them, and one to a hidden switch."""
 
     class NVMLError(Exception):
         pass

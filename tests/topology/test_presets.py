@@ -1,4 +1,4 @@
-"""Machines and fabrics by name."""
+"""Named machines and fabrics."""
 
 import math
 
@@ -22,7 +22,7 @@ PER_GPU = {
 
 
 @pytest.mark.parametrize("name", names())
-def test_everything_that_has_a_name_is_built(name):
+def test_every_name_is_built(name):
     topology = Topology.load(name)
     assert not topology.warnings
     assert nx.is_connected(topology.graph)
@@ -62,7 +62,7 @@ def test_speeds_are_parameters():
 
 
 @pytest.mark.parametrize("nics", [0, 1, 2, 4, 8])
-def test_a_server_keeps_as_many_nics_as_it_is_told(nics):
+def test_a_server_keeps_the_given_number_of_nics(nics):
     machine = Topology.load("server8", nics=nics)
     assert len(machine.devices("nic")) == nics
     above = {next(machine.links_of(n.id)).other(n.id) for n in machine.devices("nic")}
@@ -120,7 +120,7 @@ def test_a_fat_tree_is_that_of_the_literature(k):
     assert {tree.graph.degree(id) for id in switches} == {k}
 
 
-def test_a_hypercube_and_a_dragonfly_are_what_they_are():
+def test_a_hypercube_and_a_dragonfly_have_their_structure():
     cube = Topology.load("hypercube", dimensions=4)
     assert nx.is_isomorphic(nx.Graph(cube.graph), nx.hypercube_graph(4))
     fly = Topology.load("dragonfly", groups=5, routers=4, hosts=2)
@@ -128,7 +128,7 @@ def test_a_hypercube_and_a_dragonfly_are_what_they_are():
     assert len(fly.links) == 40 + 5 * 6 + 10
 
 
-def test_names_and_parameters_that_do_not_exist_list_those_that_do():
+def test_an_unknown_name_or_parameter_is_refused_with_the_known_ones():
     with pytest.raises(TopologyError, match="choose one of cpu2s, dgx1, dgx1v"):
         Topology.load("dgx9")
     with pytest.raises(
@@ -137,13 +137,13 @@ def test_names_and_parameters_that_do_not_exist_list_those_that_do():
         Topology.load("dgx1v", nvlnik=25.0)
     with pytest.raises(TopologyError, match="no parameter 'nics'; it has dims"):
         Topology.load("torus", nics=3)
-    with pytest.raises(TopologyError, match="nics=9, but a host has 0 to 4"):
+    with pytest.raises(TopologyError, match="nics=9 must be from 0 to 4"):
         Topology.load("dgx1v", nics=9)
     with pytest.raises(TopologyError, match="hosts=0 must be"):
         Topology.load("dgx1v", hosts=0)
 
 
-def test_every_machine_says_what_it_is_and_where_the_facts_are_from():
+def test_every_machine_has_a_description_and_sources():
     for name, about in machines().items():
         assert len(about) > 20
         assert Topology.load(name).source

@@ -18,18 +18,18 @@ pytestmark = [needs_files, pytest.mark.parallel]
 #: What holds no topology, and what the message must say.
 REFUSED = {
     "amd_smi/p2p_caps_amdsmi.txt": "none of LINK TYPE",
-    "astra_sim/ns3_sample_16nodes_1D.json": "only name the dimensions",
-    "astra_sim/ns3_sample_8nodes_1D.json": "only name the dimensions",
+    "astra_sim/ns3_sample_16nodes_1D.json": "are only the dimensions of a network",
+    "astra_sim/ns3_sample_8nodes_1D.json": "are only the dimensions of a network",
     "flux_graph/sierra.graphml": "a recipe",
-    "hwloc_linux_sysfs/fakepcilocalities.tar.bz2": "no text file",
-    "ib_fabric/netq_computeNodes.json": "no links",
-    "ib_fabric/superbench_hostfile": "none of the formats",
-    "ib_fabric/superbench_ibstat.txt": "none of the formats",
+    "hwloc_linux_sysfs/fakepcilocalities.tar.bz2": "not a text file",
+    "ib_fabric/netq_computeNodes.json": "without links",
+    "ib_fabric/superbench_hostfile": "unknown format",
+    "ib_fabric/superbench_ibstat.txt": "unknown format",
     "kueue/multikueue_tas_worker-setup.yaml": "no nodes",
     "kueue/sample-queues.yaml": "no nodes",
     "kueue/xpk_gke_default_topology.yaml": "no nodes",
-    "measured/simai_nvlink_ratio.csv": "none of the formats",
-    "nvidia_smi_topo/p2p_r_h100x8.txt": "-p2p tells what is allowed",
+    "measured/simai_nvlink_ratio.csv": "unknown format",
+    "nvidia_smi_topo/p2p_r_h100x8.txt": "-p2p has permissions, not paths",
     "taccl/sk1-dgx2-n2.json": "a sketch",
     "taccl/sk1-ndv2-n2.json": "a sketch",
     "taccl/sk2-dgx2-n2.json": "a sketch",
@@ -103,7 +103,7 @@ def types(machine, gpu):
     ]
 
 
-def test_gpus_and_nics_of_clouds_are_as_near_as_they_are():
+def test_gpus_and_nics_of_clouds_have_their_path_types():
     oracle = read("nccl_xml/oci_bm.gpu.h100.8.xml")
     assert types(oracle, 0)[:4] == ["PIX", "PIX", "PHB", "PHB"]
     assert types(oracle, 0)[8] == "SYS"
@@ -115,10 +115,10 @@ def test_gpus_and_nics_of_clouds_are_as_near_as_they_are():
     assert types(amazon, 2) == ["PHB", "PIX", "SYS", "SYS"]
 
 
-def test_two_levels_of_a_broadcom_switch_are_one():
+def test_two_levels_of_a_broadcom_switch_are_merged():
     machine = read("nccl_xml/oci_bm.gpu.h100.8.xml")
     assert len(machine.devices("pci")) == 8
-    assert any("is taken as a part of" in text for text in machine.warnings)
+    assert any("is merged into" in text for text in machine.warnings)
 
 
 def test_links_of_an_mi250x_are_counted():
@@ -146,7 +146,7 @@ def test_two_hives_of_gpus_are_two_domains():
     assert [len(domain) for domain in domains] == [4, 4]
 
 
-def test_zero_widths_and_links_to_itself_are_told():
+def test_zero_widths_and_links_to_itself_are_warnings():
     machine = read("nccl_xml/azure_ncv4.xml")
     assert any("link to itself" in text for text in machine.warnings)
     pcie = next(link for link in machine.links if link.kind == "pcie")

@@ -1,16 +1,17 @@
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.comm.pthreads cimport pthread_cond_t
-from collalgo._kernels.comm.queue cimport Queue, Task
+from collalgo._kernels.comm.task cimport Task
+from collalgo._kernels.comm.waiting cimport WaitableQueue
 
 
-cdef class Progress(Queue):
+cdef class Progress(WaitableQueue):
     cdef object thread
     cdef pthread_cond_t arrived
-    cdef int64_t submitted, due  # the last, and when the thread is to run the first
-    cdef int64_t held_until  # when it is to do so if nobody has caught up
-    cdef int64_t last_held  # when a call was left to who makes it
-    cdef int64_t wakes  # when the thread will look by itself
+    cdef int64_t submitted, due  # time of the last call; when the thread runs the first
+    cdef int64_t held_until  # when it does so without catch_up()
+    cdef int64_t last_held  # time of the last held call
+    cdef int64_t wakes  # next poll of the thread
     cdef readonly bint used
 
     cdef int submit(self, Task task) except -1

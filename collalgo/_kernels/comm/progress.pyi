@@ -1,6 +1,6 @@
-from collalgo._kernels.comm.queue import Queue
+from collalgo._kernels.comm.waiting import WaitableQueue
 
-class Progress(Queue):
+class Progress(WaitableQueue):
     used: bool
     def hold(self) -> bool: ...
     def catch_up(self) -> None: ...

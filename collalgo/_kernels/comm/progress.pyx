@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""The thread that runs calls in the background, without the GIL.
+"""The progress thread, which runs calls in the background without the GIL.
 
-It runs what would otherwise lie about. Short calls it leaves for a moment to who may wait
-for them: to wake a thread takes longer than they do.
+It leaves a short call to a possible waiter for a moment, because waking a thread takes
+longer than the call.
 """
 
 from libc.stdint cimport int64_t
@@ -23,21 +23,22 @@ from collalgo._kernels.comm.pthreads cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
 )
-from collalgo._kernels.comm.queue cimport Queue, Task
 from collalgo._kernels.comm.recorder cimport Recorder, nanoseconds
+from collalgo._kernels.comm.task cimport Task
+from collalgo._kernels.comm.waiting cimport WaitableQueue
 from collalgo._kernels.engine.transport.transport cimport Transport
 
-cdef int64_t TIDY = 100_000_000  # ns without work after which arrays are let go
-cdef int64_t MOMENT = 100_000  # ns, after which the thread may run what is short
-cdef int64_t LINGER = 10_000_000  # ns after a call in which the thread looks by itself
-cdef int64_t HELD = 100_000_000  # ns in which somebody is to catch up on what is held
-cdef int64_t HABIT = 10 * HELD  # ns after a call was held in which more will be
+cdef int64_t TIDY = 100_000_000  # ns without work before arrays are released
+cdef int64_t MOMENT = 100_000  # ns before the thread runs a short call
+cdef int64_t LINGER = 10_000_000  # ns after a call in which the thread polls
+cdef int64_t HELD = 100_000_000  # ns before the thread runs held calls
+cdef int64_t HABIT = 10 * HELD  # ns after a held call in which more are expected
 cdef int64_t NEVER = 1 << 62
-cdef int64_t SELDOM = 1_000_000  # ns between two looks, if all that comes is waited for
+cdef int64_t SELDOM = 1_000_000  # ns between two polls if each call has a waiter
 
 
-cdef class Progress(Queue):
-    """A queue with a thread, which begins with the first call; see :class:`Queue`."""
+cdef class Progress(WaitableQueue):
+    """A queue with a thread, started by the first call; see :class:`Queue`."""
 
     def __cinit__(self):
         condition(&self.arrived)
@@ -49,10 +50,10 @@ cdef class Progress(Queue):
     def __dealloc__(self):
         pthread_cond_destroy(&self.arrived)
 
-    # ---- its life
+    # ---- the thread
 
     cdef int submit(self, Task task) except -1:
-        """Put a call at the end of the queue."""
+        """Append a call to the queue."""
         self.append(task)
         if self.thread is None:
             self.used = True
@@ -62,7 +63,7 @@ cdef class Progress(Queue):
         return 0
 
     def serve(self):
-        """Run what is in the queue until the end: what the thread does."""
+        """Run the calls of the queue until the end, in the thread."""
         cdef bint tidy = True
         while not self.closing or self.waiting:
             with nogil:
@@ -73,7 +74,7 @@ cdef class Progress(Queue):
             tidy = True
 
     def stop(self):
-        """Let what has not begun fail, and the thread end."""
+        """Fail the calls that have not begun, and end the thread."""
         pthread_mutex_lock(&self.mutex)
         self.closing = True
         pthread_cond_broadcast(&self.arrived)
@@ -85,13 +86,12 @@ cdef class Progress(Queue):
             self.thread.join()
         self.prune()
 
-    # ---- when it looks for calls
+    # ---- when the thread runs calls
 
     cdef bint await_call(self, bint tidy) noexcept nogil:
-        """Let the thread wait until it is to run a call.
+        """Wait, in the thread, until it has to run a call: whether there is one.
 
-        It waits for ever only if all is tidy, and not at the end: otherwise it is told
-        that there is none.
+        It waits without limit only if all ended calls are released.
         """
         cdef int64_t began = nanoseconds(), pause = MOMENT, now
         cdef bint free = False
@@ -135,7 +135,7 @@ cdef class Progress(Queue):
             self.hasten()
 
     cdef void hasten(self) noexcept nogil:
-        """Let the thread run what is in the queue at once; the mutex is mine."""
+        """Make the thread run the queue at once; the caller holds the mutex."""
         self.due = nanoseconds()
         if self.held_until > self.due:
             self.remind()
@@ -143,21 +143,20 @@ cdef class Progress(Queue):
             pthread_cond_signal(&self.arrived)
 
     cdef void remind(self) noexcept nogil:
-        """Wake the thread if it would look too late by itself; the mutex is mine."""
+        """Wake the thread if it would poll too late; the caller holds the mutex."""
         if self.waiting and max(self.due, self.held_until) + SELDOM < self.wakes:
             pthread_cond_signal(&self.arrived)
 
     cdef void rouse(self) noexcept nogil:
-        """The same; the mutex is not mine."""
+        """The same; the caller does not hold the mutex."""
         pthread_mutex_lock(&self.mutex)
         self.remind()
         pthread_mutex_unlock(&self.mutex)
 
     def hold(self):
-        """Leave calls to who made them, if there is no core for the thread: whether so.
+        """Hold calls for :meth:`catch_up` if the thread has no core: whether they are held.
 
-        Somebody is to catch up; the thread waits for that only so long after the last
-        call was held.
+        The thread runs them itself some time after the last call was held.
         """
         if self.transport.lacks_cores:
             pthread_mutex_lock(&self.mutex)
@@ -167,7 +166,7 @@ cdef class Progress(Queue):
         return self.transport.lacks_cores
 
     def catch_up(self):
-        """Make the calls that were held."""
+        """Run the held calls."""
         cdef int status
         with nogil:
             status = self.help_until(NULL)
@@ -177,7 +176,7 @@ cdef class Progress(Queue):
         self.prune()
 
     cdef void let_go(self) noexcept nogil:
-        """Hold no calls any more."""
+        """Stop holding calls."""
         pthread_mutex_lock(&self.mutex)
         if self.held_until:
             self.held_until = 0

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""What a rank has called last: a ring of records that is always written.
+"""The flight recorder: a ring buffer of the last calls of a rank, always on.
 
-A record keeps pointers to what is there anyway, the program and the code of the caller;
-all else is found out when somebody reads it.
+A record holds pointers to objects that exist anyway, the program and the code of the
+caller; the rest is computed when the record is read.
 """
 
 import os
@@ -28,22 +28,22 @@ cdef extern from "frames.h":
     int instruction_of(PyFrameObject *frame)
     PyObject *running_code(int *instruction)
 
-#: How many calls a rank remembers, a power of two as all sizes of a ring.
+#: The number of calls in the ring, a power of two.
 CALLS = 1024
 
 cdef enum:
-    LOOKS = 5  # at both clocks
+    LOOKS = 5  # readings of both clocks
 
-cdef str PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+cdef str PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 
 cdef struct moment:
     int64_t tick, nanosecond
 
 
 cdef moment now() noexcept nogil:
-    """One moment by both clocks: of some looks the quickest.
+    """The same moment on both clocks: the fastest of several readings.
 
-    Between two clocks a thread may lose its core, for milliseconds.
+    A thread may lose its core between the two clocks, for milliseconds.
     """
     cdef int64_t begun, nanosecond, taken, least = -1
     cdef moment found
@@ -60,7 +60,7 @@ cdef moment FIRST = now()
 
 
 cdef class Clock:
-    """Turns ticks into nanoseconds of the monotonic clock."""
+    """Converts ticks to nanoseconds of the monotonic clock."""
     cdef double rate
     cdef moment begun
 
@@ -76,7 +76,7 @@ cdef class Clock:
 
 
 cdef class CallSite:
-    """The place outside this package from which it has been called."""
+    """The place outside this package that called it."""
 
     def __init__(self):
         cdef object frame = <object>PyEval_GetFrame()
@@ -95,14 +95,14 @@ cdef class CallSite:
 
 
 cdef class StepLog:
-    """When the steps of a rank's calls began and ended, from now on until the end.
+    """Logs the begin and the end of the steps of a rank's calls.
 
     Parameters
     ----------
     transport : Transport
-        The rank's end; it must not be in a call, now and at the end.
+        The rank's end; it must be idle when the log begins and ends.
     capacity : int
-        So many steps are noted at most.
+        The most steps that are logged.
     """
 
     def __init__(self, Transport transport, int64_t capacity):
@@ -119,7 +119,7 @@ cdef class StepLog:
         PyMem_Free(self.log.steps)
 
     def end(self):
-        """Stop: the call, wave, step, begin and end of each, and how many are lost."""
+        """Stop: call, slice, step, begin and end of each step, and the number lost."""
         cdef Clock clock = Clock()
         cdef step_time note
         cdef int64_t i, kept = min(self.log.count, self.log.capacity)
@@ -138,9 +138,9 @@ cdef class Recorder:
     Attributes
     ----------
     capacity : int
-        So many calls are remembered.
+        The most calls that are kept.
     count : int
-        So many calls have been made.
+        The number of calls so far.
     """
 
     def __init__(self):
@@ -158,7 +158,7 @@ cdef class Recorder:
             PyMem_Free(self.ring)
 
     cdef int64_t enter(self, Program program, CallSite site) except -1:
-        """Note a call that begins now or, from a site, is queued: its number."""
+        """Record a call that begins now or, with a site, is queued: its number."""
         cdef int64_t number
         self.count += 1
         cdef call_entry *entry = &self.ring[self.count & (self.capacity - 1)]
@@ -178,31 +178,31 @@ cdef class Recorder:
         entry.queued = entry.begun = ticks()
         entry.ended = 0
         number = self.count
-        Py_XDECREF(old_program)  # last, for it may let other threads run
+        Py_XDECREF(old_program)  # last, since it may run other threads
         Py_XDECREF(old_code)
         return number
 
     cdef call_entry *at(self, int64_t number) noexcept nogil:
-        """The record of a call, or NULL if it is forgotten."""
+        """The record of a call, or NULL if it was overwritten."""
         cdef call_entry *entry = &self.ring[number & (self.capacity - 1)]
         return entry if entry.number == number else NULL
 
     cdef void begin(self, int64_t number) noexcept nogil:
-        """Note that a call begins that was queued."""
+        """Record that a queued call begins."""
         cdef call_entry *entry = self.at(number)
         if entry != NULL:
             entry.state = UNDER_WAY
             entry.begun = ticks()
 
     cdef void end(self, int64_t number, int status) noexcept nogil:
-        """Note that a call has ended, and how."""
+        """Record the end of a call and its status."""
         cdef call_entry *entry = self.at(number)
         if entry != NULL:
             entry.state = status
             entry.ended = ticks()
 
     def grow(self, int64_t capacity):
-        """Remember at least so many calls from now on."""
+        """Enlarge the ring to at least ``capacity`` calls."""
         cdef call_entry *ring
         cdef int64_t number, larger = self.capacity
         while larger < capacity:
@@ -218,14 +218,14 @@ cdef class Recorder:
         self.ring, self.capacity = ring, larger
 
     def program(self, int64_t number):
-        """The program of a call that is remembered."""
+        """The program of a call that is in the ring."""
         cdef call_entry *entry = self.at(number)
         if entry == NULL or entry.program == NULL:
             raise KeyError(number)
         return <object>entry.program
 
     def records(self):
-        """What is remembered, the oldest first: a dict for each call."""
+        """The records, the oldest first: a dict for each call."""
         clock = Clock()
         first = max(1, self.count - self.capacity + 1)
         return [self.record(number, clock) for number in range(first, self.count + 1)]

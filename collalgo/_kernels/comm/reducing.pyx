@@ -1,13 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Calls that reduce, and with them all calls."""
+"""Collectives that reduce, and the runner of a communicator."""
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.comm.arrays cimport array_of, fits, length_of, like_it
+from collalgo._kernels.comm.call_runner cimport CommunicatorBase
 from collalgo._kernels.comm.rooted cimport Rooted
 
+from collalgo.comm.current import resolve
 from collalgo.engine.arrays import (
     check_counts,
     check_overlap,
@@ -18,14 +20,10 @@ from collalgo.engine.arrays import (
 cnp.import_array()
 
 
-cdef class Calls(Rooted):
-    """All the calls of a communicator, those that combine arrays included."""
+cdef class CollectiveRunner(Rooted):
+    """Runs all collectives; these are those of ``collalgo/comm/functions/reducing.py``."""
 
-    def allreduce(
-        self, buf, op="sum", *, out=None, algorithm=None, reproducible=False,
-        timeout=None
-    ):
-        """Reduce the arrays of all ranks, element by element; see the function."""
+    cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "allreduce")
         cdef cnp.ndarray target = like_it(out, source, "allreduce")
         self.call(
@@ -34,11 +32,7 @@ cdef class Calls(Rooted):
         )
         return buf if out is None else out
 
-    def reduce(
-        self, buf, op="sum", root=0, *, out=None, algorithm=None, reproducible=False,
-        timeout=None
-    ):
-        """Reduce the arrays of all ranks at the root; see the function."""
+    cdef object reduce(self, buf, op, root, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "reduce"), target = None
         cdef int64_t number = self.root_of(root, "reduce")
         if self.rank == number:
@@ -51,11 +45,9 @@ cdef class Calls(Rooted):
             return None
         return buf if out is None else out
 
-    def reduce_scatter(
-        self, buf, op="sum", counts=None, *, out=None, algorithm=None,
-        reproducible=False, timeout=None
+    cdef object reduce_scatter(
+        self, buf, op, counts, out, algorithm, bint reproducible, timeout
     ):
-        """Reduce the arrays of all ranks, a block at each rank; see the function."""
         cdef cnp.ndarray source = array_of(buf, "reduce_scatter"), target
         cdef int64_t rows = length_of(source, "reduce_scatter"), mine, start
         elements = None
@@ -93,17 +85,18 @@ cdef class Calls(Rooted):
             )
         return counts
 
-    def scan(self, buf, op="sum", *, out=None, algorithm=None, timeout=None):
-        """Reduce the arrays of the ranks up to each rank; see the function."""
-        return self.prefix("scan", buf, op, out, algorithm, timeout)
-
-    def exscan(self, buf, op="sum", *, out=None, algorithm=None, timeout=None):
-        """Reduce the arrays of the ranks before each rank; see the function."""
-        return self.prefix("exscan", buf, op, out, algorithm, timeout)
-
     cdef object prefix(self, str name, buf, op, out, algorithm, timeout):
+        """Run a scan or an exscan."""
         cdef cnp.ndarray source = array_of(buf, name)
         self.call(
             name, source, like_it(out, source, name), timeout, algorithm, source, op
         )
         return buf if out is None else out
+
+
+cdef CollectiveRunner runner_of(comm):
+    """The runner of a communicator; None stands for the current communicator."""
+    if not isinstance(comm, CommunicatorBase):
+        comm = resolve(comm)
+    runner = (<CommunicatorBase>comm)._runner
+    return <CollectiveRunner?>(comm if runner is None else runner)

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Calls that move data to one rank or from it, unchanged."""
+"""Collectives that move data to one rank or from it, unchanged."""
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t
@@ -28,10 +28,9 @@ cnp.import_array()
 
 
 cdef class Rooted(Sharing):
-    """The calls of a communicator that gather arrays at a root or scatter one."""
+    """Runs the collectives of ``collalgo/comm/functions/rooted.py``."""
 
-    def gather(self, buf, root=0, *, out=None, algorithm=None, timeout=None):
-        """Stack the arrays of all ranks at the root; see the function."""
+    cdef object gather(self, buf, root, out, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "gather"), target = None
         cdef int64_t number = self.root_of(root, "gather")
         result = None
@@ -47,10 +46,7 @@ cdef class Rooted(Sharing):
         self.call("gather", source, target, timeout, algorithm, source, None, number)
         return result
 
-    def gatherv(
-        self, buf, counts=None, root=0, *, out=None, algorithm=None, timeout=None
-    ):
-        """Join the arrays of all ranks on axis 0 at the root; see the function."""
+    cdef object gatherv(self, buf, counts, root, out, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "gatherv")
         cdef int64_t number = self.root_of(root, "gatherv")
         cdef list rows = self.lengths(source, counts, "gatherv", timeout)
@@ -64,8 +60,7 @@ cdef class Rooted(Sharing):
         )
         return result
 
-    def scatter(self, buf, root=0, *, out=None, algorithm=None, timeout=None):
-        """Give every rank its part of the array of the root; see the function."""
+    cdef object scatter(self, buf, root, out, algorithm, timeout):
         cdef int64_t number = self.root_of(root, "scatter")
         cdef bint at_root = self.rank == number
         if not at_root and out is not None:
@@ -93,10 +88,7 @@ cdef class Rooted(Sharing):
             return out
         return self.keep(source[number, ...] if mine is None else mine, out, "scatter")
 
-    def scatterv(
-        self, buf, counts=None, root=0, *, out=None, algorithm=None, timeout=None
-    ):
-        """Give every rank some rows of the array of the root; see the function."""
+    cdef object scatterv(self, buf, counts, root, out, algorithm, timeout):
         cdef int64_t number = self.root_of(root, "scatterv"), start
         cdef bint at_root = self.rank == number
         if not at_root and out is not None:
@@ -104,7 +96,7 @@ cdef class Rooted(Sharing):
         cdef cnp.ndarray source = array_of(buf, "scatterv"), mine = None
         rows = length_of(source, "scatterv")
         if counts is None:
-            lengths = self.told(rows, timeout)
+            lengths = self.gather_rows(rows, timeout)
             total = lengths[number]
             lengths[number] = 2 * total - sum(lengths)
             counts = lengths
@@ -131,8 +123,8 @@ cdef class Rooted(Sharing):
     cdef object keep(self, mine, out, str caller):
         """The root's own part of what it scatters: a view, or copied to ``out``.
 
-        In the background it is copied in the turn of the call: the calls before may
-        change it. On a device the stream has the copy in its order.
+        In the background it is copied in the turn of the call, because earlier calls
+        may change it. On a device the stream orders the copy.
         """
         if out is None:
             return mine if type(mine) is cnp.ndarray else mine.on_device()
@@ -145,14 +137,14 @@ cdef class Rooted(Sharing):
 
 
 cdef bint takes_row(out, cnp.ndarray source):
-    """Whether ``out`` surely takes a row of a table, both contiguous and apart."""
+    """Whether ``out`` fits a row of a table, both contiguous and apart."""
     if cnp.PyArray_NDIM(source) < 2 or not fits(out, source, cnp.PyArray_DIM(source, 1), 2):
         return False
     return cnp.PyArray_ISCARRAY(out) and cnp.PyArray_ISCARRAY_RO(source)
 
 
 cdef int copy_row(cnp.ndarray source, int64_t number, cnp.ndarray target) except -1:
-    """Copy a row of a table to an array that takes it."""
+    """Copy a row of a table to an array of the same size."""
     cdef int64_t nbytes = cnp.PyArray_NBYTES(target)
     cdef char *row = cnp.PyArray_BYTES(source) + number * nbytes
     with nogil:
@@ -161,7 +153,7 @@ cdef int copy_row(cnp.ndarray source, int64_t number, cnp.ndarray target) except
 
 
 cdef int check_kept(cnp.ndarray source, mine, out, str caller) except -1:
-    """See that ``out`` can take the root's own part of what it scatters."""
+    """Check that ``out`` fits the root's own part of what it scatters."""
     target = as_array(out, caller)
     check_output(target, source, mine.shape, caller)
     check_writeable(target, "out", caller)

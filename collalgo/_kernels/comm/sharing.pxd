@@ -1,9 +1,16 @@
 cimport numpy as cnp
 
-from collalgo._kernels.comm.caller cimport Caller
+from collalgo._kernels.comm.call_runner cimport CallRunner
 
 
-cdef class Sharing(Caller):
+cdef class Sharing(CallRunner):
+    cdef object broadcast(self, buf, root, algorithm, timeout)
+    cdef object allgather(self, buf, out, algorithm, timeout)
+    cdef object allgatherv(self, buf, counts, out, algorithm, timeout)
+    cdef object alltoall(self, buf, out, algorithm, timeout)
+    cdef object alltoallv(self, buf, counts, out, algorithm, timeout)
+    cdef int barrier(self, algorithm, timeout) except -1
+    cdef object gather_now(self, buf, timeout)
+    cdef list gather_rows(self, rows, timeout)
     cdef list lengths(self, cnp.ndarray source, counts, str caller, timeout)
     cdef tuple joined(self, cnp.ndarray source, list counts, out, str caller)
-    cdef list told(self, rows, timeout)

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Calls after which every rank has something of every other, unchanged."""
+"""Collectives that move data to every rank, unchanged."""
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t
@@ -8,7 +8,8 @@ from libc.stdint cimport int64_t
 import numpy as np
 
 from collalgo._kernels.comm.arrays cimport array_of, fits, length_of
-from collalgo._kernels.comm.caller cimport Caller
+from collalgo._kernels.comm.call_runner cimport CallRunner
+from collalgo._kernels.comm.work cimport Work
 
 from collalgo.engine.arrays import (
     check_counts,
@@ -21,19 +22,17 @@ from collalgo.engine.arrays import (
 cnp.import_array()
 
 
-cdef class Sharing(Caller):
-    """The calls of a communicator that hand arrays from all ranks to all."""
+cdef class Sharing(CallRunner):
+    """Runs the collectives of ``collalgo/comm/functions/sharing.py``."""
 
-    def broadcast(self, buf, root=0, *, algorithm=None, timeout=None):
-        """Give every rank the array of the root, in place; see the function."""
+    cdef object broadcast(self, buf, root, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "broadcast")
         cdef int64_t number = self.root_of(root, "broadcast")
         cdef cnp.ndarray target = None if self.rank == number else source
         self.call("broadcast", source, target, timeout, algorithm, source, None, number)
         return buf
 
-    def allgather(self, buf, *, out=None, algorithm=None, timeout=None):
-        """Stack the arrays of all ranks, at every rank; see the function."""
+    cdef object allgather(self, buf, out, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "allgather"), target
         if fits(out, source, self.size, 0):
             result = target = out
@@ -46,8 +45,7 @@ cdef class Sharing(Caller):
         self.call("allgather", source, target, timeout, algorithm, source)
         return result
 
-    def allgatherv(self, buf, counts=None, *, out=None, algorithm=None, timeout=None):
-        """Join the arrays of all ranks on axis 0, at every rank; see the function."""
+    cdef object allgatherv(self, buf, counts, out, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "allgatherv")
         cdef list rows = self.lengths(source, counts, "allgatherv", timeout)
         result, target = self.joined(source, rows, out, "allgatherv")
@@ -58,8 +56,7 @@ cdef class Sharing(Caller):
         )
         return result
 
-    def alltoall(self, buf, *, out=None, algorithm=None, timeout=None):
-        """Swap equal blocks of axis 0 among all ranks; see the function."""
+    cdef object alltoall(self, buf, out, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "alltoall"), target
         cdef int64_t rows = length_of(source, "alltoall")
         if rows % self.size:
@@ -76,13 +73,12 @@ cdef class Sharing(Caller):
         self.call("alltoall", source, target, timeout, algorithm, source)
         return result
 
-    def alltoallv(self, buf, counts, *, out=None, algorithm=None, timeout=None):
-        """Swap blocks of axis 0 among all ranks; see the function."""
+    cdef object alltoallv(self, buf, counts, out, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "alltoallv")
         rows = length_of(source, "alltoallv")
         table = check_table(counts, "alltoallv")
         if table.ndim == 1 and len(table) == self.size:
-            table = self.at_once(Sharing.allgather, (table,), timeout)
+            table = self.gather_now(table, timeout)
         if table.shape != (self.size, self.size) or (table.size and table.min() < 0):
             raise ValueError(
                 f"alltoallv: counts of shape {np.shape(counts)} must be the "
@@ -104,20 +100,30 @@ cdef class Sharing(Caller):
         )
         return result
 
-    def barrier(self, *, algorithm=None, timeout=None):
-        """Wait until every rank has come here; see the function."""
-        self.call("barrier", None, None, timeout, algorithm, None)
+    cdef int barrier(self, algorithm, timeout) except -1:
+        return self.call("barrier", None, None, timeout, algorithm, None)
 
-    cdef list told(self, rows, timeout):
-        """The numbers that all ranks tell each other."""
-        mine = np.array([rows], np.int64)
-        return self.at_once(Sharing.allgather, (mine,), timeout).ravel().tolist()
+    cdef object gather_now(self, buf, timeout):
+        """Gather arrays in the foreground, even while another call is prepared."""
+        cdef Work prepared = self.prepared
+        cdef bint preparing = self.is_preparing()
+        if preparing:
+            self.prepared = None
+        try:
+            return self.allgather(buf, None, None, timeout)
+        finally:
+            if preparing:
+                self.prepared = prepared
+
+    cdef list gather_rows(self, rows, timeout):
+        """The number of rows of each rank."""
+        return self.gather_now(np.array([rows], np.int64), timeout).ravel().tolist()
 
     cdef list lengths(self, cnp.ndarray source, counts, str caller, timeout):
-        """The rows that each rank passes, asked for if they are not given."""
+        """The number of rows of each rank, gathered unless it is given."""
         rows = length_of(source, caller)
         if counts is None:
-            counts = self.told(rows, timeout)
+            counts = self.gather_rows(rows, timeout)
         counts = check_counts(counts, self.size, caller)
         if counts[self.rank] != rows:
             raise ValueError(
@@ -127,7 +133,7 @@ cdef class Sharing(Caller):
         return counts
 
     cdef tuple joined(self, cnp.ndarray source, list counts, out, str caller):
-        """What a call returns that joins all arrays, and the array that it writes."""
+        """The result of a call that joins all arrays, and the array that it writes."""
         shape = (sum(counts), *(<object>source).shape[1:])
         result, target = result_array(out, source, shape, caller)
         if out is not None:

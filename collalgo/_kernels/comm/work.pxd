@@ -2,17 +2,18 @@ cimport numpy as cnp
 
 from collalgo._kernels.engine.engine cimport Program
 from collalgo._kernels.comm.progress cimport Progress
-from collalgo._kernels.comm.queue cimport Task
+from collalgo._kernels.comm.task cimport Task
 
 
 cdef class Work(Task):
     cdef object __weakref__
     cdef object owner, value, failure, handle_status, pending_call
     cdef Progress progress
-    cdef object before, after  # what to call with the GIL in the turn of the call
+    cdef object before, after  # called with the GIL in the turn of the call
     cdef object pins
     cdef cnp.ndarray source, target, packed_source, packed_target, scratch
     cdef bint is_packed  # whether the program runs on copies
+    cdef bint repeats  # whether it is made many times
 
     cdef int add(self, before, after) except -1
     cdef int check_open(self) except -1
@@ -28,7 +29,3 @@ cdef class Work(Task):
     cdef bint await_end(self, double seconds) except -1
     cdef bint await_device(self, bint forever, double deadline) except -1
     cdef object outcome(self)
-
-
-cdef class Persistent(Work):
-    cdef int check_idle(self) except -1

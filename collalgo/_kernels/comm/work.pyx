@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Calls in the background as who made them knows them: to wait for, and their result."""
+"""Calls in the background as their caller sees them: wait for one, take its result."""
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t
@@ -9,18 +9,18 @@ from time import monotonic, sleep
 
 from collalgo._kernels.engine.engine cimport Program, pinned
 from collalgo._kernels.comm.progress cimport Progress
-from collalgo._kernels.comm.queue cimport PENDING, Task
+from collalgo._kernels.comm.task cimport PENDING, Task
 from collalgo._kernels.engine.rows cimport NEEDS_PACKING
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON
 
 from collalgo.engine.arrays import check_packable, packed
 from collalgo.bootstrap.context import seconds as seconds_of
-from collalgo.errors import CollalgoError, CommunicatorClosed
+from collalgo.errors import CommunicatorClosed
 
 cnp.import_array()
 
-cdef double LOOK = 1e-4  # seconds after which a waiter looks at a stream
-cdef int64_t SHORT = 1 << 17  # bytes of a call that is left to its waiter for a moment
+cdef double LOOK = 1e-4  # seconds between two polls of a stream
+cdef int64_t SHORT = 1 << 17  # bytes of a call that the thread leaves to a waiter
 
 
 cdef class Work(Task):
@@ -40,7 +40,7 @@ cdef class Work(Task):
         self.status = PENDING
 
     cdef int add(self, before, after) except -1:
-        """Have something called when the turn of the call has come, and at its end."""
+        """Call ``before`` at the beginning of the call, and ``after`` at its end."""
         self.before, self.after = before, after
         self.packs = self.packs or before is not None
         self.settles = self.settles or after is not None
@@ -61,7 +61,7 @@ cdef class Work(Task):
     def done(self):
         """Whether the call has ended, well or not."""
         if self.status == PENDING:
-            self.progress.let_go()  # as who asks may do nothing else
+            self.progress.let_go()  # a caller that polls never waits
         return self.status != PENDING and (
             self.pending_call is None or self.failure is not None or self.pending_call.done
         )
@@ -99,14 +99,14 @@ cdef class Work(Task):
         return self.outcome()
 
     cdef bint await_end(self, double seconds) except -1:
-        """Wait for the end of the call, for ever or so many seconds: whether it came."""
+        """Wait for the end of the call, for ever or ``seconds``: whether it has ended."""
         if self.status != PENDING:
             return True
         self.check_open()
         return self.progress.await_end(self, seconds)
 
     cdef bint await_device(self, bint forever, double deadline) except -1:
-        """Wait for the stream of the device: whether it has come to the end in time."""
+        """Wait for the stream of the device: whether the call ended in time."""
         while not forever and not self.pending_call.done:
             if <double>monotonic() >= deadline:
                 return False
@@ -115,11 +115,10 @@ cdef class Work(Task):
         return True
 
     def wait_stream(self, stream=None):
-        """Let a stream of a device wait until the call has ended; the host goes on.
+        """Make a stream of a device wait for the end of the call, but not the host.
 
-        It goes on as soon as all ranks have made the call. Of arrays of the host there
-        is nothing that streams could wait for: for these it is the same as
-        :meth:`wait`.
+        The host continues as soon as all ranks have made the call. For arrays of the
+        host this is the same as :meth:`wait`.
 
         Parameters
         ----------
@@ -142,11 +141,11 @@ cdef class Work(Task):
         return self.outcome()
 
     def result(self, timeout=None):
-        """The same as :meth:`wait`, as other futures call it."""
+        """The same as :meth:`wait`, by the name that futures use."""
         return self.wait(timeout)
 
     def exception(self, timeout=None):
-        """Wait until the call has ended: what it has raised, or None."""
+        """Wait until the call has ended: the exception that it raised, or None."""
         try:
             self.wait(timeout)
         except BaseException as error:
@@ -155,12 +154,12 @@ cdef class Work(Task):
         return self.failure
 
     def add_done_callback(self, callback):
-        """Let ``callback(work)`` be called when the call has ended, by any thread."""
+        """Call ``callback(work)`` at the end of the call, from any thread."""
         if not self.progress.watch(self, callback):
             callback(self)
 
     cdef int check_open(self) except -1:
-        """See that calls can be made: not in a child, nor after the end."""
+        """Check that calls can be made: not after a fork, nor after the end."""
         if self.progress.is_over():
             self.handle_status(None, None, None, -1, self.name, CLOSED, None)
         return 0
@@ -169,7 +168,7 @@ cdef class Work(Task):
         self, Program program, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double waiting
     ) except -1:
-        """Take what the call is to be made with."""
+        """Set the program and the arrays of the call."""
         self.program, self.source, self.target = program, source, target
         self.scratch, self.waiting = scratch, waiting
         self.pins = pinned(source, target)
@@ -179,8 +178,8 @@ cdef class Work(Task):
     cdef int prepare_on_device(
         self, pending_call, cnp.ndarray scratch, double waiting
     ) except -1:
-        """Take a call on arrays on devices: what goes on there when the ranks meet."""
-        if isinstance(self, Persistent):
+        """Set a call on arrays on devices, which continues when the ranks have met."""
+        if self.repeats:
             raise TypeError(
                 f"{self.name}: on arrays on a device, capture the call itself in a "
                 "graph, which can be launched again and again"
@@ -200,7 +199,7 @@ cdef class Work(Task):
         return size <= SHORT and self.pending_call is None
 
     cdef int find_arrays(self) except -1:
-        """Find where the arrays are, or whether they must be packed."""
+        """Find the addresses of the arrays, or that they must be packed."""
         cdef int status = self.program.bind(
             &self.arrays, self.source, self.target, self.scratch
         )
@@ -210,7 +209,7 @@ cdef class Work(Task):
         return 0
 
     cdef int pack(self) except -1:
-        """Copy the arrays to where the program can run on them."""
+        """Copy the arrays to contiguous memory and bind the program to it."""
         self.packed_source, self.packed_target = packed(
             self.source, self.target, self.name
         )
@@ -220,7 +219,7 @@ cdef class Work(Task):
         return 0
 
     cdef int begin(self) noexcept:
-        """Pack the arrays, now that the calls before have ended: GO_ON, or CLOSED."""
+        """Pack the arrays after the earlier calls have ended: GO_ON, or CLOSED."""
         try:
             if self.before is not None:
                 self.before()
@@ -236,7 +235,7 @@ cdef class Work(Task):
         self.pins = None
 
     cdef int settle(self, int status) except -100:
-        """Unpack the result, or find out why there is none: how the call has ended."""
+        """Unpack the result, or find the error: the status of the call."""
         if self.failure is not None:  # before it had begun
             return CLOSED
         try:
@@ -269,39 +268,3 @@ cdef class Work(Task):
         if self.failure is not None:
             raise self.failure
         return self.value
-
-
-cdef class Persistent(Work):
-    """A call that is made again and again with the same arrays.
-
-    Everything that can be done once is done once. The ranks must make it in the same
-    order as their other calls.
-    """
-
-    def __init__(self, owner, str name, Progress progress, handle_status):
-        super().__init__(owner, name, progress, handle_status)
-        self.status = GO_ON
-
-    def __call__(self):
-        """Make the call in the foreground; gives what it returns."""
-        self.check_idle()
-        self.owner.run_again(self)
-        return self.value
-
-    def start(self):
-        """Make the call in the background; :meth:`wait` gives what it returns."""
-        self.check_idle()
-        self.status, self.failure = PENDING, None
-        self.progress.submit(self)
-        return self
-
-    cdef void unpin(self) noexcept:
-        """Do nothing: where the arrays are was found out once for all calls."""
-
-    cdef int check_idle(self) except -1:
-        if self.status == PENDING:
-            raise CollalgoError(
-                f"{self.name}: this persistent call is still under way; wait for it "
-                "before it is made again", collective=self.name,
-            )
-        return 0

@@ -1,1 +1,1 @@
-"""The compiled loops of prices."""
+"""Compiled loops of the price models."""

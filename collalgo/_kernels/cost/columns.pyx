@@ -1,6 +1,6 @@
 # cython: language_level=3, wraparound=False
 # cython: freethreading_compatible=True
-"""Transfers as columns of numbers: from what ranks do, and of ranks that are alike."""
+"""Transfers as columns of numbers, from schedules or from symmetric ranks."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -26,12 +26,12 @@ cdef object RECORD = np.dtype(
 
 
 def columns(traces):
-    """The columns of what ranks do with others, whatever they do by themselves.
+    """The columns of the transfers between different ranks.
 
     Parameters
     ----------
     traces
-        Pairs of a rank and what its schedule yields.
+        Pairs of a rank and the steps that its schedule yields.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def columns(traces):
 
 
 cdef bint is_step(yielded):
-    """Whether something is a tuple of transfers, as most that schedules yield is."""
+    """Whether a yielded object is a tuple of transfers, as it mostly is."""
     if type(yielded) is not tuple:
         return False
     for transfer in <tuple> yielded:
@@ -75,7 +75,7 @@ cdef bint is_step(yielded):
 
 
 cdef double share_of(chunks) except -1:
-    """How much of the buffer some chunks are."""
+    """The share of the buffer that some chunks make up."""
     cdef double share = 0
     cdef int64_t start, stop, parts
     for chunk in chunks:
@@ -85,7 +85,7 @@ cdef double share_of(chunks) except -1:
 
 
 cdef inline object field(row, Py_ssize_t index):
-    """A field of a named tuple, which Cython does not take for a tuple by itself."""
+    """A field of a named tuple; Cython does not treat one as a tuple by itself."""
     return (<tuple> row)[index] if isinstance(row, tuple) else row[index]
 
 
@@ -100,22 +100,22 @@ def spread(
     ints like,
     const int64_t[:, ::1] digits,
 ):
-    """What some ranks do, from what others do whom they are like.
+    """The transfers of some ranks, derived from those of their representatives.
 
     Parameters
     ----------
     step, rank, kind, peer, lane, share
-        Of each transfer of the others.
+        The columns of the transfers of the representatives.
     onto, like
-        The ranks, and whom each is like.
+        The ranks, and the representative of each.
     digits
-        Of each digit of a rank how many values it has, what one counts, and whether
-        those of peers turn with it.
+        The radix and the stride of each digit of a rank, and whether the digit of a
+        peer turns with it.
 
     Returns
     -------
     tuple of ndarray
-        The same columns for all that the ranks do, one after the other.
+        The same columns for the transfers of the ranks, rank after rank.
     """
     cdef Py_ssize_t n = rank.shape[0], ranks = onto.shape[0], used = 0, i, j, k, m
     cdef int64_t last = 0, radix, stride, turned
@@ -152,12 +152,12 @@ cdef struct Row:
 def numbered_steps(
     ints step, ints rank, ints kind, ints peer, const double[::1] share, Py_ssize_t steps
 ):
-    """Number steps as they first occur: those that are alike have one number.
+    """Number the distinct steps in order of first occurrence.
 
     Parameters
     ----------
     step, rank, kind, peer, share
-        Of each transfer; those of a step in an order that counts.
+        The columns of the transfers; their order within a step matters.
     steps
         The number of steps.
 

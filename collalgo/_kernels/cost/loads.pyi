@@ -1,11 +1,11 @@
 from collalgo.schedule.transfers import Ints, Reals
 
-def legs_of(
-    which: Ints, lengths: Ints, first: Ints, ways: Ints, parts: Reals
+def loads_of(
+    which: Ints, lengths: Ints, first: Ints, links: Ints, parts: Reals
 ) -> tuple[Ints, Ints, Reals]: ...
 def seconds_of(
     message: Ints,
-    way: Ints,
+    link: Ints,
     part: Reals,
     step: Ints,
     share: Reals,

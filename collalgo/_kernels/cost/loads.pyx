@@ -1,6 +1,6 @@
 # cython: language_level=3, wraparound=False
 # cython: freethreading_compatible=True
-"""What messages load links with: their legs, their times, and who is busiest."""
+"""The load of messages on links: their times, and the busiest link of each step."""
 
 from libc.stdint cimport int64_t
 
@@ -9,63 +9,64 @@ from collalgo._kernels.cost.sorting cimport ints, sort
 import numpy as np
 
 
-def legs_of(ints which, ints lengths, ints first, ints ways, const double[::1] parts):
-    """The legs of messages that each take one of some routes.
+def loads_of(ints which, ints lengths, ints first, ints links, const double[::1] parts):
+    """The link loads of messages, each of which takes one of several routes.
 
     Parameters
     ----------
     which
         The route of each message.
     lengths, first
-        Of each route how many legs it has, and which is the first of them.
-    ways, parts
-        Of the legs of all routes.
+        The number of links of each route, and the index of the first of them.
+    links, parts
+        The directed links of all routes, and the part of a message on each.
 
     Returns
     -------
     tuple of ndarray
-        The message, way and part of each leg.
+        The message, directed link and part of each load.
     """
     cdef Py_ssize_t i, j, used = 0
     for i in range(which.shape[0]):
         used += lengths[which[i]]
     cdef int64_t[::1] message = np.empty(used, np.int64)
-    cdef int64_t[::1] way = np.empty(used, np.int64)
+    cdef int64_t[::1] link = np.empty(used, np.int64)
     cdef double[::1] part = np.empty(used)
     used = 0
     for i in range(which.shape[0]):
         for j in range(first[which[i]], first[which[i]] + lengths[which[i]]):
-            message[used], way[used], part[used] = i, ways[j], parts[j]
+            message[used], link[used], part[used] = i, links[j], parts[j]
             used += 1
-    return np.asarray(message), np.asarray(way), np.asarray(part)
+    return np.asarray(message), np.asarray(link), np.asarray(part)
 
 
 def seconds_of(
     ints message,
-    ints way,
+    ints link,
     const double[::1] part,
     ints step,
     const double[::1] share,
     const double[::1] times,
     const double[::1] speed,
 ):
-    """How long the legs of messages take for each byte of the buffer.
+    """The time of each link load for each byte of the buffer.
 
     Parameters
     ----------
-    message, way, part
-        Of each leg, as of :func:`legs_of`.
+    message, link, part
+        Of each load, as returned by :func:`loads_of`.
     step, share
-        When each message is sent, and how much of the buffer it is.
+        The step of each message, and its share of the buffer.
     times
-        How often each step occurs.
+        The number of occurrences of each step.
     speed
-        Bytes per second of each way.
+        Bytes per second of each directed link.
 
     Returns
     -------
     steps, seconds, busy : ndarray
-        The step and the time of each leg, and the time of each way over all steps.
+        The step and the time of each load, and the busy time of each directed link over
+        all steps.
     """
     cdef Py_ssize_t n = message.shape[0], i
     cdef int64_t[::1] steps = np.empty(n, np.int64)
@@ -73,30 +74,31 @@ def seconds_of(
     cdef double[::1] busy = np.zeros(speed.shape[0])
     for i in range(n):
         steps[i] = step[message[i]]
-        seconds[i] = share[message[i]] * part[i] / speed[way[i]]
-        busy[way[i]] += seconds[i] * times[steps[i]]
+        seconds[i] = share[message[i]] * part[i] / speed[link[i]]
+        busy[link[i]] += seconds[i] * times[steps[i]]
     return np.asarray(steps), np.asarray(seconds), np.asarray(busy)
 
 
 def largest_sums(
     ints step, ints column, weights, Py_ssize_t steps, Py_ssize_t segments=1
 ):
-    """For each step the largest sum of the weights of a column, and which column's.
+    """The largest sum of weights over the columns of each step, and that column.
 
     Parameters
     ----------
     step, column, weights
-        Of each of some things, in any order; all weigh 1 without weights.
+        The step, the column and the weight of each entry, in any order; a weight is 1
+        by default.
     steps
         The number of steps.
     segments
-        So many times it all happens, each time a step later.
+        The number of pipelined segments, each a step behind the one before.
 
     Returns
     -------
     most, which : ndarray
-        The sum and the column, 0 and -1 where there is none above 0; of equals the
-        first.
+        The sum and the column, or 0 and -1 where no sum is above 0; of equal sums the
+        first column.
     """
     cdef Py_ssize_t n = step.shape[0], i, j
     cdef Py_ssize_t width = 0
@@ -107,7 +109,7 @@ def largest_sums(
     cdef int64_t[::1] order = np.empty(n, np.int64)
     cdef double[::1] sums = np.zeros(width)
     cdef int64_t[::1] counts = np.zeros(width, np.int64)
-    cdef int64_t[::1] busy = np.empty(width, np.int64)  # at least those with a count
+    cdef int64_t[::1] busy = np.empty(width, np.int64)  # a superset of the columns with a count
     cdef char[::1] listed = np.zeros(width, np.int8)
     cdef Py_ssize_t kept = 0, still, over = steps + segments - 1 if steps else 0
     cdef double[::1] most = np.zeros(over)
@@ -122,7 +124,7 @@ def largest_sums(
                 counts[one] -= 1
                 sums[one] = sums[one] - weight[order[j]] if counts[one] else 0
         start, stop = first[min(i, steps)], first[min(i + 1, steps)]
-        for j in range(start, stop):  # and another begins it
+        for j in range(start, stop):  # the next segment begins it
             one = column[order[j]]
             counts[one] += 1
             sums[one] += weight[order[j]]
@@ -153,6 +155,6 @@ cdef struct Largest:
 
 
 cdef inline void compare(Largest* largest, double sum, int64_t column) noexcept:
-    """Take the sum of a column if it is larger, or as large and its column before."""
+    """Take the sum of a column if it is larger, or equal and its column is lower."""
     if sum > largest.sum or sum == largest.sum and column < largest.column:
         largest.sum, largest.column = sum, column

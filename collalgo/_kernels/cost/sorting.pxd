@@ -1,4 +1,4 @@
-"""Things in the order of their keys, for the loops of :mod:`collalgo.cost`."""
+"""A counting sort for the loops of :mod:`collalgo.cost`."""
 
 from libc.stdint cimport int64_t
 
@@ -6,9 +6,10 @@ ctypedef const int64_t[::1] ints
 
 
 cdef inline int sort(ints keys, int64_t[::1] first, int64_t[::1] order) except -1:
-    """Order things by their keys, which count from 0, and tell the first of each.
+    """Order entries by their keys, which count from 0, and find the first of each key.
 
-    ``first`` comes as zeros, two more than there are keys; ``order`` is as long as keys.
+    ``first`` is zeros, two more than the number of keys; ``order`` is as long as
+    ``keys``.
     """
     cdef Py_ssize_t i
     for i in range(keys.shape[0]):

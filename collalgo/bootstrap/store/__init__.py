@@ -1,4 +1,5 @@
-"""A key-value store over which ranks meet: its server, its clients, and what travels.
+"""Key-value stores that several processes share: one protocol, two implementations.
 
-What travels is authenticated by a secret of the job and parsed, never unpickled.
+:mod:`~.protocol` says what a store does; :mod:`~.server` and :mod:`~.client` are the
+embedded store, :mod:`~.etcd` uses an etcd that runs already.
 """

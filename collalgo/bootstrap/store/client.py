@@ -1,69 +1,53 @@
 """A client of the embedded store."""
 
 import os
-import socket
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, TimeoutError as TooLate
 from contextlib import suppress
 from functools import partial
-from threading import Lock, Thread
+from socket import SHUT_RDWR, SHUT_WR
+from time import monotonic
 
-from collalgo.bootstrap.store.liveness import keep_alive
-from collalgo.bootstrap.store.session import (
-    HEAD,
-    HELLO_BYTES,
-    WELCOME_BYTES,
-    Distrust,
-    Session,
+from collalgo.bootstrap.store.connection import Connection, close_inherited, reach
+from collalgo.bootstrap.store.lease import Lease
+from collalgo.bootstrap.store.protocol import (
+    ANSWER_SECONDS,
+    Entry,
+    LeaseExpired,
+    Outcome,
+    StoreError,
+    Watcher,
+    checked_key,
+    refuse_large,
 )
-from collalgo.errors import BootstrapError
+from collalgo.bootstrap.store.session import EXPIRED, LONGEST_LEASE, MOST_BYTES, OK
 
-#: Seconds between two attempts to reach a store that is not there yet.
-RETRY_SECONDS = 0.05
-
-#: Seconds for one attempt, as there may be other addresses.
-ATTEMPT_SECONDS = 2.0
-
-#: Seconds that a request may take that waits for nobody.
-ANSWER_SECONDS = 10.0
-
-#: Seconds that the store has, at the end, to hear all that was said.
-HEARING_SECONDS = 2.0
-
-#: How an error begins that says why the store cannot be asked.
-LOST = "the connection with the store is lost: "
-
-#: Called with a key and its new value, or None once it is deleted.
-Watcher = Callable[[str, bytes | None], None]
-
-
-class StoreError(BootstrapError):
-    """A store cannot be reached, or does not answer in time."""
+#: Seconds that the store has, at the end, to read all that was sent.
+DRAIN_SECONDS = 2.0
 
 
 class Client:
-    """A connection with the embedded store: keys and values that all ranks share.
+    """A connection to the embedded store; see :class:`~.protocol.KeyValueStore`.
 
-    Values are bytes, times are in seconds. What is ``leased`` is deleted when the
-    process that has set it ends, or its host is gone.
-
-    Watchers are called by a thread of the client, and must not wait for an answer.
+    Its leases end with it, at once: when the process closes it or ends, and when its
+    host cannot be reached any more.
 
     Parameters
     ----------
     addresses
-        Where the store may be: hosts, to be tried in turn.
+        The hosts at which the store may be, to be tried in turn.
     port
         Its port.
     secret
-        Of the job.
+        The secret of the job.
     timeout
         Seconds to reach it.
     lost
         Called with the reason when the connection ends, unless closed here.
     """
+
+    value_bytes = MOST_BYTES
 
     def __init__(
         self,
@@ -73,162 +57,112 @@ class Client:
         timeout: float,
         lost: Callable[[str], None] = lambda _: None,
     ):
-        self._lost = lost
-        self._lock = Lock()
-        self._answers: dict[bytes, Future[list[bytes]]] = {}
-        self._watchers: list[tuple[str, Watcher]] = []
-        self._asked = 0
-        self._ended = ""
-        self._socket, self._session = _reach(addresses, port, secret, timeout)
+        self._leases: weakref.WeakSet[Lease] = weakref.WeakSet()
+        socket, session = reach(addresses, port, secret, timeout)
+        self._connection = Connection(socket, session, lost)
         # A child must not keep the connection open when this process ends.
-        ours = weakref.ref(self._socket)
-        os.register_at_fork(after_in_child=lambda: close_if_there(ours()))
-        self._thread = Thread(target=self._listen, name="collalgo client", daemon=True)
-        self._thread.start()
+        ours = weakref.ref(socket)
+        os.register_at_fork(after_in_child=lambda: close_inherited(ours()))
 
-    # ---- the verbs
+    def set(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+        """Set a key, and return the version of the change."""
+        answer = self._ask(b"set", *self._checked(key, value), _name(lease))
+        return int(_unless_expired(answer)[1])
 
-    def set(self, key: str, value: bytes, *, leased: bool = False) -> None:
-        """Give a key a value."""
-        self._ask(b"set", key.encode(), value, b"1" if leased else b"")
-
-    def tell(self, key: str, value: bytes) -> None:
-        """Give a key a value, and do not wait until it has it."""
+    def post(self, key: str, value: bytes, version: int | None = None) -> None:
+        """Set a key without waiting for the answer."""
+        entry = self._checked(key, value)
         with suppress(StoreError):
-            self._send(b"set", key.encode(), value, b"")
-
-    def propose(self, key: str, value: bytes) -> None:
-        """Give a key a value if it has none, and do not wait until it has."""
-        with suppress(StoreError):
-            self._send(b"compare_set", key.encode(), value)
+            if version is None:
+                self._connection.send(b"set", *entry, b"")
+            else:
+                self._connection.send(b"compare_set", *entry, b"%d" % version, b"")
 
     def get(self, key: str, timeout: float = ANSWER_SECONDS) -> bytes:
-        """The value of a key, as soon as it has one.
+        """Wait for the value of a key."""
+        return self.expect(key).result(timeout)
 
-        Raises
-        ------
-        StoreError
-            If it has none in time.
-        """
-        return self.ask_for(key).result(timeout)
+    def read(self, key: str) -> Entry | None:
+        """What a key holds now, if it exists."""
+        return _entry(self._ask(b"get", checked_key(key.encode())))
 
-    def look(self, key: str) -> bytes | None:
-        """The value that a key has now, if any."""
-        found = self._ask(b"get", key.encode(), b"")
-        return found[0] if found else None
-
-    def ask_for(self, key: str) -> "Awaited":
-        """Begin to wait for the value of a key."""
-        number, answer = self._send(b"get", key.encode(), b"1")
-        forget = partial(self._send, b"forget", key.encode(), number)
-        return Awaited(key, answer, forget)
-
-    def add(self, key: str, amount: int) -> int:
-        """Add to the number that a key has, at first 0: the new one."""
-        return int(self._ask(b"add", key.encode(), b"%d" % amount)[0])
+    def expect(self, key: str) -> "Expected":
+        """Request the value of a key, so that the wait for it can be broken off."""
+        text = checked_key(key.encode())
+        number, answer = self._connection.send(b"wait", text)
+        forget = partial(self._connection.send, b"forget", text, number)
+        return Expected(key, answer, forget)
 
     def compare_set(
-        self,
-        key: str,
-        expected: bytes | None,
-        desired: bytes,
-        timeout: float = ANSWER_SECONDS,
-    ) -> bytes:
-        """Set a key if it has the value expected, or none: what it has then."""
-        given = [] if expected is None else [expected]
-        words = (b"compare_set", key.encode(), desired, *given)
-        found = self._ask(*words, timeout=timeout)
-        return found[0] if found else b""
+        self, key: str, value: bytes, version: int, *, lease: Lease | None = None
+    ) -> Outcome:
+        """Set a key if it has a version; ABSENT if it must not exist."""
+        entry = self._checked(key, value)
+        fields = (b"compare_set", *entry, b"%d" % version, _name(lease))
+        status, *found = _unless_expired(self._ask(*fields))
+        return Outcome(status == OK, _entry(found))
 
-    def delete(self, key: str) -> bool:
-        """Delete a key: whether it was there."""
-        return self._ask(b"delete", key.encode()) == [b"1"]
+    def delete(self, key: str, version: int | None = None) -> bool:
+        """Delete a key, if it has the version given; return whether it was deleted."""
+        expected = b"" if version is None else b"%d" % version
+        return self._ask(b"delete", checked_key(key.encode()), expected)[0] == OK
 
-    def keys(self, prefix: str) -> list[str]:
-        """The keys that begin so."""
-        return [key.decode() for key in self._ask(b"keys", prefix.encode())]
+    def entries(self, prefix: str) -> dict[str, Entry]:
+        """The keys that start with a prefix, sorted, and what they hold."""
+        fields = self._ask(b"entries", prefix.encode())
+        return {
+            fields[i].decode(): Entry(fields[i + 2], int(fields[i + 1]))
+            for i in range(0, len(fields), 3)
+        }
 
-    def watch(self, prefix: str, watcher: Watcher) -> None:
-        """Call for each key that begins so, now and whenever it changes."""
-        self._watchers.append((prefix, watcher))
-        self._ask(b"watch", prefix.encode())
+    def watch(self, prefix: str, watcher: Watcher) -> "Watch":
+        """Call a watcher for all keys with a prefix, now and at each change."""
+        number, answer = self._connection.send(
+            b"watch", prefix.encode(), watcher=watcher
+        )
+        _answer(answer)
+        return Watch(self._connection, number)
+
+    def lease(self, seconds: float) -> Lease:
+        """Begin a lease, which is renewed until it is revoked or this is closed."""
+        if not 0 < seconds <= LONGEST_LEASE:
+            raise ValueError(f"{seconds} s is no time to live")
+        requested = monotonic()
+        (name,) = self._ask(b"lease", repr(float(seconds)).encode())
+        lease = Lease(int(name), seconds, requested, self._renew, self._end)
+        self._leases.add(lease)
+        return lease
 
     def close(self) -> None:
-        """Let go of all that is leased, once the store has heard what was said."""
-        self._ended = self._ended or "it was closed here"
-        # A store that wrote to a closed socket would not read what is still unread.
-        self._shut(socket.SHUT_WR)
-        self._thread.join(HEARING_SECONDS)
-        self._shut(socket.SHUT_RDWR)
-        self._thread.join(5)
-        self._socket.close()
+        """Wait until the store has read what was sent, and end all leases."""
+        for lease in list(self._leases):
+            lease.stop()
+        self._connection.end("it was closed here")
+        # If the socket were closed, an answer of the store would reset the connection
+        # and discard what the store has not read yet.
+        self._connection.shut(SHUT_WR)
+        self._connection.join(DRAIN_SECONDS)
+        self._connection.shut(SHUT_RDWR)
+        self._connection.join(5)
+        self._connection.close()
 
-    def _shut(self, how: int) -> None:
-        with suppress(OSError):
-            self._socket.shutdown(how)
+    def _renew(self, identifier: int) -> bool:
+        return self._ask(b"renew", b"%d" % identifier)[0] == OK
 
-    # ---- questions and answers
+    def _end(self, identifier: int) -> None:
+        self._ask(b"revoke", b"%d" % identifier)
 
-    def _ask(self, *fields: bytes, timeout: float = ANSWER_SECONDS) -> list[bytes]:
-        _, answer = self._send(*fields)
-        try:
-            return answer.result(timeout)
-        except TooLate:
-            raise StoreError(f"the store has not answered in {timeout:g} s") from None
+    @staticmethod
+    def _checked(key: str, value: bytes) -> tuple[bytes, bytes]:
+        refuse_large(value, MOST_BYTES)
+        return checked_key(key.encode()), value
 
-    def _send(self, *fields: bytes) -> tuple[bytes, "Future[list[bytes]]"]:
-        answer: Future[list[bytes]] = Future()
-        with self._lock:
-            if self._ended:
-                raise StoreError(LOST + self._ended)
-            self._asked += 1
-            number = b"%d" % self._asked
-            self._answers[number] = answer
-            try:
-                self._socket.sendall(self._session.frame([number, *fields]))
-            except OSError as error:
-                raise StoreError(f"{LOST}{error}") from None
-        return number, answer
-
-    def _listen(self) -> None:
-        """Hand out answers and events until the connection ends."""
-        why = "the other side has closed it"
-        with suppress(EOFError):
-            try:
-                while True:
-                    self._hand_out(*self._read())
-            except (OSError, Distrust) as error:
-                why = str(error)
-        with self._lock:
-            closed, self._ended = bool(self._ended), self._ended or why
-            answers, self._answers = list(self._answers.values()), {}
-        for answer in answers:
-            if not answer.done():
-                answer.set_exception(StoreError(LOST + self._ended))
-        if not closed:
-            self._lost(why)
-
-    def _read(self) -> list[bytes]:
-        head = exactly(self._socket, HEAD.size)
-        return self._session.fields(
-            head, exactly(self._socket, self._session.length(head))
-        )
-
-    def _hand_out(self, number: bytes, *fields: bytes) -> None:
-        if number:
-            with self._lock:
-                answer = self._answers.pop(number, None)
-            if answer is not None and not answer.done():
-                answer.set_result([*fields])
-            return
-        key, *value = fields
-        for prefix, watcher in list(self._watchers):
-            if key.startswith(prefix.encode()):
-                watcher(key.decode(), value[0] if value else None)
+    def _ask(self, *fields: bytes) -> list[bytes]:
+        return _answer(self._connection.send(*fields)[1])
 
 
-class Awaited:
-    """The value of a key that somebody is to set."""
+class Expected:
+    """The value of a key that another process is to set."""
 
     def __init__(
         self, key: str, answer: "Future[list[bytes]]", forget: Callable[[], object]
@@ -236,66 +170,52 @@ class Awaited:
         self._key, self._answer, self._forget = key, answer, forget
 
     def result(self, timeout: float) -> bytes:
-        """Wait for it, so many seconds at most; see :meth:`Client.get`."""
+        """Wait for the value; StoreError if the key is not set in time."""
         try:
             return self._answer.result(timeout)[0]
         except TooLate:
             self._forget()
-            raise StoreError(f"nobody has set {self._key} in {timeout:g} s") from None
+            raise StoreError(
+                f"key {self._key} was not set within {timeout:g} s"
+            ) from None
 
     def fail(self, error: BaseException) -> None:
-        """Let who waits raise an error; only for watchers, who run one by one."""
+        """Make ``result`` raise an error; watchers, which run one by one, call this."""
         if not self._answer.done():
             self._answer.set_exception(error)
 
 
-def close_if_there(connection: socket.socket | None) -> None:
-    """Close a socket in a child that has got it from its parent."""
-    if connection is not None:
-        connection.close()
+class Watch:
+    """A watcher that is registered with the embedded store."""
+
+    def __init__(self, connection: Connection, number: bytes):
+        self._connection, self._number = connection, number
+
+    def cancel(self) -> None:
+        """Stop the calls of the watcher."""
+        self._connection.forget_watcher(self._number)
+        with suppress(StoreError):
+            self._connection.send(b"unwatch", self._number)
 
 
-def exactly(connection: socket.socket, nbytes: int) -> bytes:
-    """So many bytes, or EOFError if the connection ends before."""
-    parts = []
-    while nbytes:
-        part = connection.recv(min(nbytes, 1 << 20))
-        if not part:
-            raise EOFError
-        parts.append(part)
-        nbytes -= len(part)
-    return b"".join(parts)
+def _name(lease: Lease | None) -> bytes:
+    return b"" if lease is None else b"%d" % lease.identifier
 
 
-def _reach(
-    addresses: Sequence[str], port: int, secret: bytes, timeout: float
-) -> tuple[socket.socket, Session]:
-    """Connect with a store, which may not be there yet, at one of the addresses."""
-    deadline = time.monotonic() + timeout
-    problems: dict[str, str] = {}
-    while True:
-        for address in addresses:
-            try:
-                return _connect(address, port, secret)
-            except (OSError, EOFError, Distrust) as error:
-                problems[address] = str(error) or "it hung up"
-        if time.monotonic() > deadline:
-            raise StoreError(
-                f"no store was found in {timeout:g} s at "
-                + "; ".join(f"{host}:{port} ({why})" for host, why in problems.items())
-            )
-        time.sleep(RETRY_SECONDS)
+def _entry(fields: Sequence[bytes]) -> Entry | None:
+    return Entry(fields[1], int(fields[0])) if fields else None
 
 
-def _connect(address: str, port: int, secret: bytes) -> tuple[socket.socket, Session]:
-    connection = socket.create_connection((address, port), ATTEMPT_SECONDS)
+def _unless_expired(answer: list[bytes]) -> list[bytes]:
+    if answer[0] == EXPIRED:
+        raise LeaseExpired("the lease of this key has expired; begin another")
+    return answer
+
+
+def _answer(pending: "Future[list[bytes]]") -> list[bytes]:
     try:
-        keep_alive(connection)
-        session = Session(secret, is_store=False)
-        connection.sendall(session.claim(exactly(connection, HELLO_BYTES)))
-        session.check(exactly(connection, WELCOME_BYTES))
-        connection.settimeout(None)
-    except BaseException:
-        connection.close()
-        raise
-    return connection, session
+        return pending.result(ANSWER_SECONDS)
+    except TooLate:
+        raise StoreError(
+            f"the store has not answered within {ANSWER_SECONDS:g} s"
+        ) from None

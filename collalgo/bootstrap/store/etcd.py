@@ -1,166 +1,258 @@
-"""A store that somebody keeps already: etcd, by the HTTP gateway of its version 3."""
+"""A key-value store in an etcd that runs already, by the HTTP gateway of version 3."""
 
-import os
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
+from concurrent.futures import Future, TimeoutError as TooLate
 from contextlib import suppress
-from threading import Event, Thread
-from typing import Any, TypeVar
+from functools import partial
+from queue import SimpleQueue
+from threading import Lock, Thread
+from time import monotonic
+from typing import Any
 
-from collalgo.base.polling import awaited
-from collalgo.bootstrap.store.client import ANSWER_SECONDS, StoreError
-from collalgo.errors import BootstrapError
+from collalgo.bootstrap.store.etcd_gateway import (
+    Gateway,
+    Repeat,
+    after_all,
+    content,
+    text,
+)
+from collalgo.bootstrap.store.etcd_watch import EtcdWatch
+from collalgo.bootstrap.store.lease import Lease
+from collalgo.bootstrap.store.protocol import (
+    ANSWER_SECONDS,
+    VALUE_BYTES,
+    Entry,
+    LeaseExpired,
+    Outcome,
+    StoreError,
+    Watcher,
+    checked_key,
+    refuse_large,
+)
 
-T = TypeVar("T")
+#: Seconds between two reads of a key that another process is to set.
+LOOK_SECONDS = 0.05
 
-#: The port of etcd.
-PORT = 2379
-
-#: Seconds between two looks for a key that is not there yet.
-LOOK = 0.05
-
-#: Seconds after which the leased keys of a process go that has ended.
-LEASE = 3
-
-#: Where ``etcdctl`` finds certificates too.
-CERTIFICATES = {
-    "ca_cert": "ETCDCTL_CACERT",
-    "cert_cert": "ETCDCTL_CERT",
-    "cert_key": "ETCDCTL_KEY",
-}
+#: Seconds that posted changes have when the store is closed.
+DRAIN_SECONDS = 2.0
 
 
 class Etcd:
-    """Keys and values below a prefix in etcd, by the verbs of the embedded store.
+    """The keys below a prefix in etcd; see :class:`~.protocol.KeyValueStore`.
 
     With certificates (``ETCDCTL_CACERT``, ``ETCDCTL_CERT``, ``ETCDCTL_KEY``) it is
-    asked by HTTPS. Times are in seconds.
+    asked by HTTPS. A lease ends when it was not renewed for its time to live, which
+    etcd rounds up to whole seconds, at least 2 by default.
 
     Parameters
     ----------
     members
-        Where etcd is: pairs of host and port, of which the first that answers is taken.
+        Host and port of each member of the cluster; one that answers is used.
     prefix
-        Before all keys.
+        What precedes all keys.
 
     Raises
     ------
-    BootstrapError
-        Without etcd3gw (``pip install 'collalgo[etcd]'``), or if no member answers.
+    StoreError
+        If no member answers.
     """
 
-    def __init__(self, members: Sequence[tuple[str, int]], prefix: str):
-        self._prefix = prefix.strip("/") + "/"
-        self._lease: Any = None
-        self._closed = Event()
-        self._client = _connect(members)
+    value_bytes = VALUE_BYTES
 
-    def set(self, key: str, value: bytes, *, leased: bool = False) -> None:
-        """Give a key a value."""
-        lease = self._leased() if leased else None
-        self._ask(self._client.put, self._prefix + key, value, lease)
+    def __init__(self, members: Sequence[tuple[str, int]], prefix: str):
+        self._prefix = prefix.strip("/").encode() + b"/"
+        self._gateway = Gateway(members)
+        self._lock = Lock()
+        self._leases: list[Lease] = []
+        self._watches: list[EtcdWatch] = []
+        self._posts: SimpleQueue[Any] | None = None
+        self._gateway.ask("maintenance/status", {})
+
+    def set(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+        """Set a key, and return the version of the change."""
+        put = self._put(key, value, lease)
+        return int(_unless_expired(self._gateway, "kv/put", put)["header"]["revision"])
+
+    def post(self, key: str, value: bytes, version: int | None = None) -> None:
+        """Set a key without waiting for the answer."""
+        self._put(key, value, None)  # raises ValueError here, if at all
+        with self._lock:
+            if self._posts is None:
+                self._posts = SimpleQueue()
+                self._poster = Thread(target=self._send_posts, daemon=True)
+                self._poster.start()
+        if version is None:
+            self._posts.put(partial(self.set, key, value))
+        else:
+            self._posts.put(partial(self.compare_set, key, value, version))
 
     def get(self, key: str, timeout: float = ANSWER_SECONDS) -> bytes:
-        """The value of a key, as soon as it has one.
+        """Wait for the value of a key."""
+        return self.expect(key).result(timeout)
 
-        Raises
-        ------
-        StoreError
-            If it has none in time.
-        """
-        late = StoreError(f"nobody has set {key} in {timeout:g} s")
-        return awaited(lambda: self._look(key), timeout, LOOK, late)
+    def read(self, key: str) -> Entry | None:
+        """What a key holds now, if it exists."""
+        found = self._gateway.ask("kv/range", {"key": self._name(key)})
+        return _entry(found)
 
-    def add(self, key: str, amount: int) -> int:
-        """Add to the number that a key has, at first 0: the new one."""
-        while True:
-            before = self._look(key)
-            after = int(before or 0) + amount
-            if self._replaced(key, before, b"%d" % after):
-                return after
+    def expect(self, key: str) -> "Expected":
+        """Request the value of a key, so that the wait for it can be broken off."""
+        checked_key(key.encode())
+        return Expected(self, key)
 
-    def compare_set(self, key: str, expected: bytes | None, desired: bytes) -> bytes:
-        """Set a key if it has the value expected, or none: what it has then."""
-        if self._replaced(key, expected, desired):
-            return desired
-        return self._look(key) or b""
+    def compare_set(
+        self, key: str, value: bytes, version: int, *, lease: Lease | None = None
+    ) -> Outcome:
+        """Set a key if it has a version; ABSENT if it must not exist."""
+        name = self._name(key)
+        transaction = {
+            "compare": [_has_version(name, version)],
+            "success": [{"request_put": self._put(key, value, lease)}],
+            "failure": [{"request_range": {"key": name}}],
+        }
+        found = _unless_expired(self._gateway, "kv/txn", transaction, Repeat.NEVER)
+        if found.get("succeeded"):
+            return Outcome(True, Entry(value, int(found["header"]["revision"])))
+        return Outcome(False, _entry(found["responses"][0]["response_range"]))
 
-    def delete(self, key: str) -> bool:
-        """Delete a key: whether it was there."""
-        return bool(self._ask(self._client.delete, self._prefix + key))
+    def delete(self, key: str, version: int | None = None) -> bool:
+        """Delete a key, if it has the version given; return whether it was deleted."""
+        name = self._name(key)
+        compare = [] if version is None else [_has_version(name, version)]
+        transaction = {
+            "compare": compare,
+            "success": [{"request_delete_range": {"key": name}}],
+        }
+        found = self._gateway.ask("kv/txn", transaction, Repeat.NEVER)
+        answers = [each["response_delete_range"] for each in found.get("responses", [])]
+        return any(int(answer.get("deleted", 0)) for answer in answers)
 
-    def keys(self, prefix: str) -> list[str]:
-        """The keys that begin so."""
-        found = self._ask(self._client.get_prefix, self._prefix + prefix)
-        names = [about["key"].decode() for _, about in found]
-        return sorted(name.removeprefix(self._prefix) for name in names)
+    def entries(self, prefix: str) -> dict[str, Entry]:
+        """The keys that start with a prefix, sorted, and what they hold."""
+        return self._list(prefix)[0]
+
+    def watch(self, prefix: str, watcher: Watcher) -> EtcdWatch:
+        """Call a watcher for all keys with a prefix, now and at each change."""
+        watch = EtcdWatch(
+            self._gateway, self._prefix, partial(self._list, prefix), prefix, watcher
+        )
+        with self._lock:
+            self._watches.append(watch)
+        return watch
+
+    def lease(self, seconds: float) -> Lease:
+        """Begin a lease, which is renewed until it is revoked or this is closed."""
+        if not 0 < seconds < math.inf:
+            raise ValueError(f"{seconds} s is no time to live")
+        requested = monotonic()
+        granted = self._gateway.ask("lease/grant", {"TTL": math.ceil(seconds)})
+        lifetime = float(granted["TTL"])
+        lease = Lease(int(granted["ID"]), lifetime, requested, self._renew, self._end)
+        with self._lock:
+            self._leases.append(lease)
+        return lease
 
     def remove(self) -> None:
         """Delete all keys below the prefix."""
-        self._ask(self._client.delete_prefix, self._prefix)
+        start, end = text(self._prefix), text(after_all(self._prefix))
+        self._gateway.ask("kv/deleterange", {"key": start, "range_end": end})
 
     def close(self) -> None:
-        """Let go of all that is leased."""
-        self._closed.set()
-        if self._lease is not None:
+        """Carry out what was posted, and end all leases and watches."""
+        with self._lock:
+            leases, self._leases = self._leases, []
+            watches, self._watches = self._watches, []
+            posts, self._posts = self._posts, None
+        if posts is not None:
+            posts.put(None)
+            self._poster.join(DRAIN_SECONDS)
+        for watch in watches:
+            watch.cancel()
+        for lease in leases:
+            if not lease.ended:
+                lease.revoke()
+        self._gateway.close()
+
+    def _name(self, key: str) -> str:
+        return text(self._prefix + checked_key(key.encode()))
+
+    def _put(self, key: str, value: bytes, lease: Lease | None) -> dict[str, Any]:
+        refuse_large(value, VALUE_BYTES)
+        identifier = 0 if lease is None else lease.identifier
+        return {"key": self._name(key), "value": text(value), "lease": identifier}
+
+    def _list(self, prefix: str) -> tuple[dict[str, Entry], int]:
+        """The keys with a prefix, and the revision of the store that holds them."""
+        start = self._prefix + prefix.encode()
+        span = {"key": text(start), "range_end": text(after_all(start))}
+        found = self._gateway.ask("kv/range", span)
+        entries = {
+            content(kv["key"]).removeprefix(self._prefix).decode(): _of(kv)
+            for kv in found.get("kvs", ())
+        }
+        return entries, int(found["header"]["revision"])
+
+    def _send_posts(self) -> None:
+        posts = self._posts
+        while posts is not None and (request := posts.get()) is not None:
             with suppress(StoreError):
-                self._ask(self._lease.revoke)
-        self._client.session.close()
+                request()
 
-    def _look(self, key: str) -> bytes | None:
-        found = self._ask(self._client.get, self._prefix + key)
-        return bytes(found[0]) if found else None
+    def _renew(self, identifier: int) -> bool:
+        found = self._gateway.ask("lease/keepalive", {"ID": identifier})
+        return int(found.get("result", {}).get("TTL", 0)) > 0
 
-    def _replaced(self, key: str, before: bytes | None, after: bytes) -> bool:
-        path = self._prefix + key
-        if before is None:
-            return bool(self._ask(self._client.create, path, after))
-        return bool(self._ask(self._client.replace, path, before, after))
-
-    def _leased(self) -> Any:
-        """The lease of this process, which a thread renews."""
-        if self._lease is None:
-            self._lease = self._ask(self._client.lease, LEASE)
-            Thread(target=self._renew, name="collalgo lease", daemon=True).start()
-        return self._lease
-
-    def _renew(self) -> None:
-        while not self._closed.wait(LEASE / 3):
-            with suppress(StoreError):
-                self._ask(self._lease.refresh)
-
-    @staticmethod
-    def _ask(question: Callable[..., T], *words: Any) -> T:
-        from etcd3gw.exceptions import Etcd3Exception
-
-        try:
-            return question(*words)
-        except Etcd3Exception as error:
-            raise StoreError(f"etcd cannot be asked ({error})") from None
+    def _end(self, identifier: int) -> None:
+        self._gateway.ask("lease/revoke", {"ID": identifier})
 
 
-def _connect(members: Sequence[tuple[str, int]]) -> Any:
-    """A client of the first member that answers."""
+class Expected:
+    """The value of a key that another process is to set, read again and again."""
+
+    def __init__(self, store: Etcd, key: str):
+        self._store, self._key = store, key
+        self._failure: Future[None] = Future()
+
+    def result(self, timeout: float) -> bytes:
+        """Wait for the value; StoreError if the key is not set in time."""
+        deadline = monotonic() + timeout
+        while (entry := self._store.read(self._key)) is None:
+            if monotonic() > deadline:
+                raise StoreError(f"key {self._key} was not set within {timeout:g} s")
+            with suppress(TooLate):
+                self._failure.result(LOOK_SECONDS)
+        return entry.value
+
+    def fail(self, error: BaseException) -> None:
+        """Make ``result`` raise an error."""
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+
+def _has_version(name: str, version: int) -> dict[str, Any]:
+    return {"key": name, "target": "MOD", "result": "EQUAL", "mod_revision": version}
+
+
+def _of(kv: dict[str, Any]) -> Entry:
+    return Entry(content(kv.get("value")), int(kv["mod_revision"]))
+
+
+def _entry(found: dict[str, Any]) -> Entry | None:
+    return _of(found["kvs"][0]) if found.get("kvs") else None
+
+
+def _unless_expired(
+    gateway: Gateway,
+    path: str,
+    body: dict[str, Any],
+    repeat: Repeat = Repeat.SAFELY,
+) -> dict[str, Any]:
     try:
-        from etcd3gw.client import Etcd3Client
-        from etcd3gw.exceptions import Etcd3Exception
-    except ImportError as error:
-        raise BootstrapError(
-            f"to meet over etcd, etcd3gw is needed ({error}); install it with: "
-            "pip install collalgo[etcd]"
-        ) from None
-    given = {
-        name: os.environ[variable]
-        for name, variable in CERTIFICATES.items()
-        if variable in os.environ
-    }
-    settings: dict[str, Any] = {"timeout": ANSWER_SECONDS, "api_path": "/v3/", **given}
-    problems = []
-    for host, port in members:
-        client = Etcd3Client(host, port, "https" if given else "http", **settings)
-        try:
-            client.status()
-        except Etcd3Exception as error:
-            problems.append(f"{host}:{port} ({error})")
-        else:
-            return client
-    raise StoreError(f"etcd does not answer at {'; '.join(problems)}")
+        return gateway.ask(path, body, repeat)
+    except StoreError as error:
+        if "lease not found" in str(error):
+            raise LeaseExpired(
+                "the lease of this key has expired; begin another"
+            ) from None
+        raise

@@ -1,19 +1,19 @@
-"""Whether the other end of a connection is there, and its host: the kernel knows."""
+"""Whether the other end of a connection, and its host, can still be reached."""
 
 import select
 import socket
 
-#: Seconds until a host that does not answer any more is given up: keys that it has
-#: leased are deleted then. The kernel asks, so it does not matter what a process does.
+#: Seconds until the kernel gives up a host that does not answer; the leases of its
+#: clients end then. The kernel probes, so a busy or stopped process counts as alive.
 SILENCE = 3
 
-#: Where ``tcp_info`` of the kernel says how often data was sent again, and how many
+#: Offsets in the kernel's ``tcp_info``: how often data was sent again, and how many
 #: probes were sent, since the other host has answered last.
 RETRANSMITS, PROBES, TCP_STATE_BYTES = 2, 3, 8
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """Let the kernel find out when the other host is gone."""
+    """Let the kernel detect the loss of the other host within :data:`SILENCE`."""
     options = (
         (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
         (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
@@ -27,13 +27,13 @@ def keep_alive(connection: socket.socket) -> None:
 
 
 def is_silent(connection: socket.socket) -> bool:
-    """Whether the kernel has asked the other host something, and has no answer yet."""
+    """Whether the kernel has sent the other host something and has no answer yet."""
     state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_STATE_BYTES)
     return any(state[RETRANSMITS : PROBES + 1])
 
 
 def has_hung_up(connection: socket.socket) -> bool:
-    """Whether the other end says no more; what it has said may still be unread."""
-    looking = select.poll()
-    looking.register(connection, select.POLLRDHUP)
-    return bool(looking.poll(0))
+    """Whether the other end has closed its side; unread data may still be there."""
+    polling = select.poll()
+    polling.register(connection, select.POLLRDHUP)
+    return bool(polling.poll(0))

@@ -1,8 +1,8 @@
-"""What travels between a store and its clients: who proves what, and in which frames.
+"""The frames between the embedded store and its clients, and their authentication.
 
 Both sides know the secret of the job and prove it by a keyed hash of fresh random
-numbers; it never travels itself. Every frame after that carries a keyed hash of its
-content and its number, so that nothing can be changed, added, repeated or left out.
+numbers; the secret itself is never sent. Every later frame carries a keyed hash of its
+content and its number, so that none can be changed, added, repeated or left out.
 This module reads and writes no socket.
 """
 
@@ -12,39 +12,52 @@ import secrets
 import struct
 from collections.abc import Sequence
 
-#: The first bytes that a store says, with the version of the protocol.
-GREETING = b"collalgo store 1"
+#: The first bytes that a store sends, with the version of the protocol.
+GREETING = b"collalgo store 2"
 
 NONCE = 32
 PROOF = 32
 
-#: What the store says first, what a client answers, and what the store answers that.
+#: The first message of the store, the answer of a client, and the answer to that.
 HELLO_BYTES = len(GREETING) + NONCE
 CLAIM_BYTES = NONCE + PROOF
 WELCOME_BYTES = PROOF
 
-#: A frame begins with the length of its content and the hash of it.
+#: The head of a frame: the length of its content, and the hash of it.
 HEAD = struct.Struct("!I16s")
 
 #: Bytes of the content of a frame at most.
 LARGEST = 64 << 20
 
+#: Bytes of a value at most, so that a frame holds it with its key.
+MOST_BYTES = LARGEST - (1 << 16)
+
+#: What precedes the number of a request in an answer that another frame continues.
+CONTINUED = b"+"
+
+#: The first field of an answer: the command was carried out; the key has another
+#: version; the lease has ended.
+OK, CONFLICT, EXPIRED = b"ok", b"conflict", b"expired"
+
+#: The longest time to live of a lease, in seconds, which timers can still count.
+LONGEST_LEASE = 1e8
+
 _LENGTH = struct.Struct("!I")
 
 
-class Distrust(Exception):
-    """The other side is not who it must be, or does not say what it may."""
+class ProtocolError(Exception):
+    """The other side does not know the secret, or breaks the protocol."""
 
 
 class Session:
-    """One side of a conversation.
+    """One side of a connection.
 
     Parameters
     ----------
     secret
-        Of the job.
+        The secret of the job.
     is_store
-        Which of the sides this is.
+        Whether this is the side of the store.
     """
 
     def __init__(self, secret: bytes, *, is_store: bool):
@@ -54,33 +67,33 @@ class Session:
         self._sent = self._received = 0
 
     def hello(self) -> bytes:
-        """The first words of a store."""
+        """The first message of a store."""
         return GREETING + self._nonce
 
     def claim(self, hello: bytes) -> bytes:
-        """The answer of a client, which proves that it knows the secret."""
+        """The answer of a client, with the proof that it knows the secret."""
         if not hello.startswith(GREETING):
-            raise Distrust("it is no store of this version of collalgo")
+            raise ProtocolError("it is no store of this version of collalgo")
         self._agree(hello[len(GREETING) :], self._nonce)
         return self._nonce + self._proof(b"client")
 
     def welcome(self, claim: bytes) -> bytes:
-        """The answer of a store to that, which proves the same of the store."""
+        """The answer of a store to a claim, with the proof that it knows the secret."""
         self._agree(self._nonce, claim[:NONCE])
         if not hmac.compare_digest(claim[NONCE:], self._proof(b"client")):
-            raise Distrust("it does not know the secret of the job")
+            raise ProtocolError("it does not know the secret of the job")
         return self._proof(b"store")
 
     def check(self, welcome: bytes) -> None:
-        """Let a client make sure of the store."""
+        """Check the proof of the store."""
         if not hmac.compare_digest(welcome, self._proof(b"store")):
-            raise Distrust("the store does not know the secret of the job")
+            raise ProtocolError("the store does not know the secret of the job")
 
     def _agree(self, store_nonce: bytes, client_nonce: bytes) -> None:
         self._key = self._hash(self._secret, store_nonce + client_nonce)
 
-    def _proof(self, who: bytes) -> bytes:
-        return self._hash(self._key, who)
+    def _proof(self, side: bytes) -> bytes:
+        return self._hash(self._key, side)
 
     @staticmethod
     def _hash(key: bytes, content: bytes) -> bytes:
@@ -91,7 +104,7 @@ class Session:
         return self._hash(self._key, side + number.to_bytes(8, "big") + content)[:16]
 
     def frame(self, fields: Sequence[bytes]) -> bytes:
-        """A frame of some fields, to be sent as the next one."""
+        """The next frame to be sent, with these fields."""
         parts = [part for field in fields for part in (_LENGTH.pack(len(field)), field)]
         content = b"".join(parts)
         if len(content) > LARGEST:
@@ -102,26 +115,26 @@ class Session:
 
     @staticmethod
     def length(head: bytes) -> int:
-        """How long the content of a frame is that begins like this."""
+        """The length of the content of a frame, from its head."""
         length: int = HEAD.unpack(head)[0]
         if length > LARGEST:
-            raise Distrust(f"a frame of {length} bytes is longer than {LARGEST}")
+            raise ProtocolError(f"a frame of {length} bytes is longer than {LARGEST}")
         return length
 
     def fields(self, head: bytes, content: bytes) -> list[bytes]:
-        """The fields of the frame that has come next."""
+        """The fields of the next frame received."""
         seal = self._seal(content, self._received, from_store=not self._is_store)
         self._received += 1
         if not hmac.compare_digest(HEAD.unpack(head)[1], seal):
-            raise Distrust("a frame was not written by who it must be")
+            raise ProtocolError("a frame has a wrong hash")
         found, start = [], 0
         while start < len(content):
             if start + _LENGTH.size > len(content):
-                raise Distrust("a frame ends within a length")
+                raise ProtocolError("a frame ends within a length")
             (length,) = _LENGTH.unpack_from(content, start)
             start += _LENGTH.size
             found.append(content[start : start + length])
             start += length
         if start != len(content):
-            raise Distrust("a frame ends within a field")
+            raise ProtocolError("a frame ends within a field")
         return found

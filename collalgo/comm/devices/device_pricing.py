@@ -54,7 +54,7 @@ def survey(runtime: Runtime, leads: bool, gather: Tell) -> TopologyPricer:
         "bandwidth": runtime.bandwidth,
     }
     if leads:
-        mine |= ranks.seen()
+        mine |= ranks.local_view()
     return prospect([json.loads(part) for part in gather(json.dumps(mine).encode())])
 
 

@@ -1,22 +1,28 @@
 """Collectives that reduce."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from collalgo.comm.world import resolve
+from cython.cimports.collalgo._kernels.comm.reducing import runner_of
+
+from collalgo.comm.background import in_background
+from collalgo.comm.types import Array, ArrayLike, Communicator, Op
 from collalgo.engine.call import AlgorithmChoice
+
+if TYPE_CHECKING:
+    import mpi4py.MPI
 
 
 def allreduce(
-    buf: Any,
-    comm: Any = None,
-    op: Any = "sum",
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
+    op: Op = "sum",
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     reproducible: bool = False,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Reduce the arrays of all ranks, element by element, at every rank.
 
     Parameters
@@ -27,16 +33,15 @@ def allreduce(
         The communicator.
     op
         ``sum``, ``prod``, ``min``, ``max``, ``avg``, ``band``, ``bor``, ``bxor``,
-        ``land``, ``lor``, ``lxor``, or an op of NumPy, mpi4py or torch. Halves and
-        quarters of precision are combined in float32; a mean of integers is rounded
-        down.
+        ``land``, ``lor``, ``lxor``, or an op of NumPy, mpi4py or torch. Floats of
+        16 and 8 bits are combined in float32; a mean of integers is rounded down.
     out
-        Where the result goes; by default into ``buf``.
+        The array for the result; by default ``buf``.
     algorithm, timeout
         See the module.
     reproducible
-        Combine the contributions in the order of the ranks: the result has the bits
-        of that sum whatever the algorithm, the number of elements or the machine.
+        Combine the contributions in the order of the ranks. The bits of the result
+        then depend neither on the algorithm, nor the count, nor the machine.
 
     Returns
     -------
@@ -52,27 +57,23 @@ def allreduce(
     >>> collalgo.threads(last_rank, size=3)
     [array([2]), array([2]), array([2])]
     """
-    return resolve(comm).allreduce(
-        buf,
-        op,
-        out=out,
-        algorithm=algorithm,
-        reproducible=reproducible,
-        timeout=timeout,
-    )
+    return runner_of(comm).allreduce(buf, op, out, algorithm, reproducible, timeout)
+
+
+allreduce_async = in_background(allreduce)
 
 
 def reduce(
-    buf: Any,
-    comm: Any = None,
-    op: Any = "sum",
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
+    op: Op = "sum",
     root: int = 0,
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     reproducible: bool = False,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Reduce the arrays of all ranks, element by element, at the root.
 
     Parameters
@@ -85,9 +86,9 @@ def reduce(
     op
         See :func:`allreduce`.
     root
-        The rank that gets the result.
+        The rank that receives the result.
     out
-        Where the result goes at the root.
+        The array for the result at the root; by default ``buf``.
     algorithm, timeout
         See the module.
     reproducible
@@ -98,28 +99,23 @@ def reduce(
     array or None
         The result at the root, None elsewhere.
     """
-    return resolve(comm).reduce(
-        buf,
-        op,
-        root,
-        out=out,
-        algorithm=algorithm,
-        reproducible=reproducible,
-        timeout=timeout,
-    )
+    return runner_of(comm).reduce(buf, op, root, out, algorithm, reproducible, timeout)
+
+
+reduce_async = in_background(reduce)
 
 
 def reduce_scatter(
-    buf: Any,
-    comm: Any = None,
-    op: Any = "sum",
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
+    op: Op = "sum",
     counts: Sequence[int] | None = None,
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     reproducible: bool = False,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Reduce the arrays of all ranks and leave each rank a block of axis 0.
 
     Parameters
@@ -131,11 +127,11 @@ def reduce_scatter(
     op
         See :func:`allreduce`.
     counts
-        The length of each rank's block; by default they differ by one at most, as
+        The length of each rank's block; by default they differ by at most one, as
         with :func:`numpy.array_split`.
     out
-        Where this rank's block goes; it may be that part of ``buf``. By default a new
-        array.
+        The array for this rank's block; it may be that part of ``buf``. By default a
+        new array.
     algorithm, timeout
         See the module.
     reproducible
@@ -146,26 +142,23 @@ def reduce_scatter(
     array
         Of shape ``(counts[rank], *buf.shape[1:])``.
     """
-    return resolve(comm).reduce_scatter(
-        buf,
-        op,
-        counts,
-        out=out,
-        algorithm=algorithm,
-        reproducible=reproducible,
-        timeout=timeout,
+    return runner_of(comm).reduce_scatter(
+        buf, op, counts, out, algorithm, reproducible, timeout
     )
 
 
+reduce_scatter_async = in_background(reduce_scatter)
+
+
 def scan(
-    buf: Any,
-    comm: Any = None,
-    op: Any = "sum",
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
+    op: Op = "sum",
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Reduce the arrays of the ranks from 0 up to each rank, element by element.
 
     Parameters
@@ -177,7 +170,7 @@ def scan(
     op
         See :func:`allreduce`; not ``avg``.
     out
-        Where the result goes; by default into ``buf``.
+        The array for the result; by default ``buf``.
     algorithm, timeout
         See the module.
 
@@ -186,18 +179,21 @@ def scan(
     array
         ``buf``, or ``out`` if given, with the result.
     """
-    return resolve(comm).scan(buf, op, out=out, algorithm=algorithm, timeout=timeout)
+    return runner_of(comm).prefix("scan", buf, op, out, algorithm, timeout)
+
+
+scan_async = in_background(scan)
 
 
 def exscan(
-    buf: Any,
-    comm: Any = None,
-    op: Any = "sum",
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
+    op: Op = "sum",
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Reduce the arrays of the ranks before each rank, element by element.
 
     Parameters
@@ -209,14 +205,17 @@ def exscan(
     op
         See :func:`allreduce`; not ``avg``.
     out
-        Where the result goes; by default into ``buf``.
+        The array for the result; by default ``buf``.
     algorithm, timeout
         See the module.
 
     Returns
     -------
     array
-        ``buf``, or ``out`` if given, with the result. On rank 0, which has nobody
-        before it, it is left as it was.
+        ``buf``, or ``out`` if given, with the result. On rank 0 it is
+        unchanged.
     """
-    return resolve(comm).exscan(buf, op, out=out, algorithm=algorithm, timeout=timeout)
+    return runner_of(comm).prefix("exscan", buf, op, out, algorithm, timeout)
+
+
+exscan_async = in_background(exscan)

@@ -1,21 +1,27 @@
 """Collectives that move data to one rank or from it, unchanged."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from collalgo.comm.world import resolve
+from cython.cimports.collalgo._kernels.comm.reducing import runner_of
+
+from collalgo.comm.background import in_background
+from collalgo.comm.types import Array, ArrayLike, Communicator
 from collalgo.engine.call import AlgorithmChoice
+
+if TYPE_CHECKING:
+    import mpi4py.MPI
 
 
 def gather(
-    buf: Any,
-    comm: Any = None,
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
     root: int = 0,
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Stack the arrays of all ranks at the root.
 
     Parameters
@@ -25,10 +31,10 @@ def gather(
     comm
         The communicator.
     root
-        The rank that gets them.
+        The rank that receives them.
     out
-        Where the result goes at the root, of shape ``(size, *buf.shape)``; ``buf`` may
-        be its part ``out[root]``. By default a new array.
+        The array for the result at the root, of shape ``(size, *buf.shape)``; ``buf``
+        may be its part ``out[root]``. By default a new array.
     algorithm, timeout
         See the module.
 
@@ -37,22 +43,23 @@ def gather(
     array or None
         Of shape ``(size, *buf.shape)`` at the root, None elsewhere.
     """
-    return resolve(comm).gather(
-        buf, root, out=out, algorithm=algorithm, timeout=timeout
-    )
+    return runner_of(comm).gather(buf, root, out, algorithm, timeout)
+
+
+gather_async = in_background(gather)
 
 
 def gatherv(
-    buf: Any,
-    comm: Any = None,
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
     counts: Sequence[int] | None = None,
     root: int = 0,
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
-) -> Any:
-    """Join the arrays of all ranks on axis 0 at the root.
+) -> Array:
+    """Concatenate the arrays of all ranks on axis 0 at the root.
 
     Parameters
     ----------
@@ -61,13 +68,13 @@ def gatherv(
     comm
         The communicator.
     counts
-        The length of axis 0 on each rank; by default the ranks tell each other, which
+        The length of axis 0 on each rank; by default the ranks exchange them, which
         costs a small allgather.
     root
-        The rank that gets them.
+        The rank that receives them.
     out
-        Where the result goes at the root, of shape ``(sum(counts), *buf.shape[1:])``;
-        by default a new array.
+        The array for the result at the root, of shape
+        ``(sum(counts), *buf.shape[1:])``; by default a new array.
     algorithm, timeout
         See the module.
 
@@ -76,33 +83,34 @@ def gatherv(
     array or None
         Of shape ``(sum(counts), *buf.shape[1:])`` at the root, None elsewhere.
     """
-    return resolve(comm).gatherv(
-        buf, counts, root, out=out, algorithm=algorithm, timeout=timeout
-    )
+    return runner_of(comm).gatherv(buf, counts, root, out, algorithm, timeout)
+
+
+gatherv_async = in_background(gatherv)
 
 
 def scatter(
-    buf: Any,
-    comm: Any = None,
+    buf: ArrayLike | None,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
     root: int = 0,
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Give every rank its part of the array of the root.
 
     Parameters
     ----------
     buf
         At the root an array of shape ``(size, *shape)``; elsewhere one of ``shape`` and
-        the same dtype, into which the part goes, or with ``out`` anything.
+        the same dtype for the part, or with ``out`` anything.
     comm
         The communicator.
     root
         The rank whose array it is.
     out
-        Where this rank's part goes, of ``shape``; by default into ``buf``.
+        The array for this rank's part, of ``shape``; by default ``buf``.
     algorithm, timeout
         See the module.
 
@@ -112,37 +120,38 @@ def scatter(
         This rank's part: ``out`` if given, else ``buf``, and at the root the view
         ``buf[root]``.
     """
-    return resolve(comm).scatter(
-        buf, root, out=out, algorithm=algorithm, timeout=timeout
-    )
+    return runner_of(comm).scatter(buf, root, out, algorithm, timeout)
+
+
+scatter_async = in_background(scatter)
 
 
 def scatterv(
-    buf: Any,
-    comm: Any = None,
+    buf: ArrayLike | None,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
     counts: Sequence[int] | None = None,
     root: int = 0,
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Give every rank some rows of the array of the root.
 
     Parameters
     ----------
     buf
-        At the root all rows; elsewhere an array of as many rows as this rank is to
-        get, into which they go, or with ``out`` anything.
+        At the root all rows; elsewhere an array for the rows of this rank, or with
+        ``out`` anything.
     comm
         The communicator.
     counts
-        The rows for each rank; by default the ranks tell each other, and the root
+        The rows for each rank; by default the ranks exchange them, and the root
         keeps the rest, which costs a small allgather.
     root
         The rank whose array it is.
     out
-        Where this rank's rows go; by default into ``buf``.
+        The array for this rank's rows; by default ``buf``.
     algorithm, timeout
         See the module.
 
@@ -152,6 +161,7 @@ def scatterv(
         This rank's rows: ``out`` if given, else ``buf``, and at the root a view of its
         part of ``buf``.
     """
-    return resolve(comm).scatterv(
-        buf, counts, root, out=out, algorithm=algorithm, timeout=timeout
-    )
+    return runner_of(comm).scatterv(buf, counts, root, out, algorithm, timeout)
+
+
+scatterv_async = in_background(scatterv)

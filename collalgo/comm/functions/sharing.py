@@ -1,20 +1,26 @@
-"""Collectives after which every rank has something of every other, unchanged."""
+"""Collectives that move data to every rank, unchanged."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from collalgo.comm.world import resolve
+from cython.cimports.collalgo._kernels.comm.reducing import runner_of
+
+from collalgo.comm.background import in_background
+from collalgo.comm.types import Array, ArrayLike, Communicator, CountsLike
 from collalgo.engine.call import AlgorithmChoice
+
+if TYPE_CHECKING:
+    import mpi4py.MPI
 
 
 def broadcast(
-    buf: Any,
-    comm: Any = None,
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
     root: int = 0,
     *,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Give every rank the array of the root, in place.
 
     Parameters
@@ -34,17 +40,20 @@ def broadcast(
     array
         ``buf``.
     """
-    return resolve(comm).broadcast(buf, root, algorithm=algorithm, timeout=timeout)
+    return runner_of(comm).broadcast(buf, root, algorithm, timeout)
+
+
+broadcast_async = in_background(broadcast)
 
 
 def allgather(
-    buf: Any,
-    comm: Any = None,
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Stack the arrays of all ranks, at every rank.
 
     Parameters
@@ -54,8 +63,8 @@ def allgather(
     comm
         The communicator.
     out
-        Where the result goes, of shape ``(size, *buf.shape)``; ``buf`` may be its part
-        ``out[rank]``. By default a new array.
+        The array for the result, of shape ``(size, *buf.shape)``; ``buf`` may be its
+        part ``out[rank]``. By default a new array.
     algorithm, timeout
         See the module.
 
@@ -64,19 +73,22 @@ def allgather(
     array
         Of shape ``(size, *buf.shape)``.
     """
-    return resolve(comm).allgather(buf, out=out, algorithm=algorithm, timeout=timeout)
+    return runner_of(comm).allgather(buf, out, algorithm, timeout)
+
+
+allgather_async = in_background(allgather)
 
 
 def allgatherv(
-    buf: Any,
-    comm: Any = None,
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
     counts: Sequence[int] | None = None,
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
-) -> Any:
-    """Join the arrays of all ranks on axis 0, at every rank.
+) -> Array:
+    """Concatenate the arrays of all ranks on axis 0, at every rank.
 
     Parameters
     ----------
@@ -85,11 +97,11 @@ def allgatherv(
     comm
         The communicator.
     counts
-        The length of axis 0 on each rank; by default the ranks tell each other, which
+        The length of axis 0 on each rank; by default the ranks exchange them, which
         costs a small allgather.
     out
-        Where the result goes, of shape ``(sum(counts), *buf.shape[1:])``; by default a
-        new array.
+        The array for the result, of shape ``(sum(counts), *buf.shape[1:])``; by default
+        a new array.
     algorithm, timeout
         See the module.
 
@@ -98,31 +110,32 @@ def allgatherv(
     array
         Of shape ``(sum(counts), *buf.shape[1:])``.
     """
-    return resolve(comm).allgatherv(
-        buf, counts, out=out, algorithm=algorithm, timeout=timeout
-    )
+    return runner_of(comm).allgatherv(buf, counts, out, algorithm, timeout)
+
+
+allgatherv_async = in_background(allgatherv)
 
 
 def alltoall(
-    buf: Any,
-    comm: Any = None,
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Swap equal blocks of axis 0: block i goes to rank i.
 
     Parameters
     ----------
     buf
-        An array of the same dtype and shape on every rank, whose axis 0 is as long as
-        a multiple of the number of ranks.
+        An array of the same dtype and shape on every rank, whose axis 0 has a
+        multiple of ``size`` rows.
     comm
         The communicator.
     out
-        Where the blocks go, of the shape of ``buf`` and with memory of its own; by
-        default a new array.
+        The array for the blocks, of the shape of ``buf`` and with memory of its own;
+        by default a new array.
     algorithm, timeout
         See the module.
 
@@ -131,18 +144,21 @@ def alltoall(
     array
         Of the shape of ``buf``: block i is that of rank i.
     """
-    return resolve(comm).alltoall(buf, out=out, algorithm=algorithm, timeout=timeout)
+    return runner_of(comm).alltoall(buf, out, algorithm, timeout)
+
+
+alltoall_async = in_background(alltoall)
 
 
 def alltoallv(
-    buf: Any,
-    comm: Any = None,
-    counts: Any = None,
+    buf: ArrayLike,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
+    counts: CountsLike | None = None,
     *,
-    out: Any = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
-) -> Any:
+) -> Array:
     """Swap blocks of axis 0 of any lengths.
 
     Parameters
@@ -152,31 +168,32 @@ def alltoallv(
     comm
         The communicator.
     counts
-        How many rows go to each rank; the ranks tell each other, which costs a small
+        The number of rows for each rank; the ranks exchange them, which costs a small
         allgather. Or a table that is the same on every rank, which costs nothing:
         ``counts[i][j]`` rows go from rank i to rank j.
     out
-        Where the blocks go, with memory of its own; by default a new array.
+        The array for the blocks, with memory of its own; by default a new array.
     algorithm, timeout
         See the module.
 
     Returns
     -------
     array
-        The blocks that came, in the order of the ranks.
+        The received blocks, in the order of the ranks.
     """
-    return resolve(comm).alltoallv(
-        buf, counts, out=out, algorithm=algorithm, timeout=timeout
-    )
+    return runner_of(comm).alltoallv(buf, counts, out, algorithm, timeout)
+
+
+alltoallv_async = in_background(alltoallv)
 
 
 def barrier(
-    comm: Any = None,
+    comm: Communicator | mpi4py.MPI.Comm | None = None,
     *,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> None:
-    """Wait until every rank has come here.
+    """Wait until every rank has made this call.
 
     Parameters
     ----------
@@ -185,4 +202,7 @@ def barrier(
     algorithm, timeout
         See the module.
     """
-    resolve(comm).barrier(algorithm=algorithm, timeout=timeout)
+    runner_of(comm).barrier(algorithm, timeout)
+
+
+barrier_async = in_background(barrier)

@@ -1,4 +1,4 @@
-"""Messages from whoever sends first."""
+"""Receives from any source: from the first sender."""
 
 import time
 from collections import deque
@@ -14,15 +14,15 @@ from collalgo.comm.point_to_point.pair import Home, Pair
 from collalgo.engine.devices.arrays import for_another_thread
 from collalgo.errors import CollectiveTimeout, CommunicatorClosed, PeerFailed
 
-#: How often to look at all ranks without a pause.
+#: The number of polls of all ranks without a pause.
 LOOKS = 50
 
-#: The seconds of the first and of the longest pause between two looks after that.
+#: The first and the longest pause between two later polls, in seconds.
 PAUSES = 5e-5, 2e-3
 
 
 def _pauses() -> Iterator[float]:
-    """The seconds between two looks, without end."""
+    """The pauses between polls in seconds, without end."""
     yield from repeat(0.0, LOOKS)
     pause, longest = PAUSES
     while True:
@@ -31,14 +31,14 @@ def _pauses() -> Iterator[float]:
 
 
 class AnySource:
-    """Receives from whoever sends first under one tag, one message after the other.
+    """Receives messages with one tag from any rank, one after the other.
 
     Parameters
     ----------
     pairs
-        What goes between this rank and each of the others, under the tag.
+        The pairs of this rank with each of the others, for the tag.
     home
-        Gives the communicator, unless it is gone.
+        Gives the runner of the communicator, unless it is gone.
     me
         This rank.
     tag
@@ -46,7 +46,7 @@ class AnySource:
     """
 
     def __init__(self, pairs: Sequence[Pair], home: Home, me: int, tag: int):
-        self._pairs = deque(pairs)  # whose turn it is to be looked at first
+        self._pairs = deque(pairs)  # in the order of the next poll
         self._home = home
         self._me, self._tag = me, tag
         self._queue: deque[tuple[Message, Any, float]] = deque()
@@ -94,7 +94,7 @@ class AnySource:
         """Wait for a rank that has sent."""
         deadline = time.monotonic() + timeout
         for pair in self._pairs:
-            pair.come_up(call, timeout)
+            pair.start_connecting(call, timeout)
         pauses = _pauses()
         while True:
             outlooks = [pair.outlook() for pair in self._pairs]
@@ -102,14 +102,14 @@ class AnySource:
                 self._pairs.rotate(-outlooks.index("called") - 1)
                 return self._pairs[-1]
             if "quiet" not in outlooks:
-                raise self._alone(call)
+                raise self._all_left(call)
             if self._home() is None:
                 raise CommunicatorClosed(f"{call}: the communicator is gone")
             if time.monotonic() >= deadline:
-                raise self._in_vain(call, timeout)
+                raise self._timed_out(call, timeout)
             time.sleep(next(pauses))
 
-    def _alone(self, call: str) -> PeerFailed:
+    def _all_left(self, call: str) -> PeerFailed:
         return PeerFailed(
             f"{call}: rank {self._me} waits for a message from any rank under tag "
             f"{self._tag}, but all others have closed their communicator",
@@ -117,7 +117,7 @@ class AnySource:
             missing=self._others(),
         )
 
-    def _in_vain(self, call: str, timeout: float) -> CollectiveTimeout:
+    def _timed_out(self, call: str, timeout: float) -> CollectiveTimeout:
         return CollectiveTimeout(
             f"{call}: rank {self._me} waited {timeout:g} s for a message from any rank "
             f"under tag {self._tag}; send one, or wait longer",

@@ -1,4 +1,4 @@
-"""The calls of a communicator that only two ranks make."""
+"""The calls of a communicator that two ranks make: send and receive."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from collalgo.comm.point_to_point.any_source import AnySource
 from collalgo.comm.point_to_point.message import Message
 from collalgo.comm.point_to_point.pair import Pair
 from collalgo.comm.point_to_point.pairs import Pairs
-from collalgo.comm.recovery import Recovery
+from collalgo.comm.runner import Runner
 
 
 class Messages:
@@ -22,7 +22,7 @@ class Messages:
     timeout: float
     size: int
     _pairs: Pairs
-    _recovery: Recovery
+    _runner: Runner
 
     def send(
         self, buf: Any, to: int, tag: int = 0, *, timeout: float | None = None
@@ -34,7 +34,7 @@ class Messages:
         buf
             The array.
         to
-            The rank that gets it.
+            The rank that receives it.
         tag
             A number from 0; messages of different tags do not wait for each other.
         timeout
@@ -43,8 +43,8 @@ class Messages:
         Returns
         -------
         array
-            ``buf``. It may be changed at once; whether the other rank has received it
-            is not known.
+            ``buf``. It may be changed at once, whether or not the other rank has
+            received it.
 
         Raises
         ------
@@ -65,8 +65,7 @@ class Messages:
     ) -> Any:
         """Receive an array from one rank, in place; see :meth:`send`.
 
-        If ``source`` is None, from whoever sends first; who that is
-        :meth:`irecv` tells.
+        If ``source`` is None, from the first sender; :meth:`irecv` names it.
         """
         return self._from(source, tag, "recv").recv(buf, self._seconds(timeout))
 
@@ -77,13 +76,13 @@ class Messages:
     def irecv(self, buf: Any, source: int | None, tag: int = 0) -> Message:
         """Receive in the background; see :meth:`recv` and :class:`Work`.
 
-        Of a message from whoever sends first ``source`` of what is given says, once it
-        has come, which rank it is.
+        With ``source`` None, the attribute ``source`` of the result is the sender once
+        the message has arrived.
         """
         return self._from(source, tag, "irecv").irecv(buf, self.timeout)
 
     def _to(self, peer: int, tag: int, call: str) -> Pair:
-        self._recovery.check_open(call)
+        self._runner.check_open(call)
         name = "source" if call.endswith("recv") else "to"
         peer = integer(peer, name, call, 0, self.size - 1)
         return self._pairs.at(peer, integer(tag, "tag", call, 0), call)
@@ -91,7 +90,7 @@ class Messages:
     def _from(self, source: int | None, tag: int, call: str) -> Pair | AnySource:
         if source is not None:
             return self._to(source, tag, call)
-        self._recovery.check_open(call)
+        self._runner.check_open(call)
         return self._pairs.from_any(integer(tag, "tag", call, 0), call)
 
     def _seconds(self, timeout: float | None) -> float:

@@ -1,4 +1,4 @@
-"""A message that is sent or received in the background."""
+"""Messages that are sent or received in the background."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -8,12 +8,12 @@ from collalgo._kernels.comm.work import Work
 
 
 class Message:
-    """A message that is sent or received in the background, as a :class:`Work` is.
+    """A message that is sent or received in the background, as a :class:`Work`.
 
     Attributes
     ----------
     source : int or None
-        The rank that sends it; of a receive from any rank None until it has sent.
+        The sender; of a receive from any rank, None until a rank has sent.
     """
 
     def __init__(self, name: str, buf: Any, source: int | None):
@@ -23,7 +23,7 @@ class Message:
         self._begun: Future[Work] = Future()
 
     def begin(self, make: Callable[[], Work]) -> None:
-        """Make the call now that it can be made."""
+        """Make the call of the message."""
         try:
             self._begun.set_result(make())
         except BaseException as error:
@@ -33,7 +33,7 @@ class Message:
         self._begun.set_exception(error)
 
     def done(self) -> bool:
-        """Whether the message has come or gone, or failed."""
+        """Whether the message was transferred, or has failed."""
         if not self._begun.done():
             return False
         return self._begun.exception() is not None or self._begun.result().done()
@@ -44,7 +44,7 @@ class Message:
         return self._buf
 
     def wait_stream(self, stream: Any = None) -> Any:
-        """Let a stream of a device wait until it is done; see the method of Work."""
+        """Make a stream of a device wait until it is done; see :class:`Work`."""
         self._begun.result().wait_stream(stream)
         return self._buf
 
@@ -53,12 +53,12 @@ class Message:
         return self.wait(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait until it is done: what has been raised, or None."""
+        """Wait until it is done: the exception that was raised, or None."""
         failed = self._begun.exception(timeout)
         return failed or self._begun.result().exception(timeout)
 
     def add_done_callback(self, callback: Callable[["Message"], object]) -> None:
-        """Let ``callback(message)`` be called when it is done, by any thread."""
+        """Call ``callback(message)`` when it is done, from any thread."""
 
         def begun(future: Future[Work]) -> None:
             if future.exception() is not None:

@@ -1,8 +1,8 @@
-"""What goes between this rank and one other under one tag.
+"""The messages between this rank and one other with one tag.
 
-They share two small worlds, one for each direction, which come up when both have sent
-or received for the first time. A message is a broadcast in one of them: it must be of
-the same dtype and number of elements on both sides, and that is checked.
+The two ranks share two communicators, one for each direction, connected at the first
+message. A message is a broadcast in one of them: its dtype and number of elements must
+be the same on both sides, and that is checked.
 """
 
 import time
@@ -12,7 +12,9 @@ from threading import TIMEOUT_MAX, Lock, RLock, Thread
 from typing import TYPE_CHECKING, Any
 
 from collalgo.bootstrap.context import Rendezvous
+from collalgo.comm.functions.sharing import broadcast, broadcast_async
 from collalgo.comm.point_to_point.message import Message
+from collalgo.comm.runner import Runner
 from collalgo.engine.devices.arrays import for_another_thread
 from collalgo.errors import (
     BootstrapError,
@@ -22,22 +24,21 @@ from collalgo.errors import (
 )
 
 if TYPE_CHECKING:
-    from collalgo._kernels.comm.queue import Outlook
-    from collalgo.comm.communicator import Communicator
+    from collalgo._kernels.comm.waiting import Outlook
 
-#: Gives the communicator whose ranks send the messages, unless it is gone.
-Home = Callable[[], "Communicator | None"]
+#: Gives the runner of the communicator that sends the messages, unless it is gone.
+Home = Callable[[], Runner | None]
 
 
 class Pair:
-    """What goes between this rank and another under one tag.
+    """The messages between this rank and another with one tag.
 
     Parameters
     ----------
     rendezvous
-        How the two worlds come up.
+        Connects the two ranks.
     home
-        Gives the communicator that the two are ranks of, unless it is gone.
+        Gives the runner of the communicator of the two ranks, unless it is gone.
     me, peer
         The two ranks.
     tag
@@ -53,24 +54,25 @@ class Pair:
         self, rendezvous: Rendezvous, home: Home, me: int, peer: int, tag: int
     ):
         self.peer = peer
-        self._origin, self._home = rendezvous, home
+        self._rendezvous, self._home = rendezvous, home
         self._me, self._tag = me, tag
         self._members = (min(me, peer), max(me, peer))
         self._place = int(me > peer)
-        self._lanes: list[Communicator] = []
-        self._meeting = Lock()
-        self._coming_up = self._closed = False
-        self._obstacle: BaseException | None = None  # when that was last tried
+        self._lanes: list[Runner] = []
+        self._connect_lock = Lock()
+        self._connecting = self._closed = False
+        self._obstacle: BaseException | None = None  # of the last attempt to connect
         self._queue: deque[tuple[Message, int, Any]] = deque()
-        self._queueing = RLock()  # who is told of a message may begin another
+        self._queueing = RLock()  # a callback of a message may begin another
 
     def send(self, buf: Any, timeout: float) -> Any:
         lane = self._lane(self._place, "send", timeout)
-        return lane.broadcast(buf, self._place, timeout=timeout)
+        return broadcast(buf, lane, self._place, timeout=timeout)
 
     def recv(self, buf: Any, timeout: float) -> Any:
         other = 1 - self._place
-        return self._lane(other, "recv", timeout).broadcast(buf, other, timeout=timeout)
+        lane = self._lane(other, "recv", timeout)
+        return broadcast(buf, lane, other, timeout=timeout)
 
     def isend(self, buf: Any, timeout: float) -> Message:
         message = Message("isend", buf, self._me)
@@ -81,18 +83,18 @@ class Pair:
         return self._later(message, 1 - self._place, buf, timeout)
 
     def receive(self, message: Message, buf: Any) -> None:
-        """Let a message that anybody may send be one of this pair, which is up."""
+        """Receive a message from any source by this pair, which is connected."""
         message.source = self.peer
         with self._queueing:
             self._begin(message, 1 - self._place, buf)
 
     def outlook(self) -> "Outlook":
-        """What is to be expected of the other rank, beside what is being received.
+        """The state of the other rank, apart from the current message.
 
         Raises
         ------
         CollalgoError
-            If the two cannot come up, and why.
+            If the two cannot connect.
         """
         if self._lanes:
             other = 1 - self._place
@@ -104,13 +106,13 @@ class Pair:
             return "left"
         raise self._obstacle
 
-    def come_up(self, call: str, timeout: float) -> None:
-        """Meet the other rank in the background, if that has not begun."""
+    def start_connecting(self, call: str, timeout: float) -> None:
+        """Connect to the other rank in the background, unless that has begun."""
         with self._queueing:
-            if not self._lanes and not self._coming_up:
-                self._coming_up, self._obstacle = True, None
+            if not self._lanes and not self._connecting:
+                self._connecting, self._obstacle = True, None
                 Thread(
-                    target=self._catch_up,
+                    target=self._connect_and_begin,
                     args=(call, timeout),
                     name="collalgo pair",
                     daemon=True,
@@ -129,40 +131,40 @@ class Pair:
             if self._lanes:
                 self._begin_all()
             else:
-                self.come_up(message.name, timeout)
+                self.start_connecting(message.name, timeout)
         return message
 
     def _begin(self, message: Message, lane: int, buf: Any) -> None:
-        comm = self._lanes[lane]
-        message.begin(lambda: comm.broadcast_async(buf, lane))
+        runner = self._lanes[lane]
+        message.begin(lambda: broadcast_async(buf, runner, lane))
 
     def _begin_all(self) -> None:
         while self._queue:
             self._begin(*self._queue.popleft())
 
-    def _catch_up(self, call: str, timeout: float) -> None:
-        """Come up, and begin what has been waiting for that."""
+    def _connect_and_begin(self, call: str, timeout: float) -> None:
+        """Connect, and begin the queued messages."""
         try:
             self._lane(0, call, timeout)
         except BaseException as error:
             with self._queueing:
-                self._obstacle, self._coming_up = error, False
+                self._obstacle, self._connecting = error, False
                 failed, self._queue = self._queue, deque()
             for message, _, _ in failed:
                 message.fail(error)
 
-    def _lane(self, number: int, call: str, timeout: float) -> "Communicator":
-        """The world of the messages from one of the two, which may have to come up."""
+    def _lane(self, number: int, call: str, timeout: float) -> Runner:
+        """The runner for the messages from one of the two, connected if needed."""
         if not self._lanes:
-            self._meet(call, timeout)
+            self._connect(call, timeout)
         return self._lanes[number]
 
-    def _meet(self, call: str, timeout: float) -> None:
-        """Come up with both worlds, once, whichever thread is the first."""
+    def _connect(self, call: str, timeout: float) -> None:
+        """Connect both directions, once, by the first thread."""
         most = min(timeout, TIMEOUT_MAX / 2)
         deadline = time.monotonic() + most
-        if not self._meeting.acquire(timeout=most):
-            raise self._in_vain(call, timeout)
+        if not self._connect_lock.acquire(timeout=most):
+            raise self._timed_out(call, timeout)
         try:
             if self._lanes:
                 return
@@ -174,16 +176,16 @@ class Pair:
                 self._begin_all()
         except BootstrapError as error:
             if time.monotonic() >= deadline:
-                raise self._in_vain(call, timeout) from None
+                raise self._timed_out(call, timeout) from None
             if self.peer not in error.missing:
                 raise
             raise PeerFailed(
                 f"{call}: {error}", rank=self._me, missing=(self.peer,)
             ) from None
         finally:
-            self._meeting.release()
+            self._connect_lock.release()
 
-    def _in_vain(self, call: str, timeout: float) -> CollectiveTimeout:
+    def _timed_out(self, call: str, timeout: float) -> CollectiveTimeout:
         return CollectiveTimeout(
             f"{call}: rank {self._me} waited {timeout:g} s for rank {self.peer}, which "
             f"has neither sent to it nor received from it under tag {self._tag}; make "
@@ -192,15 +194,15 @@ class Pair:
             missing=(self.peer,),
         )
 
-    def _world(self, sender: int, deadline: float) -> "Communicator":
-        """Meet the other rank in the world of what one of the two sends."""
+    def _world(self, sender: int, deadline: float) -> Runner:
+        """Connect to the other rank for the messages that one of the two sends."""
         low, high = self._members
         name = f"pair {low}-{high} tag {self._tag} from {self._members[sender]}"
         left = deadline - time.monotonic()
-        connection = self._origin.connect(name, self._place, self._members, left)
-        connection.pair = self._members
+        context = self._rendezvous.connect(name, self._place, self._members, left)
+        context.pair = self._members
         home = self._home()
         if home is None:
-            connection.release()
+            context.release()
             raise CommunicatorClosed(f"{name}: the communicator is gone")
-        return home.within(connection)
+        return Runner(home.subgroup(context), home.timeout)

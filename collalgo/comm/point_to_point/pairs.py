@@ -1,4 +1,4 @@
-"""All that goes between a rank of a communicator and each of the others."""
+"""The pairs of a rank of a communicator with each of the others."""
 
 from threading import RLock
 
@@ -13,22 +13,22 @@ class Pairs:
     Parameters
     ----------
     rendezvous
-        How worlds of some of the ranks come up.
+        Connects subsets of the ranks.
     home
-        Gives the communicator, unless it is gone.
+        Gives the runner of the communicator, unless it is gone.
     rank, size
         Of this rank in the communicator.
     """
 
     def __init__(self, rendezvous: Rendezvous, home: Home, rank: int, size: int):
-        self._origin, self._home = rendezvous, home
+        self._rendezvous, self._home = rendezvous, home
         self._rank, self._size = rank, size
         self._pairs: dict[tuple[int, int], Pair] = {}
         self._any_source: dict[int, AnySource] = {}
         self._lock = RLock()
 
     def at(self, peer: int, tag: int, call: str) -> Pair:
-        """The pair with another rank, under a tag."""
+        """The pair with another rank, for a tag."""
         if not 0 <= peer < self._size or peer == self._rank:
             raise ValueError(
                 f"{call}: rank {peer} must be another rank of this communicator, which "
@@ -36,12 +36,12 @@ class Pairs:
             )
         with self._lock:
             if (peer, tag) not in self._pairs:
-                pair = Pair(self._origin, self._home, self._rank, peer, tag)
+                pair = Pair(self._rendezvous, self._home, self._rank, peer, tag)
                 self._pairs[peer, tag] = pair
             return self._pairs[peer, tag]
 
     def from_any(self, tag: int, call: str) -> AnySource:
-        """What receives from whoever sends first, under a tag."""
+        """The receiver of messages from any rank, for a tag."""
         if self._size == 1:
             raise ValueError(f"{call}: this communicator has no other rank")
         with self._lock:

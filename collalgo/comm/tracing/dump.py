@@ -1,4 +1,4 @@
-"""The flight recorder: what this process has called last, written to a file."""
+"""The dumps of the flight recorder: the last calls of this process in a file."""
 
 import contextlib
 import json
@@ -9,16 +9,14 @@ import time
 import weakref
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo.base import output_files
 from collalgo.engine.reduction import DTYPES, OPS
 from collalgo.schedule.collective import COLLECTIVES
 
-if TYPE_CHECKING:
-    from collalgo.comm.communicator import Communicator
-
-#: The variable with the folder of dumps; with it, every failure leaves one.
+#: The variable with the folder of dumps; if it is set, every failure writes one.
 FOLDER = "COLLALGO_DUMP"
 
 #: The first words of a dump.
@@ -26,12 +24,12 @@ VERSION = "collalgo dump 1"
 
 DUMP = output_files.of_json("a dump", lambda found: found["format"] == VERSION)
 
-_open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
+_open: "weakref.WeakSet[CallRunner]" = weakref.WeakSet()
 
 
-def remember(comm: "Communicator") -> None:
-    """Let what a communicator has called be in the dumps of this process."""
-    _open.add(comm)
+def remember(runner: CallRunner) -> None:
+    """Include the calls of a communicator in the dumps of this process."""
+    _open.add(runner)
 
 
 def dump(folder: str | Path | None = None) -> Path:
@@ -40,12 +38,12 @@ def dump(folder: str | Path | None = None) -> Path:
     The last 1024 calls of each communicator are always remembered. Also written when
     the process gets SIGUSR1 (unless the program handles it itself) and, where the
     environment variable ``COLLALGO_DUMP`` names a folder, whenever a call fails.
-    ``collalgo trace analyze FOLDER`` says what the dumps of all ranks show.
+    ``collalgo trace analyze FOLDER`` compares the dumps of all ranks.
 
     Parameters
     ----------
     folder
-        Where to; by default ``COLLALGO_DUMP``, or ``collalgo-dump`` here.
+        The folder for the file; by default ``COLLALGO_DUMP``, or ``collalgo-dump``.
 
     Returns
     -------
@@ -74,7 +72,7 @@ def dump(folder: str | Path | None = None) -> Path:
     return path
 
 
-def _document(comm: "Communicator") -> dict[str, Any]:
+def _document(comm: CallRunner) -> dict[str, Any]:
     return {
         "name": comm.label,
         "rank": comm.rank,
@@ -95,14 +93,14 @@ def named(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def dump_failure() -> None:
-    """Write a dump because of a failure, if that is wanted."""
+    """Write a dump because of a failure, if ``COLLALGO_DUMP`` is set."""
     if os.environ.get(FOLDER):
         with contextlib.suppress(OSError):  # the failure itself matters more
             dump()
 
 
 def listen() -> None:
-    """Let SIGUSR1 write a dump, unless the program has a use for it."""
+    """Write a dump on SIGUSR1, unless the program handles it."""
     unused = signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
     if unused and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGUSR1, _on_signal)

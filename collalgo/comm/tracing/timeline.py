@@ -1,4 +1,4 @@
-"""When calls really ran: a trace for Perfetto or ``chrome://tracing``."""
+"""A trace of the calls of all ranks, for Perfetto or ``chrome://tracing``."""
 
 import json
 import time
@@ -10,22 +10,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo.base import chrome_trace as trace_events, output_files
 from collalgo.base.chrome_trace import Event
 from collalgo.base.units import human
+from collalgo.comm.current import runner_of
+from collalgo.comm.functions.rooted import gather, gatherv
+from collalgo.comm.functions.sharing import barrier, broadcast
 from collalgo.comm.tracing.dump import named
+from collalgo.comm.types import Communicator
 from collalgo.errors import OutputError
 
 if TYPE_CHECKING:
-    from collalgo._kernels.engine.engine import Program
-    from collalgo.comm.communicator import Communicator
+    import mpi4py.MPI
 
-#: So many calls and steps of each rank are traced at most.
+    from collalgo._kernels.engine.engine import Program
+
+#: The most calls and steps of each rank that are traced.
 CALLS, STEPS = 1 << 16, 1 << 19
 
 
 class Track(NamedTuple):
-    """What a rank did: its calls, and the steps with their messages.
+    """The calls of a rank, and the steps with their messages.
 
     A step is a dict of call, slice, step, begun and ended in nanoseconds, and of the
     messages that it sent and received: peer, lane and bytes of each.
@@ -39,7 +45,12 @@ class Track(NamedTuple):
 
 
 @contextmanager
-def trace(path: str | Path, comm: Any = None, *, force: bool = False) -> Iterator[None]:
+def trace(
+    path: str | Path,
+    comm: "Communicator | mpi4py.MPI.Comm | None" = None,
+    *,
+    force: bool = False,
+) -> Iterator[None]:
     """Trace the calls of a communicator in a ``with`` block; all its ranks must.
 
     Parameters
@@ -51,34 +62,31 @@ def trace(path: str | Path, comm: Any = None, *, force: bool = False) -> Iterato
     comm
         The communicator.
     force
-        Write over a file that is no trace of collalgo's.
+        Overwrite a file that is no trace of collalgo's.
 
     Raises
     ------
     OutputError
-        On all ranks, before the block, if rank 0 must not write over what is there.
+        On all ranks, before the block, if rank 0 must not overwrite the file.
 
     Notes
     -----
-    Clocks of several hosts are taken to show the same time when the block is entered.
-    At most 65536 calls and 524288 steps of each rank are traced; the trace says how
-    many are missing.
+    The clocks of several hosts are aligned at the beginning of the block. At most 65536
+    calls and 524288 steps of each rank are traced; the trace says how many are missing.
     """
-    from collalgo.comm.world import resolve
-
-    comm = resolve(comm)
-    _refuse(path, comm, force)
-    log = comm.log_steps(CALLS, STEPS)
+    runner = runner_of(comm)
+    _refuse(path, runner, force)
+    log = runner.log_steps(CALLS, STEPS)
     try:
-        comm.barrier()
-        start, before = time.monotonic_ns(), comm.recorder.count
+        barrier(runner)
+        start, before = time.monotonic_ns(), runner.recorder.count
         yield
     finally:
-        comm.drain()
+        runner.drain()
         steps, lost = log.end()
-    text = json.dumps(_track(comm, start, before, steps, lost)).encode()
-    lengths = comm.gather(np.array([len(text)]))
-    everyone = comm.gatherv(np.frombuffer(text, np.uint8))
+    text = json.dumps(_track(runner, start, before, steps, lost)).encode()
+    lengths = gather(np.array([len(text)]), runner)
+    everyone = gatherv(np.frombuffer(text, np.uint8), runner)
     if everyone is not None and lengths is not None:
         ends = np.cumsum(lengths)[:-1]
         parts = np.split(everyone, ends)
@@ -87,8 +95,8 @@ def trace(path: str | Path, comm: Any = None, *, force: bool = False) -> Iterato
         output_files.write(path, found, trace_events.TRACE, force=force)
 
 
-def _refuse(path: str | Path, comm: "Communicator", force: bool) -> None:
-    """Refuse on every rank what rank 0 must not write over.
+def _refuse(path: str | Path, runner: CallRunner, force: bool) -> None:
+    """Refuse on every rank a file that rank 0 must not overwrite.
 
     Raises
     ------
@@ -96,28 +104,28 @@ def _refuse(path: str | Path, comm: "Communicator", force: bool) -> None:
         If so.
     """
     refusal = ""
-    if comm.rank == 0:
+    if runner.rank == 0:
         try:
             output_files.check(path, trace_events.TRACE, force=force)
         except OutputError as error:
             refusal = str(error)
     length = np.array([len(refusal.encode())])
-    comm.broadcast(length)
+    broadcast(length, runner)
     if length[0]:
         text = np.frombuffer(refusal.encode().ljust(length[0]), np.uint8).copy()
-        comm.broadcast(text)
-        raise OutputError(text.tobytes().decode(), rank=comm.rank, collective="trace")
+        broadcast(text, runner)
+        raise OutputError(text.tobytes().decode(), rank=runner.rank, collective="trace")
 
 
 def _track(
-    comm: "Communicator",
+    runner: CallRunner,
     start: int,
     before: int,
     steps: list[tuple[int, int, int, int, int]],
     lost: int,
 ) -> Track:
-    calls = [named(r) for r in comm.recorder.records() if r["number"] > before]
-    known = {call["number"]: comm.recorder.program(call["number"]) for call in calls}
+    calls = [named(r) for r in runner.recorder.records() if r["number"] > before]
+    known = {call["number"]: runner.recorder.program(call["number"]) for call in calls}
     found = [
         {
             "call": call,
@@ -125,16 +133,16 @@ def _track(
             "step": step,
             "begun": begun,
             "ended": ended,
-            **_messages(known[call], step, comm.size),
+            **_messages(known[call], step, runner.size),
         }
         for call, part, step, begun, ended in steps
         if call in known
     ]
-    return Track(start, comm.hosts[comm.rank], calls, found, lost)
+    return Track(start, runner.hosts[runner.rank], calls, found, lost)
 
 
 def _messages(program: "Program", step: int, size: int) -> dict[str, Any]:
-    """What a step sends and receives: peer, lane and bytes of each message."""
+    """The messages of a step: peer, lane and bytes of each."""
     plan = program.plan
     first, middle, end = plan.steps[step].tolist()
 
@@ -169,12 +177,12 @@ def events(tracks: list[Track]) -> Iterator[Event]:
 
 
 def _times(zero: int, what: dict[str, Any]) -> tuple[float, float]:
-    """From when to when something lasted, in microseconds."""
+    """The begin and the end of a call or a step, in microseconds."""
     return (what["begun"] - zero) / 1e3, (what["ended"] - zero) / 1e3
 
 
 class _Arrows:
-    """An arrow for each message, from the step that sends it to the one that takes it.
+    """An arrow for each message, from the sending step to the receiving step.
 
     Messages between two ranks on a lane are received in the order in which they are
     sent.

@@ -13,14 +13,14 @@ from collalgo.schedule import ScheduleFunction, trace
 from collalgo.schedule.transfers import TransferTable
 
 #: The most bytes that a rank sends in one step of a slice.
-WAVE_BYTES = 512 << 10
+SLICE_BYTES = 512 << 10
 
 #: The most bytes that it receives in one, in multiples of that: 16 ranks with cores of
 #: their own took an allgather of 8 MiB two thirds as long in two slices.
 TAKEN = 8
 
 #: The most bytes that a rank sends in one step where ranks share cores, if no message
-#: is longer than half of WAVE_BYTES: each slice costs a turn of each rank.
+#: is longer than half of SLICE_BYTES: each slice costs a turn of each rank.
 TURN_BYTES = 1 << 20
 
 #: With more ranks, or finer chunks, a call is not sliced.

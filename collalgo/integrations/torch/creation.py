@@ -6,6 +6,7 @@ import torch.distributed as dist
 
 from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.foreign_stores import TorchStore
+from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.group import CollalgoGroup
 
@@ -18,9 +19,8 @@ def create(opts: Any, _backend_options: Any) -> CollalgoGroup:
     if ranks and isinstance(world, CollalgoGroup) and not world.comm.closed:
         comm = world.comm.group(ranks)
     else:
-        board = TorchStore(opts.store)
-        me = opts.group_rank, opts.group_size
-        connection = connect_over(board, *me, None, seconds)
-        comm = Communicator(connection)
+        store, rank, size = TorchStore(opts.store), opts.group_rank, opts.group_size
+        arguments = JoinArguments(store, rank, size, timeout=seconds)
+        comm = Communicator(connect_over(store, arguments))
     comm.timeout = seconds
     return CollalgoGroup(comm, opts.store)

@@ -1,8 +1,8 @@
-"""Read the topology files that people have; their content tells which format it is.
+"""Readers of topology files; the format is recognised by the content.
 
-Every format is a module with two functions: ``recognises(text)`` looks at the beginning
-of a file, ``parse(text, topology)`` fills a topology. Files are untrusted: their size,
-depth and numbers have limits, nothing in them is run or fetched.
+A format is a module with two functions: ``recognises(text)`` examines a file, and
+``parse(text, topology)`` fills a topology. Files are untrusted: their size, depth and
+numbers are limited, and nothing in them is run or fetched.
 """
 
 from importlib import import_module
@@ -13,11 +13,11 @@ from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
 from collalgo.topology.plausible import review
 
-#: The largest file that is read, and the longest line, in characters.
+#: The most bytes of a file, and the most characters of a line.
 LARGEST_FILE = 32 << 20
 LONGEST_LINE = 1 << 20
 
-#: The formats in the order in which they are tried, the most telling first.
+#: The formats in the order in which they are tried, the most specific first.
 FORMATS = {
     "nccl_xml": "NCCL or RCCL system XML",
     "nccl_graph": "NCCL graph XML",
@@ -43,7 +43,7 @@ FORMATS = {
     "link_list": "ns-3 or SimAI link list",
 }
 
-#: What a malformed file may raise in a reader that did not think of it.
+#: The exceptions that a malformed file may raise in a reader.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
              ValueError)  # fmt: skip
 
@@ -54,9 +54,9 @@ def read(path: Any) -> Topology:
     Raises
     ------
     TopologyError
-        If the file is of no known format, or wrong, or larger than the limits.
+        If the format is unknown, or the file is invalid or too large.
     OSError
-        If it cannot be opened.
+        If the file cannot be opened.
     """
     path = Path(path)
     with path.open("rb") as file:
@@ -74,13 +74,13 @@ def parse(text: str, source: str) -> Topology:
     text
         The content of a file.
     source
-        What to call it.
+        The name of the file, for messages.
     """
     _check_lines(text, source)
     name = recognise(text)
     if name is None:
         raise TopologyError(
-            f"{source}: this is none of the formats that are known: "
+            f"{source}: unknown format; the known formats are "
             f"{', '.join(FORMATS.values())}"
         )
     topology = Topology(Path(source).stem, f"{source} ({FORMATS[name]})")
@@ -89,15 +89,15 @@ def parse(text: str, source: str) -> Topology:
     except TopologyError as error:
         raise TopologyError(f"{source}: {error}") from error
     except MALFORMED as error:
-        raise TopologyError(f"{source}: no valid {FORMATS[name]}: {error}") from error
+        raise TopologyError(f"{source}: invalid {FORMATS[name]}: {error}") from error
     if not topology.devices():
-        raise TopologyError(f"{source}: this {FORMATS[name]} names no devices")
+        raise TopologyError(f"{source}: this {FORMATS[name]} has no devices")
     review(topology)
     return topology
 
 
 def recognise(text: str) -> str | None:
-    """The name of the format, in :data:`FORMATS`, or None."""
+    """The key of the format in :data:`FORMATS`, or None."""
     for name in FORMATS:
         try:
             if _module(name).recognises(text):
@@ -116,6 +116,6 @@ def _check_lines(text: str, source: str) -> None:
     if longest > LONGEST_LINE:
         raise TopologyError(f"{source}: a line of {longest} characters is too long")
     if "\0" in text:
-        raise TopologyError(f"{source}: this is no text file")
+        raise TopologyError(f"{source}: this is not a text file")
     if not text.strip():
         raise TopologyError(f"{source}: the file is empty")

@@ -1,4 +1,4 @@
-"""The tables of ``amd-smi topology``: links between GPUs, which bus ids name."""
+"""The tables of ``amd-smi topology``: links between GPUs, given by bus id."""
 
 import re
 
@@ -16,7 +16,7 @@ TITLE = re.compile(
 
 
 def recognises(text: str) -> bool:
-    """Headings of tables as this tool prints them."""
+    """The headings of the tables."""
     return bool(TITLE.search(text))
 
 
@@ -25,25 +25,21 @@ def parse(text: str, topology: Topology) -> None:
     tables = _tables(plain(text))
     if "LINK TYPE" not in tables:
         raise TopologyError(
-            f"there are tables of {', '.join(tables)}, which tell what GPUs can "
-            "do, but none of LINK TYPE, which tells how they are linked"
+            f"there are tables of {', '.join(tables)} but none of LINK TYPE, which has "
+            "the links between GPUs"
         )
     types = tables["LINK TYPE"]
     ids = {
         busid: topology.add(f"host0/gpu{i}", Kind.GPU, host="host0", busid=busid)
         for i, busid in enumerate(types.labels)
     }
-    cpu = None
-    for i, a in enumerate(types.labels):
-        for b in types.labels[:i]:
-            if types.cells[a][b] == "XGMI":
-                _xgmi(topology, tables, (ids[b], ids[a]), (b, a))
-            elif types.cells[a][b] == "PCIE":
-                cpu = cpu or topology.add("host0/cpu0", Kind.CPU, host="host0")
-    if cpu:
-        topology.warn(
-            "PCIE does not tell switches from CPUs: all GPUs are put at one CPU"
-        )
+    pairs = [(a, b) for i, a in enumerate(types.labels) for b in types.labels[:i]]
+    for a, b in pairs:
+        if types.cells[a][b] == "XGMI":
+            _xgmi(topology, tables, (ids[b], ids[a]), (b, a))
+    if any(types.cells[a][b] == "PCIE" for a, b in pairs):
+        cpu = topology.add("host0/cpu0", Kind.CPU, host="host0")
+        topology.warn("PCIE may mean switches or CPUs; all GPUs are linked to one CPU")
         for id in ids.values():
             topology.link(id, cpu, LinkKind.PCIE)
 

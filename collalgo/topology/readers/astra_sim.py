@@ -1,4 +1,4 @@
-"""Networks of ASTRA-sim's analytical backend: a grid whose dimensions differ."""
+"""Networks of ASTRA-sim's analytical backend: a grid of dimensions of any kind."""
 
 import math
 from itertools import combinations
@@ -12,12 +12,12 @@ from collalgo.topology.readers.text import integer, mappings, number
 KINDS = ("Ring", "Switch", "FullyConnected")
 LISTS = ("topology", "npus_count", "bandwidth", "latency")
 
-#: No network has more NPUs than this.
+#: The most NPUs.
 LARGEST = 100_000
 
 
 def recognises(text: str) -> bool:
-    """Parallel lists of kinds and counts, or the logical dimensions for ns-3."""
+    """Lists of kinds and counts, or the logical dimensions for ns-3."""
     return any(
         {"topology", "npus_count"} <= set(entry) or "logical-dims" in entry
         for entry in mappings(text)
@@ -29,15 +29,12 @@ def parse(text: str, topology: Topology) -> None:
     entry = mappings(text)[0]
     if "logical-dims" in entry:
         raise TopologyError(
-            f"logical-dims {entry['logical-dims']} only name the dimensions of a "
-            "network that is in another file: read that one"
+            f"logical-dims {entry['logical-dims']} are only the dimensions of a "
+            "network; read the file of the network instead"
         )
-    kinds, counts, bandwidths, latencies = (_list(entry, key) for key in LISTS)
-    if len({len(kinds), len(counts), len(bandwidths), len(latencies)}) != 1:
-        raise TopologyError(f"the lists {', '.join(LISTS)} are of different lengths")
+    kinds, counts, bandwidths, latencies = _lists(entry)
     dims = [integer(n, f"npus_count {n}", 1, LARGEST) for n in counts]
-    total = math.prod(dims)
-    if total > LARGEST:
+    if (total := math.prod(dims)) > LARGEST:
         raise TopologyError(f"{total} NPUs are more than {LARGEST}")
     npus = [topology.add(f"npu{i}", Kind.GPU) for i in range(total)]
     for axis, kind in enumerate(kinds):
@@ -51,15 +48,22 @@ def parse(text: str, topology: Topology) -> None:
         topology.warn("ASTRA-sim counts the latency of a switch twice, up and down")
 
 
+def _lists(entry: dict[str, Any]) -> list[list[Any]]:
+    found = [_list(entry, key) for key in LISTS]
+    if len({len(values) for values in found}) != 1:
+        raise TopologyError(f"the lists {', '.join(LISTS)} are of different lengths")
+    return found
+
+
 def _list(entry: dict[str, Any], key: str) -> list[Any]:
     value = entry.get(key)
     if not isinstance(value, list) or not value:
-        raise TopologyError(f"{key} is {value!r}, not a list")
+        raise TopologyError(f"{key} must be a list, not {value!r}")
     return value
 
 
 def _lines(npus: list[str], dims: list[int], axis: int) -> list[list[str]]:
-    """The NPUs that differ in one dimension only."""
+    """The groups of NPUs that differ in one dimension only."""
     stride, length = math.prod(dims[:axis]), dims[axis]
     starts = [i for i in range(len(npus)) if i // stride % length == 0]
     return [[npus[s + k * stride] for k in range(length)] for s in starts]
@@ -74,7 +78,9 @@ def _join(
         star(topology, line, name, cable)
     elif kind == "FullyConnected":
         if len(line) > 1024:
-            raise TopologyError(f"{len(line)} NPUs cannot be wired each to each")
+            raise TopologyError(
+                f"{len(line)} NPUs are too many to be fully connected; at most 1024 are"
+            )
         for a, b in combinations(line, 2):
             wire(topology, a, b, cable)
     else:

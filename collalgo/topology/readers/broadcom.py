@@ -1,4 +1,4 @@
-"""Broadcom PCIe switches that show as two levels and are one, as NCCL takes them."""
+"""Merge Broadcom PCIe switches that appear as two levels, as NCCL does."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from collalgo.topology.model import Topology
 
 
 def flatten(root: Any, topology: Topology) -> None:
-    """Attach what is below the inner part of such a switch to its outer part.
+    """Attach the devices below the inner part of such a switch to its outer part.
 
     The fifth generation is 1000:c030 with a subsystem device of 0x00.. above 0x10..,
     the fourth 1000:c010 with 0xa... on both.
@@ -17,8 +17,8 @@ def flatten(root: Any, topology: Topology) -> None:
                 outer.remove(inner)
                 outer.extend(list(inner))
                 topology.warn(
-                    f"PCIe switch {inner.get('busid')} is taken as a part of "
-                    f"{outer.get('busid')}, as NCCL does"
+                    f"PCIe switch {inner.get('busid')} is merged into "
+                    f"{outer.get('busid')}, as in NCCL"
                 )
 
 

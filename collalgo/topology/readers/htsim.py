@@ -1,4 +1,4 @@
-"""Topologies of htsim: tiers of switches, by their radix and speed."""
+"""Topologies of htsim: tiers of switches, given by radix and speed."""
 
 import re
 
@@ -7,14 +7,14 @@ from collalgo.topology.fabrics import Cable, wire
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.text import integer, number
 
-#: Fields of the head and of a tier.
+#: A field of the header or of a tier.
 LINE = re.compile(r"^[ \t]*([A-Za-z_]+)\s+([\d.]+)\s*(?:#.*)?$")
 
 LARGEST = 200_000
 
 
 def recognises(text: str) -> bool:
-    """The fields with which these files begin."""
+    """The fields at the beginning of these files."""
     return all(
         re.search(rf"^[ \t]*{k}[ \t]+\d", text, re.MULTILINE)
         for k in ("Nodes", "Tiers")
@@ -28,7 +28,7 @@ def parse(text: str, topology: Topology) -> None:
     pod = integer(head.get("podsize", str(nodes)), "Podsize", 1, nodes)
     count = integer(head["tiers"], "Tiers", 1, 4)
     if len(tiers) != count:
-        raise TopologyError(f"Tiers is {count}, but {len(tiers)} are described")
+        raise TopologyError(f"Tiers is {count}, but the file describes {len(tiers)}")
     lower = [topology.add(f"host{i}", Kind.HOST) for i in range(nodes)]
     up, per_pod = 1, pod
     for level, tier in enumerate(tiers):
@@ -66,7 +66,7 @@ def _split(members: list[str], size: int) -> list[list[str]]:
 def _tier(
     topology: Topology, below: list[str], up: int, tier: dict[str, str], name: str
 ) -> list[str]:
-    """The switches above some devices, each of which has so many uplinks."""
+    """Add the switches above some devices, each of which has ``up`` uplinks."""
     bundle = integer(tier.get("bundle", "1"), f"{name} Bundle", 1, 4096)
     down = integer(tier["radix_down"], f"{name} Radix_Down", 1, 65536)
     ports = len(below) * up
@@ -84,7 +84,7 @@ def _tier(
     )
     for i, device in enumerate(below):
         for u in range(up):
-            # Hosts fill one switch after the other, switches spread over those above.
+            # Hosts fill one switch after the other; switches spread over the next tier.
             k = i // down if up == 1 else (i * up + u) % len(switches)
             wire(topology, device, switches[k % len(switches)], cable, bundle)
     return switches

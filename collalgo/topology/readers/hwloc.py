@@ -1,7 +1,7 @@
 """The XML of hwloc (``lstopo --of xml``), of versions 1, 2 and 3.
 
-NUMA nodes become CPUs; of what is on PCIe, GPUs, NICs and NVSwitches are kept with the
-bridges above them. A bridge with a single device below is a port, not a switch.
+NUMA nodes become CPUs; of the PCIe devices, GPUs, NICs and NVSwitches are kept with the
+bridges above them. A bridge with a single device below it is a port, not a switch.
 """
 
 from typing import Any
@@ -10,29 +10,29 @@ from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.hwloc_distances import links_between
 from collalgo.topology.readers.text import number, root_tag, xml
 
-#: Vendors of the graphics of management controllers, which compute nothing.
+#: The PCI vendors of the graphics of management controllers.
 CONSOLES = ("102b", "1a03", "19a2")
 
 NVIDIA = "10de"
 
 
 def recognises(text: str) -> bool:
-    """An outermost ``topology`` that holds objects."""
+    """A root element ``topology`` with objects."""
     return root_tag(text) == "topology" and "<object" in text
 
 
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology from the XML."""
     root = xml(text)
-    machine = Machine(topology)
+    reader = Reader(topology)
     for element in root.findall("object"):
-        machine.container(element, None)
-    machine.between_cpus()
-    links_between(root, machine.by_number, topology)
+        reader.container(element, None)
+    reader.between_cpus()
+    links_between(root, reader.by_number, topology)
 
 
-class Machine:
-    """The state of reading one file: devices by hwloc's numbers."""
+class Reader:
+    """The state of reading a file: devices by hwloc's numbers."""
 
     def __init__(self, topology: Topology):
         self.topology = topology
@@ -41,10 +41,8 @@ class Machine:
     def _next(self, kind: Kind) -> str:
         return f"host0/{kind.value}{len(self.topology.devices(kind))}"
 
-    # ---- memory and processors
-
     def container(self, element: Any, socket: str | None) -> list[str]:
-        """The NUMA nodes inside an object; what hangs on it is attached to them."""
+        """Add an object with its bridges, and return its NUMA nodes."""
         if element.get("type") in ("Package", "Socket"):
             socket = element.get("os_index", socket)
         nodes = []
@@ -58,15 +56,18 @@ class Machine:
                 nodes += self.container(child, socket)
         if not nodes and element.get("type") == "Machine":
             nodes.append(self._numa(element, "0"))
+        self._attach(bridges, nodes, element)
+        return nodes
+
+    def _attach(self, bridges: list[Any], nodes: list[str], element: Any) -> None:
         if nodes:
             for bridge in bridges:
                 self._host_bridge(bridge, nodes)
         elif bridges:
             self.topology.warn(
                 f"{len(bridges)} host bridges below a {element.get('type')} without "
-                "NUMA nodes are left out"
+                "NUMA nodes are omitted"
             )
-        return nodes
 
     def _numa(self, element: Any, socket: str | None) -> str:
         index = element.get("os_index", "0")
@@ -82,15 +83,13 @@ class Machine:
         return id
 
     def between_cpus(self) -> None:
-        """Join all NUMA nodes; hwloc tells their distances, but no bandwidth."""
+        """Link all NUMA nodes; hwloc gives their distances but no bandwidths."""
         nodes = [
             cpu.id
             for cpu in self.topology.devices(Kind.CPU)
             if cpu.attributes.get("affinity") not in ("0x0", None)
         ]
         self.topology.link_all(nodes, LinkKind.SMP)
-
-    # ---- devices
 
     def _host_bridge(self, element: Any, nodes: list[str]) -> None:
         if not holds_devices(element):
@@ -138,12 +137,12 @@ class Machine:
 
 
 def holds_devices(element: Any) -> bool:
-    """Whether there is a GPU, a NIC or an NVSwitch in or below an object."""
+    """Whether an object is or contains a GPU, a NIC or an NVSwitch."""
     return any(role_of(child) is not None for child in element.iter("object"))
 
 
 def role_of(element: Any) -> Kind | None:
-    """What a PCI device is; None for what does not matter here."""
+    """The kind of a PCI device; None if it is not kept."""
     if element.get("type") != "PCIDev":
         return None
     words = element.get("pci_type", "").split()
@@ -167,7 +166,7 @@ def _computes(element: Any) -> bool:
 
 
 def _speed(element: Any) -> float | None:
-    """The speed of the port of a NIC, where hwloc tells it as ``LinkSpeed``."""
+    """The speed of the port of a NIC by hwloc's ``LinkSpeed``, if given."""
     for info in element.iter("info"):
         if info.get("name") == "LinkSpeed" and info.get("value", "").isdigit():
             return number(info.get("value"), "LinkSpeed") / 8000

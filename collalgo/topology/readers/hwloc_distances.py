@@ -1,11 +1,11 @@
-"""The matrices of hwloc that tell how fast links between GPUs are."""
+"""hwloc's matrices of the bandwidths between GPUs."""
 
 from typing import Any
 
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, LinkKind, Topology
 
-#: MB/s in each direction, by the name of the matrix.
+#: The kind of link by the name of the matrix, which has MB/s in each direction.
 MATRICES = {
     "NVLinkBandwidth": LinkKind.NVLINK,
     "XGMIBandwidth": LinkKind.XGMI,
@@ -15,12 +15,12 @@ MATRICES = {
 #: MB/s of one NVLink of the second to fourth generation.
 ONE_NVLINK = 25000
 
-#: What hwloc writes on the diagonal, and for devices that share all they have.
+#: hwloc's value on the diagonal, and for devices that share all resources.
 SAME_DEVICE = 1_000_000
 
 
 def links_between(root: Any, by_number: dict[str, str], topology: Topology) -> None:
-    """Add the links of all matrices of bandwidths."""
+    """Add the links of all bandwidth matrices."""
     for element in (*root.iter("distances2"), *root.iter("distances2hetero")):
         kind = MATRICES.get(element.get("name", ""))
         if kind is not None:
@@ -40,16 +40,14 @@ def _add(
     labels = [f"{type}:{w}" if type else w for w in _words(element, "indexes")]
     values = [int(word) for word in _words(element, "u64values")]
     if len(values) != len(labels) ** 2:
-        raise TopologyError(
-            f"{name} has {len(values)} values for {len(labels)} objects"
-        )
+        raise TopologyError(f"{name}: {len(values)} values for {len(labels)} objects")
     found = [(i, by_number.get(label)) for i, label in enumerate(labels)]
     missing = [labels[i] for i, id in found if id is None]
     if missing:
-        topology.warn(f"{name} names {missing[0]}, which is no device that is kept")
+        topology.warn(f"{name} has {missing[0]}, which is not one of the devices")
     rule = f"the driver's {name}"
     if kind is LinkKind.XGMI:
-        rule += ", which is the same for every pair on some machines"
+        rule += ", which on some machines is the same for all pairs"
     for i, a in found:
         for j, b in found[:i]:
             speed = values[i * len(labels) + j]
@@ -59,7 +57,7 @@ def _add(
 
 
 def _join_boards(topology: Topology) -> None:
-    """Join NVSwitches of several boards: the driver shows no links between them."""
+    """Link the NVSwitches of several boards; the driver shows no links between them."""
     import networkx as nx
 
     fast: nx.Graph[str] = nx.Graph()
@@ -73,5 +71,5 @@ def _join_boards(topology: Topology) -> None:
     boards = sorted(board for board in boards if board)
     for board in boards[1:]:
         for a, b in zip(boards[0], board, strict=False):
-            rule = ("the NVSwitches of one machine are joined",)
+            rule = ("the NVSwitches of a machine are linked",)
             topology.link(a, b, LinkKind.NVLINK, assumed=rule)

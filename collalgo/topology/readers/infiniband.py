@@ -1,7 +1,7 @@
 """InfiniBand fabrics: the output of ``ibnetdiscover``, and nets of ibsim.
 
-A block for each node begins with its kind, ports and name; a line for each cable, which
-the block of the other end has again.
+The block of a node begins with its kind, number of ports and name; a line for each
+cable follows, which occurs again in the block of the other end.
 """
 
 import re
@@ -18,12 +18,12 @@ COMMENT = re.compile(r'#\s*"([^"]*)"')
 SPEED = re.compile(r"\b(1|2|4|8|12)x(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\b")
 WIDTH = re.compile(r"\bw=(1|4|8|12)\b")
 
-#: A switch's own processor for reductions shows as an adapter.
+#: The name of an adapter that is a switch's own processor for reductions.
 AGGREGATION = "Aggregation Node"
 
 
 def recognises(text: str) -> bool:
-    """A block that begins as in these files."""
+    """A line that begins a block."""
     return bool(re.search(r'^(Switch|Ca|Hca|Rt)\s+\d+\s+"', text, re.MULTILINE))
 
 
@@ -51,7 +51,7 @@ class Fabric:
             elif (found := PORT.match(words)) and node:
                 self._port(node, found, i)
             elif words.split(" ")[0] in ("include", "do"):
-                self.topology.warn(f"line {i}: {words[:40]!r} is not followed")
+                self.topology.warn(f"line {i}: {words[:40]!r} is ignored")
         self._cables()
 
     def _node(self, found: re.Match[str]) -> str:
@@ -65,7 +65,7 @@ class Fabric:
             self.topology.warn(f"node {key} has two blocks")
             return key
         is_switch = kind in ("Switch", "Rt")
-        # An adapter is called "host device"; a host with several has as many NICs.
+        # The name of an adapter is "host device"; a host may have several.
         host = "" if is_switch else name.split()[0] if name.split() else key
         self.ids[key] = self.topology.add(
             key if is_switch else f"{host}/{key}",
@@ -89,7 +89,7 @@ class Fabric:
         if speed:
             self.speeds[end] = constants.infiniband(int(speed[1]), speed[2])
         elif width:
-            self.topology.warn("widths without speeds: bandwidths are not known")
+            self.topology.warn("widths without speeds: bandwidths are unknown")
 
     def _cables(self) -> None:
         done = set()
@@ -111,7 +111,7 @@ class Fabric:
             self.topology.link(a, b, LinkKind.NETWORK, speed)
 
     def _unknown(self, key: str) -> None:
-        """A node that is at the end of a cable only: the file is a part of a fabric."""
+        """Add a node without a block; the file then covers a part of the fabric."""
         kind = Kind.SWITCH if key.upper().startswith("S") else Kind.NIC
         self.topology.warn(f"node {key} has no block of its own")
         host = "" if kind is Kind.SWITCH else key

@@ -3,12 +3,12 @@
 from typing import Any
 
 from collalgo.topology.model import Topology
-from collalgo.topology.readers.anygraph import fill
+from collalgo.topology.readers.generic_graph import fill
 from collalgo.topology.readers.text import json_of
 
 
 def recognises(text: str) -> bool:
-    """A ``graph``, or several, with nodes and edges."""
+    """A ``graph`` with nodes and edges."""
     value = json_of(text)
     graph = value.get("graph") if isinstance(value, dict) else None
     return isinstance(graph, dict) and {"nodes", "edges"} <= set(graph)

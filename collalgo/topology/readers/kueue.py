@@ -1,4 +1,4 @@
-"""Kubernetes: Kueue's ``Topology``, and the labels of nodes that it speaks of."""
+"""Kubernetes: Kueue's ``Topology``, and the labels of nodes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,8 +8,8 @@ from collalgo.topology.fabrics import Cable, wire
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.text import mappings
 
-#: Labels from the widest to the narrowest, where no ``Topology`` lists them.
-USUAL = (
+#: The default labels from the widest to the narrowest, without a ``Topology``.
+DEFAULT_LABELS = (
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
     "cloud.provider.com/topology-block",
@@ -24,7 +24,7 @@ USUAL = (
 
 
 def recognises(text: str) -> bool:
-    """Objects of the kind Topology of Kueue, or nodes."""
+    """Objects of Kueue's kind Topology, or nodes."""
     return any(
         (entry.get("kind") == "Topology" and "kueue" in str(entry.get("apiVersion")))
         or (entry.get("kind") in ("Node", "NodeList", "List") and "apiVersion" in entry)
@@ -33,17 +33,17 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str, topology: Topology) -> None:
-    """Fill a topology: a switch for every value of every level of labels."""
+    """Fill a topology: a switch for each value of each level of labels."""
     objects = list(_objects(mappings(text)))
     levels = next((_levels(o) for o in objects if o.get("kind") == "Topology"), None)
     nodes = [o for o in objects if o.get("kind") == "Node"]
     if not nodes:
         raise TopologyError(
-            f"the levels {' > '.join(levels or USUAL)} are there, but no nodes; append "
-            "the output of kubectl get nodes -o yaml"
+            f"there are levels {' > '.join(levels or DEFAULT_LABELS)} but no nodes; "
+            "append the output of kubectl get nodes -o yaml"
         )
     for node in nodes:
-        _place(topology, node["metadata"], levels or USUAL)
+        _add_node(topology, node["metadata"], levels or DEFAULT_LABELS)
 
 
 def _objects(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -58,13 +58,13 @@ def _levels(entry: dict[str, Any]) -> tuple[str, ...]:
     return tuple(str(level["nodeLabel"]) for level in entry["spec"]["levels"])
 
 
-def _place(
+def _add_node(
     topology: Topology, metadata: dict[str, Any], levels: tuple[str, ...]
 ) -> None:
     name = str(metadata["name"])
     labels = metadata.get("labels") or {}
     if name in topology.graph:
-        raise TopologyError(f"node {name} is there twice")
+        raise TopologyError(f"node {name} is defined twice")
     host = topology.add(name, Kind.HOST, name=name)
     path, above = "", None
     for level in levels[:-1] if levels[-1] == "kubernetes.io/hostname" else levels:

@@ -1,10 +1,12 @@
 """Lists of links for ns-3 (of HPCC) and SimAI: numbers only.
 
-The first line has the counts, the second the switches, each other a link: its ends,
-rate, latency and error rate. SimAI's first line also tells GPUs and NVSwitches.
+The first line has the counts, the second the switches, and each further line a link:
+its ends, rate, latency and error rate. SimAI's first line also counts GPUs and
+NVSwitches.
 """
 
 import re
+from typing import NamedTuple
 
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, LinkKind, Topology
@@ -31,46 +33,57 @@ def recognises(text: str) -> bool:
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology from the list."""
     lines = text.strip().splitlines()
-    counts = lines[0].split()
-    per_server, nvswitches = 0, 0
-    nodes = integer(counts[0], "the number of nodes", 1)
-    if len(counts) == 3:
-        switches, links = (integer(n, "a count in the first line") for n in counts[1:])
-    else:
-        per_server = integer(counts[1], "GPUs of a server", 1)
-        nvswitches, switches, links = (integer(n, "a count") for n in counts[2:5])
-    listed = [integer(n, "a switch", 0, nodes - 1) for n in lines[1].split()]
-    if len(listed) != nvswitches + switches:
-        raise TopologyError(
-            f"the first line tells {nvswitches + switches} switches, the second lists "
-            f"{len(listed)}"
-        )
-    kinds = dict.fromkeys(listed[:nvswitches], Kind.NVSWITCH)
-    kinds |= dict.fromkeys(listed[nvswitches:], Kind.SWITCH)
-    ids = _nodes(topology, nodes, kinds, per_server, len(counts) > 3)
+    counts = _counts(lines[0])
+    ids = _nodes(topology, counts, _switches(lines[1], counts))
     found = 0
     for i, line in enumerate(lines[2:], 3):
         if line.strip():
             _link(topology, ids, line.strip(), i)
             found += 1
-    if found != links:
-        topology.warn(f"the first line tells {links} links, {found} are listed")
+    if found != counts.links:
+        topology.warn(f"the first line counts {counts.links} links, {found} are listed")
 
 
-def _nodes(
-    topology: Topology,
-    count: int,
-    kinds: dict[int, Kind],
-    per_server: int,
-    simai: bool,
-) -> list[str]:
-    """SimAI counts the GPUs, server by server, before all switches."""
+class Counts(NamedTuple):
+    """The first line; without GPUs per server the nodes are hosts."""
+
+    nodes: int
+    per_server: int
+    nvswitches: int
+    switches: int
+    links: int
+
+
+def _counts(line: str) -> Counts:
+    words = line.split()
+    nodes = integer(words[0], "the number of nodes", 1)
+    if len(words) == 3:
+        switches, links = (integer(n, "a count in the first line") for n in words[1:])
+        return Counts(nodes, 0, 0, switches, links)
+    per_server = integer(words[1], "GPUs of a server", 1)
+    nvswitches, switches, links = (integer(n, "a count") for n in words[2:5])
+    return Counts(nodes, per_server, nvswitches, switches, links)
+
+
+def _switches(line: str, counts: Counts) -> dict[int, Kind]:
+    listed = [integer(n, "a switch", 0, counts.nodes - 1) for n in line.split()]
+    total = counts.nvswitches + counts.switches
+    if len(listed) != total:
+        raise TopologyError(
+            f"the first line counts {total} switches, the second lists {len(listed)}"
+        )
+    kinds = dict.fromkeys(listed[: counts.nvswitches], Kind.NVSWITCH)
+    return kinds | dict.fromkeys(listed[counts.nvswitches :], Kind.SWITCH)
+
+
+def _nodes(topology: Topology, counts: Counts, kinds: dict[int, Kind]) -> list[str]:
+    """Add all nodes; SimAI numbers the GPUs, server by server, before all switches."""
     ids = []
-    for i in range(count):
-        kind = kinds.get(i, Kind.GPU if simai else Kind.HOST)
+    for i in range(counts.nodes):
+        kind = kinds.get(i, Kind.GPU if counts.per_server else Kind.HOST)
         host = ""
         if kind is Kind.GPU:
-            host = f"host{i // per_server}"
+            host = f"host{i // counts.per_server}"
         ids.append(
             topology.add(
                 f"{host}/gpu{i}" if host else f"{kind.value}{i}", kind, host=host
@@ -82,7 +95,7 @@ def _nodes(
 def _link(topology: Topology, ids: list[str], line: str, number_of: int) -> None:
     found = LINK.fullmatch(line)
     if found is None:
-        raise TopologyError(f"line {number_of}: {line[:60]!r} is no link")
+        raise TopologyError(f"line {number_of}: {line[:60]!r} is not a link")
     a, b = (int(n) for n in found.groups()[:2])
     if max(a, b) >= len(ids):
         raise TopologyError(

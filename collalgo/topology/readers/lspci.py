@@ -9,7 +9,7 @@ LINE = re.compile(
     rf"({ADDRESS}(?:/{ADDRESS})*) ([A-Z0-9][^:]{{2,60}}): (.*)", re.IGNORECASE
 )
 
-#: What a device is by the name of its class.
+#: The kinds of devices by the names of their classes.
 ROLES = {
     "3D controller": Kind.GPU,
     "VGA compatible controller": Kind.GPU,
@@ -31,7 +31,7 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str, topology: Topology) -> None:
-    """Fill a topology: a tree of bridges below one CPU for each domain of PCI."""
+    """Fill a topology: a tree of bridges below one CPU."""
     paths = []
     for line in text.splitlines():
         found = LINE.match(line.strip())
@@ -44,7 +44,7 @@ def parse(text: str, topology: Topology) -> None:
     for path, kind, name in paths:
         _device(topology, path, kind, name, below)
     if paths:
-        topology.warn("lspci tells neither link speeds nor NUMA nodes")
+        topology.warn("lspci gives neither link speeds nor NUMA nodes")
 
 
 def _device(
@@ -67,16 +67,16 @@ def _device(
 
 
 def _domain(topology: Topology, address: str) -> str:
-    """The host bridge of a root port, told apart by its domain and bus."""
-    place = address.rsplit(":", 1)[0]
+    """The host bridge of a root port, identified by its domain and bus."""
+    bus = address.rsplit(":", 1)[0]
     for device in topology.devices(Kind.ROOT):
-        if device.attributes["bus"] == place:
+        if device.attributes["bus"] == bus:
             return device.id
     cpu = "host0/cpu0"
     if cpu not in topology.graph:
         topology.add(cpu, Kind.CPU, host="host0")
     number = len(topology.devices(Kind.ROOT))
-    root = topology.add(f"host0/root{number}", Kind.ROOT, host="host0", bus=place)
+    root = topology.add(f"host0/root{number}", Kind.ROOT, host="host0", bus=bus)
     topology.link(root, cpu, LinkKind.PCIE)
     return root
 

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 from collalgo.errors import TopologyError
 
-#: The most devices that a table may have.
+#: The most devices of a table.
 WIDEST = 1024
 
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Table(NamedTuple):
-    """A table by its labels: cells of each row, and what stands behind them."""
+    """A table by its labels: the cells of each row, and the cells after them."""
 
     labels: list[str]
     cells: dict[str, dict[str, str]]
@@ -20,19 +20,19 @@ class Table(NamedTuple):
 
 
 def plain(text: str) -> list[str]:
-    """Lines without colours, underlines and trailing space."""
+    """Lines without escape sequences and trailing space."""
     return [ANSI.sub("", line).rstrip() for line in text.splitlines()]
 
 
 def words(line: str) -> list[str]:
-    """The cells of a line, which tabs or spaces separate."""
+    """The cells of a line, separated by tabs or spaces."""
     if "\t" in line:
         return [cell.strip() for cell in line.strip("\r\n").split("\t") if cell.strip()]
     return line.split()
 
 
 def table(labels: list[str], lines: list[str]) -> Table:
-    """The rows that begin with one of the labels, in whatever order they come."""
+    """The rows that begin with one of the labels, in any order."""
     if len(labels) > WIDEST:
         raise TopologyError(f"{len(labels)} devices are more than {WIDEST}")
     cells: dict[str, dict[str, str]] = {}
@@ -48,15 +48,15 @@ def table(labels: list[str], lines: list[str]) -> Table:
     missing = [label for label in labels if label not in cells]
     if missing:
         raise TopologyError(
-            f"there is no row of {len(labels)} cells for {missing[0]} in the table"
+            f"the table has no row of {len(labels)} cells for {missing[0]}"
         )
     return Table(labels, cells, rest)
 
 
 def symmetric(found: Table) -> list[str]:
-    """Complaints about cells that say something else in the other direction."""
+    """Warnings of cells that differ from those of the opposite direction."""
     return [
-        f"{a} - {b}: {found.cells[a][b]} one way, {found.cells[b][a]} the other"
+        f"{a} - {b}: {found.cells[a][b]} in one direction, {found.cells[b][a]} back"
         for i, a in enumerate(found.labels)
         for b in found.labels[:i]
         if found.cells[a][b] != found.cells[b][a]

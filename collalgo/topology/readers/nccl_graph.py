@@ -1,4 +1,4 @@
-"""The XML by which NCCL tells which rings and trees it found (NCCL_GRAPH_FILE)."""
+"""NCCL's XML of the rings and trees that it found (NCCL_GRAPH_FILE)."""
 
 from itertools import pairwise
 from typing import Any
@@ -9,7 +9,7 @@ from collalgo.topology.readers.text import number, root_tag, xml
 #: The pattern whose channels are closed rings.
 RING = "4"
 
-#: What a channel between GPUs runs over, by the name of its path.
+#: The kind of link of a channel between GPUs, by the type of its path.
 OVER = {"NVL": LinkKind.NVLINK, "NVB": LinkKind.NVLINK, "SYS": LinkKind.SMP,
         "NET": LinkKind.NETWORK}  # fmt: skip
 
@@ -20,9 +20,9 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str, topology: Topology) -> None:
-    """The GPUs and NICs, linked as the channels of the rings go.
+    """Add the GPUs and NICs, linked along the channels of the rings.
 
-    Trees and other graphs are noted only: their channels share the links of the rings.
+    Trees and other graphs add warnings only: they share the links of the rings.
     """
     for graph in xml(text):
         ring = graph.get("pattern") == RING
@@ -42,7 +42,7 @@ def parse(text: str, topology: Topology) -> None:
 
 
 def _ids(channel: Any, topology: Topology) -> list[str]:
-    """The devices of a channel in their order, added when they are met first."""
+    """The devices of a channel in order, added at first use."""
     found = []
     for element in channel:
         kind = Kind.NIC if element.tag == "net" else Kind.GPU

@@ -1,7 +1,7 @@
-"""The XML by which NCCL and RCCL describe a system (NCCL_TOPO_FILE).
+"""The system XML of NCCL and RCCL (NCCL_TOPO_FILE).
 
-A tree of NUMA nodes, PCI devices, GPUs and NICs; NVLinks name the bus ids of their
-other ends. Source: src/graph/xml.cc and topo.cc of NCCL 2.30, and RCCL.
+It is a tree of NUMA nodes, PCI devices, GPUs and NICs; an NVLink gives the bus id of
+its other end. Source: src/graph/xml.cc and topo.cc of NCCL 2.30, and RCCL.
 """
 
 import re
@@ -14,11 +14,11 @@ from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.broadcom import flatten
 from collalgo.topology.readers.text import integer, number, root_tag, xml
 
-#: Classes of PCI devices, by their beginning.
+#: Prefixes of the classes of PCI devices.
 GPU_CLASSES = ("0x03", "0x12")
 NIC_CLASS, NVSWITCH_CLASS, POWER_CLASS = "0x02", "0x068000", "0x068001"
 
-#: The bus id of what a process may not see; behind it is an NVSwitch.
+#: The bus id of a device that is hidden from the process: an NVSwitch.
 HIDDEN = re.compile(r"f{4,}:")
 
 
@@ -35,7 +35,7 @@ def parse(text: str, topology: Topology) -> None:
 
 
 class System:
-    """The state of reading one file: hosts, and who has which bus id."""
+    """The state of reading a file: the hosts, and the devices by bus id."""
 
     def __init__(self, topology: Topology):
         self.topology = topology
@@ -47,7 +47,9 @@ class System:
     def read(self, root: Any) -> None:
         for child in root:
             if child.tag != "cpu":
-                raise TopologyError(f"<system> holds a <{child.tag}>, not a <cpu>")
+                raise TopologyError(
+                    f"<system> contains <{child.tag}>; only <cpu> is known"
+                )
             self._cpu(child)
         for host, gpu, element in self.fast:
             self._fast_link(host, gpu, element)
@@ -79,13 +81,13 @@ class System:
     def _below(self, element: Any, parent: str, host: str) -> None:
         if element.tag == "pci":
             self._pci(element, parent, host)
-        elif element.tag == "nic":  # at the CPU itself, by a bus that is not told
+        elif element.tag == "nic":  # attached to the CPU by an unknown bus
             for net in element.iter("net"):
                 self._nic(net, parent, host, None)
         elif element.tag == "pcilink":
             self.fast.append((host, parent, element))
         else:
-            raise TopologyError(f"{parent} holds a <{element.tag}>, which is unknown")
+            raise TopologyError(f"{parent} contains an unknown <{element.tag}>")
 
     def _pci(self, element: Any, parent: str, host: str) -> None:
         children = {child.tag for child in element}
@@ -102,12 +104,12 @@ class System:
             self._leaf(element, parent, host)
 
     def _leaf(self, element: Any, parent: str, host: str) -> None:
-        """A device of which the file says nothing but, perhaps, its class."""
+        """Add a device of which the file gives at most the class."""
         kind = role(element.get("class"))
         id = self._device(element, kind or Kind.PCI, parent, host)
         if kind is None:
             self.topology.warn(
-                f"{id} ({element.get('busid')}) has no class: it may be a GPU, a NIC "
+                f"{id} ({element.get('busid')}) has no class; it may be a GPU, a NIC "
                 "or a bridge"
             )
 
@@ -117,7 +119,7 @@ class System:
             self._next(host, kind.value), kind, host=host, busid=busid or None
         )
         if self.by_busid.setdefault((host, busid), id) != id:
-            self.topology.warn(f"{id}: bus id {busid} is taken already")
+            self.topology.warn(f"{id}: bus id {busid} occurs twice")
         self._pcie(element, id, parent)
         return id
 
@@ -127,11 +129,11 @@ class System:
         rate = constants.transfers(speed)
         if rate is None:
             rate = 8.0
-            assumed.append(f"8 GT/s, since link_speed is {speed!r}")
+            assumed.append(f"8 GT/s, as link_speed is {speed!r}")
         lanes = integer(width or "0", f"{id} link_width", most=64)
         if not lanes:
             lanes = 16
-            assumed.append("16 lanes, since link_width is 0")
+            assumed.append("16 lanes, as link_width is 0")
         bandwidth = constants.pcie(rate, lanes)
         self.topology.link(id, parent, LinkKind.PCIE, bandwidth, assumed=tuple(assumed))
 
@@ -140,7 +142,7 @@ class System:
         attributes = self.topology.device(id).attributes
         for child in element:
             if child.tag != "gpu":
-                raise TopologyError(f"{id}: beside its <gpu> stands a <{child.tag}>")
+                raise TopologyError(f"{id} contains <{child.tag}> besides its <gpu>")
             for key in ("dev", "sm", "rank", "gdr"):
                 if child.get(key) is not None:
                     what = f"{id} {key}"
@@ -148,7 +150,7 @@ class System:
             if child.get("gcn"):
                 attributes["gcn"] = child.get("gcn")
             if "rank" not in attributes and "dev" not in attributes:
-                self.topology.warn(f"{id} has neither rank nor dev: NCCL ignores it")
+                self.topology.warn(f"{id} has neither rank nor dev; NCCL ignores it")
             self.fast += [(host, id, link) for link in child]
 
     def _nic(self, net: Any, parent: str, host: str, card: Any) -> None:
@@ -157,7 +159,7 @@ class System:
         megabits = number(net.get("speed", "0"), f"{id} speed", least=-1e12)
         busid = None if card is None else card.get("busid")
         if megabits <= 0:
-            self.topology.warn(f"{id}: a speed of {megabits:g} Mb/s is not known")
+            self.topology.warn(f"{id}: the speed {megabits:g} Mb/s means unknown")
         self.topology.add(
             id,
             Kind.NIC,
@@ -165,10 +167,7 @@ class System:
             name=name,
             busid=busid,
             speed=constants.network(megabits) if megabits > 0 else None,
-            port=net.get("port"),
-            guid=net.get("guid"),
-            gdr=net.get("gdr"),
-            rail=net.get("rail"),
+            **{key: net.get(key) for key in ("port", "guid", "gdr", "rail")},
         )
         if card is None:
             self.topology.link(id, parent, LinkKind.PCIE)
@@ -176,14 +175,12 @@ class System:
             self.by_busid.setdefault((host, str(busid)), id)
             self._pcie(card, id, parent)
 
-    # ---- links that name their other end
-
     def _fast_link(self, host: str, gpu: str, element: Any) -> None:
         if element.tag == "c2c":
             self._c2c(gpu, element)
             return
         if element.tag not in ("nvlink", "xgmi", "pcilink"):
-            raise TopologyError(f"{gpu} holds a <{element.tag}>, which is unknown")
+            raise TopologyError(f"{gpu} contains an unknown <{element.tag}>")
         target = self._target(host, gpu, element)
         if target is None:
             self.topology.warn(
@@ -191,10 +188,10 @@ class System:
                 "is not in the file"
             )
         elif self._is_first(gpu, target, element):
-            self._lay(gpu, target, element)
+            self._add_link(gpu, target, element)
 
     def _target(self, host: str, gpu: str, element: Any) -> str | None:
-        """The device at the other end; all NVSwitches of a host are one."""
+        """The device at the other end; all NVSwitches of a host are merged."""
         busid, type = element.get("target", ""), element.get("tclass", "")
         found = self.by_busid.get((host, busid))
         if found is not None:
@@ -207,20 +204,22 @@ class System:
         return self._cpu_above(gpu) if type.startswith(POWER_CLASS) else None
 
     def _is_first(self, gpu: str, target: str, element: Any) -> bool:
-        """Whether a link has not been laid by the element at its other end."""
+        """Whether the element at the other end has not added the link yet."""
         if self.topology.device(target).kind is not Kind.GPU or target == gpu:
             return True
-        laid = self.topology.graph.get_edge_data(gpu, target, LinkKind(element.tag))
-        return not laid or bool(laid["link"].ends[0] == gpu)
+        known = self.topology.graph.get_edge_data(gpu, target, LinkKind(element.tag))
+        return not known or bool(known["link"].ends[0] == gpu)
 
-    def _lay(self, gpu: str, target: str, element: Any) -> None:
+    def _add_link(self, gpu: str, target: str, element: Any) -> None:
         if element.tag == "pcilink":
             self.topology.link(gpu, target, LinkKind.PCIE)
             return
         kind = LinkKind(element.tag)
         count = integer(element.get("count", "1"), f"{gpu} {kind.value} count")
         if not count:
-            self.topology.warn(f"{gpu} - {target}: a {kind.value} of 0 cables")
+            self.topology.warn(
+                f"{gpu} - {target}: {kind.value} with 0 cables is ignored"
+            )
             return
         attributes = self.topology.device(gpu).attributes
         if kind is LinkKind.XGMI:
@@ -259,12 +258,12 @@ class System:
                 speed = constants.smp(
                     str(x.get("arch")), str(x.get("vendor")), x["family"], x["model"]
                 )
-                rule = () if speed is None else (f"{speed:g} GB/s, NCCL's figure",)
+                rule = () if speed is None else (f"{speed:g} GB/s, NCCL's value",)
                 self.topology.link(a.id, b.id, LinkKind.SMP, speed, assumed=rule)
 
 
 def role(pci_class: str | None) -> Kind | None:
-    """What a PCI device is by its class; None if it has none."""
+    """The kind of a PCI device by its class; None without a class."""
     if not pci_class:
         return None
     if pci_class.startswith(GPU_CLASSES):

@@ -1,4 +1,4 @@
-"""NVIDIA NetQ: the graph of an Ethernet fabric, and the list of its computers."""
+"""The topology graph of an Ethernet fabric by NVIDIA NetQ."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from collalgo.topology.readers.text import mappings
 
 
 def recognises(text: str) -> bool:
-    """Links with source and target beside nodes in tiers, or a list of computers."""
+    """Links with source and target, or a list of computers."""
     return any(_is_graph(e) or "GpuIDList" in e for e in mappings(text))
 
 
@@ -22,11 +22,11 @@ def _is_graph(entry: dict[str, Any]) -> bool:
 
 
 def parse(text: str, topology: Topology) -> None:
-    """Fill a topology; a link of several cables counts each."""
+    """Fill a topology; a link counts all of its cables."""
     graphs = [entry for entry in mappings(text) if _is_graph(entry)]
     if not graphs:
         raise TopologyError(
-            "this lists computers and their GPUs, but no links; the topology graph does"
+            "this is a list of computers without links; read the topology graph instead"
         )
     for graph in graphs:
         for node in _devices(graph.get("nodes") or []):
@@ -39,11 +39,11 @@ def parse(text: str, topology: Topology) -> None:
             )
         for link in graph["links"]:
             _link(topology, link)
-    topology.warn("NetQ's graph tells no speeds of links")
+    topology.warn("NetQ's graph has no link speeds")
 
 
 def _devices(nodes: list[Any]) -> Iterator[dict[str, Any]]:
-    """The devices of the tiers, to any depth."""
+    """The devices of the tiers, at any depth."""
     stack = list(reversed(nodes))
     while stack:
         node = stack.pop()

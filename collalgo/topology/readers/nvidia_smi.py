@@ -1,7 +1,7 @@
-"""The matrix of ``nvidia-smi topo -m``: which path joins each two devices.
+"""The matrix of ``nvidia-smi topo -m``: the types of the paths between devices.
 
-From the paths a tree is built that has them: devices at PIX share a PCIe switch, those
-at PXB a switch above their switches, at PHB a host bridge, at NODE a NUMA node.
+The tree is inferred from the paths: devices at PIX share a PCIe switch, those at PXB a
+switch above their switches, those at PHB a host bridge, those at NODE a NUMA node.
 """
 
 import re
@@ -10,12 +10,12 @@ from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.matrix import Table, plain, symmetric, table, words
 
-#: PCI relations from the nearest to the furthest.
+#: PCI path types from the nearest to the farthest.
 NEARNESS = ("X", "PIX", "PXB", "PHB", "NODE", "SYS")
 LABEL = re.compile(r"(GPU|NIC)\d+$|[a-z]\w*$")
 LINKS = re.compile(r"NV(\d{1,3})$")
 
-#: NVLinks of a GPU: no GPU has more, so a matrix that says more means switches.
+#: The most NVLinks of a GPU; a matrix with more of them means NVSwitches.
 MOST_LINKS = 18
 
 
@@ -46,7 +46,7 @@ def parse(text: str, topology: Topology) -> None:
 
 
 def _labels(lines: list[str]) -> list[str]:
-    """The columns of the header, which may go on in the next lines."""
+    """The columns of the header, which may continue on the next lines."""
     start = next((i for i, line in enumerate(lines) if _is_header(line)), None)
     if start is None:
         raise TopologyError("there is no header with GPU0 and the other devices")
@@ -84,15 +84,15 @@ def _check_cells(found: Table) -> None:
             cell = found.cells[a][b]
             if cell in ("OK", "CNS", "GNS", "TNS", "NS", "U"):
                 raise TopologyError(
-                    f"{a} - {b} is {cell}: a matrix of -p2p tells what is allowed, not "
-                    "how devices are linked; use nvidia-smi topo -m"
+                    f"{a} - {b} is {cell}: a matrix of -p2p has permissions, not "
+                    "paths; use nvidia-smi topo -m"
                 )
             if not _is_cell(cell):
-                raise TopologyError(f"{a} - {b}: {cell!r} is no kind of path")
+                raise TopologyError(f"{a} - {b}: {cell!r} is not a path type")
 
 
 def _devices(found: Table, names: dict[str, str], topology: Topology) -> dict[str, str]:
-    """Add the GPUs and NICs: their ids by their labels."""
+    """Add the GPUs and NICs, and return their ids by their labels."""
     ids = {}
     nics = 0
     for label in found.labels:
@@ -115,7 +115,7 @@ def _devices(found: Table, names: dict[str, str], topology: Topology) -> dict[st
 
 
 def _fast(found: Table, ids: dict[str, str], topology: Topology) -> None:
-    """NVLinks: to NVSwitches where a GPU would need more than it has."""
+    """Add NVLinks, to an NVSwitch if a GPU would need too many."""
     pairs = {
         (a, b): int(cell[1])
         for i, a in enumerate(found.labels)
@@ -124,7 +124,7 @@ def _fast(found: Table, ids: dict[str, str], topology: Topology) -> None:
     }
     linked = list(dict.fromkeys(gpu for pair in pairs for gpu in pair))
     of = {g: [n for pair, n in pairs.items() if g in pair] for g in linked}
-    rule = ("25 GB/s for each NVLink: the matrix tells no generation",)
+    rule = ("25 GB/s for each NVLink, as the matrix gives no generation",)
     if any(sum(counts) > MOST_LINKS for counts in of.values()):
         switch = topology.add("host0/nvswitch0", Kind.NVSWITCH, host="host0")
         for gpu, counts in of.items():
@@ -138,7 +138,7 @@ def _fast(found: Table, ids: dict[str, str], topology: Topology) -> None:
 
 
 def _clusters(found: Table, labels: list[str], nearness: str) -> list[list[str]]:
-    """The devices that are at most so far from each other, through any chain."""
+    """Clusters of devices by single linkage, up to a path type."""
     limit = NEARNESS.index(nearness)
     clusters: list[list[str]] = []
     for label in labels:
@@ -157,7 +157,7 @@ def _near(found: Table, a: str, b: str, limit: int) -> bool:
 
 
 def _numa_groups(found: Table) -> list[list[str]]:
-    """NUMA nodes: what NODE joins, and GPUs of one affinity that only NVLink joins."""
+    """NUMA nodes: devices joined by NODE, or NVLinked GPUs of equal affinity."""
     groups = _clusters(found, found.labels, "NODE")
     alone: dict[tuple[str, ...], list[str]] = {}
     result = []
@@ -178,7 +178,7 @@ def _tree(found: Table, ids: dict[str, str], topology: Topology) -> None:
         bridges = _clusters(found, group, "PHB")
         hidden = len(_clusters(found, group, "NODE")) > 1
         if hidden:
-            topology.warn(f"NVLinks hide how the GPUs of {cpu} are linked by PCIe")
+            topology.warn(f"NVLinks hide the PCIe links of the GPUs of {cpu}")
         for bridge in bridges:
             top = cpu
             if len(bridges) > 1 and not hidden:
@@ -193,7 +193,7 @@ def _tree(found: Table, ids: dict[str, str], topology: Topology) -> None:
 def _switches(
     found: Table, group: list[str], top: str, ids: dict[str, str], topology: Topology
 ) -> None:
-    """What is below one host bridge: switches of switches, and lone devices."""
+    """Add the devices below a host bridge, with up to two levels of switches."""
     for outer in _clusters(found, group, "PXB"):
         inner = _clusters(found, outer, "PIX")
         above = top

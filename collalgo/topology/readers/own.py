@@ -1,4 +1,4 @@
-"""The project's own format; see :mod:`collalgo.topology.document`."""
+"""The native format; see :mod:`collalgo.topology.document`."""
 
 import re
 
@@ -9,7 +9,7 @@ from collalgo.topology.readers.text import json_of, yaml_of
 
 
 def recognises(text: str) -> bool:
-    """A document that says so."""
+    """A document with the key ``collalgo``."""
     return bool(
         re.search(r"""^[ \t]*[{"']{0,3}collalgo["']?[ \t]*:""", text, re.MULTILINE)
     )
@@ -20,5 +20,7 @@ def parse(text: str, _topology: Topology) -> Topology:
     value = json_of(text)
     documents = yaml_of(text) if value is None else [value]
     if len(documents) != 1:
-        raise TopologyError(f"{len(documents)} documents; one with {VERSION} is read")
+        raise TopologyError(
+            f"{len(documents)} documents; there must be one, with {VERSION}"
+        )
     return build(documents[0])

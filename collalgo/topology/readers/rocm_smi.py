@@ -10,7 +10,7 @@ NUMA = re.compile(r"GPU\[(\d{1,4})\]\s{0,9}: \(Topology\) Numa Node: (-?\d{1,4})
 
 
 def recognises(text: str) -> bool:
-    """A box of the tool, or one of its lines on NUMA."""
+    """The heading of a table, or a line with a NUMA node."""
     return bool(TITLE.search(text) or NUMA.search(text))
 
 
@@ -44,7 +44,7 @@ def _cpus(topology: Topology, ids: dict[str, str], numa: dict[str, int]) -> None
     for label, id in ids.items():
         node = max(numa.get(label, -1), 0)
         if label not in numa or numa[label] < 0:
-            topology.warn(f"{id}: its NUMA node is not known; 0 is taken")
+            topology.warn(f"{id}: unknown NUMA node; 0 is assumed")
         if node not in cpus:
             name = f"host0/cpu{node}"
             cpus[node] = topology.add(name, Kind.CPU, host="host0", numa=node)

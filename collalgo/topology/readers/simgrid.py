@@ -10,7 +10,7 @@ from collalgo.topology.fabrics import Cable, grid, star, wire
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.text import integer, number, root_tag, xml
 
-#: Bytes per second, and seconds, of the units of SimGrid.
+#: The units of SimGrid in bytes per second and in seconds.
 RATES = {"Bps": 1.0, "bps": 1 / 8}
 TIMES = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3,
          "us": 1e-6, "ns": 1e-9, "ps": 1e-12, "": 1.0}  # fmt: skip
@@ -43,7 +43,7 @@ def rate(text: str, what: str) -> float:
     """GB/s of "125MBps" or "1Gbps"; a bare number is bytes per second."""
     found = re.fullmatch(r"\s*([\d.eE+-]{1,30})\s*([KMGTk]?i?)(Bps|bps)?\s*", text)
     if found is None or found[2] not in PREFIXES:
-        raise TopologyError(f"{what}: {text[:40]!r} is no bandwidth")
+        raise TopologyError(f"{what}: {text[:40]!r} is not a bandwidth")
     unit = RATES[found[3] or "Bps"] * PREFIXES[found[2]]
     return number(found[1], what) * unit / 1e9
 
@@ -52,7 +52,7 @@ def seconds(text: str, what: str) -> float:
     """Seconds of "50us"; a bare number is seconds."""
     found = re.fullmatch(r"\s*([\d.]{1,30}(?:[eE][+-]?\d{1,3})?)\s*([a-z]*)\s*", text)
     if found is None or found[2] not in TIMES:
-        raise TopologyError(f"{what}: {text[:40]!r} is no time")
+        raise TopologyError(f"{what}: {text[:40]!r} is not a time")
     return number(found[1], what) * TIMES[found[2]]
 
 
@@ -66,7 +66,7 @@ def _cable(element: Any, bandwidth: str, latency: str) -> Cable:
 
 
 def _cluster(topology: Topology, element: Any) -> str:
-    """Add a cluster: the id of the switch by which others reach it."""
+    """Add a cluster, and return the device that joins it to others."""
     id = element.get("id", "")
     before, after = element.get("prefix", ""), element.get("suffix", "")
     names = [f"{before}{n}{after}" for n in expand(f"[{element.get('radical', '')}]")]
@@ -83,7 +83,7 @@ def _cluster(topology: Topology, element: Any) -> str:
     elif shape == "DRAGONFLY":
         _dragonfly(topology, nodes, sizes, id, cable)
     else:
-        raise TopologyError(f"cluster {id}: the shape {shape!r} is not known")
+        raise TopologyError(f"cluster {id}: unknown shape {shape!r}")
     return nodes[0]
 
 
@@ -97,59 +97,70 @@ def _numbers(text: str, separator: str, id: str) -> list[int]:
 def _fat_tree(
     topology: Topology, nodes: list[str], sizes: str, id: str, cable: Cable
 ) -> None:
-    """Levels; nodes below, switches above and cables to each, for every level."""
+    """Add a fat tree: for each level the children, parents and cables of a switch."""
     parts = sizes.split(";")
     if len(parts) != 4:
-        raise TopologyError(f"cluster {id}: {sizes!r} has not four parts")
+        raise TopologyError(f"cluster {id}: {sizes!r} must have four parts")
     down, up, cables = (_numbers(part, ",", id) for part in parts[1:])
     if {len(down), len(up), len(cables)} != {integer(parts[0], f"cluster {id} levels")}:
         raise TopologyError(
-            f"cluster {id}: {sizes!r} has not as many numbers as levels"
+            f"cluster {id}: {sizes!r} must have a number for each level"
         )
     if math.prod(down) != len(nodes):
         raise TopologyError(
             f"cluster {id}: {sizes!r} is for {math.prod(down)} nodes, not {len(nodes)}"
         )
-    # A switch of a level is told by the subtree that it serves and by its place there.
+    # A switch is identified by the subtree below it and by its number there.
     lower = [[node] for node in nodes]
     for level, (width, above, count) in enumerate(zip(down, up, cables, strict=True)):
         groups = [lower[i : i + width] for i in range(0, len(lower), width)]
-        upper = []
-        for g, group in enumerate(groups):
-            size = above * len(group[0])
-            names = [f"{id}-l{level}-{g}-{k}" for k in range(size)]
-            switches = [topology.add(name, Kind.SWITCH) for name in names]
-            for members in group:
-                for k, member in enumerate(members):
-                    for s in switches[k * above : (k + 1) * above]:
-                        wire(topology, member, s, cable, count)
-            upper.append(switches)
-        lower = upper
+        lower = [
+            _subtree(topology, group, above, f"{id}-l{level}-{g}", cable, count)
+            for g, group in enumerate(groups)
+        ]
+
+
+def _subtree(
+    topology: Topology,
+    group: list[list[str]],
+    above: int,
+    name: str,
+    cable: Cable,
+    count: int,
+) -> list[str]:
+    """Add the switches above some subtrees, ``above`` for each of their tops."""
+    names = [f"{name}-{k}" for k in range(above * len(group[0]))]
+    switches = [topology.add(switch, Kind.SWITCH) for switch in names]
+    for members in group:
+        for k, member in enumerate(members):
+            for switch in switches[k * above : (k + 1) * above]:
+                wire(topology, member, switch, cable, count)
+    return switches
 
 
 def _dragonfly(
     topology: Topology, nodes: list[str], sizes: str, id: str, cable: Cable
 ) -> None:
-    """Groups of chassis of routers; those of a chassis, and of a row, are joined."""
+    """Add groups of chassis of routers, joined within a chassis and within a row."""
     pairs = [_numbers(part, ",", id) for part in sizes.split(";")]
     if [len(pair) for pair in pairs] != [2, 2, 2, 1]:
-        raise TopologyError(f"cluster {id}: {sizes!r} are no sizes of a dragonfly")
+        raise TopologyError(f"cluster {id}: {sizes!r} are not the sizes of a dragonfly")
     (groups, blue), (chassis, black), (routers, green), (each,) = pairs
     if groups * chassis * routers * each != len(nodes):
         raise TopologyError(f"cluster {id}: {sizes!r} is not for {len(nodes)} nodes")
-    place = {}
+    router_at = {}
     for i in range(groups * chassis * routers):
         key = (i // (chassis * routers), i // routers % chassis, i % routers)
         mine = nodes[i * each : (i + 1) * each]
-        place[key] = star(topology, mine, f"{id}-router{i}", cable)
-    for (g, c, r), router in place.items():
+        router_at[key] = star(topology, mine, f"{id}-router{i}", cable)
+    for (g, c, r), router in router_at.items():
         for k in range(r):
-            wire(topology, router, place[g, c, k], cable, green)
+            wire(topology, router, router_at[g, c, k], cable, green)
         for k in range(c):
-            wire(topology, router, place[g, k, r], cable, black)
+            wire(topology, router, router_at[g, k, r], cable, black)
     for a in range(groups):
         for b in range(a):
-            ends = (place[a, 0, b % routers], place[b, 0, (a - 1) % routers])
+            ends = (router_at[a, 0, b % routers], router_at[b, 0, (a - 1) % routers])
             wire(topology, *ends, cable, blue)
 
 
@@ -160,7 +171,7 @@ def _route(
     cables: dict[str | None, Cable],
     media: dict[str, str],
 ) -> None:
-    """The links of a route, each a medium that all who use it share."""
+    """Add the links of a route, each as a medium that all its routes share."""
     src, dst = route.get("src"), route.get("dst")
     if src not in ends or dst not in ends:
         topology.warn(f"the route from {src} to {dst} does not join hosts or clusters")
@@ -169,7 +180,9 @@ def _route(
     for part in route.iter("link_ctn"):
         name = part.get("id")
         if name not in cables:
-            raise TopologyError(f"the route from {src} to {dst}: no link {name!r}")
+            raise TopologyError(
+                f"the route from {src} to {dst}: there is no link {name!r}"
+            )
         if name not in media:
             media[name] = topology.add(name, Kind.SWITCH, name=name, medium=True)
         _once(topology, at, media[name], cables[name])

@@ -1,4 +1,4 @@
-"""What Slurm's two files of a topology have in common."""
+"""Shared parts of the readers of Slurm's two topology files."""
 
 from itertools import pairwise
 from typing import Any
@@ -8,19 +8,19 @@ from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import Cable, grid, wire
 from collalgo.topology.model import Kind, Topology
 
-#: Slurm tells no speeds.
+#: A cable of unknown speed, as Slurm gives none.
 UNKNOWN = Cable(None)
 
 Entry = dict[str, Any]
 
 
 def host(topology: Topology, name: str) -> str:
-    """The host of a name, added when it is met first."""
+    """The host of a name, added at first use."""
     return name if name in topology.graph else topology.add(name, Kind.HOST, name=name)
 
 
 def switches(topology: Topology, entries: list[Entry]) -> None:
-    """A tree, or several: every entry has the names of switches or of nodes below."""
+    """Add trees; an entry lists the switches or the nodes below a switch."""
     parents: dict[str, str] = {}
     for entry in entries:
         if entry["name"] in topology.graph:
@@ -31,8 +31,7 @@ def switches(topology: Topology, entries: list[Entry]) -> None:
         for child in expand(str(below)):
             if child not in topology.graph:
                 raise TopologyError(
-                    f"switch {entry['name']} has switch {child} below it, which is not "
-                    "defined"
+                    f"switch {entry['name']} lists switch {child}, which is not defined"
                 )
             _under(topology, parents, child, entry["name"])
         for node in expand(str(entry.get("nodes") or "")):
@@ -51,7 +50,7 @@ def _under(topology: Topology, parents: dict[str, str], child: str, top: str) ->
 
 
 def blocks(topology: Topology, entries: list[Entry], sizes: list[int]) -> None:
-    """Blocks of nodes, and what larger sizes join: 4, 8, 16 are pairs of pairs."""
+    """Add blocks of nodes, and larger blocks of these by their sizes."""
     level = []
     for entry in entries:
         block = topology.add(entry["name"], Kind.SWITCH, name=entry["name"], level=1)
@@ -61,7 +60,7 @@ def blocks(topology: Topology, entries: list[Entry], sizes: list[int]) -> None:
     for smaller, size in pairwise(sizes):
         each = size // smaller if smaller else 0
         if each < 2 or size % smaller:
-            raise TopologyError(f"block size {size} is no multiple of {smaller}")
+            raise TopologyError(f"block size {size} must be a multiple of {smaller}")
         groups = [level[i : i + each] for i in range(0, len(level), each)]
         if len(level) < 2:
             break
@@ -76,7 +75,7 @@ def _join(topology: Topology, name: str, below: list[str]) -> str:
 
 
 def ring(topology: Topology, entry: Entry) -> None:
-    """Nodes in the order in which they are joined."""
+    """Add a ring of nodes."""
     nodes = [host(topology, node) for node in expand(str(entry.get("nodes") or ""))]
     if nodes:
         grid(topology, nodes, [len(nodes)], UNKNOWN)

@@ -10,7 +10,7 @@ PAIR = re.compile(r"(\w{1,40})\s{0,9}=\s{0,9}(\"[^\"]*\"|\S+)")
 
 
 def recognises(text: str) -> bool:
-    """A line that names a switch, a block or a ring."""
+    """A line that defines a switch, a block or a ring."""
     return bool(
         re.search(
             r"^[ \t]*(SwitchName|BlockName|RingName)\s*=",
@@ -32,7 +32,7 @@ def parse(text: str, topology: Topology) -> None:
         if "blocksizes" in pairs:
             sizes = [int(n) for n in pairs["blocksizes"].split(",") if n.isdigit()]
         if "linkspeed" in pairs:
-            topology.warn("LinkSpeed has no unit in Slurm and is not used")
+            topology.warn("LinkSpeed has no unit in Slurm and is ignored")
     if entries["switch"]:
         switches(topology, entries["switch"])
     if entries["block"]:

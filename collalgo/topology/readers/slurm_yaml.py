@@ -1,4 +1,4 @@
-"""Slurm's ``topology.yaml``: a list of topologies of which a cluster uses one."""
+"""Slurm's ``topology.yaml``: a list of topologies, one of which is the default."""
 
 import math
 from typing import Any
@@ -12,18 +12,18 @@ from collalgo.topology.readers.text import integer, mappings
 
 
 def recognises(text: str) -> bool:
-    """A list whose entries have the key ``topology``."""
+    """A list of entries with the key ``topology``."""
     kinds = {"tree", "block", "flat", "ring", "torus3d"}
     return any("topology" in entry and kinds & set(entry) for entry in mappings(text))
 
 
 def parse(text: str, topology: Topology) -> None:
-    """Fill a topology with the one that is the default of the cluster, or the first."""
+    """Fill a topology from the default entry of the cluster, else from the first."""
     entries = [entry for entry in mappings(text) if "topology" in entry]
     chosen = next((e for e in entries if e.get("cluster_default")), entries[0])
     others = [str(e["topology"]) for e in entries if e is not chosen]
     if others:
-        topology.warn(f"read is {chosen['topology']}; also there: {', '.join(others)}")
+        topology.warn(f"using {chosen['topology']}; not used: {', '.join(others)}")
     topology.name = str(chosen["topology"])
     fill(topology, chosen)
 
@@ -42,7 +42,7 @@ def fill(topology: Topology, entry: Entry) -> None:
         for torus in entry["torus3d"]["toruses"]:
             _torus(topology, torus)
     else:
-        raise TopologyError(f"{entry['topology']} is flat: it has no structure to read")
+        raise TopologyError(f"{entry['topology']} is flat: it has no structure")
 
 
 def _named(entries: list[Entry], key: str) -> list[Entry]:
@@ -55,25 +55,27 @@ def _dims(entry: dict[str, Any]) -> tuple[int, int, int]:
 
 
 def _torus(topology: Topology, torus: Entry) -> None:
-    """A torus of nodes, the first dimension fastest; regions fill parts of it."""
+    """Add a torus of nodes, the first dimension fastest; regions fill parts of it."""
     dims = _dims(torus["dims"])
-    places: list[str | None] = [None] * math.prod(dims)
+    grid_nodes: list[str | None] = [None] * math.prod(dims)
     regions = torus.get("regions") or [{"dims": torus["dims"], "nodes": torus["nodes"]}]
     for region in regions:
-        _place(places, dims, region)
-    for i, name in enumerate(places):
+        _fill_region(grid_nodes, dims, region)
+    for i, name in enumerate(grid_nodes):
         if name is None:
-            topology.warn(f"torus {torus.get('name')}: place {i} has no node")
+            topology.warn(f"torus {torus.get('name')}: position {i} has no node")
     nodes = [
         host(topology, name)
         if name
         else topology.add(f"{torus.get('name')}-empty{i}", Kind.HOST)
-        for i, name in enumerate(places)
+        for i, name in enumerate(grid_nodes)
     ]
     grid(topology, nodes, dims, UNKNOWN)
 
 
-def _place(places: list[str | None], dims: tuple[int, int, int], region: Entry) -> None:
+def _fill_region(
+    grid_nodes: list[str | None], dims: tuple[int, int, int], region: Entry
+) -> None:
     inner, names = _dims(region["dims"]), expand(str(region["nodes"]))
     anchor = region.get("anchor") or {"x": 0, "y": 0, "z": 0}
     at = [integer(anchor[axis], f"anchor {axis}", 0, 1024) for axis in "xyz"]
@@ -84,4 +86,4 @@ def _place(places: list[str | None], dims: tuple[int, int, int], region: Entry) 
     for i, name in enumerate(names):
         x, y, z = i % inner[0], i // inner[0] % inner[1], i // (inner[0] * inner[1])
         x, y, z = ((a + o) % n for a, o, n in zip((x, y, z), at, dims, strict=True))
-        places[x + dims[0] * (y + dims[1] * z)] = name
+        grid_nodes[x + dims[0] * (y + dims[1] * z)] = name

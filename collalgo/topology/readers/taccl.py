@@ -8,7 +8,7 @@ from collalgo.topology.readers.text import integer, json_of, number
 
 
 def recognises(text: str) -> bool:
-    """The keys of these tables, or of the sketches that go with them."""
+    """The keys of these tables, or of their sketches."""
     value = json_of(text)
     return isinstance(value, dict) and (
         "gpus_per_node" in value or "intranode_sketch" in value
@@ -20,8 +20,8 @@ def parse(text: str, topology: Topology) -> None:
     entry: dict[str, Any] = json_of(text)
     if "gpus_per_node" not in entry:
         raise TopologyError(
-            "this is a sketch, which restricts algorithms; the machine is in the "
-            "topology file beside it"
+            "this is a sketch, which restricts algorithms; read the topology file of "
+            "the machine instead"
         )
     topology.name = str(entry.get("name", topology.name))
     n = integer(entry["gpus_per_node"], "gpus_per_node", 1, 1024)
@@ -29,19 +29,26 @@ def parse(text: str, topology: Topology) -> None:
     latency = number(entry.get("alpha", 0), "alpha") * 1e-6
     costs = entry.get("node_invbws_list") or entry.get("node_betas_list") or []
     speeds = [_speed(cost, "node_invbws_list") for cost in costs]
-    if len(speeds) == 1:
-        _switched(topology, gpus, speeds[0], latency)
-    elif len(speeds) == 2 and n == 8:
-        _cube_mesh(topology, gpus, speeds, latency)
-    else:
-        raise TopologyError(
-            f"{len(speeds)} costs of links for {n} GPUs: one, or two for 8, are known"
-        )
+    _links(topology, gpus, speeds, latency)
     _nics(topology, entry, gpus)
 
 
+def _links(
+    topology: Topology, gpus: list[str], speeds: list[float], latency: float
+) -> None:
+    if len(speeds) == 1:
+        _switched(topology, gpus, speeds[0], latency)
+    elif len(speeds) == 2 and len(gpus) == 8:
+        _cube_mesh(topology, gpus, speeds, latency)
+    else:
+        raise TopologyError(
+            f"{len(speeds)} link costs for {len(gpus)} GPUs; one, or two for 8 GPUs, "
+            "can be read"
+        )
+
+
 def _speed(microseconds: Any, what: str) -> float:
-    """GB/s of a link that takes so many microseconds for a megabyte."""
+    """The GB/s of a link, from its microseconds per megabyte."""
     return 1000 / number(microseconds, what, 1e-6)
 
 
@@ -49,7 +56,7 @@ def _switched(
     topology: Topology, gpus: list[str], speed: float, latency: float
 ) -> None:
     switch = topology.add("host0/nvswitch0", Kind.NVSWITCH, host="host0")
-    rule = ("one cost for all pairs is taken for a switch",)
+    rule = ("a single cost for all pairs means a switch",)
     for gpu in gpus:
         topology.link(
             gpu, switch, LinkKind.NVLINK, speed, latency=latency / 2, assumed=rule
@@ -62,7 +69,7 @@ def _cube_mesh(
     """Two costs for eight GPUs: the double and the single links of a DGX-1V."""
     from collalgo.topology.presets import load
 
-    rule = ("which pairs have two links is taken from a DGX-1V",)
+    rule = ("the pairs with two links are those of a DGX-1V",)
     for link in load("dgx1v").links:
         if link.kind is LinkKind.NVLINK:
             a, b = (gpus[int(end.removeprefix("host0/gpu"))] for end in link.ends)
@@ -88,5 +95,5 @@ def _nics(topology: Topology, entry: dict[str, Any], gpus: list[str]) -> None:
             speed=None if cost is None else _speed(cost, "remote_invbw"),
         )
         for gpu in gpus[i * len(gpus) // count : (i + 1) * len(gpus) // count]:
-            rule = ("GPUs are dealt to NICs in their order",)
+            rule = ("GPUs are assigned to NICs in order",)
             topology.link(gpu, id, LinkKind.PCIE, assumed=rule)

@@ -1,4 +1,4 @@
-"""What readers have in common: numbers with limits, XML and YAML that cannot bite."""
+"""Shared parts of readers: numbers with limits, and safe XML, JSON and YAML."""
 
 import json
 import re
@@ -6,32 +6,32 @@ from typing import Any
 
 from collalgo.errors import TopologyError
 
-#: How deep XML, JSON and YAML may be nested.
+#: The greatest depth of nesting of XML, JSON and YAML.
 DEEPEST = 100
 
 
 def number(value: Any, what: str, least: float = 0.0, most: float = 1e12) -> float:
-    """A number from a file, within limits.
+    """Parse a number within limits.
 
     Raises
     ------
     TopologyError
-        If it is none, or outside; ``what`` names the element.
+        If it is invalid or out of range; the message begins with ``what``.
     """
     try:
         found = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise TopologyError(f"{what}: {str(value)[:40]!r} is no number") from None
+        raise TopologyError(f"{what}: {str(value)[:40]!r} is not a number") from None
     if not least <= found <= most:
         raise TopologyError(f"{what}: {found:g} is not between {least:g} and {most:g}")
     return found
 
 
 def integer(value: Any, what: str, least: int = 0, most: int = 1_000_000) -> int:
-    """An integer from a file, decimal or with 0x, within limits."""
+    """Parse an integer within limits, decimal or with 0x."""
     text = str(value).strip()
     if not re.fullmatch(r"-?(0[xX][0-9a-fA-F]{1,16}|\d{1,18})", text):
-        raise TopologyError(f"{what}: {text[:40]!r} is no integer")
+        raise TopologyError(f"{what}: {text[:40]!r} is not an integer")
     found = int(text, 16 if "x" in text.lower() else 10)
     if not least <= found <= most:
         raise TopologyError(f"{what}: {found} is not between {least} and {most}")
@@ -39,16 +39,16 @@ def integer(value: Any, what: str, least: int = 0, most: int = 1_000_000) -> int
 
 
 def xml(text: str) -> Any:
-    """The root element; entities, and what is nested too deeply, are refused."""
+    """Parse XML, refusing entities and deep nesting, and return the root element."""
     from defusedxml import ElementTree
     from defusedxml.common import DefusedXmlException
 
     try:
         root = ElementTree.fromstring(text.strip())
     except DefusedXmlException as error:
-        raise TopologyError(f"refused, since it defines entities: {error}") from None
+        raise TopologyError(f"XML with entities is refused: {error}") from None
     except (ElementTree.ParseError, ValueError) as error:
-        raise TopologyError(f"this is no well-formed XML: {error}") from None
+        raise TopologyError(f"invalid XML: {error}") from None
     level = [root]
     for _ in range(DEEPEST):
         level = [child for element in level for child in element]
@@ -57,26 +57,26 @@ def xml(text: str) -> Any:
     raise TopologyError(f"elements are nested more than {DEEPEST} deep")
 
 
-#: What may stand before the first element of XML, each with its end.
+#: The constructs before the first element of XML, each with its end.
 _BEFORE = (("<?", "?>"), ("<!--", "-->"), ("<!DOCTYPE", ">"))
 
 
 def root_tag(text: str) -> str:
-    """The name of the outermost element of XML, or ""."""
+    """The name of the root element of XML, or ""."""
     start = text[: 1 << 16].lstrip("\ufeff \t\r\n")
     while start.startswith(("<?", "<!")):
         end = next((e for begin, e in _BEFORE if start.startswith(begin)), None)
         if end is None:
             return ""
         if end == ">" and "[" in start.partition(">")[0]:
-            end = "]>"  # definitions, which the reader will refuse
+            end = "]>"  # definitions, which the reader refuses later
         start = start.partition(end)[2].lstrip()
     found = re.match(r"<([A-Za-z_][\w.:-]{0,100})", start)
     return found[1] if found else ""
 
 
 def json_of(text: str) -> Any:
-    """The value of JSON, or None if it is none."""
+    """The value of JSON, or None if invalid."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -86,7 +86,7 @@ def json_of(text: str) -> Any:
 
 
 def yaml_of(text: str) -> list[Any]:
-    """The documents of YAML, without aliases, which could stand for anything."""
+    """The documents of YAML; aliases are refused, as they can expand exponentially."""
     import yaml
 
     class Plain(yaml.SafeLoader):
@@ -103,15 +103,15 @@ def yaml_of(text: str) -> list[Any]:
     try:
         return list(yaml.load_all(text, Plain))
     except yaml.YAMLError as error:
-        raise TopologyError(f"this is no YAML: {str(error)[:200]}") from None
+        raise TopologyError(f"invalid YAML: {str(error)[:200]}") from None
 
 
-#: A line with a key, or one of a list.
+#: A line with a key, or an entry of a list.
 _LIKE_YAML = re.compile(r"^[ \t]*[\"'{\w./-]+[\"']?[ \t]*:|^[ \t]*-\s", re.MULTILINE)
 
 
 def mappings(text: str) -> list[dict[str, Any]]:
-    """The mappings at the top of YAML or JSON; empty if it is neither."""
+    """The top-level mappings of YAML or JSON; empty for other texts."""
     try:
         value = json_of(text)
         if value is None and not _LIKE_YAML.search(text):

@@ -11,7 +11,7 @@ from collalgo.topology.readers.text import mappings
 
 
 def recognises(text: str) -> bool:
-    """A mapping of switches beside a list of blocks."""
+    """A mapping of switches and a list of blocks."""
     return any(
         isinstance(entry.get("switches"), dict)
         and isinstance(entry.get("blocks"), list)
@@ -20,7 +20,7 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str, topology: Topology) -> None:
-    """Fill a topology; the domain of NVLinks is an attribute of the hosts."""
+    """Fill a topology; the NVLink domain is an attribute of the hosts."""
     model = mappings(text)[0]
     tree: dict[str, Any] = model["switches"]
     names = [

@@ -12,13 +12,13 @@ SIZE = re.compile(r"^[ \t]*(torus|mesh)[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)", re.MU
 
 
 def recognises(text: str) -> bool:
-    """The line with the size."""
+    """The line with the size of the torus."""
     found = SIZE.search(text)
     return bool(found and all(re.match(r"\d+[mMtT]?$", g) for g in found.groups()[1:]))
 
 
 def parse(text: str, topology: Topology) -> None:
-    """Fill a topology with the switches; the file tells neither names nor hosts."""
+    """Fill a topology with switches; the file gives neither names nor hosts."""
     found = SIZE.search(text)
     if found is None:
         raise TopologyError("there is no line that begins with torus or mesh")
@@ -28,10 +28,10 @@ def parse(text: str, topology: Topology) -> None:
     if math.prod(dims) > 100_000:
         raise TopologyError(f"{math.prod(dims)} switches are more than 100000")
     if len({w for w, d in zip(wraps, dims, strict=True) if d > 2}) > 1:
-        topology.warn("dimensions that wrap and that do not: all are taken to wrap")
+        topology.warn("only some dimensions wrap; all are assumed to wrap")
     switches = [topology.add(f"switch{i}", Kind.SWITCH) for i in range(math.prod(dims))]
     grid(topology, switches, dims, Cable(None), wraps=any(wraps))
-    topology.warn("the file tells neither hosts nor speeds")
+    topology.warn("the file gives neither hosts nor speeds")
 
 
 def _wraps(size: str, kind: str) -> bool:

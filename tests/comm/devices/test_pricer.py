@@ -51,7 +51,7 @@ def test_the_links_decide():
     short, long = names(pricer.prospect(told(buses, topology)), 1024, 1 << 28)
     assert short != long
     mesh, _ = host_of("dgx1v")
-    assert "ring" in pricer.prospect(told(buses, mesh)).ground.sites
+    assert "ring" in pricer.prospect(told(buses, mesh)).features.placements
 
 
 @pytest.mark.parametrize("buses", [["10:00.0"] * 4, ["7f:00.0", "80:00.0"]])

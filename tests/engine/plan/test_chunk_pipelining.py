@@ -21,10 +21,8 @@ from collalgo.algorithms.direct import two_shot
 from collalgo.comm import (
     program_cache as programs,
 )
-from collalgo.cost import (
-    copying,
-    host,
-)
+from collalgo.comm.current import runner_of
+from collalgo.cost import copy_policy, host_price
 from collalgo.cost.host_profile import host_profile
 from collalgo.engine.plan.layout import Layout, Span
 from collalgo.engine.transport import thread
@@ -40,7 +38,7 @@ pytestmark = pytest.mark.parallel
 @pytest.mark.parametrize("size", at_leisure([2, 3, 5, 8], {2, 3, 5}))
 @pytest.mark.parametrize("nbytes", [64, 1500])
 def test_every_algorithm_in_short_slices(monkeypatch, size, nbytes):
-    monkeypatch.setattr(host, "WAVE_BYTES", nbytes)
+    monkeypatch.setattr(host_price, "SLICE_BYTES", nbytes)
     monkeypatch.setattr(programs, "SHORT", 0)
     rows = [row for row in ALGORITHMS if row.obstacle(size) is None]
 
@@ -58,11 +56,11 @@ def test_slices_are_longer_where_each_takes_turns(size):
     machine, nbytes = host_profile(), 64 << 20
     steps = [trace(two_shot, rank, size) for rank in range(size)]
     shared, own = (
-        host.Price(steps, replace(machine, cores=cores)).waves(nbytes)
+        host_price.HostPrice(steps, replace(machine, cores=cores)).slices(nbytes)
         for cores in (2, size)
     )
-    assert nbytes / size / shared <= host.WAVE_BYTES / (2 if size > 2 else 1)
-    assert nbytes / size / shared * (size - 1) <= host.TURN_BYTES
+    assert nbytes / size / shared <= host_price.SLICE_BYTES / (2 if size > 2 else 1)
+    assert nbytes / size / shared * (size - 1) <= host_price.TURN_BYTES
     assert (shared < own) == (size > 2)
 
 
@@ -97,9 +95,9 @@ def test_a_span_of_a_spare_buffer_is_cut_as_one_of_the_first():
 
 def on_another_machine(comm, **figures):
     """Let a communicator take its machine for another, with a core for each rank."""
-    known = comm._programs
-    machine = known.machine or host_profile()
-    known.machine = replace(machine, **{"cores": 64, **figures})
+    known = runner_of(comm).programs
+    machine = known.host_profile or host_profile()
+    known.host_profile = replace(machine, **{"cores": 64, **figures})
 
 
 def is_right(comm):
@@ -111,21 +109,21 @@ def is_right(comm):
 
 def past_the_caches(comm):
     """All moves of long arrays, as if the caches held nothing."""
-    copying.LONG = copying.LONG_OF_MANY = 1
+    copy_policy.LONG = copy_policy.LONG_OF_MANY = 1
     on_another_machine(comm, cache=0)
     is_right(comm)
 
 
 def copied_by_the_kernel(comm):
     """All moves as if the kernel copied everything faster."""
-    copying.LONG = copying.LONG_OF_MANY = 1
+    copy_policy.LONG = copy_policy.LONG_OF_MANY = 1
     on_another_machine(comm, exchange=2.0, fetch=1.0)
     is_right(comm)
 
 
 def copied_by_the_kernel_on_one_core(comm):
     """The same where the ranks take turns, and nothing stays in the caches."""
-    copying.LONG = copying.LONG_OF_MANY = 1
+    copy_policy.LONG = copy_policy.LONG_OF_MANY = 1
     on_another_machine(comm, cores=1, cache=0, exchange=2.0, fetch=1.0)
     is_right(comm)
 
@@ -138,7 +136,7 @@ def copied_by_the_kernel_on_one_core(comm):
 def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, start):
     monkeypatch.setattr(programs, "SHORT", 0)
     for least in ("LONG", "LONG_OF_MANY"):
-        monkeypatch.setattr(copying, least, getattr(copying, least))
+        monkeypatch.setattr(copy_policy, least, getattr(copy_policy, least))
     start(way, size, timeout=60)
 
 
@@ -197,7 +195,7 @@ def test_nothing_is_read_by_the_numbers_of_another_namespace():
     """There they are those of other processes, whose memory may well be readable."""
 
     def run(comm):
-        comm._connection.transport.allow_fetching([stranger.pid] * 2)
+        runner_of(comm).context.transport.allow_fetching([stranger.pid] * 2)
         on_another_machine(comm, exchange=2.0, fetch=1.0)
         comm.barrier()
         x = np.arange(2 * 100_000).reshape(2, -1)
@@ -234,7 +232,7 @@ def test_arrays_are_shared_that_do_not_fit_the_caches_of_a_core():
 
     def least(collective, size):
         """The least power of two of bytes that is."""
-        ways = copying.Copying(collective, size, machine)
+        ways = copy_policy.CopyPolicy(collective, size, machine)
         return next((1 << n for n in range(30) if ways.is_shared(1 << n)), None)
 
     assert least("allgather", 2) == 1 << 20
@@ -244,6 +242,6 @@ def test_arrays_are_shared_that_do_not_fit_the_caches_of_a_core():
 
 def test_arrays_beyond_the_caches_are_in_none_when_they_are_used_again():
     machine = replace(host_profile(), cache=1 << 20)
-    ways = copying.Copying("allgather", 2, machine)
+    ways = copy_policy.CopyPolicy("allgather", 2, machine)
     assert ways.lingers((1 << 20) - 1)
     assert not ways.lingers(1 << 20)

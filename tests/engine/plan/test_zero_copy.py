@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from collalgo import ALGORITHMS, threads
+from collalgo.comm.current import runner_of
 from collalgo.engine.plan.layout import Layout, Region
 from collalgo.engine.plan.lowering import Averaging, Lowering
 from collalgo.engine.plan.zero_copy import DirectBuffers
@@ -109,7 +110,8 @@ def test_of_the_messages_of_a_channel_one_is_offered():
 
     def run(comm):
         comm.broadcast(np.ones(1 << 18), algorithm="striped_chains")
-        program = comm.recorder.program(comm.recorder.count)
+        recorder = runner_of(comm).recorder
+        program = recorder.program(recorder.count)
         received = [
             m
             for _, first, end in program.plan.steps.tolist()
@@ -126,7 +128,8 @@ def test_long_messages_are_offered():
         offers = []
         for count in (1 << 10, 1 << 16):
             comm.allreduce(np.ones(count), algorithm="two_shot")
-            offers.append(comm.recorder.program(comm.recorder.count).offers_end)
+            recorder = runner_of(comm).recorder
+            offers.append(recorder.program(recorder.count).offers_end)
         return offers
 
     assert threads(run, 3) == 3 * [[0, 2]]

@@ -1,0 +1,59 @@
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.comm.progress cimport Progress
+from collalgo._kernels.comm.recorder cimport Recorder
+from collalgo._kernels.engine.transport.transport cimport Transport
+from collalgo._kernels.comm.work cimport Work
+
+
+cdef class CallRunner
+
+
+cdef class LastCall:
+    cdef object collective, dtype, op, algorithm, counts
+    cdef int64_t count, root
+    cdef bint reproducible
+    cdef Program program
+
+
+cdef class CommunicatorBase:
+    cdef readonly int64_t rank, size
+    cdef readonly CallRunner _runner  # None in a runner itself
+
+
+cdef class CallRunner(CommunicatorBase):
+    cdef public double seconds
+    cdef public str label
+    cdef public tuple hosts
+    cdef readonly Progress progress
+    cdef readonly Recorder recorder
+    cdef Transport transport
+    cdef object find, handle_status, interrupted, lock
+    cdef cnp.ndarray scratch
+    cdef dict last  # by collective
+    cdef LastCall latest  # of them all
+    cdef Work prepared
+    cdef unsigned long preparer
+
+    cdef int call(
+        self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
+        algorithm, cnp.ndarray like, op=*, int64_t root=*, int64_t count=*, counts=*,
+        bint reproducible=*, str caller=*
+    ) except -1
+    cdef int64_t root_of(self, root, str caller) except -1
+    cdef cnp.ndarray scratch_for(self, Program program)
+    cdef bint is_preparing(self)
+    cdef int run_in_turn(
+        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller, pending_call=*
+    ) except -1
+    cdef int call_on_devices(
+        self, tuple fields, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller
+    ) except -1
+    cdef int run_once(
+        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller
+    ) except -1

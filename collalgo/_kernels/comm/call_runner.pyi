@@ -1,0 +1,56 @@
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from collalgo._kernels.comm.progress import Progress
+from collalgo._kernels.comm.recorder import Recorder, StepLog
+from collalgo._kernels.engine.engine import Program
+from collalgo._kernels.engine.transport.transport import Transport
+
+class CommunicatorBase:
+    rank: int
+    size: int
+    _runner: CallRunner
+    def __init__(self, runner: CallRunner) -> None: ...
+
+class CallRunner(CommunicatorBase):
+    seconds: float
+    label: str
+    hosts: tuple[int, ...]
+    progress: Progress
+    recorder: Recorder
+    def run(
+        self,
+        program: Program,
+        source: NDArray[Any] | None,
+        target: NDArray[Any] | None,
+        waiting: float,
+        caller: str,
+    ) -> None: ...
+    def run_now(
+        self,
+        program: Program,
+        source: NDArray[Any] | None,
+        target: NDArray[Any] | None,
+        waiting: float,
+        caller: str,
+    ) -> None: ...
+    def drain(self) -> None: ...
+    def log_steps(self, calls: int, steps: int) -> StepLog: ...
+    def submit(
+        self,
+        name: str,
+        call: Callable[[], Any],
+        persistent: bool = False,
+        before: Callable[[], object] | None = None,
+        after: Callable[[], object] | None = None,
+    ) -> Any: ...
+    def __init__(
+        self,
+        transport: Transport,
+        find: Callable[..., Program],
+        handle_status: Callable[..., None],
+        interrupted: Callable[[str, BaseException], None],
+        seconds: float,
+    ) -> None: ...

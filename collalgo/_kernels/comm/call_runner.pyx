@@ -1,0 +1,283 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Run calls: find the program of a call and run it.
+
+Most calls have the same arguments as the call before, the very same objects: they need
+no look-up and no allocation.
+"""
+
+cimport numpy as cnp
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.pythread cimport PyThread_get_thread_ident
+from libc.stdint cimport int64_t
+
+from threading import Lock
+
+import numpy as np
+
+from collalgo._kernels.comm.arrays cimport is_elsewhere, size_of
+from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.comm.progress cimport Progress
+from collalgo._kernels.comm.recorder cimport Recorder, StepLog
+from collalgo._kernels.engine.rows cimport NEEDS_SCRATCH
+from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON, Transport
+from collalgo._kernels.comm.persistent cimport Persistent
+from collalgo._kernels.comm.work cimport Work
+
+from collalgo.bootstrap.context import seconds as seconds_of
+from collalgo.base.integers import rank_of
+
+cnp.import_array()
+
+cdef object NO_DTYPE = np.dtype(np.uint8)
+
+
+cdef class LastCall:
+    """The arguments of the last call of a collective, and its program."""
+
+
+cdef class CommunicatorBase:
+    """A communicator, or the runner inside it: what collectives take as ``comm``.
+
+    Parameters
+    ----------
+    runner : CallRunner
+        Runs the calls of the communicator.
+    """
+
+    def __init__(self, CallRunner runner):
+        self.rank, self.size = runner.rank, runner.size
+        self._runner = runner
+
+
+cdef class CallRunner(CommunicatorBase):
+    """Runs the calls of one rank of a communicator.
+
+    Parameters
+    ----------
+    transport : Transport
+        This rank's end of the channels to the others.
+    find : callable
+        Gives the program for collective, dtype, count, op, root, algorithm, counts
+        and reproducible.
+    handle_status : callable
+        Called with the arguments of :meth:`run`, a status other than RUN_DONE, and that
+        method.
+    interrupted : callable
+        Called with the name of a call and the exception that interrupted it.
+    seconds : float
+        How long a call waits for the other ranks; negative to wait for ever.
+
+    Attributes
+    ----------
+    label : str
+        The name of the communicator in dumps.
+    hosts : tuple of int
+        The number of the host of each rank.
+    """
+
+    def __init__(
+        self, Transport transport, find, handle_status, interrupted, double seconds
+    ):
+        self.rank, self.size = transport.rank, transport.size
+        self.transport = transport
+        self.find, self.handle_status, self.interrupted = find, handle_status, interrupted
+        self.seconds = seconds
+        self.label, self.hosts = "", (0,) * self.size
+        self.scratch = np.empty(0, np.uint8)
+        self.last = {}
+        self.recorder = Recorder()
+        self.progress = Progress(transport, interrupted, self.recorder)
+        self.lock = Lock()
+
+    cdef int call(
+        self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
+        algorithm, cnp.ndarray like, op=None, int64_t root=0, int64_t count=-1,
+        counts=None, bint reproducible=False, str caller=None
+    ) except -1:
+        """Make a call; ``like`` has its dtype, and its count by default."""
+        cdef LastCall last = self.latest
+        cdef object dtype = NO_DTYPE
+        if like is not None:
+            dtype = <object>cnp.PyArray_DESCR(like)
+        if count < 0:
+            count = 0 if like is None else size_of(like)
+        if is_elsewhere(source) or is_elsewhere(target):
+            fields = (
+                collective, dtype, count, op, root, algorithm, counts, reproducible
+            )
+            self.call_on_devices(
+                fields, source, target,
+                self.seconds if timeout is None else seconds_of(timeout),
+                collective if caller is None else caller,
+            )
+            return 0
+        if last is None or last.collective is not collective:
+            last = self.latest = self.last.get(collective)
+        if (
+            last is None or last.dtype is not dtype or last.count != count
+            or last.op is not op or last.root != root
+            or last.algorithm is not algorithm or last.counts is not counts
+            or last.reproducible != reproducible
+        ):
+            last = LastCall()
+            last.program = self.find(
+                collective, dtype, count, op, root, algorithm, counts, reproducible
+            )
+            last.collective = collective
+            last.dtype, last.count, last.op, last.root = dtype, count, op, root
+            last.algorithm, last.counts = algorithm, counts
+            last.reproducible = reproducible
+            if not isinstance(algorithm, list):  # which may be another the next time
+                self.last[collective] = self.latest = last
+        cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
+        if self.is_preparing():
+            return self.prepared.prepare(
+                last.program, source, target, self.scratch_for(last.program), waiting
+            )
+        return self.run_in_turn(
+            last.program, source, target, waiting,
+            collective if caller is None else caller,
+        )
+
+    cdef int64_t root_of(self, root, str caller) except -1:
+        """The number of a root, which may be of any type of integers."""
+        cdef int overflow = 0
+        cdef int64_t number = -1
+        if type(root) is int:
+            number = PyLong_AsLongLongAndOverflow(root, &overflow)
+        if 0 <= number < self.size:
+            return number
+        return rank_of(root, "root", caller, self.size)
+
+    cdef bint is_preparing(self):
+        """Whether this thread prepares a call for the background."""
+        return (
+            self.prepared is not None
+            and self.preparer == <unsigned long>PyThread_get_thread_ident()
+        )
+
+    def submit(
+        self, str name, call, bint persistent=False, before=None, after=None
+    ):
+        """Prepare a call and, unless it is persistent, make it in the background.
+
+        ``call()`` prepares it. ``before`` runs in its turn, and ``after`` when it has
+        succeeded, before the next call begins.
+        """
+        cdef Work work = (Persistent if persistent else Work)(
+            self, name, self.progress, self.handle_status
+        )
+        work.check_open()
+        with self.lock:
+            self.preparer = <unsigned long>PyThread_get_thread_ident()
+            self.prepared = work
+            try:
+                work.value = call()
+            finally:
+                self.prepared = None
+            if before is not None or after is not None:
+                work.add(before, after)
+            if not persistent:
+                self.progress.submit(work)
+        return work
+
+    def run_again(self, Work work):
+        """Make a prepared call in the foreground."""
+        self.run_in_turn(
+            work.program, work.source, work.target, work.waiting, work.name
+        )
+
+    def run_now(self, Program program, source, target, double waiting, str caller):
+        """Run a program of the library itself, after all calls in the background."""
+        self.run_in_turn(program, source, target, waiting, caller)
+
+    cdef int call_on_devices(
+        self, tuple fields, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller
+    ) except -1:
+        """Make a call on arrays on devices, on their streams."""
+        cdef bint background = self.is_preparing()
+        pending_call = self.devices.begin(
+            fields, source, target, waiting, caller, background
+        )
+        if background:
+            scratch = self.scratch_for(pending_call.exchange)
+            return self.prepared.prepare_on_device(pending_call, scratch, waiting)
+        return self.run_in_turn(
+            pending_call.exchange, pending_call.mine, pending_call.everyone, waiting, caller,
+            pending_call,
+        )
+
+    def drain(self):
+        """Wait for the end of all calls in the background."""
+        self.progress.reserve()
+        self.progress.release()
+
+    def log_steps(self, int64_t calls, int64_t steps):
+        """Log when steps begin and end, of at most ``calls`` calls and ``steps`` steps."""
+        self.progress.reserve()
+        try:
+            self.recorder.grow(calls)
+            return StepLog(self.transport, steps)
+        finally:
+            self.progress.release()
+
+    cdef cnp.ndarray scratch_for(self, Program program):
+        if cnp.PyArray_NBYTES(self.scratch) < program.scratch_bytes:
+            self.scratch = np.empty(program.scratch_bytes, np.uint8)
+        return self.scratch
+
+    cdef int run_in_turn(
+        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller, pending_call=None
+    ) except -1:
+        """Run a program after all calls in the background.
+
+        A pending call on devices continues before the next call begins.
+        """
+        cdef bint shared = self.progress.used
+        if shared:
+            self.progress.reserve()
+        cdef int64_t number = self.recorder.enter(program, None)
+        if self.transport.log != NULL:
+            self.transport.log.call = number
+        cdef int status = CLOSED
+        try:
+            status = self.run_once(program, source, target, waiting, caller)
+            if pending_call is not None:
+                pending_call.go_on()
+        finally:
+            self.recorder.end(number, status)
+            if shared:
+                self.progress.release()
+        return status
+
+    def run(
+        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller
+    ):
+        """Run a program in the turn of this thread."""
+        return self.run_once(program, source, target, waiting, caller)
+
+    cdef int run_once(
+        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
+        str caller
+    ) except -1:
+        """Run a program, and handle its status unless it succeeded."""
+        cdef int status
+        try:
+            status = program.run(self.transport, source, target, self.scratch, waiting)
+            if status == NEEDS_SCRATCH:
+                status = program.run(
+                    self.transport, source, target, self.scratch_for(program), waiting
+                )
+            if status != GO_ON:  # a signal explains the status
+                PyErr_CheckSignals()
+        except BaseException as error:
+            self.interrupted(caller, error)
+            raise
+        if status != GO_ON:
+            self.handle_status(program, source, target, waiting, caller, status, self.run)
+        return 0

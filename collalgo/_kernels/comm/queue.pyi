@@ -1,6 +1,0 @@
-from typing import Literal
-
-Outlook = Literal["quiet", "called", "left"]
-
-class Queue:
-    def outlook(self, rank: int) -> Outlook: ...

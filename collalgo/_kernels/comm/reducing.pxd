@@ -1,0 +1,16 @@
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.comm.rooted cimport Rooted
+
+
+cdef class CollectiveRunner(Rooted):
+    cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout)
+    cdef object reduce(self, buf, op, root, out, algorithm, bint reproducible, timeout)
+    cdef object reduce_scatter(
+        self, buf, op, counts, out, algorithm, bint reproducible, timeout
+    )
+    cdef list shares(self, int64_t rows, counts)
+    cdef object prefix(self, str name, buf, op, out, algorithm, timeout)
+
+
+cdef CollectiveRunner runner_of(comm)

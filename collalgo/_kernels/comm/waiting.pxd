@@ -1,0 +1,13 @@
+from collalgo._kernels.comm.queue cimport Queue
+from collalgo._kernels.comm.task cimport Task
+
+
+cdef class WaitableQueue(Queue):
+    cdef int reserve(self) except -1
+    cdef bint try_reserve(self) noexcept nogil
+    cdef void release(self) noexcept nogil
+    cdef bint await_end(self, Task task, double seconds) except -1
+    cdef int help_until(self, void *task) noexcept nogil
+    cdef void doze(self, void *task, double seconds) noexcept nogil
+    cdef int raise_interrupted(self) except -1
+    cdef bint is_over(self)

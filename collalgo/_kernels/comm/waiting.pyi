@@ -1,0 +1,6 @@
+from typing import Literal
+
+Outlook = Literal["quiet", "called", "left"]
+
+class WaitableQueue:
+    def outlook(self, rank: int) -> Outlook: ...

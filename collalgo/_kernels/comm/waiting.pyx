@@ -1,0 +1,136 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Waiting for calls in the background, and turns of calls in the foreground.
+
+A waiter runs the calls that have not begun itself, in their order. So a call that is
+waited for at once costs little more than one in the foreground.
+"""
+
+from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
+from libc.stdint cimport int64_t
+from posix.time cimport timespec
+
+from time import monotonic
+
+from collalgo._kernels.comm.pthreads cimport (
+    at,
+    pthread_cond_broadcast,
+    pthread_cond_timedwait,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+from collalgo._kernels.comm.queue cimport Queue
+from collalgo._kernels.comm.recorder cimport nanoseconds
+from collalgo._kernels.comm.task cimport PENDING, Task
+from collalgo._kernels.engine.engine cimport INTERRUPTED
+from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON, QUIET
+
+#: The names of the outlooks that transports return.
+OUTLOOKS = ("quiet", "called", "left")
+
+cdef double DOZE = 0.05  # seconds between two checks of a waiter for signals
+
+
+cdef class WaitableQueue(Queue):
+    """A queue whose calls can be waited for; see :class:`Queue`."""
+
+    cdef bint is_over(self):
+        """Whether no more calls can be made: after a fork, or after the end."""
+        return (<object>self.transport).forked or self.closing
+
+    def outlook(self, int64_t rank):
+        """The state of a rank apart from the current call with it."""
+        cdef int found = QUIET
+        if not self.transport.busy and self.try_reserve():
+            found = self.transport.outlook(rank)
+            self.release()
+        return OUTLOOKS[found]
+
+    cdef int reserve(self) except -1:
+        """Wait for the end of all calls in the background, and block new ones."""
+        cdef int status
+        while not self.try_reserve():
+            with nogil:
+                status = self.help_until(NULL)
+                if status != INTERRUPTED:
+                    self.doze(NULL, DOZE)
+            if status == INTERRUPTED:
+                self.raise_interrupted()
+            PyErr_CheckSignals()
+        return 0
+
+    cdef bint try_reserve(self) noexcept nogil:
+        pthread_mutex_lock(&self.mutex)
+        cdef bint possible = not self.running and not self.waiting
+        if possible:
+            self.running = True
+        pthread_mutex_unlock(&self.mutex)
+        return possible
+
+    cdef void release(self) noexcept nogil:
+        """Unblock calls in the background."""
+        pthread_mutex_lock(&self.mutex)
+        self.running = False
+        pthread_cond_broadcast(&self.ended)
+        pthread_mutex_unlock(&self.mutex)
+        self.rouse()
+
+    cdef bint await_end(self, Task task, double seconds) except -1:
+        """Wait for the end of a call, for ever or ``seconds``: whether it has ended."""
+        cdef double left = DOZE, deadline = monotonic() + seconds
+        cdef int status = PENDING
+        if seconds >= 0:
+            self.let_go()
+        while task.status == PENDING:
+            if seconds >= 0:
+                left = deadline - <double>monotonic()
+                if left <= 0:
+                    return False
+            with nogil:
+                if seconds < 0:  # a call that we run could take longer
+                    status = self.help_until(<void *>task)
+                if status != INTERRUPTED and task.status == PENDING:
+                    self.doze(<void *>task, min(left, DOZE))
+            if status == INTERRUPTED:
+                self.raise_interrupted()
+            PyErr_CheckSignals()
+        self.prune()
+        return True
+
+    cdef int help_until(self, void *task) noexcept nogil:
+        """Run calls until ``task`` has ended, another thread runs one, or a signal."""
+        cdef int status = GO_ON
+        while status != PENDING and status != INTERRUPTED:
+            if task != NULL and (<Task>task).status != PENDING:
+                break
+            status = self.perform_next(False)
+        self.rouse()
+        return status
+
+    cdef void doze(self, void *task, double seconds) noexcept nogil:
+        """Wait up to ``seconds`` for the end of a call, or of any."""
+        cdef timespec until = at(nanoseconds() + <int64_t>(seconds * 1e9))
+        pthread_mutex_lock(&self.mutex)
+        if task == NULL and self.running or (
+            task != NULL and (<Task>task).status == PENDING
+        ):
+            pthread_cond_timedwait(&self.ended, &self.mutex, &until)
+        pthread_mutex_unlock(&self.mutex)
+
+    cdef int raise_interrupted(self) except -1:
+        """Raise the exception of a signal that interrupted a call run by a waiter."""
+        cdef Task task = <Task>self.current
+        try:
+            if PyErr_Occurred():
+                reraise()
+        except BaseException as error:
+            self.interrupted(task.name, error)
+            self.end_with_gil(task, CLOSED)
+            self.rouse()
+            raise
+        return 0
+
+
+cdef int reraise() except? -1:
+    """Raise the exception that is set."""
+    return -1

@@ -1,0 +1,158 @@
+"""A folder as a store: a file for each key, for processes that share a file system."""
+
+import os
+import secrets
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from collalgo.base.polling import awaited
+from collalgo.errors import BootstrapError
+
+#: Seconds between two looks for a file that does not exist yet.
+LOOK_SECONDS = 0.01
+
+#: The private folder inside the one that the user names.
+INSIDE = "collalgo-meeting"
+
+#: The file in it that marks the named folder as made by a rank.
+MADE = "made-by-a-rank"
+
+#: The key that is set only when all ranks of a job have connected.
+LAST = "first"
+
+INSTEAD = "choose a folder that does not exist yet"
+
+
+class Folder:
+    """A folder as an :class:`~.store.protocol.ExchangeStore`, readable by its owner.
+
+    The files are in a private folder inside the named one, so that nothing but files
+    of ranks is ever removed. The named folder is removed too if a rank has made it.
+    A process that can read the folder knows the secret of the job.
+
+    Raises
+    ------
+    BootstrapError
+        If the path is no folder, the folder holds anything else, another user owns it,
+        or others may write to it.
+    """
+
+    def __init__(self, path: Path):
+        self._named = path
+        self._path = path / INSIDE
+        self._written: set[Path] = set()
+        self._known: set[Path] = set()
+        try:
+            is_new = _made(path)
+            _refuse_unfit(path)
+            _refuse_others(path)
+            _made(self._path)
+            _refuse_unfit(self._path)
+            if is_new:
+                (self._path / MADE).touch(mode=0o600)
+        except OSError as error:
+            raise BootstrapError(f"cannot connect in {path} ({error})") from None
+        if self._file(LAST).exists():  # of another job, whose ranks have connected
+            raise taken(str(path), LAST)
+
+    def _file(self, key: str) -> Path:
+        return self._path / key.replace("/", "-")
+
+    def set(self, key: str, value: bytes) -> None:
+        """Set a key that does not exist yet."""
+        file = self._file(key)
+        partial = file.with_suffix(f".{secrets.token_hex(8)}")
+        try:
+            partial.touch(mode=0o600, exist_ok=False)
+            partial.write_bytes(value)
+            os.link(partial, file)  # all at once, and not over another
+        except FileExistsError:
+            raise taken(str(self._named), key) from None
+        except OSError as error:
+            raise BootstrapError(f"cannot write {file} ({error})") from None
+        finally:
+            with suppress(OSError):
+                partial.unlink()
+        self._written.add(file)
+
+    def get(self, key: str, timeout: float) -> bytes:
+        """Wait for the value of a key, at most ``timeout`` seconds."""
+        late = BootstrapError(
+            f"no rank has written {self._file(key)} within {timeout:g} s; check that "
+            "all ranks were started with this folder"
+        )
+        found = awaited(lambda: self._look(key), timeout, LOOK_SECONDS, late)
+        self._known.add(self._file(key))
+        return found
+
+    def _look(self, key: str) -> bytes | None:
+        with suppress(FileNotFoundError):
+            return self._file(key).read_bytes()
+        return None
+
+    def remove(self) -> None:
+        """Remove the files that this process has written or read."""
+        self._clear(self._written | self._known)
+
+    def take_back(self) -> None:
+        """Remove the files that this process has written."""
+        self._clear(self._written)
+
+    def _clear(self, files: Iterable[Path]) -> None:
+        """Remove files; with the last one the folders too that ranks have made."""
+        mark = self._path / MADE
+        with suppress(OSError):
+            for file in files:
+                file.unlink(missing_ok=True)
+            if all(path == mark for path in self._path.iterdir()):
+                is_ours = mark.exists()
+                mark.unlink(missing_ok=True)
+                self._path.rmdir()
+                if is_ours:
+                    self._named.rmdir()
+
+
+def taken(where: str, key: str) -> BootstrapError:
+    """The error of a job that finds keys of another one."""
+    return BootstrapError(
+        f"another job has used {where}, which runs or has crashed, or the same rank "
+        f"was started twice ({key} exists); choose one that does not exist yet, or "
+        "remove it if no job uses it"
+    )
+
+
+def _made(folder: Path) -> bool:
+    """Make a folder unless it exists; whether it was made."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _refuse_unfit(folder: Path) -> None:
+    """Raise BootstrapError unless it is a folder that only this user can write to."""
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        is_link = stat.S_ISLNK(status.st_mode)
+        what = "a symbolic link" if is_link else "a file"
+        raise BootstrapError(f"cannot connect in {folder}, which is {what}; {INSTEAD}")
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise BootstrapError(
+            f"cannot connect in {folder}, of user {status.st_uid} with mode "
+            f"{stat.S_IMODE(status.st_mode):o}: it must belong to the user of this "
+            f"process ({os.geteuid()}), and nobody else may write to it; {INSTEAD}"
+        )
+
+
+def _refuse_others(folder: Path) -> None:
+    """Raise BootstrapError if a folder holds anything but files of ranks."""
+    others = sorted({path.name for path in folder.iterdir()} - {INSIDE})
+    if others:
+        raise BootstrapError(
+            f"cannot connect in {folder}, which holds other files ({len(others)}, as "
+            f"{others[0]!r}); {INSTEAD}"
+        )

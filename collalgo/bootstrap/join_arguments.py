@@ -1,0 +1,65 @@
+"""The arguments with which a process joins the other ranks of its job."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from collalgo.base.integers import integer
+from collalgo.bootstrap.context import JOIN_TIMEOUT
+from collalgo.bootstrap.identity import Identity, Means, identity
+
+
+@dataclass(frozen=True)
+class JoinArguments:
+    """The arguments of :func:`collalgo.init` that are about joining.
+
+    Attributes
+    ----------
+    store : str, object or None
+        URL or key-value store where the ranks meet; None: as the launcher says.
+    rank, size : int or None
+        Position of this process, where neither the launcher nor the URL says it.
+    secret : str or None
+        Shared secret of the job, for a store by TCP; None: ``COLLALGO_SECRET``.
+    engine : str or None
+        Engine between hosts; None: the default of the launcher.
+    timeout : float
+        Seconds to wait for all ranks to join.
+    """
+
+    store: Any = None
+    rank: int | None = None
+    size: int | None = None
+    secret: str | None = None
+    engine: str | None = None
+    timeout: float = JOIN_TIMEOUT
+
+    @cached_property
+    def launched(self) -> Identity | None:
+        """The identity that the launcher gave this process; None with a store."""
+        return identity() if self.store is None else None
+
+    @property
+    def over_mpi(self) -> bool:
+        """Whether the ranks find each other over MPI or PMI."""
+        me = self.launched
+        return me is not None and me.means is Means.MPI and me.size > 1
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Rank and size.
+
+        Raises
+        ------
+        ValueError
+            If neither the launcher nor the arguments say them, or they are impossible.
+        """
+        if self.launched is not None:
+            return self.launched.rank, self.launched.size
+        if self.rank is None or self.size is None:
+            raise ValueError(
+                f"init: with a place to meet, pass rank and size too, 0 <= rank < "
+                f"size; these are rank {self.rank} and size {self.size}"
+            )
+        size = integer(self.size, "size", "init", 1)
+        return integer(self.rank, "rank", "init", 0, size - 1), size

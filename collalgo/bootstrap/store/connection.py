@@ -1,0 +1,215 @@
+"""The connection of a client with the embedded store: requests, answers, changes."""
+
+import logging
+import socket
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from threading import Lock, Thread
+
+from collalgo.bootstrap.store.liveness import keep_alive
+from collalgo.bootstrap.store.protocol import Change, StoreError, Watcher
+from collalgo.bootstrap.store.session import (
+    CONTINUED,
+    HEAD,
+    HELLO_BYTES,
+    WELCOME_BYTES,
+    ProtocolError,
+    Session,
+)
+
+_LOG = logging.getLogger("collalgo")
+
+#: Seconds between two attempts to reach a store that does not listen yet.
+RETRY_SECONDS = 0.05
+
+#: Seconds for one attempt, as there may be other addresses.
+ATTEMPT_SECONDS = 2.0
+
+#: The start of the error that a lost connection causes.
+LOST = "the connection with the store is lost: "
+
+Answer = Future[list[bytes]]
+
+
+class Connection:
+    """An authenticated connection, read by a thread of its own.
+
+    Parameters
+    ----------
+    connection, session
+        The socket, and the state of its authentication.
+    lost
+        Called with the reason when the connection ends, unless ended here.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        session: Session,
+        lost: Callable[[str], None],
+    ):
+        self._socket, self._session, self._lost = connection, session, lost
+        self._lock = Lock()
+        self._answers: dict[bytes, Answer] = {}
+        self._parts: defaultdict[bytes, list[bytes]] = defaultdict(list)
+        self._watchers: dict[bytes, Watcher] = {}
+        self._requests = 0
+        self._ended = ""
+        self._thread = Thread(target=self._listen, name="collalgo client", daemon=True)
+        self._thread.start()
+
+    def send(
+        self, *fields: bytes, watcher: Watcher | None = None
+    ) -> tuple[bytes, Answer]:
+        """Send a request: its number, and the answer to come.
+
+        Raises
+        ------
+        StoreError
+            If the connection has ended.
+        """
+        answer: Answer = Future()
+        with self._lock:
+            if self._ended:
+                raise StoreError(LOST + self._ended)
+            self._requests += 1
+            number = b"%d" % self._requests
+            self._answers[number] = answer
+            if watcher is not None:
+                self._watchers[number] = watcher
+            try:
+                self._socket.sendall(self._session.frame([number, *fields]))
+            except OSError as error:
+                raise StoreError(f"{LOST}{error}") from None
+        return number, answer
+
+    def forget_watcher(self, number: bytes) -> None:
+        """Call a watcher no more."""
+        with self._lock:
+            self._watchers.pop(number, None)
+
+    def end(self, reason: str) -> None:
+        """Refuse further requests; the end is then not reported as a loss."""
+        self._ended = self._ended or reason
+
+    def shut(self, how: int) -> None:
+        """Shut one or both directions of the socket down."""
+        with suppress(OSError):
+            self._socket.shutdown(how)
+
+    def join(self, timeout: float) -> None:
+        """Wait until the store has closed its side."""
+        self._thread.join(timeout)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def _listen(self) -> None:
+        """Deliver answers and changes until the connection ends."""
+        why = "the other side has closed it"
+        with suppress(EOFError):
+            try:
+                while True:
+                    self._deliver(*self._read())
+            except (OSError, ProtocolError) as error:
+                why = str(error)
+            except (TypeError, ValueError):
+                why = "the store has sent a malformed frame"
+        with self._lock:
+            ended_here, self._ended = bool(self._ended), self._ended or why
+            answers, self._answers = list(self._answers.values()), {}
+        for answer in answers:
+            if not answer.done():
+                answer.set_exception(StoreError(LOST + self._ended))
+        if not ended_here:
+            self._lost(why)
+
+    def _read(self) -> list[bytes]:
+        head = exactly(self._socket, HEAD.size)
+        return self._session.fields(
+            head, exactly(self._socket, self._session.length(head))
+        )
+
+    def _deliver(self, number: bytes, *fields: bytes) -> None:
+        if not number:
+            self._inform(*fields)
+        elif number.startswith(CONTINUED):
+            self._parts[number[len(CONTINUED) :]] += fields
+        else:
+            with self._lock:
+                answer = self._answers.pop(number, None)
+            whole = [*self._parts.pop(number, ()), *fields]
+            if answer is not None and not answer.done():
+                answer.set_result(whole)
+
+    def _inform(self, number: bytes, key: bytes, version: bytes, *value: bytes) -> None:
+        """Call the watcher of a change; its error must not end the connection."""
+        watcher = self._watchers.get(number)
+        if watcher is not None:
+            change = Change(key.decode(), value[0] if value else None, int(version))
+            try:
+                watcher(change)
+            except Exception:
+                _LOG.exception("a watcher of the key %s failed", change.key)
+
+
+def close_inherited(connection: socket.socket | None) -> None:
+    """Close a socket in a child process that has inherited it."""
+    if connection is not None:
+        connection.close()
+
+
+def exactly(connection: socket.socket, nbytes: int) -> bytes:
+    """Read a number of bytes; EOFError if the connection ends before."""
+    parts = []
+    while nbytes:
+        part = connection.recv(min(nbytes, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        nbytes -= len(part)
+    return b"".join(parts)
+
+
+def reach(
+    addresses: Sequence[str], port: int, secret: bytes, timeout: float
+) -> tuple[socket.socket, Session]:
+    """Connect to a store, which may not listen yet, at one of several addresses.
+
+    Raises
+    ------
+    StoreError
+        If no address leads to the store within ``timeout`` seconds.
+    """
+    deadline = time.monotonic() + timeout
+    problems: dict[str, str] = {}
+    while True:
+        for address in addresses:
+            try:
+                return _connect(address, port, secret)
+            except (OSError, EOFError, ProtocolError) as error:
+                problems[address] = str(error) or "it has closed the connection"
+        if time.monotonic() > deadline:
+            raise StoreError(
+                f"no store was found in {timeout:g} s at "
+                + "; ".join(f"{host}:{port} ({why})" for host, why in problems.items())
+            )
+        time.sleep(RETRY_SECONDS)
+
+
+def _connect(address: str, port: int, secret: bytes) -> tuple[socket.socket, Session]:
+    connection = socket.create_connection((address, port), ATTEMPT_SECONDS)
+    try:
+        keep_alive(connection)
+        session = Session(secret, is_store=False)
+        connection.sendall(session.claim(exactly(connection, HELLO_BYTES)))
+        session.check(exactly(connection, WELCOME_BYTES))
+        connection.settimeout(None)
+    except BaseException:
+        connection.close()
+        raise
+    return connection, session

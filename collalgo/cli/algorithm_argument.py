@@ -1,0 +1,102 @@
+"""The argument ALGORITHM: rows of the table, or a function of a file; their proof."""
+
+from collections.abc import Sequence
+
+import click
+
+from collalgo.algorithms import ALGORITHMS, Algorithm, named
+from collalgo.algorithms.verify import Proof, verify
+from collalgo.cli.options import load_file, register_file
+from collalgo.errors import CollalgoError
+from collalgo.integrations.msccl.row import FromFile
+from collalgo.schedule import ScheduleFunction
+from collalgo.schedule.collective import COLLECTIVES
+
+#: Every root is proved up to this size, beyond it the first, the middle and the last.
+EVERY_ROOT = 17
+
+
+def algorithms_named(
+    algorithm: str | None, collective: str | None
+) -> Sequence[Algorithm | ScheduleFunction]:
+    """The rows of the table, or the function, that ALGORITHM names."""
+    if algorithm is None:
+        rows = list(ALGORITHMS)
+    elif ".py:" in algorithm:
+        return [_function(algorithm)]
+    elif algorithm.endswith((".py", ".xml")):
+        rows = _rows_of_file(algorithm)
+    else:
+        rows = _rows_named(algorithm, collective)
+    return [row for row in rows if collective in (None, row.collective)]
+
+
+def _rows_of_file(name: str) -> list[Algorithm]:
+    """The rows that a user's file adds to the table."""
+    known = set(map(id, ALGORITHMS))
+    register_file(name)
+    rows = [row for row in ALGORITHMS if id(row) not in known]
+    if not rows:
+        raise click.UsageError(
+            f"{name} puts no algorithm into the table; decorate a function with "
+            f"@collalgo.algorithm(...), or name one: {name}:FUNCTION"
+        )
+    return rows
+
+
+def _rows_named(algorithm: str, collective: str | None) -> list[Algorithm]:
+    """The rows of a name, which may have parameters, for each of its collectives."""
+    plain = algorithm.partition("(")[0]
+    found = {row.collective for row in ALGORITHMS if row.name == plain}
+    try:
+        rows = [
+            named(each, algorithm)
+            for each in COLLECTIVES
+            if each in found or each == collective
+        ]
+    except CollalgoError as error:
+        raise click.ClickException(str(error)) from None
+    if not rows:
+        names = ", ".join(sorted({row.name for row in ALGORITHMS}))
+        raise click.UsageError(
+            f"there is no algorithm {algorithm!r}; choose one of {names}"
+        )
+    return rows
+
+
+def sizes_of(meant: Algorithm | ScheduleFunction) -> tuple[int, ...]:
+    """The number of ranks of an algorithm of an MSCCL file; none for others."""
+    if isinstance(meant, Algorithm) and isinstance(meant.function, FromFile):
+        return (meant.function.cells.size,)
+    return ()
+
+
+def prove_roots(
+    algorithm: Algorithm | ScheduleFunction, collective: str | None, size: int
+) -> Proof:
+    """Prove a size for all roots, or some of many; the proof for root 0."""
+    schedule: ScheduleFunction
+    if isinstance(algorithm, Algorithm):
+        schedule, collective = algorithm.schedule, algorithm.collective
+    else:
+        schedule = algorithm
+    try:
+        proof = verify(schedule, size=size, collective=collective)
+        if COLLECTIVES[proof.collective].rooted:
+            few = {size // 2, size - 1} - {0}
+            for root in range(1, size) if size <= EVERY_ROOT else sorted(few):
+                verify(schedule, size=size, collective=proof.collective, root=root)
+    except (CollalgoError, ValueError) as error:
+        name = f"{algorithm.name}: " if isinstance(algorithm, Algorithm) else ""
+        raise click.ClickException(f"{name}{error}") from None
+    return proof
+
+
+def _function(place: str) -> ScheduleFunction:
+    """The function of a user's file."""
+    name, _, function = place.rpartition(":")
+    schedule = getattr(load_file(name), function, None)
+    if not callable(schedule):
+        raise click.UsageError(f"{name} has no function {function!r}")
+    found: ScheduleFunction = schedule
+    return found

@@ -1,0 +1,53 @@
+"""The collectives as methods of a communicator."""
+
+from collalgo._kernels.comm.method import method
+from collalgo.comm.background import persistent
+from collalgo.comm.functions import reducing, rooted, sharing
+
+
+class Collectives:
+    """The collectives of a communicator, each the function of the same name.
+
+    Declared in :mod:`collalgo.comm.functions`.
+    """
+
+    allreduce = method(reducing.allreduce)
+    reduce = method(reducing.reduce)
+    reduce_scatter = method(reducing.reduce_scatter)
+    scan = method(reducing.scan)
+    exscan = method(reducing.exscan)
+    broadcast = method(sharing.broadcast)
+    allgather = method(sharing.allgather)
+    allgatherv = method(sharing.allgatherv)
+    alltoall = method(sharing.alltoall)
+    alltoallv = method(sharing.alltoallv)
+    gather = method(rooted.gather)
+    gatherv = method(rooted.gatherv)
+    scatter = method(rooted.scatter)
+    scatterv = method(rooted.scatterv)
+    barrier = method(sharing.barrier)
+
+    allreduce_async = method(reducing.allreduce_async)
+    reduce_async = method(reducing.reduce_async)
+    reduce_scatter_async = method(reducing.reduce_scatter_async)
+    scan_async = method(reducing.scan_async)
+    exscan_async = method(reducing.exscan_async)
+    broadcast_async = method(sharing.broadcast_async)
+    allgather_async = method(sharing.allgather_async)
+    allgatherv_async = method(sharing.allgatherv_async)
+    alltoall_async = method(sharing.alltoall_async)
+    alltoallv_async = method(sharing.alltoallv_async)
+    gather_async = method(rooted.gather_async)
+    gatherv_async = method(rooted.gatherv_async)
+    scatter_async = method(rooted.scatter_async)
+    scatterv_async = method(rooted.scatterv_async)
+    barrier_async = method(sharing.barrier_async)
+
+    persistent_allreduce = method(persistent(reducing.allreduce))
+    persistent_reduce = method(persistent(reducing.reduce))
+    persistent_reduce_scatter = method(persistent(reducing.reduce_scatter))
+    persistent_broadcast = method(persistent(sharing.broadcast))
+    persistent_allgather = method(persistent(sharing.allgather))
+    persistent_alltoall = method(persistent(sharing.alltoall))
+    persistent_gather = method(persistent(rooted.gather))
+    persistent_barrier = method(persistent(sharing.barrier))

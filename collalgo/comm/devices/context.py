@@ -1,0 +1,171 @@
+"""The streams, peers and network that calls on arrays on devices share."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Lock
+from time import monotonic, sleep
+from typing import NamedTuple
+
+from collalgo._kernels.comm.call_runner import CallRunner
+from collalgo.comm.program_cache import ProgramCache
+from collalgo.engine.devices.arrays import Shadow
+from collalgo.engine.devices.network import come_up
+from collalgo.engine.devices.peers import Peers, Tell
+from collalgo.engine.devices.runtime import Mark, Network, Runtime
+
+log = logging.getLogger("collalgo")
+
+#: Seconds for calls to end when their communicator is closed, and between two checks.
+PATIENCE, LOOK = 10.0, 1e-3
+
+#: Enqueues a call on a stream.
+Fill = Callable[[Runtime], None]
+
+
+class DeviceArrays(NamedTuple):
+    """The arrays of a call on this rank, at least one."""
+
+    source: Shadow | None
+    target: Shadow | None
+
+    @property
+    def runtime(self) -> Runtime:
+        array = self.target if self.source is None else self.source
+        assert array is not None
+        return array.runtime
+
+    @property
+    def addresses(self) -> list[int]:
+        """Their addresses on the device, 0 for none."""
+        return [0 if array is None else array.pointer for array in self]
+
+
+class DeviceContext:
+    """The streams, peers and network of a communicator's calls on devices.
+
+    Parameters
+    ----------
+    programs
+        Of this rank.
+    hosts
+        The number of the host of each rank.
+    runner
+        Gives the runner of the communicator, unless it is gone.
+    """
+
+    def __init__(
+        self,
+        programs: ProgramCache,
+        hosts: Sequence[int],
+        runner: Callable[[], CallRunner | None],
+    ):
+        self.rank, self.size = programs.rank, programs.size
+        self.peers = Peers(hosts)
+        self.hosts = hosts
+        self.programs = programs
+        self._runner = runner
+        self._asides: dict[int, Runtime] = {}
+        self._kept: deque[tuple[Mark, DeviceArrays]] = deque()
+        self._keeping = Lock()
+        self._last: tuple[object, Mark] | None = None
+        self._announced = False
+        self._came_up = False
+        self._network: Network | None = None
+
+    @property
+    def runner(self) -> CallRunner:
+        """The runner of the communicator."""
+        runner = self._runner()
+        assert runner is not None
+        return runner
+
+    def put(self, fill: Fill, runtime: Runtime) -> Mark:
+        """Enqueue a call on a stream after the one before: its end.
+
+        A graph cannot wait for a call outside it: its user ensures that the call
+        before has ended when the graph runs.
+        """
+        if runtime.capturing:
+            fill(runtime)
+            return runtime.mark()
+        if self._last is not None and self._last[0] != runtime.stream:
+            runtime.after(self._last[1])
+        fill(runtime)
+        end = runtime.mark()
+        self._last = runtime.stream, end
+        return end
+
+    def put_aside(self, fill: Fill, arrays: DeviceArrays, begun: Mark) -> Mark:
+        """Enqueue a call on a stream of its own: its end.
+
+        Its arrays are kept until then, because the stream of the user may be ahead.
+        The user of a graph keeps its arrays: the end of a graph is unknown.
+        """
+        runtime = arrays.runtime
+        if runtime.device not in self._asides:
+            self._asides[runtime.device] = runtime.aside()
+        aside = self._asides[runtime.device]
+        aside.after(begun)
+        end = self.put(fill, aside)
+        if not aside.capturing:
+            with self._keeping:
+                self._kept.append((end, arrays))
+        return end
+
+    def tidy(self) -> None:
+        """Release the arrays of calls that have ended."""
+        with self._keeping:
+            while self._kept and self._kept[0][0].done:
+                self._kept.popleft()
+
+    def network(self, runtime: Runtime, tell: Tell) -> Network | None:
+        """The network between the devices, if all ranks have it."""
+        if not self._came_up:
+            self._network = come_up(runtime, self.rank, self.hosts, tell)
+            self._came_up = True
+        return self._network
+
+    def announce(self, caller: str) -> None:
+        """Warn once that messages are copied through the host."""
+        if not self._announced:
+            self._announced = True
+            log.warning(
+                "%s: the memory of the devices of these %d ranks cannot be mapped by "
+                "all of them; their arrays go by way of the host",
+                caller,
+                self.size,
+            )
+
+    def close(self) -> None:
+        """Release the memory of other ranks, and the memory that they may use.
+
+        Calls on streams have some time to end; then their waits are ended.
+        """
+        ended = self._ends_within(PATIENCE)
+        if not ended:
+            log.error(
+                "rank %d: calls on devices have not ended %g s after their "
+                "communicator was closed: what they give is not to be used",
+                self.rank,
+                PATIENCE,
+            )
+        if self._network is not None:
+            self._network.close()
+            self._network = None
+        if ended or self._ends_within(PATIENCE, self.peers.let_go):
+            self.peers.close()
+        else:
+            self.peers.abandon()
+
+    def _ends_within(
+        self, seconds: float, meanwhile: Callable[[], None] = lambda: None
+    ) -> bool:
+        """Whether the last call ends within ``seconds``."""
+        end = monotonic() + seconds
+        while self._last is not None and not self._last[1].done:
+            if monotonic() > end:
+                return False
+            meanwhile()
+            sleep(LOOK)
+        return True

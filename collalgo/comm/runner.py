@@ -1,0 +1,111 @@
+"""The inside of a communicator: everything that the library needs of one."""
+
+import math
+import weakref
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from collalgo._kernels.comm.progress import Progress
+from collalgo._kernels.comm.reducing import CollectiveRunner
+from collalgo.bootstrap.context import Context, default_timeout, seconds
+from collalgo.comm.program_cache import ProgramCache
+from collalgo.comm.recovery import Recovery
+from collalgo.comm.tracing.dump import remember
+
+if TYPE_CHECKING:  # needed only for arrays on devices
+    from collalgo.comm.devices.calls import DeviceCalls
+
+
+class Runner(CollectiveRunner):
+    """Runs the calls of one rank of a communicator.
+
+    Collectives take it in place of the communicator.
+
+    Parameters
+    ----------
+    context
+        This rank's end of the communicator.
+    timeout
+        Seconds that a call waits for the other ranks; by default as for
+        :func:`collalgo.init`.
+
+    Attributes
+    ----------
+    programs : ProgramCache
+        The programs of this rank.
+    recovery : Recovery
+        Turns the status of a program into an error.
+    """
+
+    def __init__(self, context: Context, timeout: float | None = None):
+        transport = context.transport
+        self.context = context
+        self.programs = ProgramCache(
+            transport.rank,
+            transport.size,
+            context.machine,
+            context.hosts,
+            context.ground,
+        )
+        self.recovery = Recovery(context)
+        super().__init__(
+            transport,
+            self.programs.get,
+            self.recovery.handle_status,
+            self.recovery.interrupted,
+            seconds(default_timeout() if timeout is None else timeout),
+        )
+        self.label, self.hosts = context.label, context.hosts
+        self._release_devices: weakref.finalize[..., Runner] | None = None
+        remember(self)
+        self._release = weakref.finalize(self, _release, context, self.progress)
+
+    @cached_property
+    def devices(self) -> "DeviceCalls":
+        """Makes the calls on arrays on devices."""
+        from collalgo.comm.devices.calls import DeviceCalls
+
+        of_pair = self.context.pair is not None  # which needs no prices
+        found = DeviceCalls(self.programs, self.hosts, weakref.ref(self), not of_pair)
+        self._release_devices = weakref.finalize(self, found.close)
+        self._release_devices.atexit = False
+        return found
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call waits for the other ranks before it raises."""
+        return math.inf if self.seconds < 0 else self.seconds
+
+    @timeout.setter
+    def timeout(self, timeout: float) -> None:
+        self.seconds = seconds(timeout)
+
+    def check_open(self, call: str) -> None:
+        """Check that calls can be made.
+
+        Raises
+        ------
+        CommunicatorClosed
+            If the communicator is closed, or was made before the process forked.
+        """
+        self.recovery.check_open(call)
+
+    def subgroup(self, context: Context) -> Context:
+        """The context of some of the ranks, with the host profile of all."""
+        context.machine = self.programs.host_profile
+        return context
+
+    def close(self) -> None:
+        """Fail the calls that have not ended, and release the memory."""
+        self._release()
+        if self._release_devices is not None:
+            self._release_devices()
+
+
+def _release(context: Context, progress: Progress) -> None:
+    """End the calls in the background, then release the context."""
+    progress.stop()
+    context.release()
+    if progress.used:  # its last call has failed by now, but still uses the memory
+        progress.join()
+        context.release()

@@ -1,0 +1,107 @@
+"""``collalgo run`` on several hosts: an agent on each, by ssh."""
+
+import secrets
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from collalgo.bootstrap.interfaces import addresses
+from collalgo.bootstrap.store.server import Server
+from collalgo.launch import environment, output
+from collalgo.launch.agent import AgentJob
+from collalgo.launch.child import Deadline, as_completed
+from collalgo.launch.hosts import Host, RankPosition
+from collalgo.launch.local import PEER_FAILED, SETTLE_SECONDS, STOP_SECONDS
+from collalgo.launch.process import exit_code
+from collalgo.launch.remote_agent import START_SECONDS, RemoteAgent
+from collalgo.launch.signals import StopRequested, signals_raise
+
+
+@dataclass(frozen=True)
+class SshLaunch:
+    """The plan to run a command on ranks of several hosts.
+
+    Attributes
+    ----------
+    command : sequence of str
+        The command line of each rank.
+    positions : mapping
+        The ranks of each host.
+    logs : Path or None
+        Folder for a file with the output of each rank.
+    """
+
+    command: Sequence[str]
+    positions: Mapping[Host, Sequence[RankPosition]]
+    logs: Path | None = None
+
+    def run(self) -> int:
+        """Run the job to its end: its exit code."""
+        sinks = output.sinks(self.logs)
+        secret = secrets.token_bytes(32)
+        server = Server(secret)
+        agents: list[RemoteAgent] = []
+        with signals_raise():
+            try:
+                agents.extend(RemoteAgent(host, sinks) for host in self.positions)
+                self._start_ranks(agents, server.port, secret)
+                return _supervise(agents)
+            except StopRequested as request:
+                _stop(agents)
+                return 128 + request.number
+            finally:
+                for agent in agents:
+                    agent.close()
+                server.close()
+
+    def _start_ranks(
+        self, agents: Sequence[RemoteAgent], port: int, secret: bytes
+    ) -> None:
+        """Send each agent its ranks, once all agents have started."""
+        deadline = time.monotonic() + START_SECONDS
+        for agent in agents:
+            agent.wait_ready(deadline)
+        size = sum(map(len, self.positions.values()))
+        common = {
+            **environment.forwarded(),
+            **environment.of_job(size, agents[0].address, agents[0].free_port),
+            "COLLALGO_STORE": f"{','.join(addresses(loopback=True))}:{port}",
+            "COLLALGO_SECRET": secret.hex(),
+        }
+        for agent in agents:
+            ranks = {p.rank: environment.of_rank(p) for p in self.positions[agent.host]}
+            shared = {**common, "COLLALGO_HOST": agent.host.name}
+            agent.send(AgentJob(list(self.command), str(Path.cwd()), shared, ranks))
+
+
+def _supervise(agents: list[RemoteAgent]) -> int:
+    """Forward the output until all agents have ended, or one has failed."""
+    failed: list[RemoteAgent] = []
+    deadline = Deadline()
+    for ended in as_completed(agents, deadline):
+        if ended.process.returncode:
+            deadline.at_most(SETTLE_SECONDS + 1.0)
+            failed.append(ended)
+    if not failed:
+        return 0
+    _stop(agents)
+    first = next((a for a in failed if a.process.returncode != PEER_FAILED), failed[0])
+    code = first.process.returncode
+    if code in (255, PEER_FAILED) or code < 0:
+        sys.stderr.write(
+            f"collalgo run: host {first.host.name} is lost: "
+            f"{shlex.join(first.command)} ended with {code}\n"
+        )
+    return exit_code(code)
+
+
+def _stop(agents: list[RemoteAgent]) -> None:
+    """Make all agents stop their ranks, and forward the output meanwhile."""
+    for agent in agents:
+        if not agent.ended:
+            agent.request_stop()
+    for _ in as_completed(agents, Deadline(3 * STOP_SECONDS)):
+        pass

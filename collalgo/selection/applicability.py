@@ -1,0 +1,45 @@
+"""Which algorithms can run with a number of ranks, and why the others cannot."""
+
+from collections.abc import Callable, Iterable
+
+from collalgo.algorithms import Algorithm
+from collalgo.algorithms.verify import prove_once
+from collalgo.errors import AlgorithmNotApplicable, CollalgoError
+
+#: Why an algorithm cannot be asked for the same bits everywhere.
+NOT_SERIAL = "does not combine in the order of the ranks"
+
+
+def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
+    """Why an algorithm cannot be chosen for a number of ranks, or None."""
+    if obstacle := row.obstacle(size):
+        return obstacle
+    if reproducible and not row.serial:
+        return NOT_SERIAL
+    if row.unproved:
+        try:
+            prove_once(row.schedule, size, row.collective)
+        except CollalgoError as error:
+            return f"is wrong: {error}"
+    return None
+
+
+def applicable(
+    rows: Iterable[Algorithm], obstacle: Callable[[Algorithm], str | None]
+) -> tuple[list[Algorithm], dict[Algorithm, str]]:
+    """The rows that can run, and why the others cannot."""
+    able: list[Algorithm] = []
+    unable: dict[Algorithm, str] = {}
+    for row in rows:
+        if why := obstacle(row):
+            unable[row] = why
+        else:
+            able.append(row)
+    return able, unable
+
+
+def nobody(collective: str, size: int) -> AlgorithmNotApplicable:
+    """The error where no algorithm can run."""
+    return AlgorithmNotApplicable(
+        f"{collective}: no algorithm can run with {size} ranks", collective=collective
+    )

@@ -1,0 +1,76 @@
+"""The prices that a decision needs: the same on a host and on a topology."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from threading import RLock
+from typing import TYPE_CHECKING, Protocol
+
+from collalgo.algorithms import Algorithm
+from collalgo.base.cache import make_room
+from collalgo.selection.policies.nccl import World
+from collalgo.selection.prices import Choices, Priced
+
+if TYPE_CHECKING:  # which takes a while to import
+    from collalgo.cost.bounds import Bound
+
+
+class Pricer(Protocol):
+    """The candidates for some ranks, with their prices."""
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+
+    @property
+    def basis(self) -> str:
+        """The origin of the prices, for users."""
+
+    @property
+    def world(self) -> World | None:
+        """The parameters of NCCL's tuning model; None if the ranks have no topology."""
+
+    def bound(self, collective: str) -> "Bound | None":
+        """The lower bound of a collective; None if not known."""
+
+    def applicable(
+        self, collective: str, reproducible: bool = False
+    ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
+        """The algorithms that can run, and why the others cannot."""
+
+    def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
+        """All variants of some algorithms, with their prices."""
+
+    def price_one(self, row: Algorithm) -> Priced:
+        """An algorithm with exactly its parameters, priced when the price is read."""
+
+    def choices(self, collective: str, reproducible: bool = False) -> Choices:
+        """The choice among all algorithms, by size; computed once in a process."""
+
+    def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
+        """The choice among the variants of some algorithms, by size."""
+
+    def runnable(self, candidate: Priced) -> Algorithm:
+        """A candidate as ranks run it, in the order of ranks that it was priced in."""
+
+
+class ChoiceCache:
+    """Choices that are computed once, however many threads ask at the same time.
+
+    A choice holds for the rows of the table that it was made of: users add to it.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, tuple[list[Algorithm], Choices]] = {}
+        self._lock = RLock()  # a user's schedule may call select while it is priced
+
+    def get(
+        self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Choices]
+    ) -> Choices:
+        """The choices under a key, made of these rows of the table."""
+        known = self._known.get(key)
+        if known is None or known[0] != rows:
+            with self._lock:
+                known = self._known.get(key)
+                if known is None or known[0] != rows:
+                    known = self._known[key] = rows, compute()
+                    make_room(self._known)
+        return known[1]

@@ -1,0 +1,132 @@
+"""An index of the links of a topology for path searches by type and width."""
+
+import math
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from collalgo.topology.model import Link, Topology
+from collalgo.topology.path_types import PathType, link_type, relays, width_of
+
+
+class Hop(NamedTuple):
+    """A link seen from one of its ends."""
+
+    other: str
+    link: Link
+    type: PathType
+    width: float
+
+
+class LinkIndex:
+    """The links of each device of a topology, with their path types and widths."""
+
+    def __init__(self, topology: Topology):
+        self.topology = topology
+        self.kinds = {device.id: device.kind for device in topology.devices()}
+        self.hops: dict[str, list[Hop]] = {id: [] for id in self.kinds}
+        for link in topology.links:
+            a, b = link.ends
+            hop = Hop(b, link, link_type(topology, link), width_of(link))
+            self.hops[a].append(hop)
+            self.hops[b].append(hop._replace(other=a))
+        types = {hop.type for hops in self.hops.values() for hop in hops}
+        #: The path types that can reach further devices than the types before: by links
+        #: of this type, by relaying at a CPU, or at a NIC.
+        self.relevant = types | {PathType.PHB, PathType.NET}
+        self._onward: dict[tuple[PathType, bool], dict[str, list[Hop]]] = {}
+        self._parts: dict[PathType, dict[str, str]] = {}
+
+    def parts(self, limit: PathType) -> dict[str, str]:
+        """The connected components by links up to a type, regardless of relaying.
+
+        Each device maps to one device that represents its component.
+        """
+        if limit not in self._parts:
+            self._parts[limit] = parts = {}
+            for first in self.hops:
+                if first not in parts:
+                    parts[first] = first
+                    self._spread(first, limit, parts)
+        return self._parts[limit]
+
+    def _spread(self, first: str, limit: PathType, parts: dict[str, str]) -> None:
+        near = [first]
+        while near:
+            for hop in self.hops[near.pop()]:
+                if hop.type <= limit and hop.other not in parts:
+                    parts[hop.other] = first
+                    near.append(hop.other)
+
+    def onward(self, limit: PathType, through_hosts: bool) -> dict[str, list[Hop]]:
+        """The links by which paths up to a type can continue from each device."""
+        key = limit, through_hosts
+        if key not in self._onward:
+            self._onward[key] = {
+                id: [
+                    hop
+                    for hop in hops
+                    if hop.type <= limit
+                    and relays(self.kinds[id], hop.link, limit, through_hosts)
+                ]
+                for id, hops in self.hops.items()
+            }
+        return self._onward[key]
+
+
+class Search:
+    """Paths from a device, of types up to a limit.
+
+    Attributes
+    ----------
+    source : str
+        The first device of all paths.
+    onward : dict
+        The links by which a path can continue from each device.
+    """
+
+    def __init__(
+        self, index: LinkIndex, source: str, limit: PathType, through_hosts: bool
+    ):
+        self.source = source
+        first = [hop for hop in index.hops[source] if hop.type <= limit]
+        self.onward = {**index.onward(limit, through_hosts), source: first}
+
+    def widest(self) -> dict[str, float]:
+        """The bottleneck of the widest path to each device, widest first."""
+        best: dict[str, float] = {}
+        queue = [(-math.inf, self.source)]
+        while queue:
+            width, id = heappop(queue)
+            if id in best:
+                continue
+            best[id] = -width
+            for hop in self.onward[id]:
+                if hop.other not in best:
+                    heappush(queue, (max(width, -hop.width), hop.other))
+        return best
+
+    def fewest_links(self, width: float) -> dict[str, tuple[str, Link]]:
+        """The predecessor of each device on a shortest path of a least width.
+
+        It is the device before and the link between them. Of equally short paths, one
+        of known bandwidth comes first.
+        """
+        before: dict[str, tuple[str, Link]] = {}
+        unknown: set[str] = set()
+        level = [self.source]
+        while level:
+            steps = [
+                (id in unknown or hop.link.bandwidth is None, -hop.width, id, hop)
+                for id in level
+                for hop in self.onward[id]
+                if hop.width >= width
+            ]
+            level = []
+            for vague, _, id, hop in sorted(steps, key=lambda step: step[:2]):
+                if hop.other in before or hop.other == self.source:
+                    continue
+                before[hop.other] = id, hop.link
+                level.append(hop.other)
+                if vague:
+                    unknown.add(hop.other)
+        return before

@@ -1,0 +1,86 @@
+"""Graphs of general formats, whose nodes have a kind or type attribute."""
+
+from typing import Any
+
+from collalgo.errors import TopologyError
+from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.readers.text import integer, number
+
+#: The kinds of devices by their words, including those of Flux's resource graphs.
+WORDS = {
+    **{kind.value: kind for kind in Kind},
+    "node": Kind.HOST,
+    "server": Kind.HOST,
+    "computer": Kind.HOST,
+    "socket": Kind.CPU,
+    "numanode": Kind.CPU,
+    "hfi": Kind.NIC,
+    "adapter": Kind.NIC,
+    "router": Kind.SWITCH,
+    "leaf": Kind.SWITCH,
+    "spine": Kind.SWITCH,
+}
+
+#: The words of parts without links of their own.
+PARTS = {"core", "pu", "memory", "cluster", "rack", "storage", "ssd", "blade"}
+
+Attributes = dict[str, Any]
+
+
+def fill(
+    topology: Topology,
+    nodes: list[tuple[str, Attributes]],
+    edges: list[tuple[str, str, Attributes]],
+) -> None:
+    """Add nodes and edges; an edge may have bandwidth, latency, count and kind."""
+    ids: dict[str, str] = {}
+    left_out: set[str] = set()
+    for node, attributes in nodes:
+        word = str(attributes.get("kind") or attributes.get("type") or "").lower()
+        if word in PARTS:
+            left_out.add(node)
+        elif word not in WORDS:
+            raise TopologyError(
+                f"node {node}: the kind or type {word!r} is none of "
+                f"{', '.join(sorted(WORDS))}"
+            )
+        else:
+            ids[node] = _node(topology, node, WORDS[word], attributes)
+    for a, b, attributes in edges:
+        if a in ids and b in ids:
+            _edge(topology, ids[a], ids[b], attributes)
+        elif not {a, b} <= set(ids) | left_out:
+            raise TopologyError(f"edge {a} - {b}: one end is not among the nodes")
+    if left_out:
+        topology.warn(f"{len(left_out)} nodes are parts without links and are omitted")
+
+
+def _node(topology: Topology, node: str, kind: Kind, attributes: Attributes) -> str:
+    name = str(attributes.get("name") or attributes.get("label") or "")
+    host = str(attributes.get("host") or "")
+    return topology.add(node, kind, host=host, name=name)
+
+
+def _edge(topology: Topology, a: str, b: str, attributes: Attributes) -> None:
+    what = f"edge {a} - {b}"
+    bandwidth, latency = attributes.get("bandwidth"), attributes.get("latency")
+    topology.link(
+        a,
+        b,
+        _kind(topology, a, b, attributes),
+        None if bandwidth is None else number(bandwidth, f"{what} bandwidth"),
+        count=integer(attributes.get("count", 1), f"{what} count", 1),
+        latency=None if latency is None else number(latency, f"{what} latency"),
+    )
+
+
+def _kind(topology: Topology, a: str, b: str, attributes: Attributes) -> LinkKind:
+    word = str(attributes.get("kind", "")).lower()
+    if word in {kind.value for kind in LinkKind}:
+        return LinkKind(word)
+    kinds = {topology.device(a).kind, topology.device(b).kind}
+    if kinds & {Kind.SWITCH, Kind.HOST} and not kinds & {Kind.GPU, Kind.CPU}:
+        return LinkKind.NETWORK
+    if kinds == {Kind.CPU}:
+        return LinkKind.SMP
+    return LinkKind.PCIE

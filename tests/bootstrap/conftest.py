@@ -1,0 +1,53 @@
+"""Key-value stores for the tests: the embedded one and a real etcd."""
+
+import secrets
+
+import pytest
+
+from collalgo.bootstrap.store.client import Client
+from collalgo.bootstrap.store.etcd import Etcd
+from collalgo.bootstrap.store.server import Server
+
+SECRET = b"of the tests"
+
+
+@pytest.fixture
+def server():
+    store = Server(SECRET, "127.0.0.1")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def connect(server):
+    """Connect a client with the embedded store."""
+    clients = []
+
+    def connect(secret=SECRET, timeout=5.0, **more):
+        clients.append(Client(["127.0.0.1"], server.port, secret, timeout, **more))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture(params=["embedded", "etcd"])
+def new_store(request):
+    """Connect with the embedded store, or with a prefix of etcd."""
+    if request.param == "embedded":
+        yield request.getfixturevalue("connect")
+        return
+    members = [("127.0.0.1", request.getfixturevalue("etcd"))]
+    prefix, stores = f"test {secrets.token_hex(4)}", []
+
+    def connect():
+        stores.append(Etcd(members, prefix))
+        return stores[-1]
+
+    yield connect
+    for store in stores:
+        store.close()
+    cleaner = Etcd(members, prefix)
+    cleaner.remove()
+    cleaner.close()

@@ -1,0 +1,184 @@
+"""Connecting by the arguments of ``init``: URLs, variables, stores; and bad ones."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import collalgo
+from collalgo import BootstrapError
+from collalgo.bootstrap.foreign_stores import SharedPrefix
+from collalgo.bootstrap.store.etcd import Etcd
+from collalgo.launch.environment import free_port
+from tests.integrations.test_torch import BIN
+from tests.support.connecting import RANK, all_connect
+
+pytestmark = pytest.mark.parallel
+
+
+@pytest.mark.parametrize("hosts", ["one", "several"])
+def test_ranks_connect_over_a_folder_and_leave_nothing(hosts, tmp_path):
+    folder = tmp_path / "a b" / "job"
+    for _ in range(2):
+        all_connect(f"file://{str(folder).replace(' ', '%20')}", tmp_path, hosts)
+        assert not folder.exists()
+
+
+@pytest.mark.parametrize("hosts", ["one", "several"])
+def test_ranks_connect_over_etcd_and_leave_nothing(hosts, tmp_path, etcd):
+    for _ in range(2):
+        all_connect(f"etcd://127.0.0.1:1,127.0.0.1:{etcd}/my%20jobs/7", tmp_path, hosts)
+    collalgo.init().close()  # of an earlier test
+    store = Etcd([("127.0.0.1", etcd)], "my jobs")
+    assert store.entries("") == {}
+    store.set("7/said/0", b"another's")
+    with pytest.raises(BootstrapError, match="another job has used etcd://"):
+        collalgo.init(f"etcd://127.0.0.1:{etcd}/my jobs/7", rank=0, size=2)
+    store.remove()
+    with pytest.raises(BootstrapError, match="key said/1 was not set within"):
+        url = f"etcd://127.0.0.1:{etcd}/my jobs/8"
+        collalgo.init(url, rank=0, size=2, join_timeout=0.3)
+    assert store.entries("") == {}
+    store.close()
+
+
+class Horovod(BaseHTTPRequestHandler):
+    """The server that horovodrun keeps: values are put and got at /SCOPE/KEY."""
+
+    def do_PUT(self):
+        length = int(self.headers["Content-Length"])
+        self.server.values[self.path] = self.rfile.read(length)
+        self.send_response(200)
+        self.end_headers()
+
+    def do_GET(self):
+        value = self.server.values.get(self.path)
+        self.send_response(404 if value is None else 200)
+        self.send_header("Content-Length", str(len(value or b"")))
+        self.end_headers()
+        self.wfile.write(value or b"")
+
+    def log_message(self, *_):
+        pass
+
+
+def test_ranks_of_horovodrun_connect_across_hosts(tmp_path):
+    script = tmp_path / "rank.py"
+    script.write_text(
+        "import os\nimport numpy as np, collalgo\n"
+        "os.environ['COLLALGO_HOST'] = str(int(os.environ['HOROVOD_RANK']) // 2)\n"
+        "comm = collalgo.init()\n"
+        "assert comm.hosts == (0, 0, 1)\n"
+        "assert comm.allreduce(np.ones(3))[0] == 3\n"
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), Horovod) as server:
+        server.values = {}
+        threading.Thread(target=server.serve_forever).start()
+        common = {
+            **os.environ,
+            "UCX_TLS": "tcp,self",
+            "HOROVOD_SIZE": "3",
+            "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
+            "HOROVOD_GLOO_RENDEZVOUS_PORT": str(server.server_port),
+        }
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, script],
+                env={**common, "HOROVOD_RANK": str(rank), "HOROVOD_LOCAL_SIZE": local},
+            )
+            for rank, local in enumerate("221")
+        ]
+        codes = [rank.wait(60) for rank in ranks]
+        server.shutdown()
+    assert codes == [0, 0, 0]
+
+
+def test_ranks_connect_by_an_address(tmp_path):
+    url = f"tcp://127.0.0.1:{free_port()}"
+    all_connect(url, tmp_path, COLLALGO_SECRET="ab" * 16)
+
+
+@pytest.mark.parametrize("hosts", ["one", "several"])
+def test_ranks_connect_by_the_variables_of_torchrun(hosts, tmp_path):
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    all_connect("env://", tmp_path, hosts, COLLALGO_SECRET="ab" * 16, **where)
+
+
+def test_ranks_connect_over_a_store_of_the_user(tmp_path):
+    script = RANK.replace("init(url,", "init(Folder(Path(url)),").replace(
+        "import os, sys",
+        "import os, sys\nfrom pathlib import Path\n"
+        "from collalgo.bootstrap.folder import Folder",
+    )
+    path = tmp_path / "rank.py"
+    path.write_text(script)
+    command = [sys.executable, path]
+    ranks = [
+        subprocess.Popen([*command, str(rank), "2", str(tmp_path / "store"), "one"])
+        for rank in range(2)
+    ]
+    assert [rank.wait(60) for rank in ranks] == [0, 0]
+
+
+@pytest.mark.skipif(not (BIN.parent / "installed").exists(), reason="make torch")
+def test_ranks_of_torchrun_connect_across_hosts(tmp_path):
+    """Two agents of torchrun, whose ranks see one of them on each host."""
+    script = tmp_path / "rank.py"
+    script.write_text(
+        "import os\nimport numpy as np, collalgo\n"
+        "os.environ['COLLALGO_HOST'] = os.environ['GROUP_RANK']\n"
+        "comm = collalgo.init()\n"
+        "assert comm.hosts == (0, 0, 1, 1)\n"
+        "assert comm.allreduce(np.ones(3))[0] == 4\n"
+    )
+    port = free_port()
+    agents = [
+        subprocess.Popen(
+            [BIN / "python", "-m", "torch.distributed.run", "--nnodes", "2",
+             "--nproc-per-node", "2", "--node-rank", str(node),
+             "--master-addr", "127.0.0.1", "--master-port", str(port), script],
+            env={**os.environ, "UCX_TLS": "tcp,self", "OMP_NUM_THREADS": "1"},
+        )
+        for node in range(2)
+    ]  # fmt: skip
+    assert [agent.wait(100) for agent in agents] == [0, 0]
+
+
+def test_keys_of_others_below_a_prefix_stay(new_store):
+    store = new_store()
+    store.set("settings", b"of another program")
+    shared = [SharedPrefix(store, "etcd://a/shared") for _ in range(3)]
+    for rank, each in enumerate(shared):
+        each.set(f"said/{rank}", b"x")
+    for rank in range(2):
+        shared[0].get(f"said/{rank}", 1)
+    shared[2].take_back()
+    shared[0].remove()
+    assert {k: e.value for k, e in store.entries("").items()} == {
+        "settings": b"of another program"
+    }
+
+
+def test_bad_arguments_are_refused(monkeypatch, tmp_path):
+    collalgo.init().close()
+    for wrong in ("http://a:1", "file://host/path", "tcp://", "file://", "etcd://a:1"):
+        with pytest.raises(ValueError, match="is no URL to connect by; pass env://"):
+            collalgo.init(wrong, rank=0, size=1)
+    with pytest.raises(ValueError, match="pass rank and size too"):
+        collalgo.init("file:///tmp/x")
+    with pytest.raises(TypeError, match="init: dict is no store"):
+        collalgo.init({}, rank=0, size=1)
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(BootstrapError, match="RANK, WORLD_SIZE, MASTER_ADDR"):
+        collalgo.init("env://")
+    began = time.monotonic()
+    with pytest.raises(BootstrapError):
+        url = f"file://{tmp_path}/job"
+        collalgo.init(url, rank=0, size=2, join_timeout=0.3)
+    assert time.monotonic() - began < 5
+    assert not (tmp_path / "job").exists()

@@ -1,0 +1,140 @@
+"""Each call is declared once; its other forms have the same declaration."""
+
+import inspect
+import pydoc
+
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo import Communicator, Persistent, Work, threads
+from collalgo.schedule.collective import COLLECTIVES
+
+pytestmark = pytest.mark.parallel
+
+#: The collectives with blocks of unequal length have names of their own.
+CALLS = (*COLLECTIVES, "allgatherv", "alltoallv", "gatherv", "scatterv")
+
+PERSISTENT = (
+    "allreduce", "reduce", "reduce_scatter", "broadcast", "allgather", "alltoall",
+    "gather", "barrier",
+)  # fmt: skip
+
+#: All attributes of a communicator, as the documentation lists them.
+DOCUMENTED = {
+    "abort", "bucket", "close", "closed", "dup", "empty", "engine", "forked", "group",
+    "heap", "hosts", "irecv", "isend", "label", "rank", "recv", "select", "send",
+    "size", "split", "timeout",
+    *CALLS,
+    *(f"{name}_async" for name in CALLS),
+    *(f"persistent_{name}" for name in PERSISTENT),
+}  # fmt: skip
+
+
+def parameters(function, left_out):
+    """Name, kind, default and annotation of each parameter but one."""
+    found = inspect.signature(function).parameters.values()
+    return [
+        (p.name, p.kind, p.default, p.annotation) for p in found if p.name != left_out
+    ]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_method_is_declared_as_its_function(name):
+    function, method = getattr(collalgo, name), getattr(Communicator, name)
+    assert "comm" in inspect.signature(function).parameters
+    assert next(iter(inspect.signature(method).parameters)) == "self"
+    assert parameters(function, "comm") == parameters(method, "self")
+    assert method.__doc__ == function.__doc__
+    assert method.__name__ == name
+    returns = [inspect.signature(f).return_annotation for f in (function, method)]
+    assert returns[0] == returns[1] != inspect.Signature.empty
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_in_the_background_is_declared_as_in_the_foreground(name):
+    function = getattr(collalgo, name)
+    for form, left_out in (
+        (getattr(collalgo, f"{name}_async"), "comm"),
+        (getattr(Communicator, f"{name}_async"), "self"),
+    ):
+        assert parameters(form, left_out) == parameters(function, "comm")
+        assert inspect.signature(form).return_annotation == "Work"
+        assert form.__name__ == f"{name}_async"
+        assert name in form.__doc__
+
+
+@pytest.mark.parametrize("name", PERSISTENT)
+def test_a_persistent_call_is_declared_as_the_call(name):
+    form = getattr(Communicator, f"persistent_{name}")
+    assert parameters(form, "self") == parameters(getattr(collalgo, name), "comm")
+    assert inspect.signature(form).return_annotation == "Persistent"
+    assert form.__name__ == f"persistent_{name}"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_parameter_has_a_type(name):
+    for parameter in inspect.signature(getattr(collalgo, name)).parameters.values():
+        assert parameter.annotation not in (inspect.Parameter.empty, "Any"), parameter
+        if parameter.name == "comm":
+            assert parameter.annotation == "Communicator | mpi4py.MPI.Comm | None"
+
+
+def test_help_shows_the_declaration():
+    for thing in (collalgo.allreduce, Communicator.allreduce):
+        text = pydoc.plain(pydoc.render_doc(thing))
+        assert "buf: 'ArrayLike'" in text
+        assert "op: 'Op' = 'sum'" in text
+        assert "The communicator." in text
+
+
+def test_a_communicator_shows_what_is_documented_and_nothing_else():
+    def on_each_rank(comm):
+        found = {name for name in dir(comm) if not name.startswith("_")}
+        public = {name for name in vars(comm) if not name.startswith("_")}
+        return found, public
+
+    for found, public in threads(on_each_rank, 2):
+        assert found == DOCUMENTED
+        assert public <= DOCUMENTED
+
+
+def test_methods_take_arguments_as_functions_do():
+    def on_each_rank(comm):
+        x = np.array([comm.rank + 1])
+        by_name = comm.allreduce(buf=x.copy(), op="max", out=None)
+        unbound = Communicator.allreduce(comm, x.copy(), "max")
+        spread = comm.allreduce(*[x.copy(), "max"], algorithm="ring")
+        function = collalgo.allreduce(comm=comm, buf=x.copy(), op="max")
+        assert by_name == unbound == spread == function == [comm.size]
+        assert isinstance(comm.allreduce_async(buf=x.copy()), Work)
+        assert isinstance(collalgo.allreduce_async(x.copy(), comm=comm), Work)
+        assert isinstance(comm.persistent_allreduce(buf=x), Persistent)
+        Communicator.barrier(comm, timeout=10)
+        collalgo.barrier_async(comm=comm, timeout=10).wait()
+
+    threads(on_each_rank, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda comm, x: comm.allreduce(), "buf|positional"),
+        (lambda comm, x: Communicator.allreduce(), "communicator"),
+        (lambda comm, x: Communicator.barrier(), "communicator"),
+        (lambda comm, x: comm.allreduce(x, "sum", x), "positional"),
+        (lambda comm, x: comm.allreduce(*[x] * 40), "positional"),
+        (lambda comm, x: comm.allreduce(x, comm=comm), "comm"),
+        (lambda comm, x: comm.allreduce(x, root=0), "root"),
+        (lambda comm, x: comm.allreduce(x, buf=x), "buf"),
+        (lambda comm, x: collalgo.allreduce(x, 3), "of type int"),
+        (lambda comm, x: Communicator.allreduce(3, x), "of type int"),
+    ],
+)
+def test_wrong_arguments_are_refused(call, message):
+    def on_each_rank(comm):
+        with pytest.raises(TypeError, match=message):
+            call(comm, np.ones(1))
+        assert comm.allreduce(np.ones(1)) == comm.size
+
+    threads(on_each_rank, 2)
