@@ -41,6 +41,7 @@ prepare a call that is made many times. What fails in the background is raised b
 :meth:`Work.wait`.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -243,6 +244,9 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604
 
+#: Former public names, which still work with a DeprecationWarning, and the new ones.
+_RENAMED = {"backwards": "reverse", "staggered": "pipeline"}
+
 # What lower layers call of higher ones.
 register("init", "collalgo.comm.world:init")
 register("Topology.of", "collalgo.comm.topology:of")
@@ -252,6 +256,11 @@ register("dtype of torch", "collalgo.integrations.torch.tensors:dtype_of")
 
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        new = _RENAMED[name]
+        message = f"collalgo.{name} is deprecated; use collalgo.{new}"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(import_module(_HOME[new]), new)
     if name not in _HOME:
         raise AttributeError(f"module 'collalgo' has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOME[name]), name)

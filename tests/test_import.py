@@ -33,6 +33,18 @@ def test_every_public_name_is_documented():
         assert value.__doc__, name
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("backwards", "reverse"), ("staggered", "pipeline")]
+)
+def test_former_names_work_with_a_warning_that_names_the_new_one(old, new):
+    import collalgo
+
+    for _ in range(2):  # also when it is not the first time
+        with pytest.warns(DeprecationWarning, match=rf"collalgo\.{old} .*\.{new}$"):
+            assert getattr(collalgo, old) is getattr(collalgo, new)
+    assert old not in collalgo.__all__
+
+
 def test_every_package_is_installed():
     """Whoever installs it gets what a clone has."""
     tomllib = pytest.importorskip("tomllib", reason="from Python 3.11 on")

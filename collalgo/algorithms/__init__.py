@@ -29,6 +29,7 @@ from collalgo.algorithms import (
     sparbit,
     striped_chains,
     swing,
+    tori,
     torus_trees,
     van_de_geijn,
 )
@@ -46,7 +47,7 @@ __all__ = ["ALGORITHMS", "Algorithm", "add", "algorithm", "candidates", "find", 
 
 
 def even(size: int) -> str | None:
-    """Why ``size`` ranks will not do, or None if they will."""
+    """The reason why ``size`` ranks cannot run it, or None."""
     if size > 1 and size % 2:
         return f"needs an even number of ranks but there are {size}"
     return None
@@ -90,21 +91,21 @@ add("allreduce", "torus_3d", grid.torus, hierarchical=True, axes=3)
 add(
     "allreduce",
     "torus_2d_all_ways",
-    grid.all_ways,
+    tori.all_ways,
     ways=lanes.axes_both_ways,
     hierarchical=True,
 )
 add(
     "allreduce",
     "torus_3d_all_ways",
-    grid.all_ways,
+    tori.all_ways,
     ways=lanes.axes_both_ways,
     hierarchical=True,
     axes=3,
 )
 add("allreduce", "mesh_2d", grid.mesh, hierarchical=True)
 add("allreduce", "mesh_3d", grid.mesh, hierarchical=True, axes=3)
-add("allreduce", "mesh_2d_both_axes", grid.all_axes, ways=lanes.axes, hierarchical=True)
+add("allreduce", "mesh_2d_both_axes", tori.all_axes, ways=lanes.axes, hierarchical=True)
 add("allreduce", "blueconnect", grid.blueconnect, hierarchical=True)
 add("allreduce", "bcube", grid.bcube, hierarchical=True)
 add("allreduce", "hierarchical", hierarchical.allreduce, hierarchical=True)
@@ -192,14 +193,14 @@ add("allgather", "torus_3d", grid.allgather, hierarchical=True, axes=3)
 add(
     "allgather",
     "torus_2d_all_ways",
-    grid.all_ways_allgather,
+    tori.all_ways_allgather,
     ways=lanes.axes_both_ways,
     hierarchical=True,
 )
 add(
     "allgather",
     "torus_3d_all_ways",
-    grid.all_ways_allgather,
+    tori.all_ways_allgather,
     ways=lanes.axes_both_ways,
     hierarchical=True,
     axes=3,
@@ -224,14 +225,14 @@ add("reduce_scatter", "torus_3d", grid.reduce_scatter, hierarchical=True, axes=3
 add(
     "reduce_scatter",
     "torus_2d_all_ways",
-    grid.all_ways_reduce_scatter,
+    tori.all_ways_reduce_scatter,
     ways=lanes.axes_both_ways,
     hierarchical=True,
 )
 add(
     "reduce_scatter",
     "torus_3d_all_ways",
-    grid.all_ways_reduce_scatter,
+    tori.all_ways_reduce_scatter,
     ways=lanes.axes_both_ways,
     hierarchical=True,
     axes=3,

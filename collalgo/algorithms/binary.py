@@ -23,17 +23,17 @@ def shape(group: Group) -> list[tree.Round]:
 
 
 def broadcast(group: Group) -> Steps:
-    """What comes from the parent goes on to two children."""
+    """The data goes from each parent on to two children."""
     yield from tree.broadcast(group, shape(group))
 
 
 def reduce(group: Group) -> Steps:
-    """The sums of two children and my own go to the parent."""
+    """Each rank adds the sums of two children to its own data, for its parent."""
     yield from tree.reduce(group, shape(group))
 
 
 def in_order_reduce(group: Group) -> Steps:
-    """Everyone sums the ranks below it on one side, itself, and those on the other.
+    """Each rank sums in order: its left subtree, itself, its right subtree.
 
     So only neighbours in the order of the ranks are ever combined, whatever the root.
     """
@@ -63,7 +63,7 @@ def in_order(
 
 
 def split_broadcast(group: Group) -> Steps:
-    """Each half of the data goes down one half of the tree; then pairs swap."""
+    """Each half of the data goes down half of the tree; then pairs exchange halves."""
     halves = group.shares(2)
     sides = [descendants(1, group.size), descendants(2, group.size)]
     if group.rank == 0:
@@ -83,7 +83,7 @@ def split_broadcast(group: Group) -> Steps:
 
 
 def descendants(position: int, size: int) -> list[int]:
-    """A position of the heap and all below it."""
+    """A position of the heap and its descendants."""
     found = [position] if position < size else []
     for above in found:
         found += [i for i in (2 * above + 1, 2 * above + 2) if i < size]
@@ -93,7 +93,7 @@ def descendants(position: int, size: int) -> list[int]:
 def _swap(
     group: Group, halves: list[Group], sides: list[list[int]], mine: int
 ) -> Steps:
-    """Get the half of the other side; who has no partner is served by another's."""
+    """Receive the half of the other side, from a partner or that of another rank."""
     others = sides[1 - mine]
     place = sides[mine].index(group.rank)
     if not others:

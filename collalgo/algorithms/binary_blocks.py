@@ -31,7 +31,7 @@ def blocks(size: int) -> list[range]:
 
 
 def allreduce(group: Group) -> Steps:
-    """Sums of small blocks go up to the large ones, the result comes back down."""
+    """Small blocks send their sums to larger ones, and receive the result back."""
     runs = blocks(group.size)
     mine = next(i for i, run in enumerate(runs) if group.rank in run)
     block = group.subset(runs[mine])
@@ -45,7 +45,7 @@ def allreduce(group: Group) -> Steps:
 
 
 def lift(block: Group, runs: list[range], mine: int, group: Group, lower: int) -> Step:
-    """Sums go up from block ``lower`` to the next larger one, in this step."""
+    """Send the sums of block ``lower`` to the next larger block, in this step."""
     own = block.chunk(block.rank)
     if mine == lower:
         ratio = len(runs[mine - 1]) // block.size

@@ -18,7 +18,7 @@ from collalgo.schedule import Group, Steps, doublings, recv_reduce, reverse, sen
 
 
 def digits(position: int, size: int) -> int:
-    """The digits to the base -2, as bits, of the position or of what is equal to it.
+    """The digits to base -2, as bits, of the position or of an equivalent one.
 
     >>> [digits(position, 8) for position in range(8)]
     [0, 1, 6, 7, 4, 5, 2, 3]
@@ -29,7 +29,7 @@ def digits(position: int, size: int) -> int:
 
 @cache
 def tree_order(size: int) -> list[int]:
-    """The positions so that a binomial tree over them is the Bine tree."""
+    """The order of positions in which a binomial tree is the Bine tree."""
 
     def label(position: int) -> int:
         bits = digits(position, size)
@@ -40,7 +40,7 @@ def tree_order(size: int) -> list[int]:
 
 @cache
 def butterfly_order(size: int, start: int = 0, step: int = 0) -> list[int]:
-    """The positions so that what a rank keeps in each step is one run of chunks."""
+    """The order of positions in which a rank keeps one run of chunks in each step."""
     if 1 << step == size:
         return [start]
     return [
@@ -50,7 +50,7 @@ def butterfly_order(size: int, start: int = 0, step: int = 0) -> list[int]:
 
 
 def halve(group: Group, view: Group) -> Steps:
-    """Swap halves of what is left with ever farther peers."""
+    """Exchange halves of the remaining chunks with ever farther peers."""
     span = group.size
     for step in range(len(doublings(group.size))):
         span //= 2
@@ -70,19 +70,19 @@ def ordered(group: Group) -> Group:
 
 @fold(nothing, whole)
 def broadcast(group: Group) -> Steps:
-    """Who has the data passes it on, near on both sides."""
+    """Each rank with the data sends it on, alternating between both directions."""
     yield from k_nomial.broadcast(group.reordered(tree_order(group.size)))
 
 
 @fold(whole, nothing)
 def reduce(group: Group) -> Steps:
-    """The broadcast backwards."""
+    """The reversed broadcast."""
     yield from k_nomial.reduce(group.reordered(tree_order(group.size)))
 
 
 @fold(whole, whole)
 def allreduce(group: Group) -> Steps:
-    """Halve the data down to one summed chunk each, then double it back up."""
+    """Reduce-scatter by halving, then allgather by doubling."""
     (view,) = ordered(group).shares(1)
     yield from halve(group, view)
     yield from reverse(halve(group, view), combine=False)
@@ -96,5 +96,5 @@ def reduce_scatter(group: Group) -> Steps:
 
 @fold(own_chunk, whole)
 def allgather(group: Group) -> Steps:
-    """The reduce-scatter backwards."""
+    """The reversed reduce-scatter."""
     yield from reverse(halve(group, ordered(group)), combine=False)

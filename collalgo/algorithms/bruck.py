@@ -15,7 +15,7 @@ from collalgo.schedule import Group, Steps, recv, send
 
 
 def allgather(group: Group, radix: int = 2) -> Steps:
-    """The run of chunks known from my own on grows k-fold with every step."""
+    """The run of chunks from my own on grows k-fold in every step."""
     me = group.rank
     for distance in powers(group.size, radix):
         shifts = range(distance, min(radix * distance, group.size), distance)

@@ -23,7 +23,7 @@ from collalgo.schedule import (
 
 
 def halve(group: Group) -> Steps:
-    """Swap halves of what is left with ever farther peers."""
+    """Exchange halves of the remaining chunks with ever farther peers."""
     start, stop = 0, group.size
     for distance in doublings(group.size):
         middle = (start + stop) // 2
@@ -43,7 +43,7 @@ def mirrored(rank: int, size: int) -> int:
 
 @fold(whole, own_chunk)
 def reduce_scatter(group: Group) -> Steps:
-    """Halve the data down to one summed chunk each, which goes to its owner."""
+    """Halve the data down to one summed chunk, then send it to its owner."""
     yield from halve(group)
     other = mirrored(group.rank, group.size)
     if other != group.rank:
@@ -53,6 +53,6 @@ def reduce_scatter(group: Group) -> Steps:
 
 @fold(whole, whole)
 def allreduce(group: Group) -> Steps:
-    """Halve the data down to one summed chunk each, then double it back up."""
+    """Reduce-scatter by halving, then allgather by doubling."""
     yield from halve(group)
     yield from reverse(halve(group), combine=False)

@@ -12,7 +12,7 @@ from collalgo.schedule import Group, Steps
 
 
 def shape(group: Group, chains: int) -> list[tree.Round]:
-    """Who is before me and after me; the root is before the heads of all chains."""
+    """The neighbours in a chain; the root is before the heads of all chains."""
     count = max(min(chains, group.size - 1), 1)
     heads = [1 + i * (group.size - 1) // count for i in range(count + 1)]
     height = max(b - a for a, b in pairwise(heads))
@@ -30,7 +30,7 @@ def broadcast(group: Group, chains: int = 1) -> Steps:
 
 
 def allreduce(group: Group, chains: int = 1) -> Steps:
-    """The sum arrives at the head of the chain, and goes back to its end.
+    """The sum travels to the head of the chain, and back to its end.
 
     Who is at the end sends and receives everything once, all others twice: a place for
     the host whose links are the narrowest.
@@ -40,5 +40,5 @@ def allreduce(group: Group, chains: int = 1) -> Steps:
 
 
 def reduce(group: Group, chains: int = 1) -> Steps:
-    """Each rank adds its data to what comes from the end of its chain."""
+    """Each rank adds its data to the sum from the end of its chain."""
     yield from tree.reduce(group, shape(group, chains))

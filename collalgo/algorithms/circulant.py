@@ -27,7 +27,7 @@ def skips(size: int) -> list[int]:
 
 
 def allgather(group: Group) -> Steps:
-    """The run of chunks known from my own on grows by half of what is missing."""
+    """The run of chunks from my own on about doubles in every step."""
     me = group.rank
     for skip, reach in pairwise(skips(group.size)):
         yield (
@@ -37,18 +37,18 @@ def allgather(group: Group) -> Steps:
 
 
 def reduce_scatter(group: Group) -> Steps:
-    """The allgather backwards: half of what is left goes to whom it was got from."""
+    """The reversed allgather: half of the remaining chunks go to a peer per step."""
     yield from reverse(allgather(group))
 
 
 def allreduce(group: Group) -> Steps:
-    """Sum one chunk at each rank, then let everyone know them all."""
+    """Reduce-scatter, then allgather."""
     yield from reduce_scatter(group)
     yield from allgather(group)
 
 
 def alltoall(group: Group) -> Steps:
-    """A block takes the largest skip that is no farther than its way, and so on."""
+    """A block takes the largest skip within its remaining distance, again and again."""
     distances = skips(group.size)[-2::-1]
 
     def hops(way: int) -> list[int]:

@@ -1,8 +1,8 @@
-"""Circulant graphs for data in blocks: the fewest rounds there can be (Traeff 2022).
+"""Circulant graphs for data in blocks: the minimal number of rounds (Traeff 2022).
 
 In every round a rank sends one block by the skip of the round and receives another, so
-that n blocks reach all ranks in n - 1 + ceil(log2 size) rounds. Which block comes to a
-rank is written in its table, and what it sends is what its peer's table asks for.
+that n blocks reach all ranks in n - 1 + ceil(log2 size) rounds. The table of a rank
+lists the blocks that it receives; it sends the blocks of its peer's table.
 
 >>> from collalgo import verify
 >>> print(verify("circulant", size=17, collective="broadcast", blocks=10))
@@ -24,7 +24,7 @@ from collalgo.schedule import (
 
 
 def base_block(rank: int, size: int) -> int:
-    """In which round of the first phase a rank gets its first block."""
+    """The round of the first phase in which a rank receives its first block."""
     distances = skips(size)
     for k in range(len(distances) - 1, -1, -1):
         if distances[k] == rank:
@@ -36,52 +36,61 @@ def base_block(rank: int, size: int) -> int:
 
 @cache
 def receives(rank: int, size: int) -> list[int]:
-    """Which block a rank receives in each round of a phase.
+    """The block that a rank receives in each round of a phase.
 
     Its base block counts from the first of the phase, the others, negative, from the
-    first of the next. The search takes the longest ways from position 0 to the rank
-    that are short enough to arrive in time, each of another last skip.
+    first of the next. The search takes the longest paths from position 0 to the rank
+    that arrive in time, each with another last skip.
     """
-    distances = skips(size)
-    rounds = len(distances) - 1
+    rounds = len(skips(size)) - 1
     base = base_block(rank, size)
-    left = [k for k in range(rounds, -1, -1) if k != base]
-    found: list[int] = []
+    search = Search(rank, size)
+    search.through(0, 2 * size)
+    return [base if k == rounds else k - rounds for k in search.found]
 
-    def late(place: int, ahead: int) -> bool:
-        """Whether it is too far from a place for the round after ``ahead`` others."""
-        return place > size + rank - distances[len(found) + ahead]
 
-    def search(place: int, bound: int) -> int:
-        """Find rounds for ways through a place below ``bound``; the new bound."""
-        for k in list(left):
-            if len(found) == rounds:
+class Search:
+    """The search for the last skips of the paths to a rank, one for each round."""
+
+    def __init__(self, rank: int, size: int):
+        self.distances = skips(size)
+        self.rounds = len(self.distances) - 1
+        self.limit = size + rank
+        base = base_block(rank, size)
+        self.left = [k for k in range(self.rounds, -1, -1) if k != base]
+        self.found: list[int] = []
+
+    def late(self, position: int, ahead: int) -> bool:
+        """Whether a position is too far for the round after ``ahead`` others."""
+        return position > self.limit - self.distances[len(self.found) + ahead]
+
+    def through(self, position: int, bound: int) -> int:
+        """Find skips of paths through a position below ``bound``; the new bound."""
+        for k in list(self.left):
+            if len(self.found) == self.rounds:
                 break
-            step = place + distances[k]
-            if k not in left or step >= bound or late(step, 0):
+            step = position + self.distances[k]
+            if k not in self.left or step >= bound or self.late(step, 0):
                 continue
-            if not late(step, 1):
-                bound = search(step, bound)
-            if len(found) == rounds or late(place, 1):
+            if not self.late(step, 1):
+                bound = self.through(step, bound)
+            if len(self.found) == self.rounds or self.late(position, 1):
                 break
-            found.append(k)
-            left.remove(k)
+            self.found.append(k)
+            self.left.remove(k)
             bound = step
         return bound
 
-    search(0, 2 * size)
-    return [base if k == rounds else k - rounds for k in found]
-
 
 def broadcast(group: Group, blocks: int = 8) -> Steps:
-    """In each round every rank passes one block on and gets another, a new one."""
+    """In each round, every rank sends one block and receives a new one."""
     distances = skips(group.size)
     rounds = len(distances) - 1
     parts = divide(group.whole, blocks)
     unused = -(blocks - 1) % rounds if rounds else 0
 
     def part(position: int, number: int) -> Chunks | None:
-        """What a position receives in a round; None for nothing."""
+        """The block that a position receives in a round, if any."""
         phase, k = divmod(number, rounds)
         block = receives(position % group.size, group.size)[k] + phase * rounds - unused
         return parts[min(block, blocks - 1)] if block >= 0 else None
@@ -98,11 +107,11 @@ def broadcast(group: Group, blocks: int = 8) -> Steps:
 
 
 def reduce(group: Group, blocks: int = 8) -> Steps:
-    """The broadcast backwards."""
+    """The reversed broadcast."""
     yield from reverse(broadcast(group, blocks))
 
 
 def allreduce(group: Group, blocks: int = 8) -> Steps:
-    """Sum block by block at one rank, then tell everyone block by block."""
+    """Reduce block by block at one rank, then broadcast block by block."""
     yield from reduce(group, blocks)
     yield from broadcast(group, blocks)

@@ -11,12 +11,12 @@ from collalgo.schedule import Group, Steps, recv, recv_reduce, send
 
 
 def others(group: Group) -> range:
-    """Every position but mine, from my right neighbour on, so that load spreads."""
+    """All other positions, from my right neighbour on, so that the load spreads."""
     return range(group.rank + 1, group.rank + group.size)
 
 
 def reduce_scatter(group: Group) -> Steps:
-    """Each rank is sent its chunk by all the others and sums them in one step."""
+    """Each rank receives its chunk from all others, and sums them in one step."""
     yield (
         *(send(group.peer(i), group.chunk(i)) for i in others(group)),
         *(recv_reduce(group.peer(i), group.chunk(group.rank)) for i in others(group)),
@@ -24,7 +24,7 @@ def reduce_scatter(group: Group) -> Steps:
 
 
 def allgather(group: Group) -> Steps:
-    """Each rank hands its chunk to all the others."""
+    """Each rank sends its chunk to all others."""
     yield (
         *(send(group.peer(i), group.chunk(group.rank)) for i in others(group)),
         *(recv(group.peer(i), group.chunk(i)) for i in others(group)),
@@ -32,7 +32,7 @@ def allgather(group: Group) -> Steps:
 
 
 def one_shot(group: Group) -> Steps:
-    """Each rank hands its whole vector to all the others; each sums them all."""
+    """Each rank sends its whole vector to all others, and sums them all."""
     yield (
         *(send(group.peer(i), group.whole) for i in others(group)),
         *(recv_reduce(group.peer(i), group.whole) for i in others(group)),
@@ -40,6 +40,6 @@ def one_shot(group: Group) -> Steps:
 
 
 def two_shot(group: Group) -> Steps:
-    """Each rank sums one chunk of all the vectors, then hands it to everyone."""
+    """Each rank sums one chunk of all vectors, then sends it to all others."""
     yield from reduce_scatter(group)
     yield from allgather(group)

@@ -10,7 +10,7 @@ from collalgo.schedule import Group, Steps, recv, send
 
 
 def barrier(group: Group, radix: int = 2) -> Steps:
-    """After tokens from k times as far I have heard from k times as many ranks."""
+    """Each round of tokens, from k times as far, covers k times as many ranks."""
     for distance in powers(group.size, radix):
         shifts = range(distance, min(radix * distance, group.size), distance)
         yield (

@@ -1,4 +1,4 @@
-"""Double binary tree: who is inside one tree is a leaf of the other (Sanders 2009).
+"""Double binary tree: an inner rank of one tree is a leaf of the other (Sanders 2009).
 
 The trees are those of NCCL, both under position 0, each for one half of the data.
 
@@ -38,23 +38,23 @@ def trees(group: Group) -> list[Group]:
 
 
 def along(group: Group, *walks: Callable[..., Steps]) -> Steps:
-    """Walk along a tree in one way after the other."""
+    """Run the schedules along one tree one after the other."""
     for walk in walks:
         yield from walk(group, shapes(group.size)[group.rank])
 
 
 def broadcast(group: Group) -> Steps:
-    """Each half of the data goes down a tree of its own."""
+    """Each half of the data goes down its own tree."""
     yield from together(*(along(half, tree.broadcast) for half in trees(group)))
 
 
 def reduce(group: Group) -> Steps:
-    """Each half of the data is summed up a tree of its own."""
+    """Each half of the data is summed up its own tree."""
     yield from together(*(along(half, tree.reduce) for half in trees(group)))
 
 
 def allreduce(group: Group) -> Steps:
-    """Each half of the data goes up a tree of its own and back down."""
+    """Each half of the data is summed up its own tree, and goes back down."""
     yield from together(
         *(along(half, tree.reduce, tree.broadcast) for half in trees(group))
     )

@@ -1,7 +1,7 @@
-"""Fold: a schedule for some numbers of ranks, as powers of two, serves any number.
+"""Fold: extend a schedule for some numbers of ranks, as powers of two, to any number.
 
-The ranks beyond such a number pair up with others. In each pair one rank lends its data
-to the other, which acts for both and hands the result back at the end.
+The ranks in excess of such a number form pairs with others. In each pair, one rank
+sends its data to the other, its proxy, which acts for both and sends the result back.
 """
 
 from collections.abc import Callable
@@ -21,13 +21,13 @@ from collalgo.schedule import (
     send,
 )
 
-#: What changes hands for a position of a group.
-Loan: TypeAlias = Callable[[Group, int], Chunks]
+#: The chunks of a position that a pair transfers.
+Transferred: TypeAlias = Callable[[Group, int], Chunks]
 Verb: TypeAlias = Callable[[int, Chunks], Transfer]
 
 
 def whole(group: Group, _: int) -> Chunks:
-    """Everything, as every rank has it before and after an allreduce."""
+    """The whole buffer, as on every rank before and after an allreduce."""
     return group.whole
 
 
@@ -37,58 +37,60 @@ def own_chunk(group: Group, position: int) -> Chunks:
 
 
 def nothing(_: Group, __: int) -> Chunks:
-    """Nothing, as ranks other than the root have after a reduce."""
+    """No chunks, as on ranks other than the root after a reduce."""
     return ()
 
 
 def fold(
-    lends: Loan, returns: Loan, acting: Callable[..., int] = smooth
+    given: Transferred, returned: Transferred, acting: Callable[..., int] = smooth
 ) -> Callable[[ScheduleFunction], ScheduleFunction]:
-    """Wrap a schedule that cannot run with every number of ranks.
+    """Extend a schedule to any number of ranks: excess ranks act through proxies.
 
     Parameters
     ----------
-    lends, returns
-        What a rank gives to the one that acts for it, and what it gets back.
+    given, returned
+        The chunks that a rank sends to its proxy, and receives back.
     acting
-        With how many of so many ranks the schedule runs, at least half of them. It
-        gets the parameters of the schedule.
+        The number of ranks that run the schedule, from the number of all ranks and the
+        parameters of the schedule; at least half of them.
     """
-    owned = own_chunk in (lends, returns)
-    take = recv if lends is own_chunk else recv_reduce
+    owned = own_chunk in (given, returned)
+    take = recv if given is own_chunk else recv_reduce
 
     def decorate(schedule: ScheduleFunction) -> ScheduleFunction:
         @wraps(schedule)
         def folded(group: Group, **parameters: object) -> Steps:
             pairs = group.size - acting(group.size, **parameters)
-            lends_now = group.rank < 2 * pairs and group.rank % 2 == 1
-            actor = group.seen_from(group.rank - 1) if lends_now else group
-            steps = schedule(core(actor, pairs, owned), **parameters)
-            if pairs and lends is not nothing:
-                yield hand_over(group, pairs, lends, send, take)
-            if lends_now:
+            has_proxy = group.rank < 2 * pairs and group.rank % 2 == 1
+            proxy = group.seen_from(group.rank - 1) if has_proxy else group
+            steps = schedule(core(proxy, pairs, owned), **parameters)
+            if pairs and given is not nothing:
+                yield between_pairs(group, pairs, given, send, take)
+            if has_proxy:
                 yield from (() for _ in steps)
             else:
                 yield from steps
-            if pairs and returns is not nothing:
-                yield hand_over(group, pairs, returns, recv, send)
+            if pairs and returned is not nothing:
+                yield between_pairs(group, pairs, returned, recv, send)
 
         return folded
 
     return decorate
 
 
-def hand_over(group: Group, pairs: int, loan: Loan, lender: Verb, actor: Verb) -> Step:
-    """The step in which lenders use one verb and those who act for them another."""
+def between_pairs(
+    group: Group, pairs: int, chunks: Transferred, verb: Verb, verb_of_proxy: Verb
+) -> Step:
+    """The step between the ranks that act through proxies, and their proxies."""
     if group.rank >= 2 * pairs:
         return ()
     if group.rank % 2:
-        return (lender(group.peer(group.rank - 1), loan(group, group.rank)),)
-    return (actor(group.peer(group.rank + 1), loan(group, group.rank + 1)),)
+        return (verb(group.peer(group.rank - 1), chunks(group, group.rank)),)
+    return (verb_of_proxy(group.peer(group.rank + 1), chunks(group, group.rank + 1)),)
 
 
 def core(group: Group, pairs: int, owned: bool) -> Group:
-    """The ranks that act, seen from one of them."""
+    """The group of the ranks that run the schedule, seen from one of them."""
     if pairs == 0:
         return group
     teams = [(2 * i, 2 * i + 1) for i in range(pairs)]

@@ -29,7 +29,7 @@ def binomial(size: int, root: int) -> list[int]:
 def allreduce(
     group: Group, trees: Sequence[Sequence[int]] = (), weights: Sequence[int] = ()
 ) -> Steps:
-    """In each tree a share of the data, by its weight, goes to the root and back."""
+    """Each tree sums its share of the data, by its weight, and sends it back."""
     trees = trees or [binomial(group.size, root) for root in (0, group.size // 2)]
     weights = weights or [1] * len(trees)
     parts = divide(group.whole, sum(weights))
@@ -43,7 +43,7 @@ def allreduce(
 
 
 def unfit(_: int, given: Mapping[str, Any]) -> str | None:
-    """Why trees and weights do not belong to each other, or None."""
+    """The reason why trees and weights do not match, or None."""
     trees, weights = given.get("trees") or (), given.get("weights") or ()
     expected = len(trees) or 2
     if not weights or len(weights) == expected:
@@ -52,7 +52,7 @@ def unfit(_: int, given: Mapping[str, Any]) -> str | None:
 
 
 def up_and_down(group: Group, shape: list[tree.Round]) -> Steps:
-    """Sum at the root of a tree, then pass the sum back down."""
+    """Reduce to the root of a tree, then broadcast from it."""
     yield from tree.reduce(group, shape)
     yield from tree.broadcast(group, shape)
 

@@ -11,7 +11,7 @@ Way: TypeAlias = tuple[int, int]
 
 
 def everything(_: int, __: int) -> bool:
-    """Every block takes part."""
+    """All blocks take part."""
     return True
 
 
@@ -20,7 +20,7 @@ def forward(
     hops: Sequence[Sequence[int]],
     takes_part: Callable[[int, int], bool] = everything,
 ) -> Steps:
-    """In each phase every block goes as far as the hop of its way says.
+    """In each phase, every block moves by the hop of its path.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def passing(
     ways: Sequence[Way],
     takes_part: Callable[[int, int], bool],
 ) -> Chunks:
-    """The blocks that are at a position on some of the ways."""
+    """The blocks that are at a position on some of the paths."""
     pairs = [
         ((position - gone) % group.size, (position - gone + way) % group.size)
         for way, gone in ways

@@ -22,7 +22,7 @@ from collalgo.schedule import (
 
 
 def rings(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
-    """Sum each line of the first dimensions at one rank; a ring joins the last ones."""
+    """Reduce the lines of the first dimensions to one rank each; a ring joins these."""
     dims = dims or square(group.size, axes)
     *inner, outer = [
         group.axis(dims, number) if group.rank % prod(dims[:number]) == 0 else None

@@ -13,7 +13,7 @@ from collalgo.schedule import Group, Steps, recv, recv_reduce, reverse, send
 
 
 def halve(group: Group, radix: int = 2) -> Steps:
-    """Swap parts with ever nearer peers until my own chunk is left, summed."""
+    """Exchange parts with ever nearer peers, down to my own summed chunk."""
     span = group.size
     for factor in factors(group.size, radix):
         span //= factor
@@ -31,13 +31,13 @@ def halve(group: Group, radix: int = 2) -> Steps:
 
 
 def double(group: Group, radix: int = 2) -> Steps:
-    """Halving backwards: what I gave away in parts comes back, complete."""
+    """The reversed halving: complete chunks come back from the same peers."""
     yield from reverse(halve(group, radix), combine=False)
 
 
 @fold(whole, whole, smooth)
 def allreduce(group: Group, radix: int = 2) -> Steps:
-    """Halve the data down to one summed chunk each, then double it back up."""
+    """Reduce-scatter by halving, then allgather by doubling."""
     yield from halve(group, radix)
     yield from double(group, radix)
 
@@ -56,13 +56,13 @@ def allgather(group: Group, radix: int = 2) -> Steps:
 
 @fold(whole, nothing, smooth)
 def reduce(group: Group, radix: int = 2) -> Steps:
-    """Halve the data down to one summed chunk each, then gather them at the root."""
+    """Reduce-scatter by halving, then gather at the root."""
     yield from halve(group, radix)
     yield from collect(group, radix)
 
 
 def collect(group: Group, radix: int = 2) -> Steps:
-    """Gather the chunks at the first rank, over the distances that they were cut by.
+    """Gather the chunks at the first rank, over the distances of the halving.
 
     So no peer is met twice in steps that a pipeline makes one of.
     """

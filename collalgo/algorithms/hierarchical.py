@@ -26,7 +26,7 @@ from collalgo.schedule import (
 
 
 def allreduce(group: Group, hosts: Sequence[int] = ()) -> Steps:
-    """Each rail, one rank of every host, sums one part of the data between hosts.
+    """Each rail, with one rank of every host, sums one part of the data between hosts.
 
     There are as many rails as the smallest host has ranks; every other one runs
     reverse, so that hosts on a ring use it both ways.
@@ -51,7 +51,7 @@ def allreduce(group: Group, hosts: Sequence[int] = ()) -> Steps:
 
 
 def broadcast(group: Group, hosts: Sequence[int] = ()) -> Steps:
-    """The root tells the leaders of the hosts, and they their hosts."""
+    """From the root to the leaders of the hosts, then inside each host."""
     teams = teams_of(group, hosts)
     leaders = group.subset([team[0] for team in teams])
     rounds = len(doublings(len(teams)))
@@ -60,7 +60,7 @@ def broadcast(group: Group, hosts: Sequence[int] = ()) -> Steps:
 
 
 def allgather(group: Group, hosts: Sequence[int] = ()) -> Steps:
-    """Leaders gather the chunks of their hosts, swap them, and tell their hosts."""
+    """Leaders gather the chunks of their hosts, exchange them, and broadcast inside."""
     teams = teams_of(group, hosts)
     team = my_team(group, teams)
     leaders = group.merged(teams)
@@ -70,7 +70,7 @@ def allgather(group: Group, hosts: Sequence[int] = ()) -> Steps:
 
 
 def reduce_scatter(group: Group, hosts: Sequence[int] = ()) -> Steps:
-    """Leaders sum everything of their hosts, then what goes to them, and scatter."""
+    """Leaders reduce inside their hosts, then among each other, and scatter inside."""
     teams = teams_of(group, hosts)
     team = my_team(group, teams)
     leaders = group.merged(teams)
@@ -84,7 +84,7 @@ def reduce_scatter(group: Group, hosts: Sequence[int] = ()) -> Steps:
 def multi_leader_allgather(
     group: Group, leaders: int = 2, hosts: Sequence[int] = ()
 ) -> Steps:
-    """Each of several leaders of a host gathers, swaps and tells a part of it."""
+    """Several leaders of a host each gather, exchange and broadcast a part."""
     teams = teams_of(group, hosts)
     team = my_team(group, teams)
     count = min(leaders, *map(len, teams))

@@ -8,11 +8,11 @@ alltoall of 16 ranks: 2 steps, 3/2 n bytes, 96 links, same bits on every rank
 from collections.abc import Iterable, Sequence
 
 from collalgo.algorithms.hosts import my_team, teams_of
-from collalgo.schedule import Chunks, Group, Steps, recv, send
+from collalgo.schedule import Chunks, Group, Steps, Transfer, recv, send
 
 
 def blocks(group: Group, sources: Iterable[int], targets: Iterable[int]) -> Chunks:
-    """What all the sources have for all the targets."""
+    """The blocks of all sources for all targets."""
     targets = list(targets)
     return tuple(group.block(s, t) for s in sources for t in targets if s != t)
 
@@ -20,15 +20,15 @@ def blocks(group: Group, sources: Iterable[int], targets: Iterable[int]) -> Chun
 def two_step(group: Group, hosts: Sequence[int] = ()) -> Steps:
     """Inside a host to the rank on the target's rail, then straight to the target.
 
-    A rank of a host is on the rail of all targets that have its place in theirs, or,
-    if they have a higher one than the host has ranks, one that is equal to its place.
+    A rank is on the rail of all targets whose index in their host is its own, modulo
+    the number of ranks of its host.
     """
     teams = teams_of(group, hosts)
     team = my_team(group, teams)
-    me = group.rank
+    me, index = group.rank, team.index(group.rank)
     rails = {
-        i: [t for other in teams for t in other[place :: len(team)]]
-        for place, i in enumerate(team)
+        i: [t for other in teams for t in other[k :: len(team)]]
+        for k, i in enumerate(team)
     }
     peers = [i for i in team if i != me]
     yield (
@@ -36,20 +36,20 @@ def two_step(group: Group, hosts: Sequence[int] = ()) -> Steps:
         *(recv(group.peer(i), blocks(group, [i], rails[me])) for i in peers),
     )
     others = [other for other in teams if other is not team]
-    place = team.index(me)
+    targets = [t for other in others for t in other[index :: len(team)]]
+    sources = [(other[index % len(other)], other) for other in others]
     yield (
-        *(
-            send(group.peer(t), blocks(group, team, [t]))
-            for other in others
-            for t in other[place :: len(team)]
-        ),
-        *(
-            recv(
-                group.peer(other[team.index(me) % len(other)]),
-                blocks(group, other, [me]),
-            )
-            for other in others
-        ),
+        *(send(group.peer(t), blocks(group, team, [t])) for t in targets),
+        *(recv(group.peer(s), blocks(group, other, [me])) for s, other in sources),
+    )
+
+
+def inside(group: Group, team: Sequence[int]) -> tuple[Transfer, ...]:
+    """The direct exchange of blocks between the ranks of a host."""
+    me, peers = group.rank, [i for i in team if i != group.rank]
+    return (
+        *(send(group.peer(i), blocks(group, [me], [i])) for i in peers),
+        *(recv(group.peer(i), blocks(group, [i], [me])) for i in peers),
     )
 
 
@@ -59,12 +59,7 @@ def three_step(group: Group, hosts: Sequence[int] = ()) -> Steps:
     team = my_team(group, teams)
     outside = [i for other in teams if other is not team for i in other]
     leader, followers = team[0], team[1:]
-    inside = [i for i in team if i != group.rank]
-    swaps = (
-        *(send(group.peer(i), blocks(group, [group.rank], [i])) for i in inside),
-        *(recv(group.peer(i), blocks(group, [i], [group.rank])) for i in inside),
-    )
-    yield swaps
+    yield inside(group, team)
     if group.rank != leader:
         yield send(group.peer(leader), blocks(group, [group.rank], outside))
         yield ()

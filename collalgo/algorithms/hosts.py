@@ -12,7 +12,7 @@ Team: TypeAlias = tuple[int, ...]
 
 
 def teams_of(group: Group, hosts: Sequence[int] = ()) -> tuple[Team, ...]:
-    """The positions of each host; that of position 0 comes first, and it leads it."""
+    """The positions of each host; the host of position 0 first, led by it."""
     counts = tuple(hosts)
     return group.once(("teams", counts), lambda: _teams(group, counts))
 
@@ -37,7 +37,7 @@ def my_team(group: Group, teams: Sequence[Team]) -> Team:
 
 
 def subset_of(group: Group, positions: Sequence[int]) -> Group:
-    """Some ranks, of which I am one, sharing everything anew."""
+    """A subset of the ranks that includes this one, sharing all chunks."""
     rail = group.subset(positions)
     assert rail is not None
     return rail

@@ -13,7 +13,7 @@ from collalgo.schedule import Chunks, Group, Steps, recv, reverse, send
 
 
 def shape(group: Group, radix: int) -> list[tree.Round]:
-    """In each round k times nearer children; my parent in the round that I come in."""
+    """The children of each round, k times nearer each; the parent and its round."""
     rounds: list[tree.Round] = []
     for distance in reversed(powers(group.size, radix)):
         place = group.rank % (radix * distance)
@@ -28,24 +28,24 @@ def shape(group: Group, radix: int) -> list[tree.Round]:
 
 
 def subtree(group: Group, position: int, radix: int) -> Chunks:
-    """The chunks of a position and of all that are below it."""
+    """The chunks of a position and its descendants."""
     below = [d for d in powers(group.size, radix) if position % (radix * d) == 0]
     count = radix * below[-1] if below else 1
     return group.chunks(position, min(position + count, group.size))
 
 
 def broadcast(group: Group, radix: int = 2) -> Steps:
-    """Who has the data passes it on, over a k-th of the distance each time."""
+    """Each rank with the data sends it on, over a k-th of the distance per round."""
     yield from tree.broadcast(group, shape(group, radix))
 
 
 def reduce(group: Group, radix: int = 2) -> Steps:
-    """Who has summed its subtree hands the sum to its parent."""
+    """Each rank sums its subtree, and sends the sum to its parent."""
     yield from tree.reduce(group, shape(group, radix))
 
 
 def scatter(group: Group, radix: int = 2) -> Steps:
-    """Who has the chunks of a range of ranks passes on those of its upper parts."""
+    """Each rank with the chunks of a range sends on those of its upper parts."""
     for parent, children in shape(group, radix):
         if parent is not None:
             yield recv(group.peer(parent), subtree(group, group.rank, radix))
@@ -54,22 +54,22 @@ def scatter(group: Group, radix: int = 2) -> Steps:
 
 
 def gather(group: Group, radix: int = 2) -> Steps:
-    """A scatter backwards."""
+    """The reversed scatter."""
     yield from reverse(scatter(group, radix), combine=False)
 
 
 def allreduce(group: Group, radix: int = 2) -> Steps:
-    """Sum at the root of a tree, then pass the sum back down."""
+    """Reduce to the root of a tree, then broadcast from it."""
     yield from reduce(group, radix)
     yield from broadcast(group, radix)
 
 
 def reduce_scatter(group: Group, radix: int = 2) -> Steps:
-    """Sum everything at the root of a tree, then hand each rank its chunk."""
+    """Reduce to the root of a tree, then scatter."""
     yield from reduce(group, radix)
     yield from scatter(group, radix)
 
 
 def barrier(group: Group, radix: int = 2) -> Steps:
-    """An allreduce of nothing."""
+    """An allreduce of tokens."""
     yield from allreduce(group.tokens, radix)

@@ -13,22 +13,22 @@ from collalgo.algorithms.radix import square
 
 
 def two(_: int, __: Mapping[str, Any]) -> int:
-    """Of two trees that may both join the same ranks, or of rings both ways."""
+    """The lanes of two trees over the same ranks, or of rings in both directions."""
     return 2
 
 
 def axes(_: int, given: Mapping[str, Any]) -> int:
-    """A torus for each axis that may come first."""
+    """One torus for each first axis."""
     return len(given.get("dims") or ()) or int(given.get("axes", 2))
 
 
 def axes_both_ways(size: int, given: Mapping[str, Any]) -> int:
-    """A torus for each axis that may come first, and each way round it."""
+    """One torus for each first axis and each direction."""
     return 2 * axes(size, given)
 
 
 def rings(size: int, given: Mapping[str, Any]) -> int:
-    """Of several rings as many as join the same two ranks."""
+    """The number of rings that join the same two ranks."""
     if not (cycles := given.get("cycles")):
         return 2  # strides that are each other's way back
     met: Counter[frozenset[int]] = Counter()
@@ -38,7 +38,7 @@ def rings(size: int, given: Mapping[str, Any]) -> int:
 
 
 def forest(_: int, given: Mapping[str, Any]) -> int:
-    """Of the trees as many as join the same two ranks."""
+    """The number of trees that join the same two ranks."""
     if not (trees := given.get("trees")):
         return 2
     met: Counter[frozenset[int]] = Counter()
@@ -48,6 +48,6 @@ def forest(_: int, given: Mapping[str, Any]) -> int:
 
 
 def torus_trees(size: int, given: Mapping[str, Any]) -> int:
-    """A tree each way along a link; of two ranks both ways round are the same link."""
+    """One tree in each direction of a link; two ranks share a single link."""
     dims = given.get("dims") or square(size, given.get("axes", 2))
     return 4 if 2 in dims else 2

@@ -10,22 +10,22 @@ from collalgo.schedule import Group, Steps, recv, recv_reduce, reverse, send
 
 
 def shape(group: Group) -> list[tree.Round]:
-    """The root has all the others as children."""
+    """The root has all others as children."""
     return [(0, ()) if group.rank else (None, range(1, group.size))]
 
 
 def broadcast(group: Group) -> Steps:
-    """The root hands its vector to all the others."""
+    """The root sends its vector to all others."""
     yield from tree.broadcast(group, shape(group))
 
 
 def reduce(group: Group) -> Steps:
-    """The root sums the vectors of all the others in one step."""
+    """The root receives and sums the vectors of all others in one step."""
     yield from tree.reduce(group, shape(group))
 
 
 def scatter(group: Group) -> Steps:
-    """The root hands every other rank its chunk."""
+    """The root sends every other rank its chunk."""
     if group.rank:
         yield recv(group.peer(0), group.chunk(group.rank))
     else:
@@ -33,23 +33,23 @@ def scatter(group: Group) -> Steps:
 
 
 def gather(group: Group) -> Steps:
-    """A scatter backwards."""
+    """The reversed scatter."""
     yield from reverse(scatter(group), combine=False)
 
 
 def allreduce(group: Group) -> Steps:
-    """Sum everything at one rank, which hands the sum to all the others."""
+    """Reduce to one rank, which sends the sum to all others."""
     yield from reduce(group)
     yield from broadcast(group)
 
 
 def barrier(group: Group) -> Steps:
-    """An allreduce of nothing."""
+    """An allreduce of tokens."""
     yield from allreduce(group.tokens)
 
 
 def scan(group: Group) -> Steps:
-    """The sum so far goes from rank to rank, and a copy stays."""
+    """The running sum goes from rank to rank, and a copy stays."""
     for turn in range(1, group.size):
         if turn == group.rank:
             yield recv_reduce(group.left, group.whole)

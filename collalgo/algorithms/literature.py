@@ -16,7 +16,7 @@ from collalgo.algorithms.radix import factors, primes, smooth, square
 
 
 class Formula(NamedTuple):
-    """The formulas of an algorithm, None where there is none, and why some differ.
+    """The formulas of an algorithm, or None, and the reasons for differences.
 
     ``rounds`` and ``volume`` are of the longest path, ``sent`` and ``reduced`` of the
     busiest rank.
@@ -30,7 +30,7 @@ class Formula(NamedTuple):
 
 
 def values_at(row: Algorithm, size: int) -> dict[str, object]:
-    """What the names in the formulas of a row stand for."""
+    """The values of the names in the formulas of a row."""
     given = dict(row.parameters)
     radix = given.get("radix", 2)
     acting = smooth(size, radix)
@@ -55,7 +55,7 @@ def values_at(row: Algorithm, size: int) -> dict[str, object]:
 
 
 def _digits(number: int, radix: int) -> int:
-    """How many digits of a number are not zero."""
+    """The number of digits that are not zero."""
     return (number % radix != 0) + _digits(number // radix, radix) if number else 0
 
 
@@ -79,7 +79,7 @@ SMOOTH = "factors below k need fewer rounds; other numbers of ranks fold"
 STAGGERED = "a segment begins one step after the one before, not one turn"
 SWING = "even numbers take ceil(log2 p) rounds each way; of odd ones a rank folds"
 TWO_MESSAGES = "the messages of a step on several lanes leave one after the other"
-TWO_TREES = "a rank serves both trees by turns, and messages of one step overlap"
+TWO_TREES = "a rank alternates between both trees, and messages of one step overlap"
 CATALOGUE: dict[tuple[str, str], Formula] = {}
 
 

@@ -9,12 +9,12 @@ from collalgo.schedule import Chunks, Group, Steps, recv, send
 
 
 def allgather(group: Group) -> Steps:
-    """Swap chunks with one neighbour, then by turns the pair that came last."""
+    """Exchange chunks with a neighbour, then the last received pair in turn."""
     mine = group.rank - group.rank % 2
     sign = -1 if group.rank % 2 else 1
 
     def pair(step: int) -> Chunks:
-        """What comes in a step: pairs from both sides by turns, ever farther."""
+        """The chunks of a step: pairs from both sides in turn, ever farther."""
         start = mine + sign * (step if step % 2 == 0 else -step - 1)
         return group.chunks(start, start + 2)
 

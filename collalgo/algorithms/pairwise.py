@@ -17,7 +17,7 @@ LARGE_BLOCK = 4096
 
 
 def meetings(group: Group) -> list[tuple[int, int]]:
-    """Whom I send to and whom I receive from in each round.
+    """The receiver and the sender of my messages in each round.
 
     With a power of two of ranks the same one, so that both directions of a link are
     busy; otherwise over growing distances.
@@ -40,7 +40,7 @@ def spread_out(
     batch: int | None = None,
     takes_part: Callable[[int, int], bool] = everything,
 ) -> Steps:
-    """All blocks that take part, by default at once."""
+    """All blocks, by default in one step."""
     met = meetings(group)
     me = group.rank
     for first in range(0, len(met), batch or group.size):
@@ -80,7 +80,7 @@ def large_blocks(nbytes: Sequence[int]) -> dict[str, frozenset[tuple[int, int]]]
 
 
 def reduce_scatter(group: Group) -> Steps:
-    """Each rank is sent its chunk by one of the others after the other."""
+    """Each rank receives its chunk from one other rank per round."""
     for to, source in meetings(group):
         yield (
             send(group.peer(to), group.chunk(to)),

@@ -14,7 +14,7 @@ from collalgo.schedule import LANES
 #: Pieces of the data that a pipeline, or an algorithm in blocks, has at most.
 PIECES = 4096
 
-#: The most of what may be as many as the ranks; beyond these all values are alike.
+#: The largest value of a parameter that is bounded by the number of ranks.
 MANY = 1 << 20
 
 #: Dimensions of a grid at most.
@@ -40,11 +40,11 @@ class Range(NamedTuple):
 
 
 def suits(_: object, __: int) -> None:
-    """Any number of ranks will do."""
+    """No number of ranks is an obstacle."""
 
 
 def whole(value: object, least: int, most: int) -> int:
-    """A whole number of a range."""
+    """An integer of a range."""
     if isinstance(value, bool):
         raise TypeError
     number: int = index(value)  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ def whole(value: object, least: int, most: int) -> int:
 
 
 def number(least: int, most: int, *, optional: bool = False) -> Range:
-    """Whole numbers; if optional None, too, for what an algorithm takes by itself."""
+    """Integers of a range; with ``optional`` also None, for the algorithm's default."""
 
     def checked(value: object) -> int | None:
         return None if optional and value is None else whole(value, least, most)
@@ -64,7 +64,7 @@ def number(least: int, most: int, *, optional: bool = False) -> Range:
 
 
 def wholes(value: Any, least: int, most: int = MANY) -> tuple[int, ...]:
-    """Some whole numbers, not more than could be ranks."""
+    """Integers, at most as many as there can be ranks."""
     return tuple(whole(item, least, most) for item in a_few(value, MANY))
 
 
@@ -82,7 +82,7 @@ def dimensions(value: Any) -> tuple[int, ...]:
 
 
 def not_a_grid(dims: Sequence[int], size: int) -> str | None:
-    """Why dimensions are not those of a grid of all ranks."""
+    """The reason why dimensions are not a grid of all ranks, or None."""
     if not dims or prod(dims) == size:
         return None
     shape = " x ".join(map(str, dims))
@@ -93,7 +93,7 @@ def not_a_grid(dims: Sequence[int], size: int) -> str | None:
 
 
 def not_all_hosts(hosts: Sequence[int], size: int) -> str | None:
-    """Why hosts do not have all ranks."""
+    """The reason why hosts do not hold all ranks, or None."""
     if not hosts or sum(hosts) == size:
         return None
     return (
@@ -103,12 +103,12 @@ def not_all_hosts(hosts: Sequence[int], size: int) -> str | None:
 
 
 def an_order(value: Any) -> tuple[int, ...] | None:
-    """An order of ranks, None for their own."""
+    """An order of ranks; None for the natural order."""
     return None if value is None else wholes(value, 0)
 
 
 def not_an_order(order: Sequence[int] | None, size: int) -> str | None:
-    """Why an order is none of all ranks."""
+    """The reason why an order is not a permutation of all ranks, or None."""
     if order is None or sorted(order) == list(range(size)):
         return None
     return f"order {shortened(order)} must name each of the {size} ranks once"
@@ -130,7 +130,7 @@ def cycles(value: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def not_cycles(cycles: Sequence[Sequence[int]], size: int) -> str | None:
-    """Why the ranks are not some hosts with as many ranks as the cycles."""
+    """The reason why cycles do not match the ranks of the hosts, or None."""
     for cycle in cycles:
         if size % len(cycle):
             return (
@@ -146,7 +146,7 @@ def trees(value: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def not_trees(trees: Sequence[Sequence[int]], size: int) -> str | None:
-    """Why the ranks are not those of some trees."""
+    """The reason why trees do not match the ranks, or None."""
     for parents in trees:
         if len(parents) != size or parents.count(-1) != 1:
             return (
@@ -161,7 +161,7 @@ def not_trees(trees: Sequence[Sequence[int]], size: int) -> str | None:
 
 
 def lead_to_root(parents: Sequence[int]) -> bool:
-    """Whether every rank is below the root, so that there is no circle."""
+    """Whether every rank is below the root, so that there is no cycle."""
     below: list[list[int]] = [[] for _ in parents]
     for rank, parent in enumerate(parents):
         if parent >= 0:
@@ -181,7 +181,7 @@ def weights(value: Any) -> tuple[int, ...]:
 
 
 def pairs(value: Any) -> Any:
-    """Blocks of an alltoall; what is a frozen set already was made by the library."""
+    """Blocks of an alltoall; a frozenset is made by the library, and is not checked."""
     if isinstance(value, frozenset):
         return value
     found = tuple(wholes(pair, 0) for pair in a_few(value, MANY))

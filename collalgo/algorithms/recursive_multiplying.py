@@ -21,7 +21,7 @@ from collalgo.schedule import Group, Steps, recv_reduce, send
 
 @fold(whole, whole, smooth)
 def allreduce(group: Group, radix: int = 2) -> Steps:
-    """After a swap among k ranks a vector holds the sum of k times as many."""
+    """Each exchange among k ranks multiplies the number of summed vectors by k."""
     distance = 1
     for factor in factors(group.size, radix):
         digit = group.rank // distance % factor
@@ -35,10 +35,10 @@ def allreduce(group: Group, radix: int = 2) -> Steps:
 
 
 def unfit(size: int, given: Mapping[str, Any]) -> str | None:
-    """Why the sums of an order would differ in their last bits, or None.
+    """The reason why an order of ranks gives sums with different bits, or None.
 
-    What three or more ranks swap is combined in the order of the ranks, so all that
-    swap the same sums must stand in the same order to each other.
+    The sums of three or more ranks are combined in the order of the ranks, so all
+    groups with the same sums must have them in the same order.
     """
     order, radix = given.get("order"), given.get("radix", 2)
     if order is None:
@@ -60,7 +60,7 @@ def unfit(size: int, given: Mapping[str, Any]) -> str | None:
 
 
 def alike(ranks: Sequence[int], distance: int, factor: int) -> bool:
-    """Whether all groups of ranks that swap the same sums combine them alike.
+    """Whether all groups of ranks that exchange the same sums combine them alike.
 
     The first two of a group may come in any order.
     """
@@ -73,5 +73,5 @@ def alike(ranks: Sequence[int], distance: int, factor: int) -> bool:
 
 
 def barrier(group: Group) -> Steps:
-    """An allreduce of nothing by recursive doubling."""
+    """An allreduce of tokens by recursive doubling."""
     yield from allreduce(group.tokens)

@@ -32,18 +32,18 @@ def allgather(group: Group) -> Steps:
 
 
 def allreduce(group: Group) -> Steps:
-    """Each chunk travels around the ring twice: to be summed, then to be known."""
+    """Each chunk travels around the ring twice: to be summed, then to be copied."""
     yield from reduce_scatter(group)
     yield from allgather(group)
 
 
 def opposed(group: Group, place: int) -> Group:
-    """One of several rings side by side: every other one runs backwards."""
+    """One of several adjacent rings: every other one runs in reverse."""
     return group.reversed if place % 2 else group
 
 
 def bidirectional(group: Group) -> Steps:
-    """One half of the data travels around the ring, the other half against it."""
+    """Each half of the data travels around the ring in its own direction."""
     there, back = group.shares(2)
     yield from together(allreduce(there), allreduce(back.reversed))
 
@@ -51,7 +51,7 @@ def bidirectional(group: Group) -> Steps:
 def disjoint(
     group: Group, rings: int = 4, cycles: Sequence[Sequence[int]] = ()
 ) -> Steps:
-    """Each of several rings goes its own way, so that no two use the same link.
+    """Several rings in different orders, so that no two use the same link.
 
     ``cycles`` are orders of the ranks of a host, one for each ring, in which it passes
     host after host; by default each ring takes strides of its own through all ranks.
@@ -78,7 +78,7 @@ def along(cycle: Sequence[int], size: int) -> list[int]:
 
 
 def barrier(group: Group) -> Steps:
-    """A token travels around the ring twice: to find everyone, then to tell."""
+    """A token travels around the ring twice: to collect, then to release all ranks."""
     for turn in range(2 * group.size if group.size > 1 else 0):
         if turn % group.size == group.rank:
             yield send(group.right)

@@ -23,13 +23,13 @@ FEW_PIECES = 256
 #: Says why parameters that are in their ranges will not do together, or gives None.
 Unfit: TypeAlias = Callable[[int, Mapping[str, Any]], str | None]
 
-#: How many lanes an algorithm has at most between two of so many ranks.
+#: The largest number of lanes of an algorithm between two ranks, by number of ranks.
 Ways: TypeAlias = Callable[[int, Mapping[str, Any]], int]
 
 
 @cache
 def own_parameters(function: ScheduleFunction) -> tuple[str, ...]:
-    """The names of the parameters that a schedule has beside the group.
+    """The names of the parameters of a schedule beside the group.
 
     What is a function by default is for other algorithms, not for users.
     """
@@ -42,7 +42,7 @@ def no_obstacle(_: int) -> None:
 
 
 def fits(_: int, __: Mapping[str, Any]) -> None:
-    """All parameters in their ranges will do."""
+    """No parameters in their ranges are an obstacle."""
 
 
 def one_way(_: int, __: Mapping[str, Any]) -> int:
@@ -62,7 +62,7 @@ class Algorithm(NamedTuple):
     parameters : tuple of pairs
         The parameters that it has by default, by their names.
     size_obstacle : callable
-        Says why so many ranks will not do, whatever the parameters, or gives None.
+        Returns the reason why it cannot run with a number of ranks, or None.
     serial : bool
         Whether all contributions to a result are combined at once in the order of the
         ranks, so that the result is the same whatever the size and the topology.
@@ -104,10 +104,10 @@ class Algorithm(NamedTuple):
         return (inspect.getdoc(self.function) or "").partition("\n")[0]
 
     def schedule(self, group: Group, **parameters: Any) -> Steps:
-        """The steps with these parameters, beside those of the row.
+        """The steps with these parameters and those of the row.
 
-        ``lanes`` runs the algorithm on so many parts of the data side by side,
-        ``segments`` on so many parts of each in a pipeline; ``order`` gives the ranks
+        ``lanes`` is the number of parts of the data that run together, ``segments`` the
+        number of parts of each that run as a pipeline; ``order`` gives the ranks
         in the order in which the algorithm is to count them.
         """
         row = self._with(self.checked(parameters)) if parameters else self
@@ -137,21 +137,21 @@ class Algorithm(NamedTuple):
         return together(*map(pipelined, self._cut(group, lanes)))
 
     def _in_order(self, group: Group, order: Sequence[int]) -> Group:
-        """The group in an order of ranks; where there is a root, counted from it on."""
+        """The group in an order of ranks, rotated to the root if there is one."""
         if COLLECTIVES[self.collective].rooted:
             first = list(order).index(group.peer(0))
             order = [*order[first:], *order[:first]]
         return group.reordered([group.position(rank) for rank in order])
 
     def _cut(self, group: Group, count: int) -> list[Group]:
-        """Cut what a group shares: each block if blocks matter, else the whole."""
+        """Cut the chunks of a group: each block if blocks matter, else the whole."""
         if count == 1:
             return [group]
         owned = COLLECTIVES[self.collective].blocks
         return group.segments(count) if owned else group.shares(count)
 
     def obstacle(self, size: int) -> str | None:
-        """Why so many ranks will not do with these parameters, None if they will."""
+        """Why the row cannot run with ``size`` ranks and parameters, or None."""
         if obstacle := self.size_obstacle(size):
             return obstacle
         if not self.parameters:
@@ -160,7 +160,7 @@ class Algorithm(NamedTuple):
         return (_remembered_obstacle if remembered else _obstacle)(self, size)
 
     def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters in their one form.
+        """The parameters in their normal form.
 
         Raises
         ------
@@ -195,7 +195,7 @@ class Algorithm(NamedTuple):
         )
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> "Algorithm":
-        """The row with other parameters, and a name that says so.
+        """The row with other parameters, which its name shows.
 
         Raises
         ------
@@ -218,7 +218,7 @@ class Algorithm(NamedTuple):
 
 
 def _can_be_remembered(parameters: Mapping[str, Any]) -> bool:
-    """Whether all values can be keys, as those of a user's parameters need not be."""
+    """Whether all values are hashable; those of a user's parameters may not be."""
     try:
         hash(tuple(parameters.values()))
     except TypeError:
@@ -230,7 +230,7 @@ def _can_be_remembered(parameters: Mapping[str, Any]) -> bool:
 def _having(
     row: Algorithm, name: str, parameters: tuple[tuple[str, Any], ...]
 ) -> Algorithm:
-    """The one row of a name, so that what is proved of it is remembered."""
+    """The cached row of a name, which also keeps its proofs."""
     return row._with(dict(parameters))._replace(name=name)
 
 
@@ -240,7 +240,7 @@ def _remembered_obstacle(row: Algorithm, size: int) -> str | None:
 
 
 def _obstacle(row: Algorithm, size: int) -> str | None:
-    """Why parameters are nothing for so many ranks, or for each other."""
+    """Why parameters do not suit the number of ranks or each other, or None."""
     given = dict(row.parameters)
     for name, allowed in row.ranges:
         if name in given and (why := allowed.obstacle(given[name], size)):
@@ -249,7 +249,7 @@ def _obstacle(row: Algorithm, size: int) -> str | None:
 
 
 def _too_much(row: Algorithm, size: int, given: Mapping[str, Any]) -> str | None:
-    """Why there would be more pieces, or more lanes, than there can be."""
+    """The reason why there would be too many pieces or lanes, or None."""
     segments, lanes = given.get("segments", 1), given.get("lanes", 1)
     pieces = segments * lanes * given.get("blocks", 1)
     if row.unproved and pieces * size > MANY and pieces > FEW_PIECES:

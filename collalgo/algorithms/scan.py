@@ -22,13 +22,13 @@ from collalgo.schedule import (
 
 
 def scan(group: Group) -> Steps:
-    """The sum of the 1, 2, 4, ... ranks up to me goes on by as many ranks."""
+    """The sum of the last 1, 2, 4, ... ranks moves up by as many ranks."""
     for distance in doublings(group.size):
         yield from shift(group, distance)
 
 
 def shift(group: Group, distance: int, *, replace: bool = False) -> Steps:
-    """Send what I have by a distance up the ranks, and take what comes from below."""
+    """Send my sum up by a distance, and receive one from below."""
     take = recv if replace else recv_reduce
     above, below = group.rank + distance, group.rank - distance
     yield (
@@ -38,7 +38,7 @@ def shift(group: Group, distance: int, *, replace: bool = False) -> Steps:
 
 
 def shifted(group: Group, inclusive: ScheduleFunction) -> Steps:
-    """Pass everything on by one rank, then scan without the first."""
+    """Shift the values up by one rank, then scan without the first rank."""
     yield from shift(group, 1, replace=True)
     rest = group.subset(range(1, group.size))
     if rest is not None:
@@ -58,8 +58,18 @@ def linear_exscan(group: Group) -> Steps:
 def one_two_three(group: Group) -> Steps:
     """Skips of 1, 2, 3, 6, 12, ... and one op fewer than rounds (Traeff 2025).
 
-    The second skip carries the sum of what came and of my own, made in a spare buffer.
+    The second skip sends the sum of the received and the own value, of a spare buffer.
     """
+    size = group.size
+    yield from one_and_two(group)
+    rest = group.subset(range(1, size))
+    if rest is not None:
+        for distance in (3 * d for d in doublings(size) if 3 * d < rest.size):
+            yield from shift(rest, distance)
+
+
+def one_and_two(group: Group) -> Steps:
+    """The skips of 1 and 2."""
     rank, size = group.rank, group.size
     before, both = group.whole, spare(group.whole)
     carries = rank + 2 < size
@@ -77,7 +87,3 @@ def one_two_three(group: Group) -> Steps:
         send(group.peer(rank + 2), both) if carries else None,
         recv_reduce(group.peer(rank - 2), before) if rank >= 2 else None,
     )
-    rest = group.subset(range(1, size))
-    if rest is not None:
-        for distance in (3 * d for d in doublings(size) if 3 * d < rest.size):
-            yield from shift(rest, distance)

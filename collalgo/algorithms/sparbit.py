@@ -14,7 +14,7 @@ from collalgo.schedule import Group, Steps, doublings, recv, reverse, send
 
 
 def allgather(group: Group, aggregation: int | None = None) -> Steps:
-    """What is known of every other distance goes on by that distance."""
+    """In each step, the chunks at multiples of a distance move on by that distance."""
     for distance in reversed(doublings(group.size)):
         known = range(0, group.size - distance, 2 * distance)
         room = aggregation or len(known)
@@ -30,5 +30,5 @@ def allgather(group: Group, aggregation: int | None = None) -> Steps:
 
 
 def reduce_scatter(group: Group, aggregation: int | None = None) -> Steps:
-    """The allgather backwards."""
+    """The reversed allgather."""
     yield from reverse(allgather(group, aggregation))

@@ -1,4 +1,4 @@
-"""Striped chains: along all hosts on every rail, by turns one way round and the other.
+"""Striped chains: along all hosts on every rail, in alternating directions.
 
 Of hosts with several NICs each NIC carries a stripe of the data, and of hosts in a ring
 all cables are used in the directions that lead away from the root. ``hosts`` is that of
@@ -17,7 +17,7 @@ from collalgo.schedule import Group, Steps, together
 
 
 def parents(teams: Sequence[Team], stripe: int) -> tuple[int | None, ...]:
-    """Whom each position hears from: a leader from that of the host before.
+    """The parent of each position; that of a leader is the leader of the host before.
 
     The others hear from the leader of their host.
     """
@@ -34,7 +34,7 @@ def parents(teams: Sequence[Team], stripe: int) -> tuple[int | None, ...]:
 
 
 def stripes(group: Group, hosts: Sequence[int]) -> list[tuple[Group, list[tree.Round]]]:
-    """The stripes of the data, each with the shape of the tree that it goes along."""
+    """The stripes of the data, each with the shape of its tree."""
     teams = teams_of(group, hosts)
     count = max(2, min(map(len, teams)))
     shapes = group.once(
@@ -45,10 +45,10 @@ def stripes(group: Group, hosts: Sequence[int]) -> list[tuple[Group, list[tree.R
 
 
 def broadcast(group: Group, hosts: Sequence[int] = ()) -> Steps:
-    """Each stripe passes from host to host, and there from one rank to the others."""
+    """Each stripe goes from host to host, and there from one rank to the others."""
     yield from together(*(tree.broadcast(*stripe) for stripe in stripes(group, hosts)))
 
 
 def reduce(group: Group, hosts: Sequence[int] = ()) -> Steps:
-    """Each stripe is summed in every host, and then on its way from host to host."""
+    """Each stripe is summed in every host, and then from host to host."""
     yield from together(*(tree.reduce(*stripe) for stripe in stripes(group, hosts)))

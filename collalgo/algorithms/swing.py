@@ -21,7 +21,7 @@ from collalgo.schedule import (
 
 
 def hop(step: int) -> int:
-    """How far an even rank reaches in a step; an odd one reaches back as far.
+    """The distance to the peer of an even rank in a step; negative for an odd rank.
 
     >>> [hop(step) for step in range(6)]
     [1, -1, 3, -5, 11, -21]
@@ -30,7 +30,7 @@ def hop(step: int) -> int:
 
 
 def reached(rank: int, step: int) -> int:
-    """The position that a rank meets in a step."""
+    """The position of the peer of a rank in a step."""
     return rank - hop(step) if rank % 2 else rank + hop(step)
 
 
@@ -41,7 +41,7 @@ def even(size: int) -> int:
 
 @cache
 def exchanges(size: int) -> list[tuple[int, list[int]]]:
-    """The hops from far to near, and what an even rank gives: chunks as far from it.
+    """The hops from far to near, and the chunks that an even rank sends, by distance.
 
     Only what the other side does not know yet is given, so that nothing counts twice.
     """
@@ -54,7 +54,7 @@ def exchanges(size: int) -> list[tuple[int, list[int]]]:
 
 
 def gather_chunks(group: Group) -> Steps:
-    """Swap what the other side does not know with ever nearer peers."""
+    """Exchange missing chunks with ever nearer peers."""
     sign = -1 if group.rank % 2 else 1
     for distance, given in exchanges(group.size):
         if given:
@@ -69,18 +69,18 @@ def gather_chunks(group: Group) -> Steps:
 
 @fold(own_chunk, whole, even)
 def allgather(group: Group) -> Steps:
-    """Swap all that I know with ever nearer peers until I know every chunk."""
+    """Exchange all known chunks with ever nearer peers until all are known."""
     yield from gather_chunks(group)
 
 
 @fold(whole, own_chunk, even)
 def reduce_scatter(group: Group) -> Steps:
-    """The allgather backwards: large messages to near peers, small ones far away."""
+    """The reversed allgather: large messages to near peers, small ones to far peers."""
     yield from reverse(gather_chunks(group))
 
 
 @fold(whole, whole, even)
 def allreduce(group: Group) -> Steps:
-    """Sum one chunk at each rank, then let everyone know them all."""
+    """Reduce-scatter, then allgather."""
     yield from reverse(gather_chunks(group))
     yield from gather_chunks(group)

@@ -65,7 +65,7 @@ def algorithm(
     obstacle: Callable[[int], str | None] = no_obstacle,
     **parameters: Any,
 ) -> Callable[[ScheduleFunction], ScheduleFunction]:
-    """Add the decorated schedule function to the table, under a name of your own.
+    """Add the decorated schedule function to the table, under a given name.
 
     It can be used at once as ``algorithm=name``, is priced by :func:`collalgo.select`,
     and is proved before it moves a byte.
@@ -115,7 +115,7 @@ def algorithm(
 
 
 def enter(row: Algorithm) -> None:
-    """Put a user's algorithm into the table, in place of its version before.
+    """Put a user's algorithm into the table, in place of its earlier version.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def enter(row: Algorithm) -> None:
 
 
 def _same(old: ScheduleFunction, new: ScheduleFunction) -> bool:
-    """Whether a function is another's next version, as when a file is loaded again."""
+    """Whether a function is a new version of another, as after a reload of its file."""
     return (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
 
 
@@ -212,5 +212,5 @@ def parse(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def _frozen(value: Any) -> Any:
-    """A literal with tuples in place of lists, so that it can be remembered."""
+    """A literal with tuples in place of lists, to be hashable."""
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

@@ -1,8 +1,8 @@
-"""Trees on a torus: each rank hears each part of the data by another of its links.
+"""Trees on a torus: each rank receives each part of the data over another link.
 
 There is a tree for each direction: along each axis forwards, then along each backwards.
-On the tree of a direction, who differs from the root in k axes hears along the one that
-is k - 1 after it. So no two trees share a link, and together they use all.
+In the tree of a direction, a rank that differs from the root in k axes receives along
+the axis that is k - 1 after it. So no two trees share a link, and all links are used.
 
 >>> from collalgo import verify
 >>> print(verify("torus_2d_trees", size=9, collective="broadcast"))
@@ -19,19 +19,19 @@ from collalgo.schedule import Group, Steps, together
 
 
 def broadcast(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
-    """A part of the data along each tree, from the root on by all of its links."""
+    """A part of the data goes down each tree, over all links of the root."""
     trees = trees_of(group, dims or square(group.size, axes))
     yield from together(*(tree.broadcast(*one) for one in trees))
 
 
 def reduce(group: Group, dims: Sequence[int] = (), axes: int = 2) -> Steps:
-    """A part of the data is summed along each tree, to the root by all of its links."""
+    """A part of the data is summed up each tree, over all links of the root."""
     trees = trees_of(group, dims or square(group.size, axes))
     yield from together(*(tree.reduce(*one) for one in trees))
 
 
 def trees_of(group: Group, dims: Sequence[int]) -> list[tuple[Group, list[tree.Round]]]:
-    """The parts of the data, each with the shape of the tree that it goes along."""
+    """The parts of the data, each with the shape of its tree."""
     group.check_grid(dims)
     long = tuple(length for length in dims if length > 1)
     root = group.peer(0)  # positions count from it on, ranks along the first axis first
@@ -43,7 +43,7 @@ def trees_of(group: Group, dims: Sequence[int]) -> list[tuple[Group, list[tree.R
 
 
 def parents(dims: tuple[int, ...], root: int, direction: int) -> tuple[int | None, ...]:
-    """Whom each position hears from on the tree of a direction."""
+    """The parent of each position in the tree of a direction."""
     strides = [*accumulate(dims, mul, initial=1)]
     size = strides.pop()
 
@@ -60,7 +60,7 @@ def parents(dims: tuple[int, ...], root: int, direction: int) -> tuple[int | Non
 
 
 def before(place: tuple[int, ...], direction: int) -> tuple[int, ...]:
-    """The place before one on the tree of a direction, both as seen from the root.
+    """The predecessor of a place in the tree of a direction, relative to the root.
 
     >>> [before((2, 0), direction) for direction in range(4)]
     [(1, 0), (2, -1), (3, 0), (2, 1)]

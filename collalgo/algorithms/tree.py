@@ -19,7 +19,7 @@ IDLE: Round = (None, ())
 def by_depth(
     depth: int, height: int, parent: int | None, children: Sequence[int]
 ) -> list[Round]:
-    """The rounds of a tree in which all children of a rank are served at once.
+    """The rounds of a tree in which a rank sends to all its children at once.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def by_depth(
 
 @cache
 def of_parents(parents: tuple[int | None, ...]) -> list[list[Round]]:
-    """The shapes of a tree for all its positions, from the parents of these."""
+    """The shapes of all positions of a tree, from their parents."""
     children: list[list[int]] = [[] for _ in parents]
     for position, parent in enumerate(parents):
         if parent is not None:
@@ -60,13 +60,13 @@ def of_parents(parents: tuple[int | None, ...]) -> list[list[Round]]:
 def shared(
     group: Group, shapes: Sequence[Sequence[list[Round]]]
 ) -> list[tuple[Group, list[Round]]]:
-    """A part of the data for each of some trees, with my rounds of that tree."""
+    """A part of the data for each tree, with the rounds of this rank in it."""
     parts = group.shares(len(shapes))
     return [(part, of[group.rank]) for part, of in zip(parts, shapes, strict=True)]
 
 
 def broadcast(group: Group, shape: Iterable[Round]) -> Steps:
-    """What comes from the parent goes on to the children."""
+    """The data goes from each parent on to its children."""
     for parent, children in shape:
         if parent is not None:
             yield recv(group.peer(parent), group.whole)
@@ -77,5 +77,5 @@ def broadcast(group: Group, shape: Iterable[Round]) -> Steps:
 
 
 def reduce(group: Group, shape: Iterable[Round]) -> Steps:
-    """What comes from the children is summed with my own and goes to the parent."""
+    """Each rank adds the sums of its children to its own data, for its parent."""
     yield from reverse(broadcast(group, shape))

@@ -32,7 +32,7 @@ def verify(
     root: int = 0,
     **parameters: object,
 ) -> Proof:
-    """Prove that ``algorithm`` does its collective with ``size`` ranks.
+    """Prove that ``algorithm`` performs its collective with ``size`` ranks.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def verify(
     size
         The number of ranks.
     collective
-        Which promise to hold it to; by default the name of the function.
+        The collective to prove; by default, the name of the function.
     root
         The root, for collectives that have one.
     **parameters
@@ -81,7 +81,7 @@ def verify(
 def prove_once(
     algorithm: ScheduleFunction, size: int, collective: str, root: int = 0
 ) -> None:
-    """Prove a schedule that no test has proved, if the ranks are not too many.
+    """Prove a user's schedule before its first run, up to a number of ranks.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _prove_once(
 def _check_length(
     schedules: Sequence[Sequence[Step]], size: int, collective: str
 ) -> None:
-    """Refuse what would take minutes to prove, as soon as two ranks show it."""
+    """Refuse a schedule whose proof would take minutes, judged by two ranks."""
     counts = [sum(map(len, steps)) for steps in schedules[:2]]
     found = min(counts) * size if len(counts) == min(size, 2) else 0
     if found > PROVED_TRANSFERS:

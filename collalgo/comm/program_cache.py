@@ -14,9 +14,9 @@ from collalgo.base.cache import recalled
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
-from collalgo.engine.plan.chunk_pipelining import RANKS, Waves, cut, step_count
+from collalgo.engine.plan.chunk_pipelining import RANKS, Slicing, cut, step_count
 from collalgo.engine.plan.layout import Layout
-from collalgo.engine.plan.lowering import ONE_WAVE, Averaging, Lowering
+from collalgo.engine.plan.lowering import UNSLICED, Averaging, Lowering
 from collalgo.engine.plan.rows import Plan
 from collalgo.engine.reduction import DTYPES, OPS, dtype_name, reduction
 from collalgo.schedule import ScheduleFunction, trace
@@ -73,7 +73,7 @@ class ProgramCache:
         return self._remembered[call]
 
     def plans(self, call: Call) -> list[Plan]:
-        """The plans of all ranks for a plain call, of one wave and for one host."""
+        """The plans of all ranks for a plain call, not sliced, for one host."""
         self._checked(call)
         layout = call.layout(self.size)
         schedule = self._decide(call, layout).schedule
@@ -108,8 +108,8 @@ class ProgramCache:
         )
         fetched = handed_out or copying.is_exchanged_by_kernel(nbytes)
         at_once = handed_out or copying.is_at_once(nbytes)
-        waves = Waves() if at_once else self._waves(call, layout, schedule)
-        plan = self._plan(call, layout, schedule, self.rank, waves, self.hosts)
+        slicing = Slicing() if at_once else self._slicing(call, layout, schedule)
+        plan = self._plan(call, layout, schedule, self.rank, slicing, self.hosts)
         divisor = self.size if call.op == "avg" else 0
         record = self._record(call, layout, name)
         return Program(
@@ -154,12 +154,12 @@ class ProgramCache:
         layout: Layout,
         schedule: ScheduleFunction,
         rank: int,
-        waves: Waves = ONE_WAVE,
+        slicing: Slicing = UNSLICED,
         hosts: Sequence[int] = (),
     ) -> Plan:
         steps = trace(schedule, rank, self.size, call.root)
         ends = call.ends(layout, rank, self.size)
-        walk = Lowering(layout, rank, self.size, *ends, waves, hosts)
+        walk = Lowering(layout, rank, self.size, *ends, slicing, hosts)
         shared = call.collective == "allreduce"
         return walk.lower(steps, _averaging(shared, call.op), shared)
 
@@ -174,14 +174,16 @@ class ProgramCache:
         )
         return (_fingerprint(*compared, layout.counts, name), *compared, name)
 
-    def _waves(self, call: Call, layout: Layout, schedule: ScheduleFunction) -> Waves:
-        """How to cut the call into waves; the price says how many are best."""
+    def _slicing(
+        self, call: Call, layout: Layout, schedule: ScheduleFunction
+    ) -> Slicing:
+        """The slicing of a call; the number of slices is that of the best price."""
         nbytes = layout.whole.stop
         if nbytes <= SHORT or self.size > RANKS or self.hosts:
-            return Waves()
+            return Slicing()
         cost = price(schedule, self.size, self.host_profile or host_profile())
         blocks = layout.blocks if layout.counts is not None else 1
-        count = cost.waves(nbytes)
+        count = cost.slices(nbytes)
         return cut(count, schedule, self.size, call.root, blocks)
 
 

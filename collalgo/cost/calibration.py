@@ -87,7 +87,7 @@ def swap(*, fetched: bool) -> float:
     """
     transports = thread.world(2)
     for transport in transports:
-        transport.drop_carriers()  # as with more ranks or longer messages
+        transport.disable_recycled_slots()  # as with more ranks or longer messages
 
     def turn(rank: int) -> Turn:
         _stay(-rank)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.cost.host_profile import HostProfile
-from collalgo.engine.plan.chunk_pipelining import RANKS, TAKEN, TURN_BYTES, WAVE_BYTES
+from collalgo.engine.plan.chunk_pipelining import RANKS, SLICE_BYTES, TAKEN, TURN_BYTES
 from collalgo.schedule import Step
 from collalgo.schedule.replay import Replay
 from collalgo.schedule.transfers import Reals
@@ -14,7 +14,7 @@ from collalgo.schedule.transfers import Reals
 #: The sizes at which prices are computed; prices between them are interpolated.
 GRID = np.concatenate([[0.0], 2.0 ** np.arange(0, 47)])
 
-#: The multiples of the least number of chunks that are tried.
+#: The multiples of the least number of slices that are tried.
 FINER = (1, 2, 4, 8, 16, 32)
 
 #: The relative cost of each further input of a reduction: it is read, while with the
@@ -22,7 +22,7 @@ FINER = (1, 2, 4, 8, 16, 32)
 FURTHER = 1 / 2
 
 #: The number of latencies of a step that continues a stream of messages, in a further
-#: chunk or from the same peer: the cache line that announces a message, its data, and
+#: slice or from the same peer: the cache line that announces a message, its data, and
 #: the line that acknowledges it move from core to core one after the other. Measured
 #: with broadcasts, reduces and scatters of two ranks.
 HANDOVERS = 3
@@ -35,8 +35,8 @@ class HostPrice:
     receives; a message takes the latency of the host. With more ranks than cores, a
     wait costs a switch between ranks, and all the work is spread over the cores: work
     outside the longest chain of messages runs in parallel to it (Graham's bound for
-    greedy scheduling). In a pipelined call the first chunk takes the longest chain, and
-    each further chunk the work of the busiest rank; segments of the schedule itself
+    greedy scheduling). In a pipelined call the first slice takes the longest chain, and
+    each further slice the work of the busiest rank; segments of the schedule itself
     cost the same.
 
     Parameters
@@ -55,8 +55,8 @@ class HostPrice:
         crowded = replay.size > profile.cores
         arrives, reduces = replay.kind != 0, replay.kind == 2
         arriving = replay.total(arrives, share)
-        #: The least number of chunks per byte of the buffer.
-        self.least_waves = _least_waves(replay, posted, arriving, crowded)
+        #: The least number of slices per byte of the buffer.
+        self.least_slices = _least_slices(replay, posted, arriving, crowded)
         #: The number of buffers that all ranks together reduce.
         self.reduced = float(replay.total(reduces, share).sum())
         self._far = _beyond_caches(replay, posted, share, profile)
@@ -66,7 +66,7 @@ class HostPrice:
     def _set_times(
         self, replay: Replay, sending: Reals, receiving: Reals, profile: HostProfile
     ) -> None:
-        """Set the times of the first chunk and of each further one, by GRID."""
+        """Set the times of the first slice and of each further one, by GRID."""
         crowded = replay.size > profile.cores
         latency = profile.switch if crowded else profile.latency
         waits = replay.total(replay.kind != 0) > 0
@@ -82,38 +82,38 @@ class HostPrice:
             self.first = (total + others * self.first) / profile.cores
             self.further = (total + others * self.further) / profile.cores
 
-    def seconds(self, nbytes: Reals | float, waves: int | None = None) -> Reals:
-        """The predicted times of buffers, in the best number of chunks by default."""
+    def seconds(self, nbytes: Reals | float, slices: int | None = None) -> Reals:
+        """The predicted times of buffers, in the best number of slices by default."""
         sizes = np.asarray(nbytes, np.float64)
-        if waves is not None:
-            return self._in_waves(sizes, waves)
+        if slices is not None:
+            return self._sliced(sizes, slices)
         least: Reals = self._finer(sizes).min(axis=0)
         return least
 
-    def waves(self, nbytes: float) -> int:
-        """The best number of chunks for a buffer."""
+    def slices(self, nbytes: float) -> int:
+        """The best number of slices for a buffer."""
         best = int(self._finer(np.asarray(nbytes)).argmin())
         return int(self._needed(np.asarray(nbytes))) * FINER[best]
 
     def _finer(self, sizes: Reals) -> Reals:
-        """The times with the least number of chunks, and with multiples of it."""
+        """The times with the least number of slices, and with multiples of it."""
         finer = FINER if self.size <= RANKS else FINER[:1]
         needed = self._needed(sizes)
-        return np.stack([self._in_waves(sizes, needed * times) for times in finer])
+        return np.stack([self._sliced(sizes, needed * times) for times in finer])
 
     def _needed(self, sizes: Reals) -> Reals:
-        """The number of chunks that keeps the bytes of a step within the limit."""
+        """The number of slices that keeps the bytes of a step within the limit."""
         if self.size > RANKS:
             return np.ones_like(sizes)
-        return np.maximum(1.0, np.ceil(self.least_waves * sizes))
+        return np.maximum(1.0, np.ceil(self.least_slices * sizes))
 
-    def _in_waves(self, sizes: Reals, waves: Reals | int) -> Reals:
-        first = np.interp(sizes / waves, GRID, self.first)
-        further = np.interp(sizes / waves, GRID, self.further)
+    def _sliced(self, sizes: Reals, slices: Reals | int) -> Reals:
+        first = np.interp(sizes / slices, GRID, self.first)
+        further = np.interp(sizes / slices, GRID, self.further)
         traffic, extra, cache = self._far
         held = np.minimum(traffic, 2 * self.size) * sizes
         outside = np.maximum(1 - cache / np.maximum(held, 1.0), 0.0)
-        times: Reals = first + (waves - 1) * further + extra * sizes * outside
+        times: Reals = first + (slices - 1) * further + extra * sizes * outside
         return times
 
 
@@ -132,19 +132,19 @@ def _work(
     return sending, receiving
 
 
-def _least_waves(
+def _least_slices(
     replay: Replay, posted: Reals, arriving: Reals, crowded: bool
 ) -> float:
-    """The least number of chunks per byte, so that no step sends or takes too much.
+    """The least number of slices per byte, so that no step sends or takes too much.
 
     Where ranks share cores a step may send more, if no message is long.
     """
     step = float(posted.max(initial=0.0))
     if not crowded:
-        return max(step, float(arriving.max(initial=0.0)) / TAKEN) / WAVE_BYTES
+        return max(step, float(arriving.max(initial=0.0)) / TAKEN) / SLICE_BYTES
     messages = replay.share[replay.sent] / replay.grid
     longest = float(messages.max(initial=0.0))
-    return max(step / TURN_BYTES, 2 * longest / WAVE_BYTES)
+    return max(step / TURN_BYTES, 2 * longest / SLICE_BYTES)
 
 
 def _beyond_caches(

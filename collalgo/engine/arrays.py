@@ -13,19 +13,19 @@ from collalgo.engine.devices.arrays import Shadow, is_on_device, shadow_of
 
 Array = NDArray[Any]
 
-#: How hard NumPy may try to tell whether strided arrays overlap.
+#: The limit of NumPy's search for an overlap of strided arrays.
 WORK = 100_000
 
 
 def as_array(buf: Any, caller: str) -> Array:
     """A NumPy array on the memory of ``buf``, for the call named ``caller``.
 
-    What is on a device has a :class:`~collalgo.engine.devices.arrays.Shadow`.
+    An array on a device has a :class:`~collalgo.engine.devices.arrays.Shadow`.
 
     Raises
     ------
     TypeError
-        If ``buf`` is no array in this machine's memory.
+        If ``buf`` is not an array in this machine's memory.
     """
     if type(buf) is np.ndarray:
         return buf
@@ -40,21 +40,25 @@ def as_array(buf: Any, caller: str) -> Array:
     if hasattr(buf, "__array_interface__"):
         return np.asarray(buf)
     if hasattr(buf, "__dlpack__"):
-        try:
-            return np.from_dlpack(buf)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            raise TypeError(
-                f"{caller}: NumPy cannot share the memory of this "
-                f"{type(buf).__name__} ({error}); pass a contiguous NumPy array"
-            ) from None
+        return _from_dlpack(buf, caller)
     raise TypeError(
         f"{caller}: needs an array (NumPy, buffer protocol or DLPack) but got "
         f"{type(buf).__name__}; {_advice(buf)}"
     )
 
 
+def _from_dlpack(buf: Any, caller: str) -> Array:
+    try:
+        return np.from_dlpack(buf)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(
+            f"{caller}: NumPy cannot share the memory of this "
+            f"{type(buf).__name__} ({error}); pass a contiguous NumPy array"
+        ) from None
+
+
 def _plain(array: Array, caller: str) -> Array:
-    """An array of a subclass as one of NumPy itself."""
+    """An array of a NumPy subclass as a plain NumPy array."""
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(
             f"{caller}: got a masked array, whose mask no call takes into account; "
@@ -63,7 +67,7 @@ def _plain(array: Array, caller: str) -> Array:
     return np.asarray(array)
 
 
-#: What those can pass who have something else, by its package.
+#: The advice for objects that are not arrays, by their package.
 ADVICE = {
     "pandas": "pass its copy x.to_numpy(copy=True), which the result goes into",
     "polars": "pass its copy numpy.array(x), which the result goes into",
@@ -74,14 +78,14 @@ ADVICE = {
 
 
 def _advice(buf: Any) -> str:
-    """What to pass instead of something that is no array."""
+    """The advice for an object that is not an array."""
     if isinstance(buf, list | tuple | int | float | complex | np.generic):
         return "wrap it with numpy.array(...)"
     return ADVICE.get(package_of(buf), "pass an array of what is to be communicated")
 
 
 def check_output(out: Array, like: Array, shape: tuple[int, ...], caller: str) -> None:
-    """See that ``out`` can take a result of ``shape`` and the dtype of ``like``."""
+    """Check that ``out`` can hold a result of ``shape`` and the dtype of ``like``."""
     if out.dtype != like.dtype:
         raise TypeError(
             f"{caller}: out has dtype {out.dtype} but buf has {like.dtype}; "
@@ -95,7 +99,7 @@ def check_output(out: Array, like: Array, shape: tuple[int, ...], caller: str) -
 
 
 def result_like(out: Any, source: Array, caller: str) -> Array:
-    """The array on ``out``, which takes a result like ``source``, in place or apart."""
+    """The array on ``out``, for a result like ``source``, in place or apart."""
     target = as_array(out, caller)
     check_output(target, source, source.shape, caller)
     check_overlap(source, target, (source, target), caller)
@@ -103,7 +107,7 @@ def result_like(out: Any, source: Array, caller: str) -> Array:
 
 
 def check_writeable(array: Array, name: str, caller: str) -> None:
-    """See that a result can be written into ``array``."""
+    """Check that a result can be written into ``array``."""
     if not array.flags.writeable:
         raise ValueError(
             f"{caller}: {name} is read-only, and the result goes into it; pass a "
@@ -112,7 +116,7 @@ def check_writeable(array: Array, name: str, caller: str) -> None:
 
 
 def check_apart(array: Array, name: str, caller: str) -> None:
-    """See that each element of what takes a result has memory of its own."""
+    """Check that no two elements of the target of a result share memory."""
     if array.flags.forc or not _overlaps_itself(array):
         return
     raise ValueError(
@@ -125,7 +129,8 @@ def check_apart(array: Array, name: str, caller: str) -> None:
 def _overlaps_itself(array: Array) -> bool:
     """Whether elements of an array may share memory.
 
-    They do not where each axis strides over all that the axes of smaller strides span.
+    They do not if the stride of each axis exceeds the span of all axes of smaller
+    strides.
     """
     if array.size == 0:
         return False
@@ -139,7 +144,7 @@ def _overlaps_itself(array: Array) -> bool:
 
 
 def check_packable(source: Array | None, target: Array | None, caller: str) -> None:
-    """See that the result of a call can be unpacked."""
+    """Check that the result of a call can be unpacked."""
     if target is not None:
         name = "buf" if target is source else "out"
         check_writeable(target, name, caller)
@@ -149,9 +154,9 @@ def check_packable(source: Array | None, target: Array | None, caller: str) -> N
 def packed(
     source: Array | None, target: Array | None, caller: str
 ) -> tuple[Array | None, Array | None]:
-    """Contiguous arrays in the place of those of a call; the same if these are one.
+    """Contiguous copies of the arrays of a call; a single one if these are the same.
 
-    What is in the target is copied too, for not all of it may be written.
+    The content of the target is copied too, as a call may not write all of it.
     """
     check_packable(source, target, caller)
     into = None if target is None else np.array(target, order="C")
@@ -163,10 +168,10 @@ def packed(
 def check_overlap(
     buf: Array, out: Array, twins: tuple[Array, Array] | None, caller: str
 ) -> None:
-    """See that ``out`` has memory of its own, unless the ``twins`` are the same memory.
+    """Check that ``out`` does not overlap ``buf``, except where the ``twins`` coincide.
 
-    The twins are the parts of ``buf`` and ``out`` that hold this rank's own elements;
-    None where even these may not be the same memory.
+    The twins are the parts of ``buf`` and ``out`` with this rank's own elements; None
+    if these must not coincide either.
     """
     if not np.may_share_memory(buf, out):
         return
@@ -186,7 +191,7 @@ def check_overlap(
 
 
 def bounds(array: Array) -> tuple[int, int]:
-    """The addresses from the first byte of an array to behind its last."""
+    """The address of the first byte of an array, and that behind the last."""
     low = high = int(array.__array_interface__["data"][0])
     if array.size == 0:
         return low, low
@@ -197,14 +202,14 @@ def bounds(array: Array) -> tuple[int, int]:
 
 
 def _place(array: Array) -> tuple[object, ...]:
-    """Where the elements of an array are."""
+    """The addresses of the elements of an array, as a comparable value."""
     return array.__array_interface__["data"][0], array.strides, array.shape
 
 
 def result_array(
     out: Any, like: Array, shape: tuple[int, ...], caller: str
 ) -> tuple[Any, Array]:
-    """What a call returns, ``out`` or a new array, and the array that it writes to."""
+    """The return value of a call, ``out`` or a new array, and the array to write to."""
     if out is None:
         if isinstance(like, Shadow):
             fresh = like.fresh(shape)
@@ -217,7 +222,7 @@ def result_array(
 
 
 def check_counts(counts: Sequence[int], size: int, caller: str) -> list[int]:
-    """The numbers of rows of all ranks as a list."""
+    """The numbers of rows of all ranks, checked, as a list."""
     if not isinstance(counts, Iterable):
         raise TypeError(
             f"{caller}: counts is {shown(counts)}; pass {size} numbers of rows, one "
@@ -233,7 +238,7 @@ def check_counts(counts: Sequence[int], size: int, caller: str) -> list[int]:
 
 
 def check_table(counts: Any, caller: str) -> Array:
-    """Numbers of rows, or a table of them, as an array of integers of 64 bits."""
+    """Numbers of rows, or a table of them, as an array of int64."""
     try:
         array = counts if isinstance(counts, np.ndarray) else np.array(counts, object)
     except ValueError:
@@ -248,7 +253,7 @@ def check_table(counts: Any, caller: str) -> Array:
 
 
 def elements_of(rows: Sequence[int], array: Array, caller: str) -> tuple[int, ...]:
-    """The numbers of elements of so many rows of all ranks."""
+    """The number of elements of each rank, from its number of rows."""
     each = row_size(array)
     total = sum(rows) * each * array.itemsize
     if total > INT64_MAX:
@@ -267,5 +272,5 @@ def length(array: Array, caller: str) -> int:
 
 
 def row_size(array: Array) -> int:
-    """Elements of one row, that is of one place on axis 0."""
+    """The elements of one row, that is of one index of axis 0."""
     return math.prod(array.shape[1:])

@@ -1,4 +1,4 @@
-"""A call as its user makes it, and what of the whole buffer each rank holds in it."""
+"""A call with its arguments, and the parts of the whole buffer that each rank holds."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,22 +11,22 @@ from collalgo.engine.reduction import op_name
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 
-#: Collectives whose blocks are those of the ranks, all equal unless counts are given.
+#: Collectives with one block for each rank, all equal unless counts are given.
 EQUAL_BLOCKS = ("allgather", "alltoall", "gather", "reduce_scatter", "scatter")
 
-#: Those of them in which a rank passes the blocks of all ranks.
+#: Those of them whose input holds the blocks of all ranks.
 SPLIT = ("alltoall", "reduce_scatter")
 
-#: An algorithm as users name it: None for the cheapest, a name, names in the order
+#: An algorithm as passed to a call: None for the cheapest, a name, names in the order
 #: of preference, or a schedule function.
 AlgorithmChoice = str | Sequence[str] | ScheduleFunction | None
 
 
-class Call(NamedTuple):  # "count" hides a method of tuples that nobody needs
-    """All that a program depends on, as the user said it.
+class Call(NamedTuple):  # "count" hides a method of tuples that is not used
+    """The arguments of a call that its program depends on.
 
-    ``count`` is the number of elements that a rank passes; ``counts`` those of each
-    rank's block, where blocks may differ.
+    ``count`` is the number of elements that a rank passes; ``counts`` are those of each
+    rank's block, if blocks may differ.
     """
 
     collective: str
@@ -39,7 +39,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that nobody needs
     reproducible: bool = False
 
     def plain(self) -> "Call":
-        """The same call with the plain name of its op, and nothing that changes."""
+        """The same call with the name of its op, and without mutable arguments."""
         reduces = COLLECTIVES[self.collective].reduces
         op = op_name(self.op) if reduces else None
         names = self.algorithm
@@ -49,7 +49,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that nobody needs
         return self._replace(op=op, algorithm=algorithm)
 
     def _check_names(self, names: Any) -> None:
-        """See that these are names of algorithms."""
+        """Refuse arguments that are not names of algorithms."""
         if not isinstance(names, list | tuple) or not all(
             isinstance(name, str) for name in names
         ):
@@ -60,7 +60,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that nobody needs
             )
 
     def layout(self, size: int) -> Layout:
-        """The whole buffer that the schedules speak of."""
+        """The layout of the whole buffer of the schedules."""
         blocks = size ** COLLECTIVES[self.collective].blocks
         counts = self.counts
         if counts is None and self.collective in EQUAL_BLOCKS:
@@ -70,7 +70,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that nobody needs
         return Layout(count, self.dtype.itemsize, max(blocks, size), counts)
 
     def ends(self, layout: Layout, rank: int, size: int) -> tuple[Region, Region]:
-        """What of the whole buffer the input and output of a rank hold."""
+        """The parts of the whole buffer in the input and in the output of a rank."""
         if self.collective == "alltoall":
             row = [layout.block(rank * size + i) for i in range(size)]
             column = [layout.block(i * size + rank) for i in range(size)]

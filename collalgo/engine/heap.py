@@ -1,38 +1,37 @@
-"""A rank's part of the shared memory that arrays are made in."""
+"""The heap of a rank in shared memory, for arrays that are sent without a copy."""
 
 import weakref
 from bisect import insort
 from contextlib import suppress
 from threading import Lock
 
+from collalgo._kernels.engine.transport.host_endpoint import HostEndpoint
 from collalgo._kernels.engine.transport.segment import Block, Segment, give_back
-from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 
-#: Arrays begin at pages, so that their pages can be given back.
+#: Arrays are aligned to pages, so that their pages can be returned to the kernel.
 PAGE = 4096
 
-#: What a rank can make at most: addresses only, until they are written to.
+#: The largest heap of a rank: addresses only, until they are written to.
 HEAP_BYTES = 1 << 36
 
-#: Addresses that the heaps of all ranks together may take.
+#: The largest total of the heaps of all ranks.
 ADDRESSES = 1 << 42
 
 
 def heap_bytes(size: int) -> int:
-    """How large the heap of each of so many ranks is.
+    """The size of the heap of each of ``size`` ranks, in bytes.
 
-    The heaps lie one behind the other, so what ranks make alike lies so far apart: not
-    a power of two, by whose lower bits the first cache of some processors (AMD's Zen)
-    guesses where a line is. It would take one for the other, every time.
+    The heaps are adjacent, so this is the distance between equal arrays of two ranks.
+    It is not a power of two: the first cache of some processors (AMD's Zen) predicts
+    the way of a line from the low bits of its address, and would mispredict every time.
     """
     return min(HEAP_BYTES, ADDRESSES // size) // PAGE * PAGE - PAGE
 
 
 def mapped(size: int, descriptor: int = -1) -> Segment:
-    """The memory of a world, of a memory file or of this process alone.
+    """Map the memory of a world, of a memory file or private to this process.
 
-    Where there are not so many addresses, as under a limit of the memory, arrays that
-    can be lent are left out.
+    Without enough addresses, as under a memory limit, there are no heaps.
     """
     with suppress(OSError):
         return Segment(size, heap_bytes(size), descriptor)
@@ -40,15 +39,15 @@ def mapped(size: int, descriptor: int = -1) -> Segment:
 
 
 class Heap:
-    """First fit among the free runs; what is given back is joined to its neighbours."""
+    """A first-fit allocator that joins adjacent free runs."""
 
-    def __init__(self, shared: SharedMemory):
-        self._shared = shared  # which lets go of the segment when it is closed
+    def __init__(self, shared: HostEndpoint):
+        self._shared = shared  # drops the segment when it is closed
         self._free = [(0, shared.segment.heap_bytes)]
         self._lock = Lock()
 
     def take(self, nbytes: int) -> Block | None:
-        """A run of pages, or None if there is no room, or no heap any more."""
+        """Allocate a run of pages; None if there is no room, or the heap is closed."""
         if self._shared.closed or self._shared.forked:
             return None
         wanted = max(-(-nbytes // PAGE) * PAGE, PAGE)

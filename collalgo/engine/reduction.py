@@ -1,4 +1,4 @@
-"""Which dtypes and ops there are, by every name that people call them."""
+"""The dtypes and ops, with their names in NumPy, mpi4py and torch."""
 
 from functools import cache
 from typing import Any
@@ -43,7 +43,7 @@ FLOAT8 = (
     "float8_e5m2fnuz",
 )
 
-#: Every dtype by name; the ranks of a communicator compare the place in this list.
+#: The names of all dtypes; the ranks of a communicator compare the index in this list.
 DTYPES = (*(name for name in FAMILIES if name != "float8"), *FLOAT8)
 
 
@@ -53,7 +53,7 @@ def op_name(op: Any) -> str:
     Raises
     ------
     ValueError
-        If there is no such op; the message lists those that exist.
+        If there is no such op; the message lists all ops.
     """
     for word in _words(op):
         name = _SYNONYMS.get(word, word)
@@ -62,13 +62,13 @@ def op_name(op: Any) -> str:
     if hasattr(op, "shape"):
         raise ValueError(
             f"op is of type {type(op).__name__}; choose one of {', '.join(OPS)}, and "
-            "say where the result is to go by out="
+            "pass the target of the result as out="
         )
     raise ValueError(f"unknown op {op!r}; choose one of {', '.join(OPS)}")
 
 
 def _words(op: Any) -> list[str]:
-    """What an op may call itself: ``np.add``, ``MPI.SUM``, ``ReduceOp.SUM``, "sum"."""
+    """The possible names of an op: ``np.add``, ``MPI.SUM``, ``ReduceOp.SUM``, "sum"."""
     if isinstance(op, str):
         return [op.lower()]
     if isinstance(op, np.ufunc):
@@ -127,7 +127,7 @@ def reduction(dtype: np.dtype[Any], op: str, variant: str | None = None) -> Redu
 
 
 def _float8_tables(dtype: np.dtype[Any]) -> Float8Tables:
-    """Tabulate a float8 by what ``ml_dtypes`` makes of it."""
+    """Tabulate the conversions of a float8 by ``ml_dtypes``."""
     import ml_dtypes
 
     decode = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)

@@ -61,14 +61,20 @@ def merge(chunks: Iterable[Chunk]) -> Chunks:
         (number, start * (grid // parts), stop * (grid // parts))
         for start, stop, parts, number in chunks
     )
+    runs = _joined(pieces)
+    factor = gcd(grid, *(bound for run in runs for bound in run[1:]))
+    return tuple(
+        Chunk(start // factor, stop // factor, grid // factor, number)
+        for number, start, stop in runs
+    )
+
+
+def _joined(pieces: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Join sorted pieces (spare, start, stop) that touch."""
     runs: list[tuple[int, int, int]] = []
     for piece in pieces:
         if runs and runs[-1][::2] == piece[:2]:
             runs[-1] = *runs[-1][:2], piece[2]
         else:
             runs.append(piece)
-    factor = gcd(grid, *(bound for run in runs for bound in run[1:]))
-    return tuple(
-        Chunk(start // factor, stop // factor, grid // factor, number)
-        for number, start, stop in runs
-    )
+    return runs

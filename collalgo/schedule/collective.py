@@ -1,9 +1,8 @@
-"""What each collective promises, as data: who contributes what, who ends with what.
+"""The collectives as data: the precondition and the postcondition of each.
 
-The buffer is cut into blocks. What a block holds is described by the set of ranks that
-contributed to it, and a set by a code: ``r`` stands for rank r alone, ``size + r`` for
-the ranks 0 to r. :mod:`collalgo.schedule.prover` proves schedules against these
-promises.
+The buffer is cut into blocks. The content of a block is the set of ranks that have
+contributed to it, as a code: ``r`` stands for rank r alone, ``size + r`` for the ranks
+0 to r. :mod:`collalgo.schedule.prover` proves schedules against these conditions.
 """
 
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 Blocks: TypeAlias = NDArray[np.int64]
 
-#: The code of a block that is undefined before, or that does not matter after.
+#: The code of a block that is undefined before, or arbitrary after.
 NOTHING = -1
 
 
@@ -36,9 +35,9 @@ Promise: TypeAlias = Callable[[Place], Any]
 
 
 class Collective(NamedTuple):
-    """A collective: its name, and which contributions a block holds before and after.
+    """A collective: its name, and the contents of a block before and after.
 
-    ``blocks`` is the power of the number of ranks that gives the number of blocks.
+    The number of blocks is the number of ranks to the power of ``blocks``.
     """
 
     name: str
@@ -50,7 +49,7 @@ class Collective(NamedTuple):
     carries_data: bool = True
 
     def buffers(self, size: int) -> int:
-        """How many buffers of a rank make up the whole that schedules speak of."""
+        """The number of buffers of a rank in the whole buffer of the schedules."""
         return size if self.blocks > 1 else 1
 
 

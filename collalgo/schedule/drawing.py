@@ -1,4 +1,4 @@
-"""Draw a schedule: its steps against its ranks, in the terminal or as SVG."""
+"""Drawings of a schedule, steps against ranks, for the terminal or as SVG."""
 
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
@@ -11,7 +11,7 @@ from collalgo.schedule.chunk import Chunks
 from collalgo.schedule.replay import Replay
 from collalgo.schedule.steps import Kind, Step, Transfer
 
-#: How the verbs are written in a table.
+#: The signs of the verbs in a table.
 SIGNS = {Kind.SEND: "→", Kind.RECV: "←", Kind.RECV_REDUCE: "⊕"}
 
 DRAWING = output_files.marked("a drawing")
@@ -40,7 +40,7 @@ def _cell(transfer: Transfer) -> str:
 
 
 def _label(chunks: Chunks) -> str:
-    """The first chunks of a message, and how many more there are."""
+    """The first chunks of a message, and the number of further ones."""
     shown = " ".join(map(str, chunks[:2]))
     return f"{shown} +{len(chunks) - 2}" if len(chunks) > 2 else shown
 
@@ -51,16 +51,7 @@ def svg(schedules: Sequence[Sequence[Step]], title: str) -> str:
     steps = max(map(len, schedules))
     width = 2 * MARGIN + COLUMN * (len(schedules) - 1)
     height = 2 * MARGIN + ROW * max(steps, 1)
-    root = ET.Element(
-        "svg",
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width} {height}",
-        width=str(width),
-        height=str(height),
-    )
-    root.set("font-family", "sans-serif")
-    root.set("font-size", "10")
-    _heads(root)
+    root = _canvas(width, height)
     _text(root, width / 2, 20, title, size=13)
     for rank in range(len(schedules)):
         x = MARGIN + COLUMN * rank
@@ -74,8 +65,23 @@ def svg(schedules: Sequence[Sequence[Step]], title: str) -> str:
     return ET.tostring(root, encoding="unicode") + "\n"
 
 
+def _canvas(width: int, height: int) -> ET.Element:
+    """An empty drawing, with the heads of its arrows."""
+    root = ET.Element(
+        "svg",
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {height}",
+        width=str(width),
+        height=str(height),
+    )
+    root.set("font-family", "sans-serif")
+    root.set("font-size", "10")
+    _heads(root)
+    return root
+
+
 def _heads(root: ET.Element) -> None:
-    """What the arrows end with."""
+    """Define the heads of the arrows."""
     definitions = ET.SubElement(root, "defs")
     for color in (COPIED, REDUCED):
         marker = ET.SubElement(
@@ -93,7 +99,7 @@ def _heads(root: ET.Element) -> None:
 
 
 def _arrow(root: ET.Element, replay: Replay, message: int) -> None:
-    """A message from its sender's step to its receiver's."""
+    """Draw a message from the step of its sender to that of its receiver."""
     sender, out = replay.where(replay.out[message])
     receiver, into = replay.where(replay.into[message])
     taken = replay.kind[replay.message_of == message]

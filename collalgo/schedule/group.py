@@ -1,4 +1,4 @@
-"""Groups: ranks in an order of their own, with the chunks that belong to each."""
+"""Groups: ranks in an order of their own, with the chunks of each."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
@@ -68,20 +68,20 @@ class Group:
 
     @property
     def whole(self) -> Chunks:
-        """All that the group shares."""
+        """All chunks of the group."""
         return self._layout.whole
 
     def block(self, source: int, target: int) -> Chunk:
-        """What position ``source`` has for position ``target`` in an alltoall."""
+        """The block of an alltoall from position ``source`` to position ``target``."""
         ranks, size = self._layout.ranks, self.size
         return self._layout.block(ranks[source % size] * size + ranks[target % size])
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What is the same for all members, made by one of them for every key."""
+        """A value that is the same for all members, made once for every key."""
         return self._layout.once(key, make)
 
     def seen_from(self, position: int) -> "Group":
-        """The same group as another of its members sees it."""
+        """The same group, seen from another member."""
         return Group(position, self._layout)
 
     def reordered(self, positions: Sequence[int]) -> "Group":
@@ -115,14 +115,14 @@ class Group:
 
     @property
     def tokens(self) -> "Group":
-        """The same group with nothing to share: all that it sends is tokens."""
+        """The same group without chunks: all its messages are tokens."""
         layout = self._layout
         empty: list[Chunks] = [()] * self.size
         view = layout.once("tokens", lambda: GroupLayout(layout.ranks, empty))
         return Group(self.rank, view)
 
     def subset(self, positions: Sequence[int]) -> "Group | None":
-        """Share everything anew among ``positions``; None for a rank not in them."""
+        """The group of ``positions``, sharing all chunks; None for other ranks."""
         members = tuple(positions)
         if self.rank not in members:
             return None
@@ -133,7 +133,7 @@ class Group:
         return Group(members.index(self.rank), view)
 
     def merged(self, teams: Iterable[Sequence[int]]) -> "Group | None":
-        """Let the first of each team act for it and own its chunks; None for others."""
+        """The group of the first ranks of teams, with their chunks; None for others."""
         teams = tuple(map(tuple, teams))
         leaders = [team[0] for team in teams]
         if self.rank not in leaders:
@@ -147,13 +147,13 @@ class Group:
         return Group(leaders.index(self.rank), self._layout.once(teams, make))
 
     def sharing(self, chunks: Chunks) -> "Group":
-        """The same group sharing ``chunks`` anew."""
+        """The same group, sharing ``chunks``."""
         layout = self._layout
         view = layout.once(chunks, lambda: layout.anew(range(self.size), chunks))
         return Group(self.rank, view)
 
     def shares(self, count: int) -> "list[Group]":
-        """The same group ``count`` times, each sharing one part of everything anew."""
+        """The same group ``count`` times, each sharing one part of all chunks."""
         parts = self.once(("shares", count), lambda: divide(self.whole, count))
         return [self.sharing(part) for part in parts]
 
@@ -177,9 +177,9 @@ class Group:
         """My lines through the positions as a grid: one for each dimension.
 
         Positions run along the first dimension first. The first line shares
-        everything, each further one the chunk that I have in the line before. Members
-        share it evenly or, if ``owned``, each has the chunks of all the positions that
-        it meets on the lines beyond.
+        all chunks, each further one the chunk that I have in the line before. Members
+        share it evenly or, if ``owned``, each has the chunks of all positions on its
+        further lines.
         """
         self.check_grid(dims)
         lines: list[Group] = []
@@ -199,7 +199,7 @@ class Group:
         return lines
 
     def axis(self, dims: Sequence[int], number: int) -> "Group":
-        """My line along one dimension of a grid, sharing everything anew."""
+        """My line along one dimension of a grid, sharing all chunks."""
         self.check_grid(dims)
         stride, dim = prod(dims[:number]), dims[number]
         first = self.rank - self.rank // stride % dim * stride
@@ -208,7 +208,7 @@ class Group:
         return line
 
     def check_grid(self, dims: Sequence[int]) -> None:
-        """Refuse dimensions that are none of a grid of all positions."""
+        """Refuse dimensions whose product is not the size."""
         if prod(dims) != self.size or min(dims, default=1) < 1:
             shape = " x ".join(map(str, dims))
             raise ScheduleError(
@@ -217,9 +217,9 @@ class Group:
             )
 
     def grid(self, rows: int, cols: int) -> "tuple[Group, Group]":
-        """My row and my column when the positions fill a grid row by row.
+        """My row and my column, with the positions filling a grid row by row.
 
-        The row shares everything; the column shares the chunk that I have in my row.
+        The row shares all chunks; the column shares the chunk that I have in my row.
         """
         row, column = self.lines((cols, rows))
         return row, column

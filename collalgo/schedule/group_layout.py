@@ -1,4 +1,4 @@
-"""What all the members of a group have in common."""
+"""The state that all members of a group share: their ranks and chunks."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class GroupLayout:
-    """What all members of a group have in common, made once for all of them.
+    """The ranks and chunks of a group, made once for all its members.
 
     Parameters
     ----------
@@ -20,7 +20,8 @@ class GroupLayout:
     parts
         The chunks of each position.
     block_piece
-        Which piece, of how many, this layout takes of every block of an alltoall.
+        The index of the piece of every block of an alltoall that this layout takes,
+        and the number of pieces.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class GroupLayout:
         self._blocks: dict[int, Chunk] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` gives, made once for every ``key``."""
+        """The result of ``make``, which runs once for every ``key``."""
         if key not in self._made:
             self._made[key] = make()
         made: T = self._made[key]
@@ -57,9 +58,9 @@ class GroupLayout:
 
     @cached_property
     def _reach(self) -> list[int] | None:
-        """For each position, the end of the run of touching chunks from there on.
+        """For each position, the end of the run of adjacent chunks from there on.
 
-        None if some position has not just one chunk.
+        None if a position has no chunk or several.
         """
         if any(len(part) != 1 for part in self.parts):
             return None
@@ -88,7 +89,7 @@ class GroupLayout:
         return self._runs.setdefault(key, tuple(found))
 
     def block(self, number: int) -> Chunk:
-        """Our piece of a block of an alltoall, of which there are size by size."""
+        """The piece of this layout of one of the size * size blocks of an alltoall."""
         block = self._blocks.get(number)
         if block is None:
             whole = Chunk(number, number + 1, self.size * self.size)
@@ -103,13 +104,13 @@ class GroupLayout:
         return self._sets[positions]
 
     def anew(self, positions: Sequence[int], chunks: Chunks) -> "GroupLayout":
-        """Share ``chunks`` among ``positions``, whoever they belonged to."""
+        """Share ``chunks`` among ``positions``, whatever their former owners."""
         ranks = [self.ranks[i] for i in positions]
         return GroupLayout(ranks, divide(chunks, len(positions)), self.block_piece)
 
 
 class Equal(Sequence[Chunks]):
-    """Equal chunks of the buffer, one for each position, made when they are used."""
+    """Equal chunks of the buffer, one for each position, made at their first use."""
 
     def __init__(self, count: int):
         self._count = count

@@ -1,4 +1,4 @@
-"""The proof itself: run a schedule on symbols instead of numbers."""
+"""The proof: run a schedule on symbolic values instead of numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo._kernels.schedule.replay import Carrier, Fault
+from collalgo._kernels.schedule.replay import Fault, SymbolicReplay
 from collalgo.errors import ScheduleError
 from collalgo.schedule.collective import NOTHING, Collective, Place, Promise
 from collalgo.schedule.replay import Replay, Tables
@@ -16,40 +16,40 @@ from collalgo.schedule.steps import Step
 from collalgo.schedule.symbolic import Terms, members
 from collalgo.schedule.transfers import Ints, chunk_bounds
 
-#: Values that are carried at once; with more cells than fit, some after the others.
+#: The most values replayed at a time; more cells are replayed in several passes.
 AT_ONCE = 1 << 27
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What the proof of a schedule found.
+    """The properties of a proved schedule.
 
     Attributes
     ----------
     steps
         The largest number of steps of a rank.
     rounds
-        Messages that pass one after the other, where a rank sends and receives at once
-        but does either with one peer at a time.
+        The longest chain of messages, if a rank sends and receives at once but does
+        either with one peer at a time.
     volume
-        Bytes that pass one after the other under the same rule, in buffers.
+        The bytes of the longest chain under the same rule, in buffers.
     sent, reduced
-        Bytes that the busiest rank sends and combines, in buffers.
+        The bytes that the busiest rank sends and combines, in buffers.
     links
         The number of ordered pairs of ranks between which messages travel.
     roundings
-        How often the contribution is rounded that is rounded most.
+        The largest number of roundings of a contribution.
     order
         ``serial`` if every result is the sum in the order of the ranks; ``ranks`` if
-        only neighbours in that order are ever combined, so that the op need not
-        commute; ``any`` otherwise.
+        only adjacent runs of that order are combined, so that the op need not commute;
+        ``any`` otherwise.
     consistent
-        Whether the same block has the same bits wherever it ends, because the same
-        contributions were combined in the same order.
+        Whether a block has the same bits on all ranks, because its contributions were
+        combined in the same order.
     spare
-        How many buffers of memory a rank needs beside the caller's.
+        The number of buffers that a rank needs beside the caller's.
     lanes
-        How many lanes there are at most between two ranks.
+        The largest number of lanes between two ranks.
     """
 
     collective: str
@@ -98,37 +98,41 @@ class Prover:
         self.spare = max((c.spare for p in self.replay.places for c in p), default=0)
 
     def prove(self) -> Proof:
-        used, consistent = self._carry()
+        """Prove the postcondition, and measure the schedule."""
+        used, consistent = self._run()
         if not self.promise.carries_data:
             self._check_all_heard()
         r = self.replay
         sends = r.remote & (r.kind == 0)
-        takes = r.remote & (r.kind != 0)
-        reduces = r.kind == 2
         scale = Fraction(self.promise.buffers(self.size), r.grid)
-        nbytes = np.maximum(
-            r.total(sends, r.share[r.place]), r.total(takes, r.share[r.place])
+        volume, rounds = self._longest_chain(sends)
+        return Proof(
+            collective=self.promise.name,
+            size=self.size,
+            root=self.root,
+            steps=int(np.diff(r.first_step).max()),
+            rounds=rounds,
+            volume=volume * scale,
+            sent=self._busiest(sends) * scale,
+            reduced=self._busiest(r.kind == 2) * scale,
+            links=len(np.unique(r.rank_of[r.step[sends]] * self.size + r.peer[sends])),
+            roundings=max((self.terms.roundings[term] for term in used), default=0),
+            order=self.terms.order(used),
+            consistent=consistent,
+            spare=self.spare,
+            lanes=self._lanes(),
         )
+
+    def _longest_chain(self, sends: NDArray[np.bool_]) -> tuple[int, int]:
+        """The bytes, on the grid, and the messages of the longest chains."""
+        r = self.replay
+        takes = r.remote & (r.kind != 0)
+        share = r.share[r.place]
+        nbytes = np.maximum(r.total(sends, share), r.total(takes, share))
         messages = np.maximum(self._messages(sends), self._messages(takes))
         both = np.stack([nbytes, messages], axis=1)
         volume, rounds = r.longest(np.zeros_like(both), both)
-        links = np.unique(r.rank_of[r.step[sends]] * self.size + r.peer[sends])
-        return Proof(
-            self.promise.name,
-            self.size,
-            self.root,
-            int(np.diff(r.first_step).max()),
-            int(rounds),
-            int(volume) * scale,
-            self._busiest(sends) * scale,
-            self._busiest(reduces) * scale,
-            len(links),
-            max((self.terms.roundings[term] for term in used), default=0),
-            self.terms.order(used),
-            consistent,
-            self.spare,
-            self._lanes(),
-        )
+        return int(volume), int(rounds)
 
     def _lanes(self) -> int:
         """The most lanes between two ranks, both ways together."""
@@ -139,19 +143,19 @@ class Prover:
         return int(np.unique(used[0], return_counts=True)[1].max(initial=0))
 
     def _messages(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """For each step how many messages the chosen transfers make."""
+        """For each step, the number of messages of the chosen transfers."""
         r = self.replay
         pairs = np.unique(np.stack([r.step[chosen], r.message_of[chosen]]), axis=1)
         return np.bincount(pairs[0], minlength=len(r.rank_of)).astype(np.float64)
 
     def _busiest(self, chosen: NDArray[np.bool_]) -> int:
-        """The most that a rank has in its chosen transfers, on the grid."""
+        """The bytes of the chosen transfers of the busiest rank, on the grid."""
         r = self.replay
         ranks = r.rank_of[r.step[chosen]]
         return int(np.bincount(ranks, r.share[r.place[chosen]], self.size).max())
 
-    def _carry(self) -> tuple[list[int], bool]:
-        """Prove the promise; the terms that end, and whether they are the same."""
+    def _run(self) -> tuple[list[int], bool]:
+        """Prove the postcondition; the terms of the results, and their consistency."""
         cells = len(self.block_of)
         used: set[int] = set()
         consistent = True
@@ -160,11 +164,11 @@ class Prover:
         width = max(1, AT_ONCE // (self.size * (self.spare + 1)))
         for first in range(0, cells, width):
             last = min(first + width, cells)
-            found = self._carry_cells(tables, first, last)
+            found = self._run_cells(tables, first, last)
             consistent &= self._check_promise(found, first, used)
         return sorted(used), consistent
 
-    def _carry_cells(self, tables: Tables, first: int, last: int) -> NDArray[np.int32]:
+    def _run_cells(self, tables: Tables, first: int, last: int) -> NDArray[np.int32]:
         cells = last - first
         if (first, last) != (0, len(self.block_of)):
             tables = clipped(tables, first, last)
@@ -173,7 +177,7 @@ class Prover:
             codes = self._codes(self.promise.before, rank, first, last)
             values[rank, :cells] = codes + 1
         try:
-            Carrier(tables, values, cells, self.terms).carry(self.replay.events)
+            SymbolicReplay(tables, values, cells, self.terms).run(self.replay.events)
         except Fault as fault:
             what, number, cell = fault.args
             raise self._error(what, number, first + cell) from None
@@ -208,7 +212,7 @@ class Prover:
     def _check_promise(
         self, values: NDArray[np.int32], first: int, used: set[int]
     ) -> bool:
-        """See that all ranks have what they want; whether that has the same bits."""
+        """Check all results; return whether each block has the same bits everywhere."""
         last = first + values.shape[1]
         alike = np.full((2, values.shape[1]), NOTHING, np.int64)
         consistent = True
@@ -220,21 +224,33 @@ class Prover:
                 raise self._broken(
                     rank, first + cell, int(found[cell]), int(codes[cell])
                 )
-            several = wanted & ~single
-            keys = found * np.int64(2 * self.size) + codes
-            for key in np.unique(keys[several]).tolist():
-                term, code = divmod(key, 2 * self.size)
-                used.add(term)
-                if self.terms.ranks[term] != self._ranks(code):
-                    cell = int(np.flatnonzero(several & (keys == key))[0])
-                    raise self._broken(rank, first + cell, term, code)
+            used |= self._check_sums(rank, found, codes, wanted & ~single, first)
             known = wanted & (alike[0] == codes)
             consistent &= bool((alike[1][known] == found[known]).all())
             alike[:, wanted] = codes[wanted], found[wanted]
         return consistent
 
+    def _check_sums(
+        self,
+        rank: int,
+        found: NDArray[np.int32],
+        codes: Ints,
+        sums: NDArray[np.bool_],
+        first: int,
+    ) -> set[int]:
+        """Check the cells of a rank that are to hold sums; return their terms."""
+        used: set[int] = set()
+        keys = found * np.int64(2 * self.size) + codes
+        for key in np.unique(keys[sums]).tolist():
+            term, code = divmod(key, 2 * self.size)
+            used.add(term)
+            if self.terms.ranks[term] != self._ranks(code):
+                cell = int(np.flatnonzero(sums & (keys == key))[0])
+                raise self._broken(rank, first + cell, term, code)
+        return used
+
     def _ranks(self, code: int) -> int:
-        """A set of ranks as a bit mask."""
+        """The ranks of a code, as a bit mask."""
         return 1 << code if code < self.size else (2 << (code - self.size)) - 1
 
     def _broken(self, rank: int, cell: int, term: int, code: int) -> ScheduleError:
@@ -249,7 +265,7 @@ class Prover:
         )
 
     def _name(self, cell: int) -> str:
-        """A cell as users speak of it: the block, or its part of the buffer."""
+        """The name of a cell for users: its block, or its part of the buffer."""
         if self.promise.blocks:
             return str(self.block_of[cell])
         start, stop = (
@@ -258,7 +274,7 @@ class Prover:
         return f"{start} to {stop}"
 
     def _check_all_heard(self) -> None:
-        """A barrier moves nothing, but every rank hears of every other."""
+        """Check a barrier: every rank must hear, directly or not, from every other."""
         r = self.replay
         everyone = (1 << self.size) - 1
         heard = [1 << rank for rank in range(self.size)]

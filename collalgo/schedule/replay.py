@@ -1,8 +1,8 @@
-"""Play the schedules of all ranks together, in an order in which they could run.
+"""Replay the schedules of all ranks together, in a possible order of execution.
 
 The rules are the strictest that an engine could follow: a step ends only when every
-peer of its transfers has come to the matching step, as if no message had a buffer.
-What runs here cannot deadlock with bounded buffers, however small.
+peer of its transfers has reached the matching step, as if messages had no buffers. A
+schedule that ends here cannot deadlock with bounded buffers, however small.
 """
 
 from collections import defaultdict
@@ -12,6 +12,7 @@ from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collalgo._kernels.schedule.replay import critical_path, in_order
 from collalgo.errors import ScheduleError
@@ -23,7 +24,7 @@ Tables = dict[str, Any]
 
 
 class Channel(NamedTuple):
-    """The way of messages from one rank to another on one lane, first in first out."""
+    """The queue of messages from one rank to another on one lane, in order."""
 
     sender: int
     receiver: int
@@ -33,7 +34,7 @@ class Channel(NamedTuple):
 class Replay(TransferTable):
     """The transfers of all ranks, matched as messages and put in order.
 
-    A message is what one step sends to one peer on one lane.
+    A message is all that one step sends to one peer on one lane.
 
     Attributes
     ----------
@@ -42,7 +43,7 @@ class Replay(TransferTable):
     sent, taken : ndarray
         The places of each message at both of its ends.
     events : ndarray
-        Twice the number of a step when its rank enters it, one more when it ends.
+        Twice the number of a step as its rank enters it, and one more as it ends.
 
     Raises
     ------
@@ -57,21 +58,11 @@ class Replay(TransferTable):
         self._order()
 
     def _match(self) -> None:
-        """Pair every send with the receive that takes it."""
-        rank = self.rank_of[self.step]
+        """Pair every send with its receive."""
         sending = self.kind == 0
-        sender = np.where(sending, rank, self.peer)
-        receiver = np.where(sending, self.peer, rank)
-        ends = []
-        for side in (sending, ~sending):
-            chosen = np.flatnonzero(side)
-            keys = (sender, receiver, self.lane, self.step)
-            order = chosen[np.lexsort([key[chosen] for key in reversed(keys)])]
-            table = np.stack([key[order] for key in keys])
-            fresh = np.ones(len(order), bool)
-            fresh[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
-            ends.append((table[:, fresh], order, np.cumsum(fresh) - 1))
-        (out, sends, out_of), (into, takes, into_of) = ends
+        (out, sends, out_of), (into, takes, into_of) = map(
+            self._messages_of, (sending, ~sending)
+        )
         if out.shape != into.shape or (out[:3] != into[:3]).any():
             raise self._unmatched(out, into)
         self.out, self.into = (
@@ -84,8 +75,26 @@ class Replay(TransferTable):
         self.taken = self._whole_places(takes, into_of)
         self._check_same_chunks()
 
+    def _messages_of(self, side: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+        """The messages of the sends or of the receives, in the order of channels.
+
+        Returns the sender, receiver, lane and step of each message, the transfers in
+        their order, and the number of the message of each transfer.
+        """
+        chosen = np.flatnonzero(side)
+        rank = self.rank_of[self.step]
+        sending = self.kind == 0
+        sender = np.where(sending, rank, self.peer)
+        receiver = np.where(sending, self.peer, rank)
+        keys = (sender, receiver, self.lane, self.step)
+        order = chosen[np.lexsort([key[chosen] for key in reversed(keys)])]
+        table = np.stack([key[order] for key in keys])
+        fresh = np.ones(len(order), bool)
+        fresh[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
+        return table[:, fresh], order, np.cumsum(fresh) - 1
+
     def _whole_places(self, transfers: Ints, message_of: Ints) -> Ints:
-        """The place of each message: what its transfers have together."""
+        """The place of each message: the union of those of its transfers."""
         places = self.place[transfers]
         first = np.flatnonzero(np.diff(message_of, prepend=-1))
         counts = np.diff(first, append=len(transfers))
@@ -100,11 +109,8 @@ class Replay(TransferTable):
         return whole
 
     def _unmatched(self, out: Ints, into: Ints) -> ScheduleError:
-        sent: dict[Channel, list[int]] = defaultdict(list)
-        received: dict[Channel, list[int]] = defaultdict(list)
-        for side, table in ((sent, out), (received, into)):
-            for *channel, step in table.T.tolist():
-                side[Channel(*channel)].append(step)
+        """The error of the first send or receive without a partner."""
+        sent, received = _steps_by_channel(out), _steps_by_channel(into)
         channel = min(c for c in {*sent, *received} if len(sent[c]) != len(received[c]))
         count = min(len(sent[channel]), len(received[channel]))
         if len(sent[channel]) > count:
@@ -126,7 +132,7 @@ class Replay(TransferTable):
         )
 
     def _check_same_chunks(self) -> None:
-        """The chunks of both ends are the same, whichever buffers they lie in."""
+        """Check that both ends of a message have the same chunks, in any buffers."""
         plain: dict[Chunks, int] = {}
         same = np.array(
             [
@@ -136,16 +142,18 @@ class Replay(TransferTable):
             np.int64,
         )
         wrong = np.flatnonzero(same[self.sent] != same[self.taken])
-        if not len(wrong):
-            return
-        message = min(wrong, key=lambda m: self.into[m])
+        if len(wrong):
+            raise self._different(min(wrong, key=lambda m: self.into[m]))
+
+    def _different(self, message: int) -> ScheduleError:
+        """The error of a message whose ends have different chunks."""
         sender, out = self.where(self.out[message])
         receiver, into = self.where(self.into[message])
         leaving, coming = (
             self.places[self.sent[message]],
             self.places[self.taken[message]],
         )
-        raise ScheduleError(
+        return ScheduleError(
             f"step {into} of rank {receiver} expects chunks "
             f"{', '.join(map(str, coming)) or 'none'} from rank {sender}, whose step "
             f"{out} sends chunks {', '.join(map(str, leaving)) or 'none'}",
@@ -187,13 +195,13 @@ class Replay(TransferTable):
         return self.schedules[rank][index]
 
     def _awaited(self, at: Ints, rank: int) -> int:
-        """A rank that has not come to the step that matches the one of ``rank``."""
+        """A rank that has not reached the step that matches that of ``rank``."""
         for here, there in ((self.out, self.into), (self.into, self.out)):
             for step in there[here == at[rank]].tolist():
                 other, _ = self.where(step)
                 if at[other] < step or other == rank:
                     return other
-        raise AssertionError(f"rank {rank} waits for nobody")
+        raise AssertionError(f"rank {rank} does not wait")
 
     def longest(self, sending: Reals, receiving: Reals, latency: float = 0.0) -> Reals:
         """The longest path through all ranks, for each column of the weights."""
@@ -211,24 +219,19 @@ class Replay(TransferTable):
         return longest
 
     def tables(self, cell_of: dict[int, int], grid: int) -> Tables:
-        """What the carrier of :mod:`collalgo._kernels.schedule.replay` reads.
+        """The tables of :class:`collalgo._kernels.schedule.replay.SymbolicReplay`.
 
         Parameters
         ----------
         cell_of
-            The number of the cell that begins at a place of the grid.
+            The number of the cell that begins at each point of the grid.
         grid
-            The parts of the buffer of which the keys are multiples.
+            The number of equal parts of the buffer that the keys count.
         """
         taking = np.flatnonzero(self.kind != 0)
         taking = taking[np.argsort(self.peer[taking], kind="stable")]
         first_taking, order = self.by_step(self.step[taking])
-        runs = [
-            (cell_of[c.start * (grid // c.parts)], cell_of[c.stop * (grid // c.parts)])
-            for place in self.places
-            for c in place
-        ]
-        bounds = np.array(runs, np.int64).reshape(-1, 2).T.copy()
+        start, stop = self._runs(cell_of, grid)
         return {
             "rank_of": self.rank_of,
             "outgoing": self.by_step(self.out),
@@ -241,6 +244,23 @@ class Replay(TransferTable):
             "reduces": (self.kind == 2).astype(np.int64),
             "first_run": np.cumsum([0, *map(len, self.places)]),
             "bank": np.array([p[0].spare if p else 0 for p in self.places], np.int64),
-            "start": bounds[0],
-            "stop": bounds[1],
+            "start": start,
+            "stop": stop,
         }
+
+    def _runs(self, cell_of: dict[int, int], grid: int) -> Ints:
+        """The first cell of each chunk of all places, and that behind its last."""
+        runs = [
+            (cell_of[c.start * (grid // c.parts)], cell_of[c.stop * (grid // c.parts)])
+            for place in self.places
+            for c in place
+        ]
+        return np.array(runs, np.int64).reshape(-1, 2).T.copy()
+
+
+def _steps_by_channel(table: Ints) -> dict[Channel, list[int]]:
+    """The steps of the messages of each channel."""
+    steps: dict[Channel, list[int]] = defaultdict(list)
+    for *channel, step in table.T.tolist():
+        steps[Channel(*channel)].append(step)
+    return steps

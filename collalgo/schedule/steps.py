@@ -1,13 +1,12 @@
 """The vocabulary of an algorithm: three verbs, steps, and groups of ranks.
 
-An algorithm is a generator function of a :class:`Group`. Seen from one rank, it
-yields *steps*; a step is what that rank does at once: one transfer or a tuple of
-them, where None stands for none. All sends of a step carry the values from before the
-step, whatever the step receives, and everything that one step sends to one peer on one
-lane is one message. Receives of one step that reduce into the same chunk must be equal
-from every peer; they are combined in the order of the ranks, the rank's own value
-included, so that the result is the same to the last bit wherever the same
-contributions meet.
+An algorithm is a generator function of a :class:`Group`. For one rank, it yields
+*steps*; a step is one transfer or a tuple of transfers that run at once, where None
+stands for no transfer. The sends of a step carry the values from before the step, and
+all that one step sends to one peer on one lane is one message. Receives of one step
+that reduce into the same chunk must be equal from every peer; they are combined in the
+order of the ranks, including the own value of the rank, so that the result of the same
+contributions is the same to the last bit on every rank.
 
 >>> def allgather(group):
 ...     for step in range(group.size - 1):
@@ -59,13 +58,13 @@ __all__ = [
 
 
 class Kind(enum.Enum):
-    """What a transfer does with its chunks."""
+    """The verb of a transfer."""
 
     SEND = "send"
     RECV = "recv"
     RECV_REDUCE = "recv_reduce"
 
-    __hash__ = object.__hash__  # that of enumerations is written in Python
+    __hash__ = object.__hash__  # faster than that of enum, which is in Python
 
 
 class Transfer(NamedTuple):
@@ -84,13 +83,13 @@ class Transfer(NamedTuple):
         return f"{self.kind.value} {way} {self.peer}: {noun}{what}{lane}"
 
 
-#: How many lanes the engine has between two ranks.
+#: The number of lanes of the engine between two ranks.
 LANES = 8
 
-#: What a step is made of.
+#: The type of the items of a step.
 _TRANSFERS = frozenset([Transfer])
 
-#: Makes a transfer of its four fields in less time than its constructor.
+#: Makes a transfer of its four fields, faster than its constructor.
 _new = tuple.__new__
 _SEND, _RECV, _RECV_REDUCE = Kind
 
@@ -98,7 +97,7 @@ Step: TypeAlias = tuple[Transfer, ...]
 Steps: TypeAlias = Iterator[Transfer | tuple[Transfer | None, ...]]
 ScheduleFunction: TypeAlias = Callable[..., Steps]
 
-#: What comes after the last step of a schedule.
+#: Marks the end of a schedule.
 _OVER: Step = (_new(Transfer, (_SEND, -1, (), 0)),)
 
 
@@ -108,19 +107,19 @@ def send(peer: int, chunks: Chunks = ()) -> Transfer:
 
 
 def recv(peer: int, chunks: Chunks = ()) -> Transfer:
-    """Receive ``chunks`` in place of what is there; without chunks, a token."""
+    """Receive ``chunks`` over the present values; without chunks, a token."""
     return _new(Transfer, (_RECV, peer, chunks, 0))
 
 
 def recv_reduce(peer: int, chunks: Chunks) -> Transfer:
-    """Receive ``chunks`` and combine them with what is there."""
+    """Receive ``chunks`` and combine them with the present values."""
     return _new(Transfer, (_RECV_REDUCE, peer, chunks, 0))
 
 
 def together(*schedules: Steps) -> Iterator[Step]:
-    """Run schedules side by side, step by step, each on a lane of its own.
+    """Run schedules concurrently, step by step, each on a lane of its own.
 
-    Messages of different lanes never meet, even between the same two ranks.
+    Messages of different lanes are independent, even between the same two ranks.
     """
     lanes = len(schedules)
     for steps in zip_longest(*schedules, fillvalue=()):
@@ -135,9 +134,10 @@ def together(*schedules: Steps) -> Iterator[Step]:
 
 
 def pipeline(*schedules: Steps) -> Iterator[Step]:
-    """Begin each schedule one step after the one before: a pipeline.
+    """Run schedules as a pipeline: each begins one step after the one before.
 
-    Two lanes serve them by turns, so that what is near each other is not one message.
+    Schedules alternate between two lanes, so that the messages of consecutive schedules
+    stay apart.
     """
     last = len(schedules) - 1
     running: list[tuple[int, Steps]] = []
@@ -162,10 +162,10 @@ def pipeline(*schedules: Steps) -> Iterator[Step]:
 
 
 def between_two(steps: Sequence[Step]) -> Sequence[Step]:
-    """The steps of a rank with the lanes to each peer counted anew, if they are many.
+    """Renumber the lanes to each peer of a rank, if there are more than LANES.
 
-    Schedules that run together seldom all join the same two ranks. Both count alike,
-    as what one of them sends the other receives.
+    Schedules that run together seldom all use the same two ranks. Both ranks number
+    alike, as each send of one is a receive of the other.
     """
     if max((t.lane for step in steps for t in step), default=0) < LANES:
         return steps
@@ -184,7 +184,7 @@ def between_two(steps: Sequence[Step]) -> Sequence[Step]:
 
 
 def pad(rounds: int, steps: Steps | None = None) -> Steps:
-    """Make a schedule last so many steps, by doing nothing in those at its end."""
+    """Extend a schedule to ``rounds`` steps, with empty steps at its end."""
     done = list(steps or ())
     yield from done
     yield from [()] * (rounds - len(done))
@@ -193,8 +193,8 @@ def pad(rounds: int, steps: Steps | None = None) -> Steps:
 def reverse(steps: Steps, *, combine: bool = True) -> Iterator[Step]:
     """Run a schedule from its end to its beginning, with sends as receives.
 
-    What spread by it is collected: a broadcast becomes a reduce and an allgather a
-    reduce-scatter, or, if not to ``combine``, a scatter becomes a gather.
+    A broadcast becomes a reduce, and an allgather a reduce-scatter; without
+    ``combine``, a scatter becomes a gather.
     """
     taken = _RECV_REDUCE if combine else _RECV
     for step in reversed(list(steps)):
@@ -210,7 +210,7 @@ def reverse(steps: Steps, *, combine: bool = True) -> Iterator[Step]:
 
 
 def as_step(step: object) -> Step:
-    """Give the one form of a step: a tuple of transfers, without those left out."""
+    """The normal form of a step: a tuple of transfers, without None."""
     if type(step) is tuple and _TRANSFERS.issuperset(map(type, step)):
         return step
     if isinstance(step, Transfer):
@@ -221,7 +221,7 @@ def as_step(step: object) -> Step:
             return transfers
     raise ScheduleError(
         f"an algorithm yielded {step!r}; yield send(...), recv(...), "
-        "recv_reduce(...) or a tuple of them, with None for what is left out"
+        "recv_reduce(...) or a tuple of them, with None for no transfer"
     )
 
 
@@ -232,7 +232,7 @@ def begin(
     root: int = 0,
     **parameters: object,
 ) -> Steps:
-    """What ``algorithm`` yields for one rank; the root is at position 0."""
+    """The steps that ``algorithm`` yields for one rank; the root is at position 0."""
     group = Group.flat(rank, size)
     if root:
         group = group.rotated(root)
@@ -246,7 +246,7 @@ def trace(
     root: int = 0,
     **parameters: object,
 ) -> list[Step]:
-    """All steps that ``algorithm`` asks of one rank; the root is at position 0."""
+    """All steps of ``algorithm`` for one rank; the root is at position 0."""
     return list(map(as_step, begin(algorithm, rank, size, root, **parameters)))
 
 

@@ -1,22 +1,22 @@
-"""Symbols instead of numbers: what was combined with what, and in which order.
+"""Symbolic values: which contributions were combined, and in which order.
 
-A value is a term; equal terms are equal to the last bit.
+A value is a term; equal terms stand for values that are equal to the last bit.
 """
 
 from collections.abc import Sequence
 
 
 class Terms:
-    """All values that occur, each under one number; 0 stands for none.
+    """All terms of a proof, each under one number; 0 stands for no value.
 
     Attributes
     ----------
     known : dict
-        The number of the term that combines two, under both their numbers in one.
+        The number of the combination of two terms, by both their numbers in one.
     ranks : list of int
         The ranks that contribute to a term, as a bit mask.
     twice : int
-        Those that the last two terms to be combined had in common.
+        The ranks that the last two combined terms have in common.
     """
 
     def __init__(self, size: int):
@@ -35,7 +35,7 @@ class Terms:
         return rank + 1
 
     def combine(self, a: int, b: int) -> int:
-        """The number of a term made of two, 0 if they have a rank in common."""
+        """The number of the combination of two terms; 0 if they share a rank."""
         self.twice = self.ranks[a] & self.ranks[b]
         if self.twice:
             return 0
@@ -52,7 +52,7 @@ class Terms:
         return len(self.ranks) - 1
 
     def order(self, used: Sequence[int]) -> str:
-        """The order in which the terms that are used were combined."""
+        """The order in which the used terms were combined; see :class:`Proof`."""
         if all(self.serial[t] or not self.roundings[t] for t in used):
             return "serial"
         return "ranks" if all(self.neighbours[t] for t in used) else "any"

@@ -19,18 +19,18 @@ Reals = NDArray[np.float64]
 class TransferTable:
     """The transfers of all ranks, column by column.
 
-    Steps, transfers and places are numbered through all ranks; a place is a set of
+    Steps, transfers and places are numbered across all ranks; a place is a set of
     chunks.
 
     Attributes
     ----------
     first_step : ndarray
-        The first step of each rank, and the number of all.
+        The first step of each rank, and the number of all steps.
     rank_of : ndarray
         The rank of each step.
     step, peer, lane, kind, place : ndarray
-        The columns of the table; the kind is 0 for a send, 1 for a receive and 2 for
-        one that reduces.
+        The columns of the table; the kind is 0 for a send, 1 for a receive and 2 for a
+        receive that reduces.
     places : list of Chunks
         Each place in lowest terms.
 
@@ -84,7 +84,7 @@ class TransferTable:
         return number
 
     def where(self, step: int) -> tuple[int, int]:
-        """The rank of a step, and which of its steps it is."""
+        """The rank of a step, and its index among the steps of the rank."""
         rank = int(self.rank_of[step])
         return rank, int(step - self.first_step[rank])
 
@@ -99,13 +99,13 @@ class TransferTable:
             )
 
     def by_step(self, steps: Ints) -> tuple[Ints, Ints]:
-        """Where in the second array what belongs to each step begins, by its step."""
+        """The items of each step: the bounds of each step in the array that follows."""
         counts = np.bincount(steps, minlength=len(self.rank_of))
         return np.cumsum([0, *counts]), np.argsort(steps, kind="stable")
 
     @cached_property
     def grid(self) -> int:
-        """The parts of the buffer of which every chunk has a whole number."""
+        """The equal parts of the buffer of which every chunk is a multiple."""
         return reduce(lcm, {c.parts for place in self.places for c in place}, 1)
 
     @cached_property
@@ -121,13 +121,13 @@ class TransferTable:
 
     @cached_property
     def remote(self) -> NDArray[np.bool_]:
-        """Which transfers are with another rank, not into another buffer."""
+        """Whether each transfer is with another rank, not between own buffers."""
         remote: NDArray[np.bool_] = self.rank_of[self.step] != self.peer
         return remote
 
     @cached_property
     def posted(self) -> NDArray[np.bool_]:
-        """The sends that are copied: of the same chunks for several peers only one."""
+        """The sends that are copied: one for equal chunks to several peers."""
         sends = np.flatnonzero(self.kind == 0)
         keys = np.stack([self.step, self.lane, self.place])[:, sends]
         _, distinct = np.unique(keys, axis=1, return_index=True)
@@ -136,7 +136,7 @@ class TransferTable:
         return chosen
 
     def total(self, chosen: NDArray[np.bool_], weights: Reals | None = None) -> Reals:
-        """For each step the sum of the weights of its chosen transfers."""
+        """For each step, the sum of the weights of its chosen transfers."""
         of_chosen = None if weights is None else weights[chosen]
         return np.bincount(
             self.step[chosen], of_chosen, minlength=len(self.rank_of)
@@ -144,7 +144,7 @@ class TransferTable:
 
 
 def chunk_bounds(places: Sequence[Chunks], grid: int) -> set[int]:
-    """Where the chunks of places begin and end, on a grid of equal parts."""
+    """The bounds of the chunks of places, on a grid of equal parts."""
     return {
         bound * (grid // chunk.parts)
         for place in places

@@ -33,11 +33,11 @@ class OfOneRank(NamedTuple):
         """The prices of an array of numbers of bytes."""
         nbytes = np.asarray(nbytes, np.float64)
         whole = nbytes * COLLECTIVES[self.copying.collective].buffers(self.price.size)
-        in_waves = self.price.seconds(whole)
+        sliced = self.price.seconds(whole)
         at_once = self.copying.is_at_once(nbytes)
         if not np.any(at_once):
-            return in_waves
-        return np.where(at_once, self.price.seconds(whole, 1), in_waves)
+            return sliced
+        return np.where(at_once, self.price.seconds(whole, 1), sliced)
 
 
 class HostPricer(NamedTuple):

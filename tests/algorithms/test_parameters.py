@@ -1,7 +1,6 @@
 """Parameters: each has a range; what is in it makes a right schedule or is refused."""
 
 from functools import partial
-from itertools import chain, repeat, zip_longest
 
 import numpy as np
 import pytest
@@ -18,21 +17,20 @@ from collalgo import (
     threads,
     verify,
 )
-from collalgo._kernels.engine.transport import transport
 from collalgo.algorithms import candidates, find, linear
 from collalgo.algorithms.parameters import COMMON, OWN
-from collalgo.algorithms.row import one_way
 from collalgo.algorithms.verify import prove_once
 from collalgo.cli.main import main as cli
-from collalgo.engine.call import Call
-from collalgo.engine.plan.lowering import Averaging, Lowering
 from collalgo.errors import RulesError
-from collalgo.schedule import LANES, pipeline, recv, send, together, trace
+from collalgo.schedule import trace
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.prover import Prover
 from collalgo.selection.rules import Rules
-from tests.engine.plan.test_lowering import messages
 from tests.support.oracle import check, vectors
+from tests.support.parameter_checks import (
+    examine,
+    rows_with_parameters,
+)
 
 pytestmark = pytest.mark.parallel
 
@@ -85,42 +83,6 @@ REFUSED = [
     ("scan", "linear(order=(0, 1))", "pass no order"),
     ("alltoall", "bruck(takes_part=1)", "has no parameter 'takes_part'"),
 ]
-
-
-def rows_with_parameters():
-    return [row for row in ALGORITHMS if not row.unproved]
-
-
-def variant_of(row, size, parameters):
-    values = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
-    return find(row.collective, f"{row.name}({values})", size)
-
-
-def examine(row, size, parameters, root):
-    """Prove and lower what a name means; None if it is refused with a reason."""
-    try:
-        variant = variant_of(row, size, parameters)
-    except AlgorithmNotApplicable:
-        return None
-    prove_once(variant.schedule, size, row.collective, root)
-    for count in range(4):
-        call = Call(row.collective, np.dtype(np.float32), count, root=root)
-        layout = call.layout(size)
-        plans = []
-        for rank in range(size):
-            walk = Lowering(layout, rank, size, *call.ends(layout, rank, size))
-            steps = trace(variant.schedule, rank, size, root)
-            plans.append(walk.lower(steps, Averaging.NO))
-        sent, received = messages(plans, 0)
-        assert sum_of_bytes(sent) == sum_of_bytes(received)
-    return variant
-
-
-def sum_of_bytes(sides):
-    return {
-        channel: [sum(nbytes for _, nbytes in message) for message in of_channel]
-        for channel, of_channel in sides.items()
-    }
 
 
 def root_of(row, root):
@@ -219,73 +181,6 @@ def test_all_ranks_refuse_alike_and_stay_in_step():
         return comm.allreduce(np.ones(1)).tolist()
 
     assert threads(on_each_rank, 3) == [[3.0]] * 3
-
-
-def test_a_schedule_of_the_user_with_too_many_lanes_is_refused_on_every_rank():
-    def broadcast(group):
-        yield from together(*(linear.broadcast(part) for part in group.shares(9)))
-
-    def on_each_rank(comm):
-        with pytest.raises(AlgorithmNotApplicable, match="9 lanes between two ranks"):
-            comm.broadcast(np.ones(9), algorithm=broadcast)
-        return comm.allreduce(np.ones(1)).tolist()
-
-    assert threads(on_each_rank, 3) == [[3.0]] * 3
-
-
-def test_the_lanes_are_those_of_the_engine():
-    assert transport.LANES == LANES
-
-
-@pytest.mark.parametrize("size", [2, 3, 4, 8, 9, 16, 18, 25])
-def test_no_algorithm_has_more_lanes_between_two_ranks_than_it_says(size):
-    for row in rows_with_parameters():
-        if row.ways is not one_way and row.obstacle(size) is None:
-            proof = verify(
-                row.schedule, size=size, collective=row.collective, segments=1
-            )
-            assert proof.lanes <= row.ways(size, dict(row.parameters)), row.name
-
-
-@pytest.mark.parametrize("size", [25, 30, 49])
-def test_many_lanes_of_which_two_ranks_have_few_are_lowered(size):
-    for row in candidates("broadcast"):
-        if row.name == "striped_chains":
-            assert examine(row, size, {}, size // 3)
-
-
-@given(st.lists(st.integers(0, 5), max_size=9))
-def test_a_pipeline_begins_each_schedule_a_step_after_the_one_before(lengths):
-    def schedule(number, length):
-        return iter([(send(number), recv(step)) for step in range(length)])
-
-    delayed = (
-        chain(repeat((), number), schedule(number, length))
-        for number, length in enumerate(lengths)
-    )
-    expected = [
-        tuple(
-            transfer._replace(lane=number % 2)
-            for number, step in enumerate(steps)
-            for transfer in step
-        )
-        for steps in zip_longest(*delayed, fillvalue=())
-    ]
-    found = pipeline(*(schedule(*one) for one in enumerate(lengths)))
-    assert list(found) == expected
-
-
-def test_a_pipeline_of_many_segments_takes_time_in_proportion():
-    asked_for = []
-
-    def schedule():
-        for _ in range(3):
-            asked_for.append(1)
-            yield ()
-        asked_for.append(1)
-
-    steps = list(pipeline(*(schedule() for _ in range(500))))
-    assert (len(steps), len(asked_for)) == (502, 4 * 500)
 
 
 @pytest.mark.parametrize("size", [9, 18, 27])

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.parallel
 
 JUNK = 7
 
-#: Elements for each rank, and the bytes of a wave: what is short is read where it is,
-#: and what is long written where it belongs, in one wave and in some.
+#: Elements for each rank, and the bytes of a slice: short messages are read in the
+#: memory of the sender, long ones written to that of the reader, in one slice or some.
 LENGTHS = [(480, 4096), (480, 1 << 20), (2400, 1 << 20), (9600, 1 << 16)]
 
 
@@ -50,29 +50,31 @@ def shape_of(collective, size, rank, shape):
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
-@pytest.mark.parametrize(("count", "wave"), LENGTHS)
+@pytest.mark.parametrize(("count", "slice_bytes"), LENGTHS)
 def test_every_algorithm_gives_the_same_as_on_other_arrays(
-    monkeypatch, size, count, wave
+    monkeypatch, size, count, slice_bytes
 ):
-    every_algorithm(monkeypatch, size, count, wave, in_place=False)
+    every_algorithm(monkeypatch, size, count, slice_bytes, in_place=False)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
-@pytest.mark.parametrize(("count", "wave"), LENGTHS)
-def test_every_allreduce_is_right_in_place(monkeypatch, size, count, wave):
-    every_algorithm(monkeypatch, size, count, wave, in_place=True)
+@pytest.mark.parametrize(("count", "slice_bytes"), LENGTHS)
+def test_every_allreduce_is_right_in_place(monkeypatch, size, count, slice_bytes):
+    every_algorithm(monkeypatch, size, count, slice_bytes, in_place=True)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
-@pytest.mark.parametrize(("count", "wave"), LENGTHS)
-def test_every_algorithm_gives_the_same_past_the_caches(monkeypatch, size, count, wave):
+@pytest.mark.parametrize(("count", "slice_bytes"), LENGTHS)
+def test_every_algorithm_gives_the_same_past_the_caches(
+    monkeypatch, size, count, slice_bytes
+):
     monkeypatch.setattr(CopyPolicy, "held", lambda self, nbytes: float("inf"))
-    every_algorithm(monkeypatch, size, count, wave, in_place=False)
+    every_algorithm(monkeypatch, size, count, slice_bytes, in_place=False)
 
 
-def every_algorithm(monkeypatch, size, count, wave, in_place):
+def every_algorithm(monkeypatch, size, count, slice_bytes, in_place):
     monkeypatch.setattr(copy_policy, "OUTGROWN", 0)
-    monkeypatch.setattr(host_price, "WAVE_BYTES", wave)
+    monkeypatch.setattr(host_price, "SLICE_BYTES", slice_bytes)
     monkeypatch.setattr(programs, "SHORT", 0)
     rows = [
         row
@@ -108,7 +110,7 @@ def every_algorithm(monkeypatch, size, count, wave, in_place):
 
 def test_what_was_written_in_part_as_it_was_made_is_written_as_a_whole(monkeypatch):
     """Sums of several segments, of which each 32nd is only written when it is sent."""
-    monkeypatch.setattr(host_price, "WAVE_BYTES", 1 << 30)
+    monkeypatch.setattr(host_price, "SLICE_BYTES", 1 << 30)
     monkeypatch.setattr(CopyPolicy, "held", lambda self, nbytes: 0)
     count = 1 << 19
 

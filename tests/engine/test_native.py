@@ -65,17 +65,19 @@ def test_a_call_gives_way_to_its_caller_while_that_computes(tmp_path):
 @pytest.mark.parallel
 @pytest.mark.parametrize("flags", [["-O1"], ["-O1", "-fsanitize=address,undefined"]])
 def test_what_is_staged_arrives_however_it_is_written(tmp_path, flags):
-    run([build(COMPILER, flags, "staging", tmp_path)])
+    run([build(COMPILER, flags, "staged_copy", tmp_path)])
 
 
 @pytest.mark.parallel
 @pytest.mark.parametrize("flags", [["-O1"], ["-O1", "-fsanitize=address,undefined"]])
 def test_what_is_reduced_for_several_is_the_same_for_each(tmp_path, flags):
-    run([build(COMPILER, flags, "relaying", tmp_path)])
+    run([build(COMPILER, flags, "reduce_forward", tmp_path)])
 
 
 @pytest.mark.parallel
-@pytest.mark.parametrize("name", ["exchange", "reduce", "relaying", "staging"])
+@pytest.mark.parametrize(
+    "name", ["exchange", "reduce", "reduce_forward", "staged_copy"]
+)
 def test_arm64_gives_the_same_results(tmp_path, name):
     if shutil.which("qemu-aarch64") is None:
         pytest.skip("there is no qemu-aarch64 to run what is built for arm64")

@@ -117,7 +117,7 @@ def test_a_step_may_leave_out_transfers():
     assert [len(step) for step in trace(sparse, 0, 2)] == [1, 0]
 
 
-def test_staggered_schedules_begin_one_step_after_the_other_on_two_lanes():
+def test_pipelined_schedules_begin_one_step_after_the_other_on_two_lanes():
     def one(group):
         yield send(group.right)
         yield send(group.right)
@@ -127,7 +127,7 @@ def test_staggered_schedules_begin_one_step_after_the_other_on_two_lanes():
     assert lanes == [[0], [0, 1], [1, 0], [0]]
 
 
-def test_backwards_what_was_sent_is_taken():
+def test_in_reverse_what_was_sent_is_received():
     def forth(group):
         yield send(group.right, group.chunk(0))
         yield recv(group.left, group.chunk(1)), send(group.right, group.chunk(2))

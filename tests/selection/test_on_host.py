@@ -27,7 +27,7 @@ from collalgo.schedule import trace
 ONE_CORE_EACH = HostProfile(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=64)
 
 
-def in_one_wave(name, collective, nbytes, size):
+def unsliced(name, collective, nbytes, size):
     row = find(collective, name, size)
     schedules = [trace(row.schedule, rank, size) for rank in range(size)]
     return HostPrice(schedules, ONE_CORE_EACH).seconds(nbytes, 1)
@@ -49,7 +49,7 @@ def by_hand(steps, messages, copied, reduced):
 def test_the_price_of_the_textbook_is_found(nbytes):
     """Alpha, beta and gamma of ring and recursive doubling on 8 ranks, by hand."""
     found = {
-        name: in_one_wave(name, "allreduce", nbytes, 8)
+        name: unsliced(name, "allreduce", nbytes, 8)
         for name in ("ring", "recursive_doubling")
     }
     moved, combined = 14 / 8 * nbytes, 7 / 8 * nbytes
@@ -63,7 +63,7 @@ def test_the_price_of_the_textbook_is_found(nbytes):
 
 def test_what_is_reduced_at_once_is_written_once():
     nbytes = 1 << 16
-    found = in_one_wave("linear", "reduce", nbytes, 4)
+    found = unsliced("linear", "reduce", nbytes, 4)
     combined = (1 + 2 * FURTHER) * nbytes
     assert found == pytest.approx(by_hand(1, 1 + 3, nbytes, combined), rel=1e-6)
 
@@ -94,7 +94,7 @@ def test_shared_cores_make_every_wait_a_switch():
 
 def test_between_two_sizes_of_the_grid_a_price_is_a_straight_line():
     low, middle, high = (
-        in_one_wave("ring", "allreduce", n, 5) for n in (1 << 20, 3 << 19, 1 << 21)
+        unsliced("ring", "allreduce", n, 5) for n in (1 << 20, 3 << 19, 1 << 21)
     )
     assert middle == pytest.approx((low + high) / 2)
 
@@ -113,34 +113,34 @@ def test_beyond_the_caches_copies_cost_more():
             assert usual < slow <= usual + most * 1.01
 
 
-def test_waves_let_the_ends_of_a_chain_work_at_the_same_time():
+def test_slices_let_the_ends_of_a_chain_work_at_the_same_time():
     row = find("broadcast", "linear", 2)
     price = HostPrice(
         [trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH
     )
-    assert price.waves(8) == 1
-    assert price.waves(1 << 18) > 1
+    assert price.slices(8) == 1
+    assert price.slices(1 << 18) > 1
     long = 1 << 28
     assert price.seconds(long) < 0.6 * price.seconds(long, 1)
     assert price.seconds(long) > ONE_CORE_EACH.copy * long
 
 
-def test_a_further_wave_costs_its_handovers_whoever_receives():
+def test_a_further_slice_costs_its_handovers_at_each_receiver():
     row = find("broadcast", "linear", 2)
     schedules = [trace(row.schedule, rank, 2) for rank in range(2)]
     one, slow = (
         HostPrice(schedules, replace(ONE_CORE_EACH, latency=latency))
         for latency in (1e-6, 1e-3)
     )
-    assert one.waves(1 << 18) > slow.waves(1 << 18) == 1
+    assert one.slices(1 << 18) > slow.slices(1 << 18) == 1
     further = slow.seconds(1 << 18, 3) - slow.seconds(1 << 18, 2)
     assert further == pytest.approx(HANDOVERS * 1e-3, rel=0.01)
 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce", "scatter"])
 @pytest.mark.parametrize("parts", [2, 4, 8])
-def test_waves_and_segments_cost_the_same(collective, parts):
-    waves, segments = (
+def test_slices_and_segments_cost_the_same(collective, parts):
+    sliced, segments = (
         HostPrice([trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH)
         for row in (
             find(collective, "linear", 2),
@@ -148,7 +148,7 @@ def test_waves_and_segments_cost_the_same(collective, parts):
         )
     )
     for nbytes in (0, 1 << 14, 1 << 20):
-        assert waves.seconds(nbytes, parts) == pytest.approx(
+        assert sliced.seconds(nbytes, parts) == pytest.approx(
             segments.seconds(nbytes, 1), rel=1e-9
         )
 

@@ -119,7 +119,7 @@ cdef class StepLog:
         PyMem_Free(self.log.steps)
 
     def end(self):
-        """Stop: call, wave, step, begin and end of each step, and the number lost."""
+        """Stop: call, slice, step, begin and end of each step, and the number lost."""
         cdef Clock clock = Clock()
         cdef step_time note
         cdef int64_t i, kept = min(self.log.count, self.log.capacity)
@@ -128,7 +128,7 @@ cdef class StepLog:
         for i in range(kept):
             note = self.log.steps[i]
             times = clock.time(note.begun), clock.time(note.ended)
-            rows.append((note.call, note.wave, note.step, *times))
+            rows.append((note.call, note.slice, note.step, *times))
         return rows, self.log.count - kept
 
 
@@ -248,5 +248,5 @@ cdef class Recorder:
             line = PyCode_Addr2Line(<PyCodeObject *>entry.code, entry.instruction)
             found["place"] = f"{file}:{line}"
         if entry.state == UNDER_WAY:
-            found.update(program.whereabouts())
+            found.update(program.position())
         return found

@@ -15,7 +15,7 @@ cdef extern from "Python.h":
         pass
 
 cdef enum:
-    INTERRUPTED = -100  # by a signal, whose exception is set; what `run` then gives
+    INTERRUPTED = -100  # by a signal, whose exception is set; also the result of `run`
 
 
 cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target)
@@ -23,9 +23,9 @@ cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target)
 
 @cython.final
 cdef class Program(Steps):
-    cdef PyThreadState *thread  # this one, once it has released the GIL
+    cdef PyThreadState *thread  # the running thread, while it has released the GIL
     cdef bint has_gil, brief
-    cdef void *source  # the arrays of a run, which its caller holds
+    cdef void *source  # the arrays of a run, owned by its caller
     cdef void *target
     cdef object pins
     cdef call_record record
@@ -34,12 +34,13 @@ cdef class Program(Steps):
         self, Transport transport, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double timeout
     ) except -100
+    cdef int run_bound(self, Transport transport, double timeout) except -100
     cdef int run_without_gil(
         self, Transport transport, const array_bounds *arrays, double timeout
     ) noexcept nogil
     cdef void release_gil(self) noexcept nogil
     cdef int execute(self, Transport transport, double timeout) noexcept nogil
-    cdef int run_waves(self, Transport transport) noexcept nogil
+    cdef int run_slices(self, Transport transport) noexcept nogil
     cdef int run_logged(
         self, Transport transport, int64_t step, step_log *log
     ) noexcept nogil

@@ -29,8 +29,8 @@ class Program(Steps):
         fetched: bool = False,
         streamed: bool = False,
         shares: bool = False,
-        lingers: bool = True,
-        abreast: bool = True,
+        stays_cached: bool = True,
+        interleaved: bool = True,
     ) -> None: ...
     def run(
         self,

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Run plans, wave by wave and step by step, without the GIL."""
+"""The loop that runs plans, slice by slice and step by step, without the GIL."""
 
 cimport cython
 cimport numpy as cnp
@@ -37,21 +37,21 @@ cdef extern from "ticks.h" nogil:
 cdef extern from "Python.h" nogil:
     PyThreadState *PyEval_SaveThread()
     void PyEval_RestoreThread(PyThreadState *thread)
-    int check_signals "PyErr_CheckSignals"()  # which leaves its exception behind
+    int check_signals "PyErr_CheckSignals"()  # sets its exception
 
 cdef enum:
-    BRIEF_BYTES = 65536  # what is moved in so few microseconds that no thread need run
+    BRIEF_BYTES = 65536  # a shorter call ends before another thread needs the GIL
 
-#: What became of a run: done, or failed for every rank, or not even begun.
+#: The status of a run: done, failed on every rank, or not begun.
 RUN_DONE, RUN_FAILED, RUN_CLOSED, RUN_FORKED = GO_ON, STOP, CLOSED, FORKED
 RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = -1, NEEDS_PACKING, NEEDS_SCRATCH
 
 
 cdef object pin(cnp.ndarray array):
-    """What keeps the memory of an array where it is, as long as it lives.
+    """An object that keeps the memory of an array in place while it lives.
 
-    NumPy lets an array be resized in spite of exported buffers, if it is told not to
-    count references, but never one that a weak reference points to.
+    NumPy can resize an array in spite of exported buffers (``refcheck=False``), but not
+    an array with a weak reference.
     """
     cdef object owner = array
     while isinstance(owner, cnp.ndarray) and owner.base is not None:
@@ -60,7 +60,7 @@ cdef object pin(cnp.ndarray array):
 
 
 cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target):
-    """What keeps the memory of the arrays of a call where it is."""
+    """Objects that keep the memory of the arrays of a call in place."""
     if source is target or source is None or target is None:
         return () if source is target is None else (
             pin(target if source is None else source),
@@ -70,24 +70,24 @@ cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target):
 
 @cython.final
 cdef class Program(Steps):
-    """A plan of one rank, bound to a reduction and to what the ranks compare.
+    """A plan of one rank, with its reduction and the record that the ranks compare.
 
     Parameters
     ----------
-    plan, reduction, divisor, fetched, streamed, shares, lingers, abreast
+    plan, reduction, divisor, fetched, streamed, shares, stays_cached, interleaved
         As of :class:`Steps`.
     record : tuple
         Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
     """
     def __init__(
         self, plan, Reduction reduction, int64_t divisor, tuple record,
-        bint fetched=False, bint streamed=False, bint shares=False, bint lingers=True,
-        bint abreast=True
+        bint fetched=False, bint streamed=False, bint shares=False, bint stays_cached=True,
+        bint interleaved=True
     ):
         Steps.__init__(
-            self, plan, reduction, divisor, streamed, abreast, fetched, shares, lingers
+            self, plan, reduction, divisor, streamed, interleaved, fetched, shares, stays_cached
         )
-        self.brief = plan.waves == 1 and plan.pieces[:, BYTES].sum() <= BRIEF_BYTES
+        self.brief = plan.slices == 1 and plan.pieces[:, BYTES].sum() <= BRIEF_BYTES
         (
             self.record.fingerprint, self.record.collective, self.record.dtype,
             self.record.op, self.record.root, self.record.count, name
@@ -98,10 +98,10 @@ cdef class Program(Steps):
         self, Transport transport, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double timeout
     ) except -100:
-        """Run the plan once; a negative timeout means to wait for ever.
+        """Run the plan once; a negative timeout means no timeout.
 
-        The GIL is released, but for a run of few bytes only when it has to wait: to
-        release it and take it again takes as long as to send a message.
+        The GIL is released, in a short call only if it has to wait: releasing and taking
+        it takes as long as a message.
 
         Returns
         -------
@@ -117,12 +117,17 @@ cdef class Program(Steps):
         if self.steps_end == 0 and transport.size == 1:
             status = transport.enter(&self.record, timeout)
             if status == GO_ON:
-                self.begin_wave(0)
+                self.begin_slice(0)
                 self.finish()
             return status
+        self.source, self.target = <void *>source, <void *>target
+        return self.run_bound(transport, timeout)
+
+    cdef int run_bound(self, Transport transport, double timeout) except -100:
+        """Run the plan once on bound arrays, holding the GIL at first."""
+        cdef int status
         transport.busy = True
         self.has_gil = True
-        self.source, self.target = <void *>source, <void *>target
         if not self.brief:
             self.release_gil()
         status = self.execute(transport, timeout)
@@ -136,7 +141,7 @@ cdef class Program(Steps):
     cdef int run_without_gil(
         self, Transport transport, const array_bounds *arrays, double timeout
     ) noexcept nogil:
-        """Run the plan once on arrays that were bound before."""
+        """Run the plan once, on arrays that are bound already."""
         cdef int status
         self.arrays = arrays[0]
         self.has_gil = False
@@ -146,7 +151,7 @@ cdef class Program(Steps):
         return status
 
     cdef void release_gil(self) noexcept nogil:
-        """Let other threads run, which could resize the arrays."""
+        """Release the GIL, and pin the arrays, which other threads could resize."""
         with gil:
             self.pins = pinned(
                 <cnp.ndarray>self.source if self.source != NULL else None,
@@ -156,7 +161,7 @@ cdef class Program(Steps):
         self.thread = PyEval_SaveThread()
 
     def repeat(self, Transport transport, int64_t times):
-        """Run a plan without buffers many times, as for measuring the transport."""
+        """Run a plan without buffers many times, to measure the transport."""
         cdef int64_t _i
         self.source = self.target = NULL
         if self.plan.pieces[:, BYTES].any():
@@ -171,7 +176,7 @@ cdef class Program(Steps):
         cdef int status = transport.enter(&self.record, timeout)
         if status == GO_ON:
             self.offer(transport)
-            status = self.run_waves(transport)
+            status = self.run_slices(transport)
             if status == GO_ON:
                 status = self.settle(transport)
             if status == GO_ON:
@@ -180,12 +185,12 @@ cdef class Program(Steps):
                 self.forget_segments()
         return status
 
-    cdef int run_waves(self, Transport transport) noexcept nogil:
-        cdef int64_t wave, step
+    cdef int run_slices(self, Transport transport) noexcept nogil:
+        cdef int64_t slice, step
         cdef int status = GO_ON
         self.world = transport.size
-        for wave in range(self.waves):
-            self.begin_wave(wave)
+        for slice in range(self.slices):
+            self.begin_slice(slice)
             for step in range(self.steps_end):
                 if transport.log == NULL:
                     status = self.run_step(transport, step)
@@ -200,19 +205,19 @@ cdef class Program(Steps):
     cdef int run_logged(
         self, Transport transport, int64_t step, step_log *log
     ) noexcept nogil:
-        """Run a step, and note when it began and ended."""
+        """Run a step, and log its begin and end."""
         cdef int64_t begun = ticks()
         cdef int status = self.run_step(transport, step)
-        cdef step_time *note
+        cdef step_time *entry
         if log.count < log.capacity:
-            note = &log.steps[log.count]
-            note.call, note.wave, note.step = log.call, self.wave, step
-            note.begun, note.ended = begun, ticks()
+            entry = &log.steps[log.count]
+            entry.call, entry.slice, entry.step = log.call, self.slice, step
+            entry.begun, entry.ended = begun, ticks()
         log.count += 1
         return status
 
     cdef int settle(self, Transport transport) noexcept nogil:
-        """Wait until nobody needs me any more to read what I have sent."""
+        """Wait until no peer needs this rank any more to receive its messages."""
         cdef int64_t idle = 0
         cdef int status = GO_ON
         while status == GO_ON and transport.is_needed():
@@ -222,7 +227,7 @@ cdef class Program(Steps):
         return status
 
     cdef int pause(self, Transport transport, int64_t *idle) noexcept nogil:
-        """Wait a little: GO_ON, STOP or INTERRUPTED."""
+        """Pause once: GO_ON, STOP or INTERRUPTED."""
         if self.has_gil and idle[0] >= transport.patience:
             self.release_gil()
         cdef int status = transport.pause(idle)
@@ -232,13 +237,13 @@ cdef class Program(Steps):
         return status
 
     def call(self):
-        """What the ranks compare of a call, by numbers, and the algorithm."""
+        """The arguments that the ranks compare, as numbers, and the algorithm."""
         found = as_dict(&self.record)
-        del found["sequence"], found["fingerprint"]  # which each call has of its own
+        del found["sequence"], found["fingerprint"]  # of each single call
         return found
 
-    def whereabouts(self):
-        """The step that a running program is in, and the ranks that it waits for."""
+    def position(self):
+        """The current step of a running program, and the ranks that it waits for."""
         cdef int64_t step = self.step, m, c
         peers = set()
         if step < self.steps_end:

@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine.rows cimport Rows, piece_row, step_row
@@ -8,7 +9,7 @@ from collalgo._kernels.engine.transport.transport cimport (
 )
 
 cdef enum:
-    NOTHING = -1  # what can be done now
+    NOTHING = -1  # no progress is possible now
     NONE = -1     # instead of a message
 
 cdef struct message_state:
@@ -16,32 +17,69 @@ cdef struct message_state:
 
 
 cdef class Posts(Rows):
-    cdef const int64_t *whole  # the bytes of messages that are one piece, or IN_PIECES
+    cdef const int64_t *whole  # the bytes of messages of one piece, or IN_PIECES
     cdef readonly bint fetched
-    cdef int fetch, mapped  # what others read where it is: of my process, and of the heap
-    cdef object states  # the memory of what follows
+    cdef int fetch, mapped  # zero-copy policies, for memory of my process and of the heap
+    cdef object states  # the arrays behind the pointers that follow
     cdef message_state *progress
-    cdef const message_state *begins  # the progress at the begin, of a single wave
+    cdef const message_state *begins  # the progress at the begin of an unsliced call
     cdef segment_state *segments
-    cdef const int64_t *offers  # the messages that may be written where they belong
+    cdef const int64_t *offers  # the messages whose destinations may be offered
     cdef readonly int64_t offers_end
-    cdef const int64_t *relays  # for each message the one that sends its sum on, or NONE
-    cdef int64_t *relayed  # how many bytes of each were written as they were made, in a wave
+    cdef const int64_t *forwards  # for each message the post that sends its sum, or NONE
+    cdef int64_t *forwarded  # the bytes of each post that the reduction wrote, in a slice
 
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
-    cdef bint goes_on(self, int64_t m) noexcept nogil
-    cdef void skip_to(self, int64_t m, int64_t piece) noexcept nogil
-    cdef void advance(self, int64_t m, int64_t nbytes) noexcept nogil
     cdef bint may_share(self, int64_t m) noexcept nogil
     cdef int share(self, int64_t m) noexcept nogil
-    cdef bint is_last(self, int64_t m) noexcept nogil
     cdef void offer(self, Transport transport) noexcept nogil
     cdef message_part part_of(
         self, int64_t post, const piece_row *piece, int64_t done, int64_t nbytes
     ) noexcept nogil
-    cdef int64_t aim(
+    cdef int64_t locate(
         self, Transport transport, int64_t post, int64_t done, int64_t nbytes
     ) noexcept nogil
     cdef int put(self, Transport transport, int64_t m, int64_t post) noexcept nogil
-    cdef bint lend(self, Transport transport, int64_t m, int64_t post) noexcept nogil
+    cdef bint send_direct(
+        self, Transport transport, int64_t m, int64_t post
+    ) noexcept nogil
     cdef int push(self, Transport transport, int64_t m, int64_t post) noexcept nogil
+    cdef int stage(self, Transport transport, int64_t m, int64_t post) noexcept nogil
+
+    @cython.final
+    cdef inline bint goes_on(self, int64_t m) noexcept nogil:
+        """Whether a message has bytes left."""
+        return self.progress[m].piece < self.messages[m].end_piece
+
+    @cython.final
+    cdef inline void skip_to(self, int64_t m, int64_t piece) noexcept nogil:
+        """Continue a message at a piece, or at the first after it with bytes in this slice."""
+        cdef message_state *state = &self.progress[m]
+        if self.slices == 1:
+            state.piece, state.done = piece, 0
+            return
+        while piece < self.messages[m].end_piece:
+            state.done = self.bytes_until(&self.pieces[piece], self.slice)
+            if state.done < self.bytes_until(&self.pieces[piece], self.slice + 1):
+                break
+            if self.pieces[piece].nbytes == 0:
+                break
+            piece += 1
+        state.piece = piece
+
+    @cython.final
+    cdef inline void advance(self, int64_t m, int64_t nbytes) noexcept nogil:
+        """Count bytes of a message as done."""
+        cdef message_state *state = &self.progress[m]
+        state.done += nbytes
+        state.left -= nbytes
+        if state.done == self.bytes_until(&self.pieces[state.piece], self.slice + 1):
+            self.skip_to(m, state.piece + 1)
+
+    @cython.final
+    cdef inline bint is_last(self, int64_t m) noexcept nogil:
+        """Whether the call of this rank ends with the step of a message."""
+        cdef const step_row *last = &self.steps[self.steps_end - 1]
+        if self.slice < self.slices - 1 or m < last.first_post:
+            return False
+        return last.first_receive == last.end

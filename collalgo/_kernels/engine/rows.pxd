@@ -16,8 +16,8 @@ from collalgo._kernels.engine.transport.transport cimport (
     stream_bytes,
 )
 
-# The columns, in the order in which rows.py writes them. The offset of a piece is its
-# place in the whole buffer; those of its source and target are places in their arrays.
+# The columns, in the order of rows.py. `offset` of a piece is an offset in the whole
+# buffer; those of its source and target are offsets in their arrays.
 cdef struct step_row:
     int64_t first_post, first_receive, end
 
@@ -34,26 +34,26 @@ cdef enum:
     REDUCE_AND_DIVIDE = 2
     STORE = 3
     INPUT = 0
-    SCRATCH = 2  # which all waves share
-    BYTES = 1     # the columns of a piece: its bytes and its source
+    SCRATCH = 2  # reused by each slice
+    BYTES = 1     # columns of a piece
     SOURCE = 2
     FIRST_CHANNEL = 2  # a column of a message
-    NEEDS_PACKING = -2  # why a call cannot be bound
+    NEEDS_PACKING = -2  # reasons why a call cannot be bound
     NEEDS_SCRATCH = -3
 
-cdef struct array_bounds:  # where the arrays of a call are
+cdef struct array_bounds:  # the arrays of a call: input, output, scratch
     char *base[3]
     bint apart
 
 
-cdef extern from "relaying.h" nogil:
+cdef extern from "reduce_forward.h" nogil:
     ctypedef struct reduction:
         reduce_fn function
         const float8_tables *tables
         const void **inputs
         int64_t n, itemsize, divisor
-    void relay(const reduction *r, char **targets, int64_t count, int64_t nbytes)
-    void relay_past_caches(
+    void reduce_forward(const reduction *r, char **targets, int64_t count, int64_t nbytes)
+    void reduce_forward_streamed(
         const reduction *r, char **targets, int64_t count, int64_t nbytes
     )
 
@@ -65,76 +65,77 @@ cdef class Rows:
     cdef readonly object plan
     cdef Reduction reduction
     cdef int64_t divisor, scratch_bytes
-    cdef int64_t waves, wave
+    cdef int64_t slices, slice
     cdef int64_t steps_end, channels_end, copies_end, divisions_end
-    cdef int64_t early_end  # of the copies that need not wait for any message
-    cdef int64_t copied, copied_bytes  # in this wave, and of the piece after these
+    cdef int64_t early_end  # of the copies that depend on no message
+    cdef int64_t copied, copied_bytes  # pieces in this slice, and bytes of the next one
     cdef const step_row *steps
     cdef const message_row *messages
     cdef const piece_row *pieces
     cdef const int64_t *channels
     cdef const int64_t *numbers
     cdef const int64_t *hazards
-    cdef const int64_t *lendable
+    cdef const int64_t *direct
     cdef const piece_row *copies
     cdef const piece_row *divisions
-    cdef bint reads, streamed, abreast
+    cdef bint reads, streamed, interleaved
     cdef array_bounds arrays
     cdef object room
     cdef const void **inputs  # of a reduction
-    cdef char **targets  # the same result for me and for others
+    cdef char **targets  # of a reduction: this rank, then the readers of its forward
 
     cdef int bind(
         self, array_bounds *arrays, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch
     ) except -100
-    cdef int64_t length_in_wave(self, int64_t m) noexcept nogil
+    cdef int point_at(self, plan) except -1
+    cdef int64_t length_in_slice(self, int64_t m) noexcept nogil
     cdef void copy_on(self, int64_t most) noexcept nogil
     cdef void finish(self) noexcept nogil
 
     @cython.final
-    cdef inline void begin_wave(self, int64_t wave) noexcept nogil:
-        self.wave, self.copied, self.copied_bytes = wave, 0, 0
+    cdef inline void begin_slice(self, int64_t slice) noexcept nogil:
+        self.slice, self.copied, self.copied_bytes = slice, 0, 0
 
     @cython.final
     cdef inline int64_t bytes_until(
-        self, const piece_row *piece, int64_t wave
+        self, const piece_row *piece, int64_t slice
     ) noexcept nogil:
-        """How many bytes of a piece belong to the waves before this one."""
-        if wave == 0:
+        """The bytes of a piece in the slices before a slice."""
+        if slice == 0:
             return 0
-        if wave == self.waves:
+        if slice == self.slices:
             return piece.nbytes
         cdef int64_t lines = (piece.nbytes + CACHE_LINE - 1) // CACHE_LINE
-        return lines * wave // self.waves * CACHE_LINE
+        return lines * slice // self.slices * CACHE_LINE
 
     @cython.final
     cdef inline char *source_of(
         self, const piece_row *piece, int64_t done
     ) noexcept nogil:
-        """Where a piece is to be read, when so many of its bytes are done."""
+        """The address to read a piece from, after its first ``done`` bytes."""
         return self.place(piece, piece.source, piece.source_offset) + done
 
     @cython.final
     cdef inline char *target_of(
         self, const piece_row *piece, int64_t done
     ) noexcept nogil:
-        """Where a piece is to be written, when so many of its bytes are done."""
+        """The address to write a piece to, after its first ``done`` bytes."""
         return self.place(piece, piece.target, piece.target_offset) + done
 
     @cython.final
     cdef inline char *place(
         self, const piece_row *piece, int64_t array, int64_t offset
     ) noexcept nogil:
-        """Where a piece would begin, were the part of this wave where it is."""
+        """The address of a piece, such that the bytes of this slice are in place."""
         if array == SCRATCH:
-            offset -= self.bytes_until(piece, self.wave)
+            offset -= self.bytes_until(piece, self.slice)
         return self.arrays.base[array] + offset
 
     @cython.final
     cdef inline bint is_streamed(self) noexcept nogil:
-        """Whether what is not read again had better go past the caches."""
-        # In place they hold the target already: it was the input.
+        """Whether results that are not read again are written past the caches."""
+        # In place the caches hold the target already: it was the input.
         return self.streamed and self.arrays.apart
 
     @cython.final
@@ -150,15 +151,15 @@ cdef class Rows:
     cdef inline void reduce_for_all(
         self, int64_t n, int64_t count, int64_t nbytes, int64_t action
     ) noexcept nogil:
-        """The same for so many targets."""
+        """The same for the first ``count`` targets."""
         cdef reduction r
         r.function, r.tables = self.reduction.function, self.reduction.tables
         r.inputs, r.n, r.itemsize = self.inputs, n, self.reduction.itemsize
         r.divisor = self.divisor if action == REDUCE_AND_DIVIDE else 0
         if self.is_streamed():
-            relay_past_caches(&r, self.targets, count, nbytes)
+            reduce_forward_streamed(&r, self.targets, count, nbytes)
         else:
-            relay(&r, self.targets, count, nbytes)
+            reduce_forward(&r, self.targets, count, nbytes)
 
     @cython.final
     cdef inline void store(
@@ -166,7 +167,7 @@ cdef class Rows:
     ) noexcept nogil:
         if action == STORE and self.is_streamed():
             stream_bytes(target, source, nbytes)
-        elif self.abreast:
+        elif self.interleaved:
             copy_bytes(target, source, nbytes)
         else:
             copy_in_order(target, source, nbytes)

@@ -6,7 +6,7 @@ from collalgo._kernels.engine.transport.transport cimport Transport
 
 
 cdef class Steps(Posts):
-    cdef int64_t step, world  # where it is, in how many ranks
+    cdef int64_t step, world  # the current step, and the number of ranks
 
     cdef int run_step(self, Transport transport, int64_t number) noexcept nogil
     cdef int pause(self, Transport transport, int64_t *idle) noexcept nogil
@@ -15,6 +15,7 @@ cdef class Steps(Posts):
     ) noexcept nogil
     cdef void forget_segments(self) noexcept nogil
     cdef int pull(self, Transport transport, int64_t m) noexcept nogil
+    cdef int take(self, Transport transport, int64_t m, int64_t nbytes) noexcept nogil
     cdef void consume(
         self, Transport transport, int64_t m, int64_t nbytes
     ) noexcept nogil

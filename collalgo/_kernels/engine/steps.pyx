@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""The steps of a plan: how their messages go on, segment by segment.
+"""The steps of a plan: the progress of their messages, segment by segment.
 
-All transfers of a step progress side by side, in the order of the buffer. A segment is
-received only once the posts of the same step have read what it overwrites. Every message
-goes through the buffer in ascending order, so that a chain of ranks waiting for each
-other's segments descends in the buffer: it cannot close.
+All transfers of a step progress concurrently, in the order of the buffer. A segment is
+received only once the posts of the same step have read the bytes that it overwrites.
+There is no deadlock: every message goes through the buffer in ascending order, so a
+chain of ranks that wait for each other descends in the buffer and cannot close.
 """
 
 cimport cython
@@ -24,14 +24,14 @@ from collalgo._kernels.engine.transport.transport cimport (
 )
 
 cdef enum:
-    WHILE_WAITING = 1 << 14  # bytes that a rank copies before it looks again what came
+    WHILE_WAITING = 1 << 14  # bytes that a rank copies between two polls
 
 
 cdef class Steps(Posts):
-    """The steps of one rank, and what comes in them; see :class:`Posts`."""
+    """The steps of one rank, and its receives; see :class:`Posts`."""
 
     cdef int run_step(self, Transport transport, int64_t number) noexcept nogil:
-        """Run a step of this wave: GO_ON, or what :meth:`pause` gives."""
+        """Run a step of this slice: GO_ON, or the status of :meth:`pause`."""
         cdef const step_row *step = &self.steps[number]
         cdef int64_t unfinished = self.begin(transport, step), idle = 0
         cdef int status
@@ -51,14 +51,14 @@ cdef class Steps(Posts):
         return GO_ON
 
     cdef int pause(self, Transport transport, int64_t *idle) noexcept nogil:
-        """Wait a little."""
+        """Pause once, after a poll without progress."""
         return transport.pause(idle)
 
     @cython.final
     cdef int move(
         self, Transport transport, const step_row *step, int64_t *unfinished
     ) noexcept nogil:
-        """Let all messages of the step go on that can: GO_ON, NOTHING or STOP."""
+        """Continue all messages of the step: GO_ON, NOTHING or STOP."""
         cdef int status, moved = NOTHING
         cdef int64_t m
         for m in range(step.first_post, step.end):
@@ -78,7 +78,7 @@ cdef class Steps(Posts):
 
     @cython.final
     cdef int pull(self, Transport transport, int64_t m) noexcept nogil:
-        """Receive what has come from all peers of a receive: GO_ON, NOTHING or STOP."""
+        """Receive the bytes that have come from all peers: GO_ON, NOTHING or STOP."""
         cdef const message_row *message = &self.messages[m]
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece = &self.pieces[state.piece]
@@ -87,19 +87,13 @@ cdef class Steps(Posts):
         cdef int64_t senders = message.end_channel - message.first_channel, i
         if not transport.peek(channels, senders, segment):
             return NOTHING
-        cdef int64_t nbytes = self.bytes_until(piece, self.wave + 1) - state.done
+        cdef int64_t nbytes = self.bytes_until(piece, self.slice + 1) - state.done
         for i in range(senders):
             nbytes = min(nbytes, segment[i].left)
         if not self.may_overwrite(message, piece.offset + state.done + nbytes):
             return NOTHING
-        cdef char *target = self.target_of(piece, state.done)
-        if piece.action != COPY and piece.action != STORE:
-            self.combine(transport, m, state.done, nbytes)
-        elif segment.whereabouts == REMOTE:
-            if transport.fetch(channels[0], target, segment.data, nbytes) != GO_ON:
-                return STOP
-        elif segment.whereabouts != DELIVERED:
-            self.store(target, segment.data, nbytes, piece.action)
+        if self.take(transport, m, nbytes) != GO_ON:
+            return STOP
         if nbytes == self.whole[m]:
             for i in range(senders):
                 segment[i].data = NULL
@@ -110,10 +104,28 @@ cdef class Steps(Posts):
         return GO_ON
 
     @cython.final
+    cdef int take(self, Transport transport, int64_t m, int64_t nbytes) noexcept nogil:
+        """Reduce or copy the next bytes of a message to their target: GO_ON or STOP."""
+        cdef const message_row *message = &self.messages[m]
+        cdef message_state *state = &self.progress[m]
+        cdef const piece_row *piece = &self.pieces[state.piece]
+        cdef segment_state *segment = &self.segments[message.first_channel]
+        cdef char *target = self.target_of(piece, state.done)
+        if piece.action != COPY and piece.action != STORE:
+            self.combine(transport, m, state.done, nbytes)
+        elif segment.location == REMOTE:
+            return transport.fetch(
+                self.channels[message.first_channel], target, segment.data, nbytes
+            )
+        elif segment.location != DELIVERED:
+            self.store(target, segment.data, nbytes, piece.action)
+        return GO_ON
+
+    @cython.final
     cdef void consume(
         self, Transport transport, int64_t m, int64_t nbytes
     ) noexcept nogil:
-        """Go on behind what has been received of a message, from each of its peers."""
+        """Count received bytes of a message as done, on each of its channels."""
         cdef const message_row *message = &self.messages[m]
         cdef segment_state *segment
         cdef int64_t c
@@ -130,7 +142,7 @@ cdef class Steps(Posts):
     cdef bint may_overwrite(
         self, const message_row *message, int64_t end
     ) noexcept nogil:
-        """Whether all posts that read from where I write have read up to ``end``."""
+        """Whether all posts that read the target of a receive have read up to ``end``."""
         cdef int64_t h, post
         cdef message_state *state
         for h in range(message.first_hazard, message.end_hazard):
@@ -145,7 +157,7 @@ cdef class Steps(Posts):
     cdef void combine(
         self, Transport transport, int64_t m, int64_t done, int64_t nbytes
     ) noexcept nogil:
-        """Reduce all inputs in the order of the ranks, my own value in its place."""
+        """Reduce all inputs in the order of the ranks, with the own value in its place."""
         cdef const message_row *message = &self.messages[m]
         cdef const piece_row *piece = &self.pieces[self.progress[m].piece]
         cdef char *own = self.source_of(piece, done)
@@ -160,7 +172,7 @@ cdef class Steps(Posts):
             self.inputs[n] = own
             n += 1
         cdef char *target = self.target_of(piece, done)
-        cdef int64_t others = self.aim(transport, self.relays[m], done, nbytes)
+        cdef int64_t others = self.locate(transport, self.forwards[m], done, nbytes)
         if others:
             self.targets[0] = target
             self.reduce_for_all(n, 1 + others, nbytes, piece.action)
@@ -168,5 +180,5 @@ cdef class Steps(Posts):
             self.reduce(target, n, nbytes, piece.action)
 
     cdef void forget_segments(self) noexcept nogil:
-        """Forget what has come and was not consumed: the call has failed."""
+        """Drop segments that were not consumed, after a failed call."""
         memset(self.segments, 0, self.channels_end * sizeof(segment_state))

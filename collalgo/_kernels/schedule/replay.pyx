@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""The inner loops of :mod:`collalgo.schedule.replay`: when steps run, and what they carry.
+"""The inner loops of :mod:`collalgo.schedule.replay`: the order and values of steps.
 
 Steps are numbered through all ranks. Every loop walks the same list of events: twice
 the number of a step when its rank enters it, plus one when the step ends.
@@ -15,7 +15,9 @@ ctypedef const int64_t[::1] ints
 
 
 def in_order(ints first_step, ints first_message, ints messages, ints out, ints into):
-    """Order the steps so that each ends only when all its peers are in theirs.
+    """Order the steps such that each ends only when all its peers are in theirs.
+
+    The function is one loop over a queue; its parts would share all of the arrays.
 
     Parameters
     ----------
@@ -29,9 +31,9 @@ def in_order(ints first_step, ints first_message, ints messages, ints out, ints 
     Returns
     -------
     events : ndarray
-        As far as the ranks came.
+        The events, up to a deadlock if there is one.
     at : ndarray
-        The step that each rank has come to.
+        The step that each rank has reached.
     """
     cdef int64_t size = first_step.shape[0] - 1, steps = first_step[size]
     cdef int64_t n = 0, queued = 0, taken = 0, rank, step, i, message
@@ -86,7 +88,7 @@ def critical_path(
     """The time at which each rank ends, for each column of the weights.
 
     A step takes ``sending`` before its messages leave, ``latency`` for a message, and
-    ``receiving`` once all that it awaits is there.
+    ``receiving`` once all its messages have come.
     """
     cdef int64_t width = sending.shape[1], e, step, rank, i, k, sender
     cdef double[:, ::1] sent = np.empty((sending.shape[0], width))
@@ -110,7 +112,7 @@ def critical_path(
 
 
 class Fault(Exception):
-    """A transfer that cannot be: its number, the cell, and what is wrong with it."""
+    """An impossible transfer: the fault, its number, and the cell."""
 
 
 cdef enum:
@@ -118,19 +120,19 @@ cdef enum:
     OVERWRITTEN = 2
 
 
-cdef class Carrier:
-    """Carries values from rank to rank as the messages of a schedule do.
+cdef class SymbolicReplay:
+    """Moves symbolic values between ranks along the messages of a schedule.
 
     Parameters
     ----------
     tables
-        Arrays by name, as :meth:`collalgo.schedule.replay.Replay.tables` gives them.
+        Arrays by name, of :meth:`collalgo.schedule.replay.Replay.tables`.
     values
         The value of each cell (columns) at each rank (rows); 0 where undefined.
     cells
         The cells of one buffer.
     terms
-        What knows the value of two values combined, by ``known`` and ``combine``.
+        The :class:`collalgo.schedule.symbolic.Terms` that combine two values.
     """
     cdef ints rank_of, first_out, outgoing, first_in, incoming, first_taking, taking
     cdef ints sent_place, message_of, peer, place, reduces, first_run, start, stop, bank
@@ -174,8 +176,8 @@ cdef class Carrier:
                 free(self.flying[m])
             free(self.flying)
 
-    def carry(self, ints events):
-        """Let the events happen; raises Fault where one cannot."""
+    def run(self, ints events):
+        """Replay the events; raises Fault for an impossible transfer."""
         cdef int64_t e, i, step
         for e in range(events.shape[0]):
             step = events[e] // 2
@@ -204,7 +206,7 @@ cdef class Carrier:
         return 0
 
     cdef int receive(self, int64_t step) except -1:
-        """Take what comes: own value and arrivals in the order of the ranks."""
+        """Combine the own value and the received ones, in the order of the ranks."""
         cdef int64_t rank = self.rank_of[step], i
         for i in range(self.first_taking[step], self.first_taking[step + 1]):
             self.take(rank, self.taking[i])
@@ -216,7 +218,7 @@ cdef class Carrier:
         return 0
 
     cdef int take(self, int64_t rank, int64_t transfer) except -1:
-        """Add what one transfer brings to what has come before in the same step."""
+        """Add the values of one transfer to the earlier ones of the same step."""
         cdef int64_t place = self.place[transfer], message = self.message_of[transfer]
         cdef int64_t whole = self.sent_place[message], at = self.first_run[whole]
         cdef int64_t shift = self.bank[place] * self.cells, base = 0, run, cell
@@ -254,7 +256,7 @@ cdef class Carrier:
         return 0
 
     cdef int own(self, int64_t rank, int64_t transfer, int64_t cell) except -1:
-        """Put the rank's own value in its place among the arrivals."""
+        """Add the own value of the rank, in its order."""
         if not self.owned[cell]:
             self.owned[cell] = True
             if self.values[rank, cell] == 0:
@@ -263,7 +265,7 @@ cdef class Carrier:
         return 0
 
     cdef int settle(self, int64_t rank, int64_t transfer) except -1:
-        """Make the total of the arrivals the value of the rank."""
+        """Set the values of the rank to the totals of the step."""
         cdef int64_t place = self.place[transfer], run, cell
         cdef int64_t shift = self.bank[place] * self.cells
         for run in range(self.first_run[place], self.first_run[place + 1]):

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo.comm.program_cache import ProgramCache
-from collalgo.engine.devices.agreement import Tell
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.devices.network import come_up
-from collalgo.engine.devices.peers import Peers
+from collalgo.engine.devices.peers import Peers, Tell
 from collalgo.engine.devices.runtime import Mark, Network, Runtime
 
 log = logging.getLogger("collalgo")

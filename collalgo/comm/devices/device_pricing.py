@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from collalgo.cost.link_model import LinkModel
-from collalgo.engine.devices.agreement import Tell
+from collalgo.engine.devices.peers import Tell
 from collalgo.engine.devices.runtime import Runtime
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology import ranks

@@ -33,7 +33,7 @@ CALLS, STEPS = 1 << 16, 1 << 19
 class Track(NamedTuple):
     """The calls of a rank, and the steps with their messages.
 
-    A step is a dict of call, wave, step, begun and ended in nanoseconds, and of the
+    A step is a dict of call, slice, step, begun and ended in nanoseconds, and of the
     messages that it sent and received: peer, lane and bytes of each.
     """
 
@@ -129,13 +129,13 @@ def _track(
     found = [
         {
             "call": call,
-            "wave": wave,
+            "slice": part,
             "step": step,
             "begun": begun,
             "ended": ended,
             **_messages(known[call], step, runner.size),
         }
-        for call, wave, step, begun, ended in steps
+        for call, part, step, begun, ended in steps
         if call in known
     ]
     return Track(start, runner.hosts[runner.rank], calls, found, lost)
@@ -171,7 +171,7 @@ def events(tracks: list[Track]) -> Iterator[Event]:
                 name = f"{call['collective']} ({call['algorithm']})"
                 yield trace_events.span(rank, name, *_times(zero, call), call)
         for step in track.steps:
-            name, about = f"step {step['step']}", {"wave": step["wave"]}
+            name, about = f"step {step['step']}", {"slice": step["slice"]}
             yield trace_events.span(rank, name, *_times(zero, step), about)
             yield from arrows.of(rank, zero, step)
 

@@ -1,4 +1,4 @@
-"""Arrays on devices in calls that were written for arrays of NumPy."""
+"""Arrays on devices, as NumPy arrays with the same shape and address."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from collalgo.engine.devices.runtime import Memory, Runtime
 
-#: What DLPack calls devices of CUDA.
+#: DLPack's number of CUDA devices.
 CUDA = 2
 
 
 class Shadow(np.ndarray[Any, Any]):
-    """An array of NumPy that lies where an array on a device does.
+    """A NumPy array with the address of an array on a device.
 
     It has its shape, its dtype and its address, so that calls can be checked and cut
     into parts as always. The host must not touch its elements.
@@ -38,7 +38,7 @@ class Shadow(np.ndarray[Any, Any]):
 
     @property
     def pointer(self) -> int:
-        """The address, which ``ctypes.data`` takes longer for."""
+        """The address; faster than ``ctypes.data``."""
         return int(self.__array_interface__["data"][0])
 
     def fresh(self, shape: tuple[int, ...]) -> "Shadow":
@@ -46,7 +46,7 @@ class Shadow(np.ndarray[Any, Any]):
         return shadow(self.runtime, self.runtime.empty(shape, self.dtype))
 
     def on_device(self) -> Any:
-        """What the user of the device knows this array as."""
+        """The array of the device's package on the same memory."""
         assert self.memory is not None
         if (self.pointer, self.shape) == (self.memory.pointer, self.memory.shape):
             return self.memory.array
@@ -55,7 +55,7 @@ class Shadow(np.ndarray[Any, Any]):
 
 
 class _Interface:
-    """What NumPy asks for an array on memory of others."""
+    """The array interface of foreign memory for NumPy."""
 
     def __init__(self, memory: Memory, typestr: str):
         self.__array_interface__ = {
@@ -71,7 +71,7 @@ def shadow(runtime: Runtime, memory: Memory) -> Shadow:
     dtype = memory.dtype
     if dtype.isbuiltin == 1:
         array = np.asarray(_Interface(memory, dtype.str))
-    else:  # as of ml_dtypes, which have no names there
+    else:  # of ml_dtypes, without a type string
         array = np.asarray(_Interface(memory, f"|V{dtype.itemsize}")).view(dtype)
     found = array.view(Shadow)
     found.runtime, found.memory = runtime, memory
@@ -86,21 +86,21 @@ def is_on_device(buf: Any) -> bool:
 
 
 def device_of(buf: Any) -> int | None:
-    """Which device an array is on; None if it does not say."""
+    """The device of an array; None if unknown."""
     if hasattr(buf, "__dlpack_device__"):
         return int(buf.__dlpack_device__()[1])
     return None
 
 
 def shadow_of(buf: Any, caller: str) -> Shadow:
-    """The shadow of what a call was given.
+    """The shadow of an argument of a call.
 
     Raises
     ------
     ImportError, RuntimeError
         If CUDA cannot be used here.
     ValueError
-        If the elements do not lie one behind the other.
+        If the elements are not contiguous.
     """
     runtime = runtime_of(device_of(buf))
     runtime.follow(buf)
@@ -108,7 +108,7 @@ def shadow_of(buf: Any, caller: str) -> Shadow:
 
 
 def for_another_thread(buf: Any, caller: str) -> Any:
-    """What another thread can make a call with as this one would now.
+    """An argument for another thread that makes the call in place of this one.
 
     That is the shadow of an array on a device, with the stream that is current; all
     else is as it is.

@@ -1,4 +1,4 @@
-"""What ranks tell each other of themselves and their buffers before a call."""
+"""The records of ranks and buffers that are exchanged before a call."""
 
 import struct
 from typing import NamedTuple
@@ -6,29 +6,29 @@ from typing import NamedTuple
 from collalgo.engine.devices.operations import BUFFERS
 from collalgo.engine.devices.runtime import Export, Runtime
 
-#: A buffer as ranks tell of it: a handle, the place within it, and the address.
+#: The record of a buffer: a handle, the offset in it, and the address.
 HANDLE = 64
 _BUFFER = struct.Struct(f"={HANDLE}sqq")
 _HEAD = struct.Struct("=qqq32s")
 OFFER = _HEAD.size + len(BUFFERS) * _BUFFER.size
 
-#: A buffer that there is not.
+#: The record of a missing buffer.
 NOTHING = Export(b"", 0)
 
 
 class BufferExchange(NamedTuple):
-    """What a rank tells the others of itself and its buffers.
+    """The record of a rank and its buffers.
 
     Attributes
     ----------
     process, device : int
-        Its process, and which of its devices the buffers are on.
+        Its process, and the number of the device of the buffers.
     bus : bytes
-        Where on the bus of the host that is.
+        The bus id of the device.
     mappable : bool
-        Whether others can map all of the buffers.
+        Whether other processes can map all buffers.
     exports, pointers : list
-        How to map each buffer, and where it is in its own process.
+        The exported handle of each buffer, and its address in its own process.
     """
 
     process: int
@@ -56,5 +56,5 @@ class BufferExchange(NamedTuple):
 
 
 def bus_of(runtime: Runtime) -> bytes:
-    """Where on the bus of its host the device of a rank is, as it tells others."""
+    """The bus id of the device of a rank, as in its record."""
     return runtime.bus_id.lower().encode()

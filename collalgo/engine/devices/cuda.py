@@ -1,4 +1,4 @@
-"""CUDA devices as CuPy has them."""
+"""CUDA devices, by CuPy."""
 
 import os
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from collalgo.engine.devices.driver import Driver
 from collalgo.engine.devices.memory import memory_of
 from collalgo.engine.devices.runtime import Export, Mark, Memory, Table
 
-#: GB/s of memory that does not tell.
+#: The assumed bandwidth of memory if the device does not report it, in GB/s.
 USUAL = 1000.0
 
 
@@ -38,7 +38,7 @@ class Cuda:
 
     @cached_property
     def _loading(self) -> Any:
-        """A stream for what is wanted at once."""
+        """A stream for operations that must not wait for others."""
         return _loading(self.device)
 
     @cached_property
@@ -105,7 +105,7 @@ class Cuda:
         runtime = self._cupy.cuda.runtime
         try:
             handle = runtime.ipcGetMemHandle(base)
-        except runtime.CUDARuntimeError:  # as memory of a pool of the driver
+        except runtime.CUDARuntimeError:  # memory of a pool of the driver
             return None
         return Export(bytes(handle), pointer - base)
 
@@ -120,7 +120,7 @@ class Cuda:
         with self._driver.uncaptured():
             try:
                 runtime.deviceEnablePeerAccess(device)
-            except runtime.CUDARuntimeError as error:  # CuPy may have done it
+            except runtime.CUDARuntimeError as error:  # enabled already, as by CuPy
                 if "AlreadyEnabled" not in str(error):
                     raise OSError(str(error)) from error
         self._reached.add(device)
@@ -196,7 +196,7 @@ class Cuda:
         self._driver.wait(self._stream.ptr, flag, number)
 
     def let_go(self, flags: Memory) -> None:
-        # Each byte 127: a number that is not below any, counted around.
+        # Each byte is 127: a number that ends every wait, modulo 2**32.
         runtime, stream = self._cupy.cuda.runtime, self._loading
         runtime.memsetAsync(flags.pointer, 127, flags.shape[0], stream.ptr)
         stream.synchronize()
@@ -230,7 +230,7 @@ class Cuda:
         self._stream.synchronize()
 
     def _known(self, stream: Any) -> Any:
-        """A stream of CuPy, of torch, or a number, as CuPy has it."""
+        """A stream of CuPy or torch, or a number, as a CuPy stream."""
         if hasattr(stream, "wait_event") and hasattr(stream, "ptr"):
             return stream
         number = int(getattr(stream, "cuda_stream", stream))
@@ -238,7 +238,7 @@ class Cuda:
 
 
 class _Numbered(NamedTuple):
-    """A stream of which only the number is known."""
+    """A stream known by its number only."""
 
     number: int
 
@@ -249,14 +249,14 @@ class _Numbered(NamedTuple):
 
 @cache
 def _loading(device: int) -> Any:
-    """One for all threads: a device has few queues, and streams may share one."""
+    """A stream for all threads: a device has few queues, which streams share."""
     cupy = checked_cupy()
     with cupy.cuda.Device(device):
         return cupy.cuda.Stream(non_blocking=True)
 
 
 class _OfThread(local):
-    """The runtimes of a thread, by the number of the device, as streams are its own."""
+    """The runtimes of a thread by device number; streams belong to threads."""
 
     def __init__(self) -> None:
         self.runtimes: dict[int, Cuda] = {}

@@ -1,30 +1,30 @@
-"""What CuPy does not show of the driver of CUDA."""
+"""Functions of the CUDA driver that CuPy does not wrap."""
 
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: A wait ends when the flag, counted around, is not below the number.
+#: A wait ends once the flag is not below the number, modulo 2**32.
 GREATER_OR_EQUAL = 0
 
-#: The attribute of a device whose processes run side by side.
+#: The device attribute: kernels of several processes run concurrently.
 MPS_ENABLED = 133
 
-#: The attribute of memory that tells an allocation from all others.
+#: The pointer attribute: the unique number of an allocation.
 BUFFER_ID = 7
 
-#: While streams are captured, a thread may do all that is safe outside of their graphs.
+#: The capture mode that permits operations outside the captured graph.
 RELAXED = 2
 
 
 class Driver:
-    """``libcuda``, whose streams and memory are known by their numbers."""
+    """``libcuda``, with streams and memory as numbers."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libcuda.so.1")
 
     def in_turns(self, device: int) -> bool:
-        """Whether processes have a device in turns: no multi-process service runs."""
+        """Whether processes use a device in turns, without MPS."""
         shared = ctypes.c_int()
         status = self._library.cuDeviceGetAttribute(
             ctypes.byref(shared), MPS_ENABLED, device
@@ -40,7 +40,7 @@ class Driver:
         return None if status else number.value
 
     def beginning(self, pointer: int) -> int | None:
-        """Where the memory begins that was allocated together; None if not by CUDA."""
+        """The begin of the allocation of an address; None if it is not of CUDA."""
         base, nbytes = ctypes.c_uint64(), ctypes.c_size_t()
         status = self._library.cuMemGetAddressRange_v2(
             ctypes.byref(base), ctypes.byref(nbytes), ctypes.c_uint64(pointer)
@@ -48,16 +48,16 @@ class Driver:
         return None if status else base.value
 
     def write(self, stream: int, flag: int, number: int) -> None:
-        """Set a flag when all that comes before is done, and can be seen."""
+        """Set a flag once all earlier work is done and visible."""
         self._checked("cuStreamWriteValue32_v2", stream, flag, number, 0)
 
     def wait(self, stream: int, flag: int, number: int) -> None:
-        """Let what follows wait until a flag has at least a number."""
+        """Make later work wait until a flag has at least a number."""
         self._checked("cuStreamWaitValue32_v2", stream, flag, number, GREATER_OR_EQUAL)
 
     @contextmanager
     def uncaptured(self) -> Iterator[None]:
-        """Let memory be had and mapped though a stream of the thread is captured."""
+        """Permit allocation and mapping while a stream of the thread is captured."""
         mode = ctypes.c_int(RELAXED)
         self._library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
         try:

@@ -1,8 +1,8 @@
-"""Plans as groups of messages, which a network between devices carries.
+"""Plans as groups of messages, for a network between devices.
 
-Where devices cannot read each other's memory, a step is a group: all that a rank sends
-in it and all that it receives. What is only to be put in its place is received there;
-all else goes to an inbox, and is combined when the group has ended.
+If devices cannot read each other's memory, a step is a group: all sends and receives of
+a rank in it. A message that is only copied is received at its destination; all others
+are received in an inbox, and combined once the group has ended.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,17 +19,17 @@ from collalgo.engine.devices.operations import (
 from collalgo.engine.devices.traffic import Message, Run, Traffic, located, overlap
 from collalgo.engine.plan.rows import Action, Plan
 
-#: Bytes at whose multiples messages begin in the inbox.
+#: The alignment of messages in the inbox, in bytes.
 ALIGNMENT = 256
 
 
 def group(plans: Sequence[Plan]) -> list[GroupedProgram] | None:
-    """The programs of all ranks; None if groups would wait for each other in a circle.
+    """The programs of all ranks; None if the groups would deadlock.
 
     Parameters
     ----------
     plans
-        Of all ranks, of one wave each.
+        The plans of all ranks, not sliced.
     """
     size = len(plans)
     ranks = [_Rank(rank, plan, size) for rank, plan in enumerate(plans)]
@@ -43,7 +43,7 @@ def group(plans: Sequence[Plan]) -> list[GroupedProgram] | None:
 
 
 class _Rank(Traffic):
-    """A rank, which knows where the bytes of each message lie."""
+    """A rank, with the places of the bytes of each message."""
 
     def __init__(self, rank: int, plan: Plan, size: int):
         super().__init__(rank, plan, size)
@@ -57,7 +57,7 @@ class _Rank(Traffic):
                 side.update(dict.fromkeys(self.messages[row], runs))
 
     def program(self, cuts: Mapping[Message, Sequence[int]]) -> GroupedProgram:
-        """What this rank does, of whose messages it is known where they are cut."""
+        """The program of this rank, with its messages cut at the given bytes."""
         operations: list[Exchange | Combine] = []
         inbox = 0
         for first, middle, last in self.plan.steps.tolist():
@@ -73,12 +73,12 @@ class _Rank(Traffic):
 
 
 class _Step:
-    """A step of a rank: a group of messages, and what is combined behind it.
+    """A step of a rank: a group of messages, and the reductions after it.
 
     Attributes
     ----------
     sends, receives : list
-        Each with what it is ordered by, so that both ends have the same order.
+        Each with its sort key, so that both ends have the same order.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class _Step:
             offset += nbytes
 
     def _in_place(self, row: int) -> bool:
-        """Whether a row only puts bytes where in this step nobody else has any."""
+        """Whether a row only copies, to memory that no other row of the step uses."""
         rank = self._rank
         kept = all(p[-1] in (Action.COPY, Action.STORE) for p in rank.pieces(row))
         if not kept or len(rank.messages[row]) > 1:
@@ -139,7 +139,7 @@ class _Step:
         return not any(overlap(run, other) for run in mine for other in others)
 
     def _box(self, message: Message) -> int:
-        """Receive a message in the inbox: where it begins there."""
+        """Receive a message in the inbox; return its offset."""
         begin = self.inbox_bytes
         nbytes = sum(run.stop - run.start for run in self._rank.received[message])
         run = Run(0, nbytes, INBOX, begin)
@@ -150,14 +150,14 @@ class _Step:
     def _parts(
         self, message: Message, runs: Sequence[Run], peer: int
     ) -> Iterator[tuple[Message, Transfer]]:
-        """A message as its ends have both cut it."""
+        """The parts of a message, as both ends have cut it."""
         for begin, stop in pairwise(self._cuts[message]):
             place = Place(self._rank.rank, *located(runs, begin))
             yield message, Transfer(place, stop - begin, peer)
 
 
 def _cuts(sent: Sequence[Run], received: Sequence[Run]) -> list[int]:
-    """Where a message is cut, so that each part lies in one run at both ends."""
+    """The cuts of a message, such that each part is contiguous at both ends."""
     ends = (
         accumulate((run.stop - run.start for run in runs), initial=0)
         for runs in (sent, received)
@@ -166,54 +166,84 @@ def _cuts(sent: Sequence[Run], received: Sequence[Run]) -> list[int]:
 
 
 def _ordered(transfers: Sequence[tuple[Message, Transfer]]) -> tuple[Transfer, ...]:
-    """In the order of lanes and numbers, as at the other end; parts keep theirs."""
+    """Sort by lanes and numbers, as at the other end; parts keep their order."""
     found = sorted(transfers, key=lambda each: (each[0][0].lane, each[0][1]))
     return tuple(transfer for _, transfer in found)
 
 
 def _ends(programs: Sequence[GroupedProgram]) -> bool:
-    """Whether all groups come to their ends if no message leaves before it is awaited.
+    """Whether all groups end if no message leaves before its receive is posted.
 
-    Of the messages between two ranks each end takes one after the other.
+    Each end takes the messages between two ranks one after the other.
     """
-    groups = [
-        [o for o in program.operations if isinstance(o, Exchange)]
-        for program in programs
-    ]
-    left: list[dict[tuple[int, bool], list[int]]] = [{} for _ in programs]
-    places = [-1] * len(programs)
+    replay = _GroupReplay(programs)
+    return replay.runs() and replay.has_ended
 
-    def next_group(rank: int) -> None:
-        """Begin the next group of a rank, unless there is none."""
-        while places[rank] < len(groups[rank]) and not left[rank]:
-            places[rank] += 1
-            if places[rank] < len(groups[rank]):
-                exchange = groups[rank][places[rank]]
+
+class _GroupReplay:
+    """Replays the groups of all ranks without buffers, to find deadlocks."""
+
+    def __init__(self, programs: Sequence[GroupedProgram]):
+        self._groups = [
+            [o for o in program.operations if isinstance(o, Exchange)]
+            for program in programs
+        ]
+        #: The sizes of the unmatched messages of the current group of each rank, by
+        #: peer and direction.
+        self._left: list[dict[tuple[int, bool], list[int]]] = [{} for _ in programs]
+        self._current = [-1] * len(programs)
+
+    @property
+    def has_ended(self) -> bool:
+        pairs = zip(self._current, self._groups, strict=True)
+        return all(current == len(own) for current, own in pairs)
+
+    def runs(self) -> bool:
+        """Run as far as possible; False if the sizes of a message differ."""
+        able = list(range(len(self._groups)))
+        for rank in able:
+            self._begin_group(rank)
+        while able:
+            rank = able.pop()
+            for peer, sending in list(self._left[rank]):
+                ended = self._match(rank, peer, sending)
+                if ended is None:
+                    return False
+                able += ended
+        return True
+
+    def _begin_group(self, rank: int) -> None:
+        """Begin the next group of a rank that has messages, if there is one."""
+        own = self._groups[rank]
+        while self._current[rank] < len(own) and not self._left[rank]:
+            self._current[rank] += 1
+            if self._current[rank] < len(own):
+                exchange = own[self._current[rank]]
                 for sending, side in (
                     (True, exchange.sends),
                     (False, exchange.receives),
                 ):
                     for _, nbytes, peer in side:
-                        left[rank].setdefault((peer, sending), []).append(nbytes)
+                        self._left[rank].setdefault((peer, sending), []).append(nbytes)
 
-    able = list(range(len(programs)))
-    for rank in able:
-        next_group(rank)
-    while able:
-        rank = able.pop()
-        for (peer, sending), mine in list(left[rank].items()):
-            theirs = left[peer].get((rank, not sending))
-            if theirs is None:
-                continue
-            common = min(len(mine), len(theirs))
-            if mine[:common] != theirs[:common]:
-                return False
-            for end, other, way in ((rank, peer, sending), (peer, rank, not sending)):
-                rest = left[end][other, way][common:]
-                del left[end][other, way]
-                if rest:
-                    left[end][other, way] = rest
-                if not left[end]:
-                    next_group(end)
-                    able.append(end)
-    return all(place == len(own) for place, own in zip(places, groups, strict=True))
+    def _match(self, rank: int, peer: int, sending: bool) -> list[int] | None:
+        """Match messages of two ranks; the ranks whose group has ended by that.
+
+        None if the sizes of two messages differ.
+        """
+        mine = self._left[rank].get((peer, sending))
+        theirs = self._left[peer].get((rank, not sending))
+        if mine is None or theirs is None:
+            return []
+        common = min(len(mine), len(theirs))
+        if mine[:common] != theirs[:common]:
+            return None
+        ended = []
+        for end, other, way in ((rank, peer, sending), (peer, rank, not sending)):
+            rest = self._left[end].pop((other, way))[common:]
+            if rest:
+                self._left[end][other, way] = rest
+            if not self._left[end]:
+                self._begin_group(end)
+                ended.append(end)
+        return ended

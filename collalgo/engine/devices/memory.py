@@ -1,4 +1,4 @@
-"""The memory of arrays on CUDA devices, whichever package has made them."""
+"""The memory of arrays on CUDA devices, of any package."""
 
 from typing import Any
 
@@ -6,17 +6,17 @@ from collalgo.base.foreign import package_of
 from collalgo.base.hooks import hook
 from collalgo.engine.devices.runtime import Memory
 
-#: Packages whose arrays never change, whatever they say themselves.
+#: Packages with immutable arrays.
 IMMUTABLE = ("jax", "jaxlib")
 
 
 def memory_of(buf: Any, cupy: Any, caller: str) -> Memory:
-    """The memory of an array on a device, as CuPy finds it.
+    """The memory of an array on a device, by CuPy.
 
     Raises
     ------
     ValueError
-        If its elements do not lie one behind the other.
+        If its elements are not contiguous.
     """
     package = package_of(buf)
     if package == "torch":
@@ -35,7 +35,7 @@ def memory_of(buf: Any, cupy: Any, caller: str) -> Memory:
 
 
 def _memory_of_torch(tensor: Any, caller: str) -> Memory:
-    """The memory of a tensor of torch, of which CuPy does not know all dtypes."""
+    """The memory of a torch tensor, some dtypes of which CuPy does not know."""
     _check_contiguous(tensor.is_contiguous(), tensor, caller)
     shape = tuple(tensor.shape)
     return Memory(tensor, tensor.data_ptr(), shape, hook("dtype of torch")(tensor))

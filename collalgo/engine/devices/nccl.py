@@ -1,4 +1,4 @@
-"""Messages between devices by NCCL, as CuPy has it."""
+"""Messages between devices over NCCL, by CuPy's binding."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,12 +7,12 @@ from collalgo.engine.devices.runtime import Bytes
 
 
 class Nccl:
-    """The end of a rank; see :class:`~collalgo.engine.devices.runtime.Network`.
+    """The NCCL communicator of a rank; see :class:`~.runtime.Network`.
 
     Raises
     ------
     OSError
-        If it cannot come up.
+        If it cannot connect.
     """
 
     def __init__(self, identity: bytes, rank: int, size: int):
@@ -36,17 +36,17 @@ class Nccl:
             self._library.groupEnd()
 
     def close(self) -> None:
-        self._end.abort()  # what streams still wait for will not come any more
+        self._end.abort()  # pending operations will not complete
 
 
 def version() -> str | None:
-    """Which NCCL there is; None if there is none."""
+    """The name and version of NCCL; None without it."""
     library = _library()
     return f"NCCL {library.get_version()}" if library is not None else None
 
 
 def identity() -> bytes:
-    """What ranks come up by together."""
+    """A new identifier for a communicator."""
     return bytes(_library().get_unique_id())
 
 

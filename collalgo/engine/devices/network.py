@@ -1,13 +1,13 @@
-"""How the devices of some ranks come up on a network that carries their messages."""
+"""Connect the devices of ranks by a network."""
 
 import logging
 import struct
 from collections.abc import Sequence
 
-from collalgo.engine.devices.agreement import Tell, all_can
+from collalgo.engine.devices.peers import Tell, all_can
 from collalgo.engine.devices.runtime import Network, Runtime
 
-#: Whether a rank has a network, where its device is, and what rank 0 calls the network.
+#: The record of a rank: whether it has a network, its bus id, and rank 0's identifier.
 _HELLO = struct.Struct("=?32s128s")
 
 log = logging.getLogger("collalgo")
@@ -16,16 +16,16 @@ log = logging.getLogger("collalgo")
 def come_up(
     runtime: Runtime, rank: int, hosts: Sequence[int], tell: Tell
 ) -> Network | None:
-    """The end of this rank; None on all ranks if there is none for some.
+    """The network of this rank; None on all ranks if one has no network.
 
     Parameters
     ----------
     runtime
-        Of this rank, whose device must be its own.
+        The device of this rank, which it must not share.
     rank, hosts
-        Which rank this is, and the number of the host of each.
+        The rank, and the number of the host of each rank.
     tell
-        How the ranks tell each other.
+        The exchange of bytes among the ranks.
     """
     able = runtime.network is not None
     identity = runtime.identity() if able and rank == 0 else b""

@@ -1,17 +1,17 @@
-"""What the streams of devices do, and where."""
+"""The operations of device streams, and the places that they access."""
 
 from typing import NamedTuple, TypeAlias
 
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo.engine.plan.rows import INPUT, OUTPUT, SCRATCH
 
-#: The buffers of a rank: those of its plan, what it keeps of what it sends and writes
-#: over, and its flags.
+#: The buffers of a rank: those of its plan, copies of sent bytes that it overwrites,
+#: and its flags.
 OUTBOX, FLAGS = 3, 4
 BUFFERS = (INPUT, OUTPUT, SCRATCH, OUTBOX, FLAGS)
 
-#: Where what has been received lies until it is combined. Programs whose messages are
-#: received keep nothing of what they send.
+#: The buffer of received messages until they are combined. Programs with an inbox need
+#: no outbox.
 INBOX = OUTBOX
 
 #: The bytes of a flag.
@@ -27,10 +27,11 @@ class Place(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """A number that grows in a call, set by one rank and read by another.
+    """A counter that grows in a call, set by one rank and read by another.
 
     It counts the messages between two ranks on a lane: those that are ``ready`` to be
-    read, or those that have been read. It lies in the memory of who waits for it.
+    read, or those that have been read. It lies in the memory of the rank that
+    waits for it.
     """
 
     sender: int
@@ -39,7 +40,7 @@ class Flag(NamedTuple):
     ready: bool
 
     def place(self, size: int) -> Place:
-        """Where it is, with so many ranks."""
+        """The place of the flag among ``size`` ranks."""
         ends = self.receiver, self.sender
         holder, other = ends if self.ready else ends[::-1]
         return Place(
@@ -48,26 +49,26 @@ class Flag(NamedTuple):
 
 
 def flag_bytes(size: int) -> int:
-    """The bytes of all flags of one of so many ranks."""
+    """The bytes of all flags of one of ``size`` ranks."""
     return FLAG * 2 * LANES * size
 
 
 class Signal(NamedTuple):
-    """Set a flag, when all that comes before on the stream is done."""
+    """Set a flag once all earlier work of the stream is done."""
 
     flag: Flag
     number: int
 
 
 class Wait(NamedTuple):
-    """Let what follows on the stream wait until a flag has at least a number."""
+    """Make later work of the stream wait until a flag has at least a number."""
 
     flag: Flag
     number: int
 
 
 class Clear(NamedTuple):
-    """Take a flag back to 0, after the last wait for it in a call.
+    """Reset a flag to 0, after the last wait for it in a call.
 
     Who sets it does so again only in another call, which it begins when it has been
     told of all that comes here: so every call begins with flags that are 0, however
@@ -78,7 +79,7 @@ class Clear(NamedTuple):
 
 
 class Combine(NamedTuple):
-    """Reduce bytes of some places, in their order, or copy those of one.
+    """Reduce the bytes of several places in order, or copy those of one.
 
     A complete sum may then be divided by the number of ranks.
     """
@@ -98,7 +99,7 @@ class Transfer(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """Send and receive, all at once; what two ranks exchange is in the same order."""
+    """A group of sends and receives; both ranks list messages in the same order."""
 
     sends: tuple[Transfer, ...]
     receives: tuple[Transfer, ...]
@@ -108,14 +109,14 @@ Operation: TypeAlias = Signal | Wait | Clear | Combine
 
 
 class DeviceProgram(NamedTuple):
-    """What the stream of a rank does.
+    """The operations of the stream of a rank.
 
     Attributes
     ----------
     operations : list
         In the order of the stream.
     scratch_bytes, outbox_bytes : int
-        What these buffers must hold.
+        The sizes of these buffers.
     """
 
     operations: list[Operation]
@@ -124,14 +125,14 @@ class DeviceProgram(NamedTuple):
 
 
 class GroupedProgram(NamedTuple):
-    """What the stream of a rank does where a network carries messages.
+    """The operations of the stream of a rank, for messages over a network.
 
     Attributes
     ----------
     operations : list
         In the order of the stream.
     scratch_bytes, inbox_bytes : int
-        What these buffers must hold.
+        The sizes of these buffers.
     """
 
     operations: list[Exchange | Combine]

@@ -1,14 +1,13 @@
-"""Where the buffers of all ranks are for each of them."""
+"""The addresses of the buffers of all ranks in each process."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from collalgo.base.cache import make_room
 from collalgo.engine.arrays import Array
-from collalgo.engine.devices.agreement import Tell, all_can
 from collalgo.engine.devices.buffer_exchange import NOTHING, BufferExchange, bus_of
 from collalgo.engine.devices.operations import BUFFERS, FLAGS, OUTBOX, flag_bytes
 from collalgo.engine.devices.runtime import Export, Memory, Runtime
@@ -17,23 +16,26 @@ from collalgo.engine.plan.rows import SCRATCH
 
 log = logging.getLogger("collalgo")
 
-#: What cannot be released, as streams that do not end use it.
+#: Memory that cannot be released, as unfinished streams use it.
 _abandoned: list["Peers"] = []
 
-#: Where each buffer of each rank is for this one; of ranks that are not in the mapping
-#: it is not known.
+#: An exchange of bytes among all ranks: the bytes of each, of any length.
+Tell: TypeAlias = Callable[[bytes], Sequence[bytes]]
+
+#: The addresses of the buffers of each rank in this process; ranks that are missing in
+#: the mapping are unknown.
 Bases: TypeAlias = Mapping[int, Sequence[int]]
 
 
 class Sharing(NamedTuple):
-    """Who uses the device of a rank.
+    """The use of the device of a rank.
 
     Attributes
     ----------
     ranks : int
-        How many ranks.
+        The number of ranks on it.
     in_turns : bool
-        Whether only in turns: a kernel that waits for others keeps them from running.
+        Whether they use it in turns, so that a waiting kernel blocks the others.
     """
 
     ranks: int
@@ -41,12 +43,12 @@ class Sharing(NamedTuple):
 
 
 class Peers:
-    """The buffers of all ranks, as this one can reach them.
+    """The buffers of all ranks, mapped into this process.
 
     Parameters
     ----------
     hosts
-        The number of the host of each.
+        The number of the host of each rank.
 
     Attributes
     ----------
@@ -55,7 +57,7 @@ class Peers:
     crowded : bool
         Whether ranks may share a process, and with it streams.
     sharing : Sharing
-        Who uses the device of this rank, as of the last meeting.
+        The use of the device of this rank, as of the last exchange.
     """
 
     def __init__(self, hosts: Sequence[int]):
@@ -65,7 +67,7 @@ class Peers:
         self.near = len(set(hosts)) == 1
         self._own: dict[tuple[int, int], Memory] = {}  # by device and buffer
         self._outgrown: list[Memory] = []
-        self._exports: dict[int, Export | None] = {}  # of these
+        self._exports: dict[int, Export | None] = {}  # of own memory
         self._offers: dict[tuple[object, ...], bytes] = {}
         self._mapped: dict[tuple[int, bytes], int] = {}
         self._known: dict[tuple[int, bytes], tuple[bool, Sharing, Bases | None]] = {}
@@ -77,21 +79,21 @@ class Peers:
     def offer(
         self, runtime: Runtime, arrays: Sequence[int], scratch: int, outbox: int
     ) -> bytes:
-        """What this rank tells the others before a call.
+        """The record of this rank for the exchange before a call.
 
         Parameters
         ----------
         runtime
-            Of this rank.
+            The device of this rank.
         arrays
             The addresses of input and output of this rank, 0 if it has none.
         scratch, outbox
-            The bytes that it needs of these.
+            The sizes of these buffers.
         """
         self._runtime = runtime
         flags = self._room(runtime, FLAGS, flag_bytes(self._size))
         pointers = (*self.own(runtime, arrays, scratch, outbox), flags)
-        # Another allocation may have come to the same place.
+        # A new allocation may have the address of an old one.
         allocations = tuple(runtime.allocation(p) for p in set(arrays) - {0})
         key = runtime.device, pointers, allocations
         if key not in self._offers or None in allocations:
@@ -102,7 +104,7 @@ class Peers:
     def _offered(
         self, runtime: Runtime, arrays: Sequence[int], pointers: Sequence[int]
     ) -> bytes:
-        """An offer of buffers, of which those of the arrays are the user's."""
+        """The record of buffers, of which the arrays are the user's."""
         found = {p: runtime.export(p) for p in set(arrays) - {0}} | {0: NOTHING}
         exports = [
             found[p] if p in found else self._export(runtime, p) for p in pointers
@@ -121,7 +123,7 @@ class Peers:
     def own(
         self, runtime: Runtime, arrays: Sequence[int], scratch: int, box: int
     ) -> list[int]:
-        """Where the buffers of this rank are, but for its flags."""
+        """The addresses of the buffers of this rank, except its flags."""
         return [
             *arrays,
             self._room(runtime, SCRATCH, scratch),
@@ -129,18 +131,18 @@ class Peers:
         ]
 
     def found(self, runtime: Runtime, told: Array, tell: Tell) -> Bases | None:
-        """Where each buffer of each rank is; None if somebody cannot reach some.
+        """The addresses of all buffers; None if a rank cannot access another.
 
-        What has been told before is known, on all ranks alike.
+        The result of an exchange is cached, on all ranks alike.
 
         Parameters
         ----------
         runtime
-            Of this rank.
+            The device of this rank.
         told
-            The offers of all ranks, in rows.
+            The records of all ranks, in rows.
         tell
-            How they tell each other more, when some are on other devices than before.
+            A further exchange, if the devices have changed.
         """
         key = runtime.device, told.tobytes()
         if key not in self._known:
@@ -170,7 +172,7 @@ class Peers:
         }
 
     def _watch_over(self, runtime: Runtime, offers: Sequence[BufferExchange]) -> None:
-        """See to it that no stream waits for a process that has ended."""
+        """Watch the other processes, to release streams once one has ended."""
         others = {
             rank: offer.process
             for rank, offer in enumerate(offers)
@@ -199,13 +201,13 @@ class Peers:
         return True
 
     def abandon(self) -> None:
-        """Watch no longer, but keep all memory: streams that do not end use it."""
+        """Stop watching, but keep all memory, as unfinished streams use it."""
         if self._watch is not None:
             self._watch.close()
         _abandoned.append(self)
 
     def close(self) -> None:
-        """Unmap what others have, and let go of what others may map."""
+        """Unmap the memory of others, and release the own memory."""
         if self._watch is not None:
             self._watch.close()
         while self._mapped and self._runtime is not None:
@@ -219,8 +221,8 @@ class Peers:
     def _room(self, runtime: Runtime, buffer: int, nbytes: int) -> int:
         """A buffer of this rank that is large enough.
 
-        What has become too small is kept, as streams and graphs may still use it; as
-        buffers at least double, that is no more than what is in use.
+        Outgrown buffers are kept, as streams and graphs may still use them; as sizes at
+        least double, they add at most the size of the current buffer.
         """
         key = runtime.device, buffer
         known = self._own.get(key)
@@ -233,7 +235,7 @@ class Peers:
         return known.pointer
 
     def _export(self, runtime: Runtime, pointer: int) -> Export | None:
-        """How others map a buffer of this rank, which stays where it is."""
+        """The export of a buffer of this rank, which does not move."""
         if pointer not in self._exports:
             self._exports[pointer] = runtime.export(pointer)
         return self._exports[pointer]
@@ -248,12 +250,12 @@ class Peers:
     def _address(
         self, runtime: Runtime, rank: int, buffer: int, offer: BufferExchange
     ) -> int:
-        """Where a buffer of a rank is in this process.
+        """The address of a buffer of a rank in this process.
 
         Raises
         ------
         OSError
-            If it cannot be reached.
+            If it cannot be mapped.
         """
         pointer, export = offer.pointers[buffer], offer.exports[buffer]
         if pointer == 0:
@@ -265,6 +267,11 @@ class Peers:
         if key not in self._mapped:
             self._mapped[key] = runtime.open(export.handle)
         return self._mapped[key] + export.offset
+
+
+def all_can(able: bool, tell: Tell) -> bool:
+    """Whether all ranks can do something; the same result on all."""
+    return all(told[0] for told in tell(bytes([able])))
 
 
 def _sharing(runtime: Runtime, offers: Sequence[BufferExchange]) -> Sharing:

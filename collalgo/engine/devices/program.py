@@ -1,11 +1,10 @@
-"""Plans of all ranks as operations on a stream of each, between which nothing waits.
+"""Plans of all ranks as operations on a stream of each; the hosts never wait.
 
-A device reads the memory of its peers: who receives, copies or reduces straight out of
-the buffers of the sender. So a message is two flags. The sender sets one when the bytes
-are in place; the receiver sets one when it has read them, and only then may the sender
-write over them. What a rank writes over in the very step in which it sends it is put
-into its outbox before: else both ranks of a swap would wait for each other. The host
-waits for nothing.
+A device reads the memory of its peers: the receiver copies or reduces straight out of
+the buffers of the sender. So a message needs two flags. The sender sets one when the
+bytes are in place; the receiver sets the other when it has read them, and only then may
+the sender overwrite them. Bytes that a rank sends and overwrites in the same step are
+copied to its outbox before: otherwise two ranks that exchange data would deadlock.
 """
 
 from collections import defaultdict, deque
@@ -29,7 +28,7 @@ from collalgo.engine.plan.rows import Action, Plan
 
 
 class Post(NamedTuple):
-    """A message as its sender has it: where its bytes lie, and who reads them."""
+    """A post: the places of its bytes, and its readers."""
 
     runs: tuple[Run, ...]
     readers: tuple[Message, ...]
@@ -41,12 +40,12 @@ def lower(plans: Sequence[Plan]) -> list[DeviceProgram]:
     Parameters
     ----------
     plans
-        Of one wave each, and each for one host.
+        The plans of all ranks, not sliced, for one host.
     """
     programs = _programs(plans, patient=True)
     if _ends([program.operations for program in programs]):
         return programs
-    # Somebody would wait for a reader that waits for him: send copies of all of it.
+    # A rank would wait for a reader that waits for it: send copies of everything.
     return _programs(plans, patient=False)
 
 
@@ -59,7 +58,7 @@ def _programs(plans: Sequence[Plan], *, patient: bool) -> list[DeviceProgram]:
 
 
 class _Sender(Traffic):
-    """What a rank sends: which bytes, from where, in which of its steps.
+    """The posts of a rank.
 
     Attributes
     ----------
@@ -68,7 +67,7 @@ class _Sender(Traffic):
     sent : dict
         The post of each message, by its flag and its number.
     copies : dict
-        What is to be copied to the outbox before a post, by step and post.
+        The copies to the outbox before a post, by step and post.
     """
 
     def __init__(self, rank: int, plan: Plan, size: int, patient: bool):
@@ -95,7 +94,7 @@ class _Sender(Traffic):
         ]
 
     def _written_from(self, step: int) -> list[Run]:
-        """What is written in a step, in those after it, and when all are done."""
+        """The writes of a step, of later ones, and after the last."""
         steps = range(step, len(self.plan.steps))
         found = [run for each in steps for run in self._written(each)]
         return [*found, *(run for run, _, _ in self.at_the_end())]
@@ -114,12 +113,12 @@ class _Sender(Traffic):
 
 
 class _Writer:
-    """Writes the operations of a rank, which knows what all others send."""
+    """Writes the operations of a rank, from the posts of all ranks."""
 
     def __init__(self, own: _Sender, sent: dict[Message, Post]):
         self.own = own
         self.sent = sent
-        self.lent: list[Post] = []
+        self.direct: list[Post] = []
         self.operations: list[Operation] = []
 
     def program(self) -> DeviceProgram:
@@ -128,12 +127,12 @@ class _Writer:
             for number, post in enumerate(self.own.posts[step]):
                 self.operations += self.own.copies.get((step, number), [])
                 self.operations += [Signal(*reader) for reader in post.readers]
-                self.lent.append(post)
+                self.direct.append(post)
             for row in range(middle, last):
                 self._receive(row)
         for run, place, divide in self.own.at_the_end():
             self._combine(run, [place], divide=divide)
-        for post in self.lent:  # nobody needs me any more
+        for post in self.direct:  # wait for the last readers
             self._wait_for_readers(post)
         operations = _cleared(self.operations)
         return DeviceProgram(operations, plan.scratch_bytes, self.own.outbox_bytes)
@@ -158,7 +157,7 @@ class _Writer:
         offset: int,
         own_place: int,
     ) -> None:
-        """Copy or reduce a piece, so many bytes into its messages, run by run."""
+        """Copy or reduce a piece, at an offset in its messages, run by run."""
         start, nbytes, source, at, target, into, action = piece
         bounds = {0, nbytes}
         for _, runs in arrivals:
@@ -175,14 +174,14 @@ class _Writer:
             self._combine(run, sources, divide=action == Action.REDUCE_AND_DIVIDE)
 
     def _combine(self, run: Run, sources: Sequence[Place], *, divide: bool) -> None:
-        """Write a run, when nobody reads any more what was there before."""
+        """Write a run, once the readers of its former bytes have read them."""
         kept = []
-        for post in self.lent:
+        for post in self.direct:
             if any(overlap(run, other) for other in post.runs):
                 self._wait_for_readers(post)
             else:
                 kept.append(post)
-        self.lent = kept
+        self.direct = kept
         target = Place(self.own.rank, run.buffer, run.at)
         combine = Combine(target, tuple(sources), run.stop - run.start, divide)
         self.operations.append(combine)

@@ -1,4 +1,4 @@
-"""What a device must be able to do for schedules to run on it."""
+"""The interface of a device on which schedules run."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Export(NamedTuple):
-    """Memory as another process can map it: what to map, and the place within it."""
+    """Exported memory: a handle that another process can map, and the offset in it."""
 
     handle: bytes
     offset: int
@@ -21,13 +21,13 @@ class Memory(NamedTuple):
     Attributes
     ----------
     array : object
-        What its user knows it as, which keeps the memory.
+        The array of the user, which owns the memory.
     pointer : int
-        Where its elements lie, one behind the other.
+        The address of its contiguous elements.
     shape, dtype : tuple of int, dtype
-        As of an array of NumPy.
+        As of a NumPy array.
     writeable : bool
-        Whether it may be written, which arrays of JAX may not.
+        Whether it may be written; arrays of JAX may not.
     """
 
     array: Any
@@ -38,29 +38,29 @@ class Memory(NamedTuple):
 
 
 class Mark(Protocol):
-    """A place on a stream."""
+    """A position on a stream."""
 
     @property
     def done(self) -> bool:
-        """Whether the stream has come so far."""
+        """Whether the stream has reached it."""
 
     def synchronize(self) -> None:
-        """Wait until the stream has come so far."""
+        """Wait until the stream has reached it."""
 
 
 class Table(NamedTuple):
-    """A program as one kernel runs it, in the memory of the device.
+    """A program for a single kernel, in the memory of the device.
 
     Attributes
     ----------
     dtype, op : str
-        Of the call; the op is that by which means are summed.
+        Of the call; for means, the op is the sum.
     rows, places : Memory
-        What the kernel reads; see ``interpret.cuh``.
+        The input of the kernel; see ``interpret.cuh``.
     length : int
         The rows.
     arrived : Memory
-        What its blocks count each other by.
+        The counters of its blocks.
     """
 
     dtype: str
@@ -71,12 +71,12 @@ class Table(NamedTuple):
     arrived: Memory
 
 
-#: An address, a number of bytes, and the rank that they go to or come from.
+#: An address, a number of bytes, and the peer.
 Bytes: TypeAlias = tuple[int, int, int]
 
 
 class Network(Protocol):
-    """What carries messages between devices that do not reach each other's memory."""
+    """A network between devices without access to each other's memory."""
 
     def exchange(
         self, stream: object, sends: Sequence[Bytes], receives: Sequence[Bytes]
@@ -84,11 +84,11 @@ class Network(Protocol):
         """Put a group of messages on a stream."""
 
     def close(self) -> None:
-        """Leave it, whatever is still on streams."""
+        """Leave the network, even with operations left on streams."""
 
 
 class Runtime(Protocol):
-    """A device, and the stream on which calls are made in their order.
+    """A device, and the stream on which calls run in order.
 
     But for those that move arrays to the host and from it, nothing here waits for the
     stream.
@@ -96,11 +96,11 @@ class Runtime(Protocol):
     Attributes
     ----------
     process : int
-        The same for all ranks whose memory needs no mapping.
+        The process, whose ranks need no mapping of their memory.
     device : int
-        Which of the devices of the process this is.
+        The number of the device in the process.
     stream : object
-        What the stream is, by which it can be told from others.
+        The identity of the stream.
     """
 
     process: int
@@ -108,7 +108,7 @@ class Runtime(Protocol):
 
     @property
     def bus_id(self) -> str:
-        """Where on the bus the device is."""
+        """The bus id of the device."""
 
     @property
     def in_turns(self) -> bool:
@@ -116,18 +116,18 @@ class Runtime(Protocol):
 
     @property
     def bandwidth(self) -> float:
-        """GB/s of its memory."""
+        """The bandwidth of its memory in GB/s."""
 
     @property
     def stream(self) -> object:
-        """What the stream is, by which it can be told from others."""
+        """The identity of the stream."""
 
     @property
     def capturing(self) -> bool:
-        """Whether what goes on the stream becomes a graph, to be run later."""
+        """Whether the stream is being captured into a graph."""
 
     def current(self) -> AbstractContextManager[Any]:
-        """Let this device be the current one of the thread, as what follows needs."""
+        """Make this device the current one of the thread."""
 
     def memory(self, buf: Any, caller: str) -> Memory:
         """The memory of an array on a device."""
@@ -136,7 +136,7 @@ class Runtime(Protocol):
         """A new array."""
 
     def upload(self, values: NDArray[np.uint8]) -> Memory:
-        """New bytes of these values, at once and for all streams."""
+        """New memory with these bytes, valid at once on all streams."""
 
     def part(
         self, whole: Any, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any]
@@ -144,47 +144,47 @@ class Runtime(Protocol):
         """An array on part of the memory of another."""
 
     def allocation(self, pointer: int) -> int | None:
-        """The number of the allocation of this memory, which no other ever has."""
+        """The unique number of the allocation of this memory."""
 
     def export(self, pointer: int) -> Export | None:
-        """How another process can map this memory; None if none can."""
+        """Export memory for other processes; None if that is impossible."""
 
     def reach(self, device: int) -> None:
-        """Let memory of a device of this process be read here; OSError if it cannot."""
+        """Enable access to another device of this process; OSError if impossible."""
 
     def open(self, handle: bytes) -> int:
-        """Map memory of another process, until it is closed: where it is.
+        """Map memory of another process, until it is closed; return its address.
 
         Raises
         ------
         OSError
-            If this device cannot reach it.
+            If this device cannot access it.
         """
 
     def close(self, pointer: int) -> None:
         """Unmap memory of another process."""
 
     def follow(self, buf: Any) -> None:
-        """Go on with the stream on which the user of an array works."""
+        """Use the stream on which the user of an array works."""
 
     @property
     def network(self) -> str | None:
-        """What carries messages between devices, with its version; None if nothing."""
+        """The name and version of the network between devices; None without one."""
 
     def identity(self) -> bytes:
-        """What a new network is to be known by."""
+        """The identifier of a new network."""
 
     def join(self, identity: bytes, rank: int, size: int) -> Network:
-        """Come up as a rank of a network, when all others do so too.
+        """Connect a rank of a network, together with all others.
 
         Raises
         ------
         OSError
-            If it cannot come up.
+            If it cannot connect.
         """
 
     def load(self, dtype: str, op: str, *, whole: bool) -> None:
-        """Load the kernels that reduce, or the one that runs whole programs.
+        """Load the kernels that reduce, or the kernel that runs whole programs.
 
         To load one may wait for all streams, and keep other threads from putting
         anything on theirs: no stream may wait for a rank that has still to be served.
@@ -197,42 +197,42 @@ class Runtime(Protocol):
         self, dtype: str, op: str, target: int, sources: Sequence[int], count: int,
         divisor: int,
     ) -> None:  # fmt: skip
-        """Reduce elements in their order by a loaded kernel; divide unless by 0."""
+        """Reduce elements in order by a loaded kernel; divide unless by 0."""
 
     def interpret(
         self, table: Table, buffers: tuple[int, ...], nbytes: int, ranks: int
     ) -> None:
-        """Run a whole program, for a call of so many bytes, by a loaded kernel.
+        """Run a whole program by a loaded kernel, for a call of ``nbytes`` bytes.
 
-        Those of so many ranks, which wait for each other, must fit on the device.
+        The kernels of all ``ranks`` wait for each other; all must fit on the device.
         """
 
     def write(self, flag: int, number: int) -> None:
-        """Set a flag of 32 bits when all that comes before is done."""
+        """Set a flag of 32 bits once all earlier work of the stream is done."""
 
     def wait(self, flag: int, number: int) -> None:
-        """Let what follows wait until a flag has at least a number."""
+        """Make later work wait until a flag has at least a number."""
 
     def let_go(self, flags: Memory) -> None:
-        """Set flags to what ends all waits for them, whatever the stream waits for."""
+        """Set flags to a value that ends all waits for them, beside the stream."""
 
     def mark(self) -> Mark:
-        """The place to which the stream has been filled."""
+        """The present end of the stream."""
 
     def after(self, mark: Mark) -> None:
-        """Let what follows wait until another stream has come to a place."""
+        """Make later work wait until another stream has reached a position."""
 
     def hold(self, stream: Any, mark: Mark) -> None:
-        """Let a stream of the user wait; the current one if it is None."""
+        """Make a stream of the user wait; None for the current one."""
 
     def as_now(self) -> "Runtime":
-        """The same device and stream, whatever other arrays are followed later."""
+        """A copy of this runtime that keeps its stream."""
 
     def aside(self) -> "Runtime":
-        """The same device, with a stream of its own that waits for no other."""
+        """The same device with its own, independent stream."""
 
     def to_host(self, pointer: int, target: NDArray[np.uint8]) -> None:
-        """Bring bytes to the host, and wait until they are there."""
+        """Copy bytes to the host, and wait until they have arrived."""
 
     def to_device(self, pointer: int, source: NDArray[np.uint8]) -> None:
-        """Bring bytes to the device, and wait until the host's are no longer needed."""
+        """Copy bytes to the device, and wait until those of the host may change."""

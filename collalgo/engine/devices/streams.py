@@ -1,4 +1,4 @@
-"""Programs on streams: operation by operation, or as one kernel that runs them all."""
+"""Programs on streams: operation by operation, or as a single kernel."""
 
 import os
 from itertools import chain
@@ -23,8 +23,8 @@ from collalgo.engine.reduction import dtype_name
 
 P = TypeVar("P", DeviceProgram, GroupedProgram)
 
-#: Bytes of the whole buffer up to which a call is run by one kernel, unless the user
-#: says otherwise.
+#: The largest buffer of a call that runs as one kernel, in bytes, and the environment
+#: variable that overrides it.
 ONE_KERNEL, VARIABLE = 1 << 22, "COLLALGO_ONE_KERNEL"
 
 
@@ -34,7 +34,7 @@ def one_kernel() -> int:
     Raises
     ------
     ValueError
-        If the user's is no number of bytes.
+        If the variable is not a number of bytes.
     """
     text = os.environ.get(VARIABLE) or str(ONE_KERNEL)
     try:
@@ -44,16 +44,16 @@ def one_kernel() -> int:
 
 
 class _Put(Generic[P]):
-    """The program of a rank for a call, as it is put on streams.
+    """The program of a rank for a call, ready for its streams.
 
     Parameters
     ----------
     call
         A plain call.
     program
-        Of this rank.
+        The program of this rank.
     size
-        How many ranks there are.
+        The number of ranks.
     """
 
     def __init__(self, call: Call, program: P, size: int):
@@ -64,10 +64,10 @@ class _Put(Generic[P]):
         self._size = size
         combines = (o for o in program.operations if isinstance(o, Combine))
         self._reduces = any(_reduces(combine) for combine in combines)
-        self._loaded: set[int] = set()  # on these devices
+        self._loaded: set[int] = set()  # the devices with loaded kernels
 
     def load(self, runtime: Runtime) -> None:
-        """Load the kernels that reduce, before anything is put on a stream."""
+        """Load the kernels that reduce, before the first operation on a stream."""
         if self._reduces and runtime.device not in self._loaded:
             runtime.load(self._dtype, self._op, whole=False)
             self._loaded.add(runtime.device)
@@ -84,7 +84,7 @@ class _Put(Generic[P]):
 
 
 class Grouped(_Put[GroupedProgram]):
-    """The program of a rank for a call whose messages a network carries."""
+    """The program of a rank for a call over a network."""
 
     def put(self, runtime: Runtime, network: Network, bases: Bases) -> None:
         """Put what this rank does on its stream."""
@@ -100,7 +100,7 @@ class Grouped(_Put[GroupedProgram]):
 
 
 class Streamed(_Put[DeviceProgram]):
-    """The program of a rank for a call on memory that all ranks can read."""
+    """The program of a rank for a call on memory that all ranks can access."""
 
     def __init__(self, call: Call, program: DeviceProgram, size: int):
         super().__init__(call, program, size)
@@ -112,13 +112,13 @@ class Streamed(_Put[DeviceProgram]):
         self._tables: dict[int, Table] = {}
 
     def prepare(self, runtime: Runtime) -> None:
-        """Load what is needed either way, which ranks know only when they have met."""
+        """Load the kernels of both ways; the way depends on the exchange of buffers."""
         self.load(runtime)
         if self._whole and runtime.device not in self._tables:
             self._tables[runtime.device] = self._table(runtime)
 
     def _in_one(self, sharing: Sharing) -> bool:
-        """Whether one kernel runs it all."""
+        """Whether a single kernel runs the program."""
         return self._whole and (self._insisted or not sharing.in_turns)
 
     def put(self, runtime: Runtime, bases: Bases, sharing: Sharing) -> None:
@@ -131,7 +131,7 @@ class Streamed(_Put[DeviceProgram]):
             self._put_each(runtime, bases)
 
     def _table(self, runtime: Runtime) -> Table:
-        """The rows on the device, where they stay."""
+        """The rows in the memory of the device."""
         runtime.load(self._dtype, self._op, whole=True)
         rows, places = interpreted(self.program.operations, self._size)
         return Table(
@@ -158,7 +158,7 @@ class Streamed(_Put[DeviceProgram]):
 
 
 def _reduces(operation: Combine) -> bool:
-    """Whether it is more than a copy."""
+    """Whether the operation needs a kernel; else it is a copy."""
     return len(operation.sources) > 1 or operation.divide
 
 

@@ -1,4 +1,4 @@
-"""The messages of a plan: whom they go to, and where their bytes lie."""
+"""The messages of a plan: their peers, and the places of their bytes."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from collalgo.engine.devices.operations import Flag, Place
 from collalgo.engine.plan.rows import INPUT, OUTPUT, Plan
 
-#: A message: whom it is between and on which lane, and its number among those.
+#: A message: its ranks and lane, and its number among the messages of these.
 Message: TypeAlias = tuple[Flag, int]
 
 
@@ -21,19 +21,19 @@ class Run(NamedTuple):
 
 
 class Traffic:
-    """What a rank sends and receives, by the rows of its plan.
+    """The messages of a rank, by the rows of its plan.
 
     Attributes
     ----------
     messages : list of list of Message
-        Of each row.
+        The messages of each row.
     """
 
     def __init__(self, rank: int, plan: Plan, size: int):
         self.rank = rank
         self.plan = plan
         self.messages: list[list[Message]] = []
-        counts: dict[tuple[Flag, bool], int] = defaultdict(int)  # some go to myself
+        counts: dict[tuple[Flag, bool], int] = defaultdict(int)  # also to itself
         for first, middle, last in plan.steps.tolist():
             for row in range(first, last):
                 sending = row < middle
@@ -51,7 +51,7 @@ class Traffic:
             yield Flag(sender, receiver, lane, ready=True)
 
     def runs(self, row: int, *, reading: bool) -> Iterator[Run]:
-        """Where the bytes of a message are read, or written."""
+        """The places that the bytes of a message are read from, or written to."""
         for start, nbytes, source, at, target, into, _ in self.pieces(row):
             place = (source, at) if reading else (target, into)
             yield Run(start, start + nbytes, *place)
@@ -62,7 +62,7 @@ class Traffic:
         return (tuple(p) for p in self.plan.pieces[begin:stop].tolist() if p[1])
 
     def at_the_end(self) -> Iterator[tuple[Run, Place, bool]]:
-        """What is written when all steps are done, from where, and whether divided."""
+        """The final copies and divisions: target, source, and whether to divide."""
         for rows, divide in ((self.plan.copies, False), (self.plan.divisions, True)):
             for start, nbytes, source, at, target, into, _ in rows.tolist():
                 if nbytes:
@@ -71,7 +71,7 @@ class Traffic:
 
 
 def located(runs: Sequence[Run], offset: int) -> tuple[int, int]:
-    """The buffer, and the place in it, of a byte of a message."""
+    """The buffer and the offset of a byte of a message."""
     for run in runs:
         if offset < run.stop - run.start:
             return run.buffer, run.at + offset
@@ -80,7 +80,7 @@ def located(runs: Sequence[Run], offset: int) -> tuple[int, int]:
 
 
 def overlap(a: Run, b: Run) -> bool:
-    """Whether runs may be the same memory: the input may be the output, too."""
+    """Whether two runs may overlap: input and output may be the same memory."""
     users = {INPUT, OUTPUT}
     same = a.buffer == b.buffer or {a.buffer, b.buffer} <= users
     return same and a.start < b.stop and b.start < a.stop

@@ -1,4 +1,4 @@
-"""Notices the death of ranks for whose flags streams wait, which nobody else would."""
+"""Detects the death of ranks whose flags the streams wait for."""
 
 import logging
 import os
@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Event, Thread, current_thread
 
-#: Seconds between two times that streams are let go on: each ends one call at least.
+#: Seconds between two releases of the streams; each ends at least one call.
 AGAIN = 0.02
 
 log = logging.getLogger("collalgo")
 
 
 class Watch:
-    """Lets the streams of a rank go on when a process has ended that others need.
+    """Releases the streams of a rank once the process of another rank has ended.
 
     Parameters
     ----------
     processes
-        Those of the other ranks, by rank.
+        The processes of the other ranks, by rank.
     let_go
         Ends all waits on the streams of this rank.
     """
@@ -29,7 +29,7 @@ class Watch:
         self._over = Event()
         self._ranks: dict[int, int] = {}
         for rank, process in processes.items():
-            with suppress(OSError):  # it has ended: the next call says so
+            with suppress(OSError):  # it has ended: the next call reports it
                 self._ranks[os.pidfd_open(process)] = rank
         self._woken, self._wake = os.pipe()
         self._thread = Thread(target=self._serve, name="collalgo devices", daemon=True)
@@ -43,14 +43,14 @@ class Watch:
         if self._woken in ended:
             return
         log.error(
-            "rank %d is gone: what unfinished calls on devices give is not to be used",
+            "rank %d has died: the results of unfinished calls on devices are invalid",
             self._ranks[ended[0]],
         )
         while not self._over.wait(AGAIN):
             self._let_go()
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         if self._over.is_set():
             return
         self._over.set()

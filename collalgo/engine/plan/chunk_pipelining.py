@@ -1,8 +1,8 @@
-"""Cut a long call into waves: all steps on the first part of every chunk, and so on.
+"""Chunk pipelining: run a long call in slices, one part of every chunk after the other.
 
-What a step leaves is then still in the caches for the next one, steps of several waves
-are under way at once, and the memory that the ranks share need not hold the message.
-A wave is the same schedule on shorter chunks, so it needs no proof of its own.
+The result of a step is then still in the caches at the next step, steps of several
+slices overlap, and the shared memory need not hold a whole message. A slice is the same
+schedule on shorter chunks, so it needs no proof of its own.
 """
 
 from functools import lru_cache
@@ -12,23 +12,23 @@ from typing import NamedTuple
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.schedule.transfers import TransferTable
 
-#: What a rank sends at most in one step of a wave, in bytes.
-WAVE_BYTES = 512 << 10
+#: The most bytes that a rank sends in one step of a slice.
+SLICE_BYTES = 512 << 10
 
-#: How many times as much it takes in one, where many send it something: 16 ranks that
-#: had cores of their own took an allgather of 8 MiB two thirds as long in two waves.
+#: The most bytes that it receives in one, in multiples of that: 16 ranks with cores of
+#: their own took an allgather of 8 MiB two thirds as long in two slices.
 TAKEN = 8
 
-#: What a rank sends at most where ranks share cores, if no message of it is longer than
-#: half a WAVE_BYTES: each wave takes turns of all ranks.
+#: The most bytes that a rank sends in one step where ranks share cores, if no message
+#: is longer than half of SLICE_BYTES: each slice costs a turn of each rank.
 TURN_BYTES = 1 << 20
 
-#: With more ranks, or chunks that are finer, a call is one wave.
+#: With more ranks, or finer chunks, a call is not sliced.
 RANKS, PARTS = 64, 4096
 
 
-class Waves(NamedTuple):
-    """How many waves, and on how many equal parts of the buffer they are cut."""
+class Slicing(NamedTuple):
+    """The number of slices, and the equal parts of the buffer that each is cut from."""
 
     count: int = 1  # type: ignore[assignment]
     parts: int = 1
@@ -44,25 +44,25 @@ def grid(schedule: ScheduleFunction, size: int, root: int) -> int:
 
 @lru_cache(maxsize=4096)
 def step_count(schedule: ScheduleFunction, size: int, root: int) -> int:
-    """How many steps the rank takes that takes the most."""
+    """The number of steps of the rank with the most steps."""
     return max(len(trace(schedule, rank, size, root)) for rank in range(size))
 
 
 def cut(
     count: int, schedule: ScheduleFunction, size: int, root: int, blocks: int
-) -> Waves:
-    """So many waves of a call, or one where that cannot be.
+) -> Slicing:
+    """The slicing of a call into ``count`` slices, or none if its chunks are too fine.
 
     Parameters
     ----------
     count
-        How many waves are wanted.
+        The number of slices.
     schedule
         The algorithm.
     size, root
         The number of ranks, and the root.
     blocks
-        How many blocks of the buffer belong to somebody, as in an allgather.
+        The number of blocks of the buffer that belong to a rank, as in an allgather.
     """
     parts = lcm(grid(schedule, size, root), blocks) if count > 1 else PARTS + 1
-    return Waves(count, parts) if parts <= PARTS else Waves()
+    return Slicing(count, parts) if parts <= PARTS else Slicing()

@@ -1,4 +1,4 @@
-"""Where the chunks of a schedule lie in a buffer, in bytes."""
+"""The layout of a buffer: the bytes of each chunk of a schedule."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
@@ -23,10 +23,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """How many elements each block of the buffer has, and how chunks map to bytes.
+    """The number of elements of each block of the buffer, and the bytes of each chunk.
 
-    ``counts`` is None if nobody cares where one block ends and the next begins. The
-    spare buffers follow the buffer of the call, each as long as it.
+    ``counts`` is None if the blocks belong to no rank, so their borders are free. The
+    spare buffers follow the buffer of the call, each of the same length.
     """
 
     count: int
@@ -52,7 +52,7 @@ class Layout:
         return self.span(Chunk(number, number + 1, self.blocks))
 
     def cut(self, span: Span, parts: int) -> Iterator[Span]:
-        """Cut a span where one of so many equal parts of a buffer ends."""
+        """Cut a span at the borders of the equal parts of a buffer."""
         length = self.whole.stop
         bounds = _bounds(self, parts)
         spare = span.start // length * length if length else 0
@@ -67,7 +67,7 @@ class Layout:
         return Span(0, self.count * self.itemsize)
 
     def _element(self, part: int, parts: int) -> int:
-        """The first element of a part: monotone, so that neighbours always touch."""
+        """The first element of a part; monotone, so that adjacent parts touch."""
         if self.counts is not None:
             block, rest = divmod(part * self.blocks, parts)
             within = rest * self.counts[block] // parts if rest else 0
@@ -81,7 +81,7 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def _bounds(layout: Layout, parts: int) -> list[int]:
-    """Where equal parts of a buffer begin and end, in bytes."""
+    """The borders of equal parts of a buffer, in bytes."""
     return [layout.span(Chunk(0, i, parts)).stop for i in range(parts + 1)]
 
 
@@ -104,7 +104,7 @@ class Region:
         return self.offsets[-1]
 
     def cut(self, span: Span) -> Iterator[tuple[Span, int | None]]:
-        """Cut a span into runs, each with its place in the array, None if not there."""
+        """Cut a span into runs, each with its offset in the array, or None."""
         start, stop = span
         number = max(bisect_right(self.spans, (start, start)) - 1, 0)
         while start < stop:
@@ -122,34 +122,34 @@ class Region:
 
 
 class Reused:
-    """Spans of the whole buffer in memory that each of several waves uses anew.
+    """Spans of the whole buffer in memory that is reused by each slice.
 
-    Waves cut a span into as many parts, of which one needs room for the longest.
+    Slices cut a span into equal parts; the memory holds the longest of them.
     """
 
-    def __init__(self, spans: Iterable[Span], waves: int):
+    def __init__(self, spans: Iterable[Span], slices: int):
         self.nbytes = 0
         self._place: dict[Span, int] = {}
         for span in sorted(set(spans)):
             lines = -(-(span.stop - span.start) // CACHE_LINE)
             self._place[span] = self.nbytes
-            self.nbytes += -(-lines // waves) * CACHE_LINE
+            self.nbytes += -(-lines // slices) * CACHE_LINE
 
     def cut(self, span: Span) -> Iterator[tuple[Span, int | None]]:
-        """The span with its place, which is that of its part in each wave."""
+        """The span with its offset, the same for its part in each slice."""
         if span.start < span.stop:
             yield span, self._place.get(span)
 
 
 class Marks:
-    """Labels on parts of the buffer; what has none is labelled with the blank."""
+    """Labels on parts of the buffer; parts without one have the label ``blank``."""
 
     def __init__(self, blank: int):
         self.blank = blank
         self._marks: list[tuple[Span, int]] = []
 
     def mark(self, span: Span, label: int) -> None:
-        """Give a span a label, whatever it had before."""
+        """Label a span, in place of its former labels."""
         if span.start >= span.stop:
             return
         first, end = self._touching(span)
@@ -180,7 +180,7 @@ class Marks:
             yield Span(start, span.stop), self.blank
 
     def _touching(self, span: Span) -> tuple[int, int]:
-        """The first mark that overlaps or adjoins a span, and the one after."""
+        """The range of marks that overlap or adjoin a span."""
         first = bisect_left(self._marks, span.start, key=lambda mark: mark[0].stop)
         end = bisect_right(self._marks, span.stop, key=lambda mark: mark[0].start)
         return first, max(first, end)

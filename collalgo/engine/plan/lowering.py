@@ -1,8 +1,8 @@
 """Lower a schedule for one rank, count, dtype and op to rows that the engine runs.
 
-A plan knows bytes and three buffers: the caller's input, the output, and scratch for
-partial results that belong in neither. It reads a byte from the input until this rank
-has written it elsewhere, so the input is never copied first and never changed.
+A plan consists of bytes in three buffers: the caller's input, the output, and scratch
+for partial results that belong in neither. It reads a byte from the input until this
+rank has written it elsewhere, so the input is neither copied first nor changed.
 """
 
 import enum
@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from collalgo.engine.plan.chunk_pipelining import Waves
+from collalgo.engine.plan.chunk_pipelining import Slicing
 from collalgo.engine.plan.layout import Layout, Marks, Region, Span
-from collalgo.engine.plan.reduce_forward import relays
+from collalgo.engine.plan.reduce_forward import forwards
 from collalgo.engine.plan.rows import (
     INPUT,
     OUTPUT,
@@ -31,14 +31,14 @@ from collalgo.schedule.chunk import Chunk, merge
 
 UNWRITTEN = -1
 UNREAD, READ = range(2)
-ONE_WAVE = Waves()
+UNSLICED = Slicing()
 
 
 class Averaging(enum.Enum):
-    """Who divides a complete sum by the number of ranks.
+    """The place where a complete sum is divided by the number of ranks.
 
-    Where all ranks share the result, the rank that completes a sum divides it and
-    passes it on divided; otherwise each rank divides what it keeps.
+    If all ranks share the result, the rank that completes a sum divides it before it
+    sends it on; otherwise each rank divides the sums that it keeps.
     """
 
     NO = enum.auto()
@@ -47,7 +47,7 @@ class Averaging(enum.Enum):
 
 
 class Lowering:
-    """One walk through the steps of a rank.
+    """Lowers the steps of one rank, once.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class Lowering:
     size
         The number of ranks.
     source, target
-        What of the whole buffer the caller's input and output hold.
-    waves
-        How the plan is to be cut into waves.
+        The parts of the whole buffer in the caller's input and output.
+    slicing
+        The slices of the plan.
     hosts
         The host of each rank, if they are on several.
     """
@@ -72,12 +72,12 @@ class Lowering:
         size: int,
         source: Region,
         target: Region,
-        waves: Waves = ONE_WAVE,
+        slicing: Slicing = UNSLICED,
         hosts: Sequence[int] = (),
     ):
         self.layout = layout
         self.hosts = hosts
-        self.waves = waves
+        self.slicing = slicing
         self.rank = rank
         self.size = size
         self.source = source
@@ -87,9 +87,9 @@ class Lowering:
     def lower(
         self, steps: Sequence[Step], averaging: Averaging, shared: bool = False
     ) -> Plan:
-        """Lower ``steps``, all that the schedule asks of this rank.
+        """Lower ``steps``, the whole schedule of this rank.
 
-        ``shared`` tells that every result contains what all ranks have put in.
+        With ``shared``, every result contains the inputs of all ranks.
         """
         lowered = []
         for step in between_two(steps):
@@ -101,33 +101,37 @@ class Lowering:
         divisions: list[Piece] = []
         if averaging is not Averaging.NO:
             lowered, divisions = self._divide(lowered, averaging)
-        if self.waves.count > 1:
+        if self.slicing.count > 1:
             lowered = self._stored(lowered)
+        copies = self._copies()
+        direct = Direct(lowered, copies, divisions, shared).marks
+        return RowWriter(self.rank, self.source, self.target).plan(
+            lowered, copies, divisions, direct, forwards(lowered), self.slicing.count
+        )
+
+    def _copies(self) -> list[Piece]:
+        """The output that no message brings: first the pieces out of the input."""
         copies = [
             Piece(span, buffer, OUTPUT, Action.STORE)
             for whole in self._cut(self.target.spans)
             for span, buffer in self.written.cut(whole)
             if buffer != OUTPUT
         ]
-        copies.sort(key=lambda piece: piece.source != INPUT)
-        lendable = Direct(lowered, copies, divisions, shared).marks
-        return RowWriter(self.rank, self.source, self.target).plan(
-            lowered, copies, divisions, lendable, relays(lowered), self.waves.count
-        )
+        return sorted(copies, key=lambda piece: piece.source != INPUT)
 
     def _spans(self, chunks: Iterable[Chunk]) -> Iterator[Span]:
-        """The bytes of chunks, in runs that waves can be cut of."""
+        """The bytes of chunks, in runs that can be sliced."""
         return self._cut(self.layout.span(chunk) for chunk in merge(chunks))
 
     def _cut(self, spans: Iterable[Span]) -> Iterator[Span]:
-        if self.waves.count == 1:
+        if self.slicing.count == 1:
             yield from spans
             return
         for span in spans:
-            yield from self.layout.cut(span, self.waves.parts)
+            yield from self.layout.cut(span, self.slicing.parts)
 
     def _posts(self, step: Step) -> list[Message]:
-        """What leaves in a step; the same bytes for several of my host are one post."""
+        """The posts of a step; equal bytes for several ranks of a host are one post."""
         readers: dict[tuple[int, tuple[Piece, ...]], list[int]] = defaultdict(list)
         for (peer, lane), transfers in self._by_channel(step, sending=True):
             pieces = [
@@ -142,11 +146,11 @@ class Lowering:
         return [Message(pieces, tuple(to)) for (_, pieces), to in readers.items()]
 
     def _is_near(self, peer: int) -> bool:
-        """Whether a rank is on my host."""
+        """Whether a rank is on the same host."""
         return not self.hosts or self.hosts[peer] == self.hosts[self.rank]
 
     def _receives(self, step: Step) -> list[Message]:
-        """What comes in a step; what is reduced into the same bytes comes together."""
+        """The receives of a step; reductions into the same bytes are one receive."""
         single: list[Message] = []
         reduced: dict[tuple[Piece, ...], list[tuple[int, int]]] = defaultdict(list)
         for (peer, lane), transfers in self._by_channel(step, sending=False):
@@ -165,7 +169,7 @@ class Lowering:
         return single
 
     def _check_disjoint(self, receives: list[Message]) -> None:
-        """Only what is equal can be combined in one step, else the order would vary."""
+        """Refuse receives that overlap in part: their order would vary."""
         spans = sorted(piece.span for message in receives for piece in message.pieces)
         for before, after in pairwise(spans):
             if after.start < before.stop:
@@ -186,7 +190,7 @@ class Lowering:
                     yield Piece(part, buffer, target, Action.REDUCE)
 
     def _targets(self, span: Span) -> Iterator[tuple[Span, int]]:
-        """Cut a span into what belongs into the output and what does not."""
+        """Cut a span into parts of the output and parts of the scratch."""
         for part, offset in self.target.cut(span):
             yield part, SCRATCH if offset is None else OUTPUT
 
@@ -202,7 +206,7 @@ class Lowering:
 
     @staticmethod
     def _message(pieces: list[Piece], transfers: list[Transfer]) -> tuple[Piece, ...]:
-        """Sort the pieces; nothing if there are none, unless a token was meant."""
+        """The sorted pieces; an empty piece for a message without chunks (a token)."""
         if not any(t.chunks for t in transfers):
             return (Piece(Span(0, 0), SCRATCH, SCRATCH),)
         return tuple(sorted(pieces))
@@ -260,7 +264,7 @@ class Lowering:
 
     @staticmethod
     def _dividing(message: Message, later: Marks) -> Message:
-        """Let a reduction divide as well where nothing is written later."""
+        """Divide in a reduction whose target is not written later."""
         pieces = []
         for piece in message.pieces:
             if piece.action is not Action.REDUCE or piece.target != OUTPUT:

@@ -1,7 +1,7 @@
-"""Which sums are sent on as they are made.
+"""Reduce-forward: sums that are sent on while they are reduced.
 
-A rank that completes a sum often sends it next. Where those who get it have offered
-their memory, it is written there as it is made, and need not be read for that.
+A rank that completes a sum often sends it in the next step. If the readers have offered
+their memory, the reduction writes the sum there too, and it is not read again.
 """
 
 from collections.abc import Sequence
@@ -11,35 +11,35 @@ import numpy as np
 from collalgo.engine.plan.layout import Marks
 from collalgo.engine.plan.rows import OUTPUT, Action, Lowered, Message, Rows
 
-#: No message: what no sum has been written to, and what is not sent on.
+#: No message: there is no sum, or it is not forwarded.
 NONE = -1
 
 SUMS = (Action.REDUCE, Action.REDUCE_AND_DIVIDE)
 
 
-def relays(lowered: Sequence[Lowered]) -> Rows:
-    """For each message that is summed up the first to send the sum, and nothing else.
+def forwards(lowered: Sequence[Lowered]) -> Rows:
+    """For each receive that reduces, the first post that sends just its sum.
 
-    Messages are numbered step by step, first what leaves. For the others it is NONE.
+    Messages are numbered step by step, posts first. NONE for all other messages.
     """
-    latest = Marks(NONE)  # the number of the message whose sum is there
+    latest = Marks(NONE)  # the number of the last message that was reduced there
     messages: list[Message] = []
-    relay: list[int] = []
+    forwards_of: list[int] = []
     for posts, receives in lowered:
         for post in posts:
             source = _sum_of(post, latest, messages)
-            if source != NONE and relay[source] == NONE:
-                relay[source] = len(messages)
+            if source != NONE and forwards_of[source] == NONE:
+                forwards_of[source] = len(messages)
             messages.append(post)
-            relay.append(NONE)
+            forwards_of.append(NONE)
         for receive in receives:
             number = len(messages) if _is_sum(receive) else NONE
             for piece in receive.pieces:
                 if piece.target == OUTPUT:
                     latest.mark(piece.span, number)
             messages.append(receive)
-            relay.append(NONE)
-    return np.array(relay, np.int64)
+            forwards_of.append(NONE)
+    return np.array(forwards_of, np.int64)
 
 
 def _is_sum(receive: Message) -> bool:
@@ -47,7 +47,7 @@ def _is_sum(receive: Message) -> bool:
 
 
 def _sum_of(post: Message, latest: Marks, messages: Sequence[Message]) -> int:
-    """The message whose sum is all that a message consists of."""
+    """The message whose sum is the whole content of a post."""
     piece, *more = post.pieces
     if more or piece.source != OUTPUT:
         return NONE

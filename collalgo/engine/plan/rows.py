@@ -1,4 +1,4 @@
-"""The rows of a plan: what the engine reads, with every byte at its place in memory."""
+"""The rows of a plan: the input of the engine, with the place of every byte."""
 
 import enum
 from collections import Counter
@@ -18,16 +18,16 @@ Rows: TypeAlias = NDArray[np.int64]
 
 
 class Action(enum.IntEnum):
-    """What a rank does with the bytes of a piece that it receives."""
+    """The action of a rank on the bytes of a piece that it receives."""
 
     COPY = 0
     REDUCE = 1
     REDUCE_AND_DIVIDE = 2
-    STORE = 3  # a copy that this rank does not read again in this call
+    STORE = 3  # a copy whose target this rank does not read again in this call
 
 
 class Piece(NamedTuple):
-    """A span, where its bytes are read and written, and what is done with them."""
+    """A span, the arrays to read its bytes from and write them to, and the action."""
 
     span: Span
     source: int
@@ -37,24 +37,24 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The rows of one rank; ``rows.pxd`` gives the meaning of the columns.
+    """The rows of one rank; ``rows.pxd`` defines the columns.
 
     Attributes
     ----------
     scratch_bytes : int
-        How much scratch the rank needs, which is the same for every wave.
+        The scratch of the rank, which each slice reuses.
     copies : ndarray
-        What no message brings: pieces out of the input first, which wait for nothing.
+        Pieces that no message brings: first those of the input, which wait for nothing.
     numbers : ndarray
-        For each channel of a message, how many went or came there before.
-    lendable : ndarray
-        For each message whether other ranks may read or write it where it is; see
+        For each channel of a message, the number of earlier messages on it.
+    direct : ndarray
+        For each message, whether other ranks may access its memory directly; see
         :class:`collalgo.engine.plan.zero_copy.DirectBuffers`.
-    relays : ndarray
-        For each message the one that sends its sum on; see
+    forwards : ndarray
+        For each message, the post that forwards its sum; see
         :mod:`collalgo.engine.plan.reduce_forward`.
-    waves : int
-        In how many parts of every piece, one after the other, the steps are run.
+    slices : int
+        The number of parts of every piece on which the steps run, one after the other.
     """
 
     steps: Rows
@@ -66,9 +66,9 @@ class Plan:
     copies: Rows
     divisions: Rows
     scratch_bytes: int
-    lendable: Rows
-    relays: Rows
-    waves: int
+    direct: Rows
+    forwards: Rows
+    slices: int
 
 
 class Message(NamedTuple):
@@ -86,7 +86,7 @@ class Message(NamedTuple):
         )
 
 
-#: What leaves in a step, and what comes.
+#: The posts and the receives of a step.
 Lowered: TypeAlias = tuple[list[Message], list[Message]]
 
 
@@ -98,7 +98,7 @@ class RowWriter:
     rank
         The rank.
     source, target
-        What of the whole buffer the caller's input and output hold.
+        The parts of the whole buffer in the caller's input and output.
     """
 
     def __init__(self, rank: int, source: Region, target: Region):
@@ -114,18 +114,38 @@ class RowWriter:
         lowered: Sequence[Lowered],
         copies: Sequence[Piece],
         divisions: Sequence[Piece],
-        lendable: Rows,
-        relays: Rows,
-        waves: int,
+        direct: Rows,
+        forwards: Rows,
+        slices: int,
     ) -> Plan:
-        """Write the steps, what no message brings, and what is divided at the end."""
+        """Write the steps, the copies without messages, and the final divisions."""
         messages = [m for step in lowered for side in step for m in side]
         scratch = [
             piece.span
             for piece in (*copies, *(p for m in messages for p in m.pieces))
             if SCRATCH in (piece.source, piece.target)
         ]
-        self.regions.append(Reused(scratch, waves) if waves > 1 else Region(scratch))
+        self.regions.append(Reused(scratch, slices) if slices > 1 else Region(scratch))
+        steps, rows = self._steps(lowered)
+        return Plan(
+            steps=_table(steps, 3),
+            messages=_table(rows, 7),
+            pieces=_table(self.pieces, 7),
+            channels=np.array(self.channels, np.int64),
+            numbers=np.array(self.numbers, np.int64),
+            hazards=np.array(self.hazards, np.int64),
+            copies=_table([row for p in copies for row in self._rows(p)], 7),
+            divisions=_table([row for p in divisions for row in self._rows(p)], 7),
+            scratch_bytes=self.regions[SCRATCH].nbytes,
+            direct=direct,
+            forwards=forwards,
+            slices=slices,
+        )
+
+    def _steps(
+        self, lowered: Sequence[Lowered]
+    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+        """The rows of the steps, and those of their messages."""
         steps: list[tuple[int, ...]] = []
         rows: list[tuple[int, ...]] = []
         sent: Counter[int] = Counter()
@@ -139,25 +159,12 @@ class RowWriter:
                 ]
                 rows.append(self._message(message, overlapping, received))
             steps.append((first, first + len(posts), len(rows)))
-        return Plan(
-            steps=_table(steps, 3),
-            messages=_table(rows, 7),
-            pieces=_table(self.pieces, 7),
-            channels=np.array(self.channels, np.int64),
-            numbers=np.array(self.numbers, np.int64),
-            hazards=np.array(self.hazards, np.int64),
-            copies=_table([row for p in copies for row in self._rows(p)], 7),
-            divisions=_table([row for p in divisions for row in self._rows(p)], 7),
-            scratch_bytes=self.regions[SCRATCH].nbytes,
-            lendable=lendable,
-            relays=relays,
-            waves=waves,
-        )
+        return steps, rows
 
     def _message(
         self, message: Message, overwritten: list[int], before: Counter[int]
     ) -> tuple[int, ...]:
-        """The row of a message, with what it refers to."""
+        """The row of a message; its pieces, channels and hazards are added."""
         first = len(self.pieces), len(self.channels), len(self.hazards)
         self.pieces += [row for piece in message.pieces for row in self._rows(piece)]
         self.channels += message.channels
@@ -171,7 +178,7 @@ class RowWriter:
         )
 
     def _rows(self, piece: Piece) -> Iterator[tuple[int, ...]]:
-        """A piece as runs that lie in one run of memory at both of its ends."""
+        """The rows of a piece: runs that are contiguous in both arrays."""
         if piece.span.start == piece.span.stop:
             yield (0,) * 7
         for part, source in self.regions[piece.source].cut(piece.span):

@@ -1,9 +1,9 @@
-"""What other ranks may read or write where it is, of what a rank sends and receives.
+"""Zero copy: messages whose memory other ranks may read or write directly.
 
-That saves copies where the arrays of the call lie in memory that all ranks have
-mapped: the readers of a message read it where it is, or its sender writes it where it
-belongs. What is lent so must not change, or be read, meanwhile; and a rank may be far
-behind.
+If the arrays of a call lie in memory that all ranks have mapped, the readers of a
+message can read the memory of its sender, or the sender can write to that of its
+readers. Such memory must not change, or be read, until the message has arrived; and a
+rank may be late by many steps.
 """
 
 import enum
@@ -22,39 +22,39 @@ from collalgo.engine.plan.rows import (
     Rows,
 )
 
-#: What happens to a byte: nothing, one thing, or more than that. What is read for one
-#: message to one rank is labelled by its channel, from ONE on.
+#: The uses of a byte: none, one, or several. A byte that is read only for one message
+#: to one rank has the label ONE plus the channel.
 NOTHING, MORE, ONE = range(3)
 
-#: The last step that writes a byte, if none does.
+#: The last step that writes a byte, if there is none.
 NEVER = -1
 
 
 class DirectBuffers(enum.IntEnum):
-    """Whether other ranks may read or write a message where it is."""
+    """Whether other ranks may access the memory of a message directly."""
 
     NO = 0
     ALWAYS = 1
     APART = 2  # if the result has memory of its own
-    RETURNED = 3  # always, and in place its reader writes over what it has read
+    RETURNED = 3  # always; in place, its reader overwrites the bytes that it has read
 
 
 class Direct:
-    """What may be lent of the messages of a rank.
+    """The messages of a rank that may be sent without a copy.
 
     Attributes
     ----------
     marks : ndarray
-        A :class:`DirectBuffers` for each message, step by step, first what leaves.
+        A :class:`DirectBuffers` for each message, step by step, posts first.
 
     Parameters
     ----------
     lowered
-        What leaves in each step, and what comes.
+        The posts and receives of each step.
     copies, divisions
-        What no message brings, and what is divided when the steps are over.
+        Pieces that no message brings, and pieces that are divided after the steps.
     shared
-        Whether results contain what every rank has put in, as those of an allreduce.
+        Whether every result contains the input of every rank, as in an allreduce.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class Direct:
         self.marks: Rows = np.array(marks, np.int64)
 
     def _read(self, pieces: Iterable[Piece], how: int) -> None:
-        """Note what is read of the input."""
+        """Note reads of the input."""
         for span in (piece.span for piece in pieces if piece.source == INPUT):
             for part, before in list(self._given.cut(span)):
                 self._given.mark(part, how if before == NOTHING else MORE)
 
     def _write(self, pieces: Iterable[Piece], step: int) -> None:
-        """Note what is written to the output, and what is read for it."""
+        """Note writes to the output, and the reads for them."""
         for piece in pieces:
             if not _is_brought(piece):
                 self._read([piece], MORE)
@@ -99,7 +99,7 @@ class Direct:
                 self._got.mark(part, ONE if once else MORE)
 
     def _of_post(self, post: Message, step: int) -> DirectBuffers:
-        """Whether a message that leaves in a step may be read where it is."""
+        """Whether the readers of a post may read its memory."""
         marks = {self._of_piece(piece, step) for piece in post.pieces}
         for mark in (DirectBuffers.NO, DirectBuffers.APART, DirectBuffers.ALWAYS):
             if mark in marks:
@@ -119,10 +119,10 @@ class Direct:
         )
 
     def _comes_back(self, piece: Piece) -> bool:
-        """Whether nobody can write a piece before who gets it has read it.
+        """Whether no rank can overwrite a piece before its reader has read it.
 
-        Only one rank gets it, this one reads it for nothing else, and what it is given
-        instead is the result. That contains it, so it has been read.
+        Only one rank reads it, this rank reads it for nothing else, and only the result
+        overwrites it. The result contains it, so it has been read by then.
         """
         return (
             self._shared
@@ -131,7 +131,7 @@ class Direct:
         )
 
     def _of_receive(self, receive: Message) -> DirectBuffers:
-        """Whether a message may be written where it belongs, all through the call."""
+        """Whether the sender may write to the target of a receive at any time."""
         (piece, *more), (channel, *others), _ = receive
         if more or others or piece.target != OUTPUT or not _is_brought(piece):
             return DirectBuffers.NO
@@ -141,11 +141,11 @@ class Direct:
         if given <= {NOTHING}:
             return DirectBuffers.ALWAYS
         if self._shared and given <= {NOTHING, ONE + channel}:
-            # The sender knows when it has read what it was given of this.
+            # The sender itself has read these bytes before it writes there.
             return DirectBuffers.RETURNED
         return DirectBuffers.APART
 
 
 def _is_brought(piece: Piece) -> bool:
-    """Whether nothing of this rank goes into what is written."""
+    """Whether a piece holds no contribution of this rank."""
     return piece.source == piece.target and piece.action in (Action.COPY, Action.STORE)

@@ -1,1 +1,1 @@
-"""Transports: how the ranks of a world come by their ends of the channels."""
+"""Transports: the channels between the ranks, inside a host and between hosts."""

@@ -1,4 +1,4 @@
-"""Engines: what carries messages between hosts, and which of them is asked for."""
+"""Engines between hosts: the interface, and the choice by name."""
 
 import os
 from typing import Any, Protocol
@@ -6,15 +6,15 @@ from typing import Any, Protocol
 from collalgo._kernels.engine.transport.wire import Wire
 from collalgo.errors import BootstrapError
 
-#: What may be asked for.
+#: The names of the engines.
 KINDS = ("mpi", "ucx")
 
-#: The engine to be used, and no other.
+#: The environment variable with the name of the engine to use.
 VARIABLE = "COLLALGO_ENGINE"
 
 
 class Engine(Protocol):
-    """An engine between hosts, as a process that is to join a world sees it.
+    """An engine between hosts, as used by a process that joins a world.
 
     Attributes
     ----------
@@ -25,31 +25,32 @@ class Engine(Protocol):
     kind: str
 
     def host(self) -> str:
-        """What tells this host from others, for this engine: three words or more.
+        """The identity of this host for this engine: three words or more.
 
-        The first two are those of the machine and its network, which nobody makes up.
+        The first two are the machine and its network namespace, as read from the
+        system.
         """
 
     def wire(self, store: Any, rank: int, size: int, timeout: float) -> Wire:
-        """The end of this process, once all have met at a store."""
+        """The wire of this process, once all processes have met at a store."""
 
     def worlds(self) -> int:
-        """How many worlds can be told apart by tags."""
+        """The number of worlds that tags can distinguish."""
 
     def title(self) -> str:
         """Its name and version."""
 
     def end(self, *, peer_died: bool) -> None:
-        """Let go of all, as the process ends; after a death, if it is ``peer_died``."""
+        """Release all resources as the process ends; ``peer_died`` after a death."""
 
 
 def asked_for(engine: str | None) -> str | None:
-    """The engine that an argument or the environment asks for, if any.
+    """The engine that an argument or the environment names, if any.
 
     Raises
     ------
     BootstrapError
-        If there is none of that name.
+        If there is no engine of that name.
     """
     kind = engine or os.environ.get(VARIABLE) or None
     if kind is not None and kind not in KINDS:

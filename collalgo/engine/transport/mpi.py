@@ -1,4 +1,4 @@
-"""The engine between hosts that MPI is: whichever library mpi4py has loaded."""
+"""MPI as the engine between hosts: the library that mpi4py has loaded."""
 
 import ctypes
 import os
@@ -16,13 +16,13 @@ from collalgo.base.libraries import addresses_of
 from collalgo.errors import BootstrapError
 from collalgo.topology.ranks import identity
 
-#: Seconds that the other ranks have to say what has happened.
+#: Seconds that the other ranks have to report the failure.
 LAST_WORDS = 1.5
 
-#: Where MPICH has the memory that the ranks of a host share.
+#: The files of the memory that MPICH shares between the ranks of a host.
 MPICH_MEMORY = "/dev/shm/mpich_shm_"
 
-#: What the files of MPI libraries are called.
+#: The file names of MPI libraries.
 LIBRARY = re.compile(r"/lib(mpi|mpich|mpi_abi|mpi_ibm|mpicxx)\.so[.\d]*$")
 
 
@@ -32,8 +32,8 @@ class Mpi:
     Parameters
     ----------
     comm
-        A communicator of mpi4py that nobody else uses. Its errors are returned from now
-        on.
+        An mpi4py communicator that nothing else uses. Its error handler is set to
+        return errors.
     """
 
     kind = "mpi"
@@ -42,10 +42,10 @@ class Mpi:
         self._comm = comm
 
     def host(self) -> str:
-        """What tells this host from others.
+        """The identity of this host.
 
-        What MPI takes for a host counts too: a launcher may make several of one
-        machine.
+        It includes MPI's own idea of a host, as a launcher may divide one machine into
+        several.
         """
         from mpi4py import MPI
 
@@ -69,7 +69,7 @@ class Mpi:
         return MpiWire(_functions(), self._comm.handle, MPI.BYTE.handle, self._comm)
 
     def worlds(self) -> int:
-        """How many worlds can be told apart by tags."""
+        """The number of worlds that tags can distinguish."""
         from mpi4py import MPI
 
         bound = self._comm.Get_attr(MPI.TAG_UB) or 32767
@@ -83,17 +83,17 @@ class Mpi:
         return f"MPI ({name} {'.'.join(map(str, numbers))})"
 
     def end(self, *, peer_died: bool) -> None:
-        """Leave the rest to mpi4py, or, if a process is gone, end by MPI_Abort.
+        """Leave the end to mpi4py or, if a peer has died, call MPI_Abort.
 
-        MPI_Finalize would wait for it for ever, here and on all other ranks.
+        MPI_Finalize would wait for the peer for ever, here and on all other ranks.
         """
         if peer_died:
             sys.stdout.flush()
             sys.stderr.flush()
             for path in _mapped():
-                if path.startswith(MPICH_MEMORY):  # which else MPI_Finalize removes
+                if path.startswith(MPICH_MEMORY):  # removed by MPI_Finalize otherwise
                     Path(path).unlink(missing_ok=True)
-            time.sleep(LAST_WORDS)  # the launcher kills the others once this one ends
+            time.sleep(LAST_WORDS)  # the launcher kills the others once this rank ends
             from mpi4py import MPI
 
             MPI.COMM_WORLD.Abort(1)
@@ -110,12 +110,12 @@ def _mapped() -> set[str]:
 
 
 def _functions() -> dict[str, int]:
-    """The addresses of the functions of the MPI that is loaded."""
+    """The addresses of the functions of the loaded MPI library."""
     for path in sorted(path for path in _mapped() if LIBRARY.search(path)):
         library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         if all(hasattr(library, name) for name in FUNCTIONS):
             return addresses_of(library, FUNCTIONS)
     raise BootstrapError(
-        "mpi4py is loaded but no MPI library is to be found in this process; "
-        "see whether it was linked in statically"
+        "mpi4py is loaded but no MPI library was found in this process; check whether "
+        "mpi4py is linked to it statically"
     )

@@ -1,7 +1,7 @@
-"""Ranks as processes of one host, through a memory file that has no name.
+"""Ranks as processes of one host, through an unnamed memory file.
 
-Nothing appears in /dev/shm, no limit of it applies, and nothing is left when the last
-rank ends, however it ends.
+Nothing appears in /dev/shm, its size limit does not apply, and nothing is left when the
+last rank ends, in whatever way.
 """
 
 import os
@@ -17,14 +17,14 @@ from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.engine.heap import heap_bytes
 from collalgo.engine.transport.waiting import (
     ACROSS_HOSTS,
-    GIVING_WAY,
+    BACKGROUND,
     SHARING,
     patience,
 )
 
 
 def create(size: int) -> int:
-    """The descriptor of the memory of a new world of ``size`` ranks."""
+    """Create the memory of a world of ``size`` ranks; return its descriptor."""
     descriptor = os.memfd_create("collalgo", os.MFD_CLOEXEC)
     os.ftruncate(descriptor, segment_size(size, heap_bytes(size)))
     return descriptor
@@ -38,31 +38,31 @@ def attach(
     members: Sequence[int] = (),
     world_size: int = 0,
 ) -> SharedMemory:
-    """One rank's end of the memory of a host whose ranks have so many cores together.
+    """Attach a rank to the memory of its host, whose ranks share ``cores`` cores.
 
-    Of a world on several hosts ``members`` are the ranks of this one.
+    In a world on several hosts, ``members`` are the ranks of this host.
     """
     across = world_size > size
     waiting = ACROSS_HOSTS if across else patience(size, cores)
-    # In the background each rank has a thread besides the one that computes.
+    # In the background, each rank has a second thread beside the one that computes.
     crowded = patience(2 * size, cores) == SHARING
-    giving_way = GIVING_WAY if crowded else waiting
+    background = BACKGROUND if crowded else waiting
     lacks_cores = not across and patience(size + 1, cores) == SHARING
     return SharedMemory(
-        segment, rank, size, waiting, giving_way, lacks_cores, members, world_size
+        segment, rank, size, waiting, background, lacks_cores, members, world_size
     )
 
 
 def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:
-    """Write numbers for all ranks into a memory file, before any of them attaches."""
+    """Write settings for all ranks into a memory file, before any rank attaches."""
     write_settings(Segment(size, 0, descriptor), numbers)
 
 
 def watch(transport: SharedMemory, processes: list[int]) -> list[int]:
-    """Let a rank notice the death of the others: the descriptors to close at the end.
+    """Watch the processes of the others; return the descriptors to close at the end.
 
-    A process that is unknown (0), as in another namespace, is left out, and so are all
-    where the numbers are those of another namespace.
+    An unknown process (0), as in another namespace, is left out, and so are all if the
+    ids are of another namespace.
     """
     if not are_numbered_here(processes, transport.rank):
         return []
@@ -75,10 +75,10 @@ def watch(transport: SharedMemory, processes: list[int]) -> list[int]:
 
 
 def _end_of(process: int) -> int:
-    """A descriptor that becomes readable when a process ends, or is if it has ended."""
+    """A descriptor that is readable once a process has ended."""
     try:
         return os.pidfd_open(process)
     except ProcessLookupError:
-        ended, of_nobody = os.pipe()
-        os.close(of_nobody)
+        ended, writer = os.pipe()
+        os.close(writer)
         return ended

@@ -4,18 +4,18 @@ import os
 
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.engine.heap import mapped
-from collalgo.engine.transport.waiting import Turns, patience
+from collalgo.engine.transport.waiting import WaitPolicy, patience
 
 
-def world(size: int, waiting: Turns | None = None) -> list[SharedMemory]:
-    """The ends of a new world, one for each of ``size`` threads.
+def world(size: int, waiting: WaitPolicy | None = None) -> list[SharedMemory]:
+    """The transports of a new world, one for each of ``size`` threads.
 
     Parameters
     ----------
     size
         The number of threads.
     waiting
-        How long they wait before they sleep; by default what suits the cores.
+        The polls of a wait before it sleeps; by default, by the number of cores.
     """
     segment = mapped(size)
     waiting = waiting or patience(size)

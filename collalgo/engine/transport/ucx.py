@@ -1,4 +1,4 @@
-"""The engine between hosts that UCX is, for worlds that no mpiexec has started."""
+"""UCX as the engine between hosts, for worlds without mpiexec."""
 
 import ctypes
 import importlib.util
@@ -14,14 +14,14 @@ from collalgo.base.libraries import addresses_of
 from collalgo.errors import BootstrapError
 from collalgo.topology.ranks import identity
 
-#: A library to be used before all others.
+#: The environment variable with the path of the library to try first.
 VARIABLE = "COLLALGO_UCX"
 
-#: The worlds that 32 bits of a tag can tell apart.
+#: The worlds that 32 bits of a tag can distinguish.
 WORLDS = 2**31 // LANES
 
-#: Inside a host our own memory is used. A lost host is noticed after some seconds, and
-#: segments as large as this do not slow TCP down.
+#: Inside a host collalgo's own shared memory is used. A lost host is detected after
+#: some seconds, and segments of this size do not slow TCP down.
 SETTINGS = {
     "TLS": "^sm",
     "TCP_TX_SEG_SIZE": "256k",
@@ -46,18 +46,18 @@ class Ucx:
         return library()[1]
 
     def host(self) -> str:
-        """What tells this host from others."""
+        """The identity of this host."""
         return identity()
 
     def wire(self, store: Any, rank: int, size: int, timeout: float) -> UcxWire:
-        """The worker of this process, which has met those of all others.
+        """The worker of this process, connected to those of all others.
 
-        What its environment says of UCX goes before all else.
+        Variables of UCX in the environment take precedence.
 
         Raises
         ------
         BootstrapError
-            If there is no UCX, or it cannot start.
+            If UCX is not installed, or cannot start.
         """
         settings = {
             name: value
@@ -68,18 +68,17 @@ class Ucx:
             wire = UcxWire(self._functions, settings, rank, size)
         except OSError as error:
             raise BootstrapError(
-                f"the ranks are on several hosts, between which UCX is to carry their "
-                f"messages, but it cannot be used ({error}); install it with: "
-                "pip install collalgo[ucx]",
+                f"the ranks are on several hosts, which needs UCX, but it cannot be "
+                f"used ({error}); install it with: pip install collalgo[ucx]",
                 rank=rank,
             ) from None
         store.set(f"ucx/{rank}", wire.address())
-        wire.meet([store.get(f"ucx/{other}", timeout) for other in range(size)])
+        wire.connect([store.get(f"ucx/{other}", timeout) for other in range(size)])
         self._wire = wire
         return wire
 
     def worlds(self) -> int:
-        """How many worlds can be told apart by tags."""
+        """The number of worlds that tags can distinguish."""
         return WORLDS
 
     def title(self) -> str:
@@ -87,13 +86,13 @@ class Ucx:
         return f"UCX {version(self._functions)}"
 
     def end(self, *, peer_died: bool) -> None:
-        """Send what is still to be sent, and let go of the worker."""
+        """Flush pending sends, and destroy the worker."""
         if self._wire is not None:
             self._wire.close(peer_died)
 
 
 def version(functions: dict[str, int]) -> str:
-    """The version of a UCX."""
+    """The version of the UCX library."""
     numbers = [ctypes.c_uint() for _ in range(3)]
     ask = ctypes.CFUNCTYPE(None, *[ctypes.POINTER(ctypes.c_uint)] * 3)
     ask(functions["ucp_get_version"])(*map(ctypes.byref, numbers))
@@ -101,12 +100,12 @@ def version(functions: dict[str, int]) -> str:
 
 
 def library() -> tuple[str, dict[str, int]]:
-    """The first UCX that is found, and the addresses of its functions.
+    """The path of the first UCX library found, and the addresses of its functions.
 
     Raises
     ------
     OSError
-        If there is none.
+        If none is found.
     """
     problem: OSError = FileNotFoundError("no libucp.so.0")
     for path in _libraries():
@@ -119,7 +118,7 @@ def library() -> tuple[str, dict[str, int]]:
 
 
 def _libraries() -> list[str]:
-    """Where UCX may be: as told, of the package from PyPI, of the system."""
+    """Candidate libraries: of the environment, of the PyPI package, of the system."""
     found = [os.environ[VARIABLE]] if os.environ.get(VARIABLE) else []
     with suppress(ImportError, ValueError):
         spec = importlib.util.find_spec("libucx")

@@ -1,4 +1,4 @@
-"""How long a rank looks for messages before it lets others run, and then sleeps."""
+"""Wait policies: the polls of a rank before it yields its core, and then sleeps."""
 
 import math
 import os
@@ -9,58 +9,58 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Turns(NamedTuple):
-    """How often a rank looks again before it sleeps.
+class WaitPolicy(NamedTuple):
+    """The number of polls of a rank before it sleeps.
 
     Attributes
     ----------
     spins
-        At once.
-    hopes
-        For so many ticks of the processor after a call began, or something came, while
-        all that it waits for run on other cores.
+        Polls without a yield in between.
+    spin_ticks
+        Ticks of the processor after the begin of a call or the last message in which it
+        spins, while all ranks that it waits for run on other cores.
     yields
-        After it has yielded its core; never while other processes keep that busy.
-    yields_in_waves
-        The same in a call that is so long that it goes in waves.
+        Polls after a yield of its core; none while other processes keep the core busy.
+    yields_in_slices
+        The same in a pipelined call.
     """
 
     spins: int
-    hopes: int
+    spin_ticks: int
     yields: int
-    yields_in_waves: int
+    yields_in_slices: int
 
 
-#: Where each rank has a core: some 5 microseconds of looking again, and 300 of yielding
-#: in vain, since waking a sleeper takes 30. Who is waited for longer than a step may
-#: have lost its core to another process, and can move to this one once that is free.
-ALONE = Turns(spins=200, hopes=0, yields=1000, yields_in_waves=1000)
+#: Each rank has a core: it spins for about 5 microseconds and yields for 300, as waking
+#: a sleeper takes 30. A rank that is waited for longer may have lost its core to
+#: another process, and can move to this core once this rank sleeps.
+ALONE = WaitPolicy(spins=200, spin_ticks=0, yields=1000, yields_in_slices=1000)
 
-#: Where ranks share cores. Who spins may keep another from running, so it does only as
-#: long as those it waits for run on other cores, for 5 to 10 microseconds: to yield and
-#: come back takes 2 or more for each rank on the own core. A thousand yields take one
-#: to four milliseconds, and waits of eight ranks on two cores are that long at times.
-#: In a long call others have to work for longer than it takes to wake who sleeps; and
-#: the kernel lets two of them share a core while two that wait yield another one to
-#: each other, but not while these sleep.
-SHARING = Turns(spins=0, hopes=20_000, yields=1000, yields_in_waves=10)
+#: Ranks share cores. A rank that spins may keep another from running, so it spins only
+#: while all ranks that it waits for run on other cores, for 5 to 10 microseconds: a
+#: yield takes 2 or more for each rank on the core. A thousand yields take one to four
+#: milliseconds, which waits of eight ranks on two cores reach at times. In a pipelined
+#: call a step takes longer than waking a sleeper; and the kernel lets two working ranks
+#: share a core while two waiting ranks yield the other to each other, but not while
+#: these sleep.
+SHARING = WaitPolicy(spins=0, spin_ticks=20_000, yields=1000, yields_in_slices=10)
 
-#: Where the rank itself has a better use for its core meanwhile.
-GIVING_WAY = Turns(spins=0, hopes=0, yields=20, yields_in_waves=20)
+#: The process needs the core for another thread meanwhile.
+BACKGROUND = WaitPolicy(spins=0, spin_ticks=0, yields=20, yields_in_slices=20)
 
-#: Where some of the ranks are on other hosts: to ask an engine takes as long as many
-#: spins, and what it waits for takes longer.
-ACROSS_HOSTS = Turns(spins=100, hopes=0, yields=120, yields_in_waves=120)
+#: Some ranks are on other hosts: a poll of the engine takes as long as many spins, and
+#: messages take longer.
+ACROSS_HOSTS = WaitPolicy(spins=100, spin_ticks=0, yields=120, yields_in_slices=120)
 
-#: Where the kernel says how much of the processors a group of processes may use.
+#: The files of the kernel with the processor quotas of cgroups.
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
 
 
 def cores(processes: Iterable[int] = ()) -> int:
-    """How many cores this process and others may use, by affinity and by cgroup.
+    """The number of cores that this process and others may use, by affinity and cgroup.
 
-    Launchers like to bind each rank to a core of its own: what counts is all of them.
+    A launcher may bind each rank to a core of its own, so the union of all counts.
     """
     allowed = os.sched_getaffinity(0)
     for process in processes:
@@ -70,7 +70,7 @@ def cores(processes: Iterable[int] = ()) -> int:
 
 
 def quota() -> float:
-    """The processors that the cgroups of this process grant it; infinite if all."""
+    """The processor quota of the cgroups of this process; infinite without a limit."""
     least = math.inf
     with suppress(OSError):
         for line in OWN_CGROUPS.read_text().splitlines():
@@ -85,7 +85,7 @@ def quota() -> float:
 
 
 def _granted(folder: Path) -> float:
-    """What one cgroup grants, by either version of the interface."""
+    """The processor quota of one cgroup, by either version of the interface."""
     with suppress(OSError, ValueError):
         limit, period = (folder / "cpu.max").read_text().split()
         return int(limit) / int(period)
@@ -96,6 +96,6 @@ def _granted(folder: Path) -> float:
     return math.inf
 
 
-def patience(size: int, available: int | None = None) -> Turns:
-    """How long ``size`` ranks wait on the cores that there are."""
+def patience(size: int, available: int | None = None) -> WaitPolicy:
+    """The wait policy of ``size`` ranks on the available cores."""
     return ALONE if size <= (available or cores()) else SHARING

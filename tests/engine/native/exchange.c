@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "lending.h"
+#include "zero_copy.h"
 #include "waiting.h"
 
 #ifndef RANKS
@@ -17,16 +17,16 @@
 
 static char *base;
 static clockid_t resting; /* the clock of a thread that only waits for the others */
-static int64_t placed;    /* how often something was written where it belongs, */
-static int64_t made;      /* and how often before it was sent */
-static int64_t carried;   /* how often something was written to a carrier */
+static int64_t placed;    /* the parts written to their destination, */
+static int64_t made;      /* and those written there before they were sent */
+static int64_t recycled;  /* the parts written to a recycled slot */
 
 static uint8_t expected(int64_t call, int64_t rank, int64_t i) {
     return (uint8_t)(31 * call + 7 * rank + i % 251);
 }
 
 static int64_t length_of(int64_t call) {
-    if (call % 5 == 4) call--; /* so that what was wanted is expected to be again */
+    if (call % 5 == 4) call--; /* so that the offer of the last call is expected again */
     uint64_t x = (uint64_t)call * 0x9e3779b97f4a7c15u;
     return (int64_t)(x >> 40) % (call % 3 ? 2000 : LONGEST);
 }
@@ -34,15 +34,16 @@ static int64_t length_of(int64_t call) {
 static void wait(endpoint *e, int64_t *idle) {
     int status = endpoint_pause(e, idle);
     if (status != GO_ON && status != SIGNALS) {
-        fprintf(stderr, "rank %ld: failure %ld\n", (long)e->rank, (long)failure_kind(e));
+        const world_failure *failure = known_failure(e);
+        fprintf(stderr, "rank %d: failure %d\n", (int)e->rank, failure ? (int)failure->kind : 0);
         abort();
     }
 }
 
-/* Where a rank lets another write what it sends, behind what it sends itself. */
+/* The destination that a rank offers to a peer, behind its own message. */
 static char *target_for(char *mine, int64_t peer) { return mine + (1 + peer) * LONGEST; }
 
-/* Write a half of what is sent where the others want it: how much, or -1 if they do not. */
+/* Write a half of the message to the offered destinations: its bytes, or -1 without offers. */
 static int64_t put(endpoint *e, const int64_t *channels, int64_t readers,
                    const char *mine, int64_t sent, int64_t nbytes) {
     const int64_t numbers[RANKS] = {0};
@@ -52,27 +53,27 @@ static int64_t put(endpoint *e, const int64_t *channels, int64_t readers,
         .data = mine + sent, .nbytes = sent ? nbytes - sent : nbytes / 2,
         .done = sent, .whole = nbytes, .is_result = 1, .past_caches = nbytes % 2,
     };
-    if (endpoint_aim(e, &half, targets)) {
+    if (endpoint_locate(e, &half, targets)) {
         for (int64_t i = 0; i < readers; i++)
             memcpy(targets[i], half.data, (size_t)half.nbytes);
         half.data = NULL, half.is_written = 1;
         __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
     }
     int found = endpoint_put(e, 0, &half);
-    return found == WRITTEN ? half.nbytes : found == WANTED_LATER ? 0 : -1;
+    return found == WRITTEN ? half.nbytes : found == OFFER_PENDING ? 0 : -1;
 }
 
-static int is_in_carrier(const char *slot) {
+static int is_in_recycled_slot(const char *slot) {
     int64_t place = slot - (base + regions_offset());
     return place >= 0 && place < RANKS * region_bytes(RANKS) &&
-           place % region_bytes(RANKS) >= carrier_offset(RANKS);
+           place % region_bytes(RANKS) >= recycled_offset(RANKS);
 }
 
 /* Every rank sends the same bytes to all the others, and receives theirs. */
 static void exchange(endpoint *e, int64_t call, char *mine) {
     int64_t channels[RANKS], readers = 0, nbytes = length_of(call), idle = 0;
     int64_t received[RANKS] = {0}, sent = 0, unfinished = RANKS - 1;
-    int may_lend = call % 5 == 0, share = (int)(call / 5 % 4), done = 0;
+    int may_send_direct = call % 5 == 0, share = (int)(call / 5 % 4), done = 0;
     int offers = call % 5 > 2 && nbytes > 1;
     e->line_ticks = call % 7 < 4 ? FARTHEST : 0;
     for (int64_t i = 0; i < nbytes; i++) mine[i] = (char)expected(call, e->rank, i);
@@ -87,14 +88,14 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
         if (!done && offers)
             written = put(e, channels, readers, mine, sent, nbytes);
         if (written == 0) {
-            /* they may want it yet */
+            /* the offers are pending */
         } else if (written > 0) {
             __atomic_add_fetch(&placed, 1, __ATOMIC_RELAXED);
             sent += written;
             done = sent == nbytes;
             moved = 1;
-        } else if (!done && may_lend && sent == 0 && nbytes > INLINE_BYTES &&
-            endpoint_lend(e, 0, channels, readers, mine, nbytes, share, 0, call % 2)) {
+        } else if (!done && may_send_direct && sent == 0 && nbytes > INLINE_BYTES &&
+            endpoint_send_direct(e, 0, channels, readers, mine, nbytes, share, 0, call % 2)) {
             if (share == STAGED || (share < SHARED && e->line_ticks >= FAR)) abort();
             moved = done = 1;
         } else if (!done && call % 4 && sent == 0 && nbytes <= SMALL_BYTES &&
@@ -103,7 +104,8 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
         } else if (!done) {
             char *slot = endpoint_reserve(e, 0, channels, readers, nbytes - sent, &room);
             if (slot) {
-                if (is_in_carrier(slot)) __atomic_add_fetch(&carried, 1, __ATOMIC_RELAXED);
+                if (is_in_recycled_slot(slot))
+                    __atomic_add_fetch(&recycled, 1, __ATOMIC_RELAXED);
                 stage(e, slot, mine + sent, room);
                 endpoint_commit(e, 0, channels, readers, room);
                 sent += room;
@@ -116,7 +118,7 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
             segment_state next = {0};
             if (received[peer] < 0) continue;
             if (!endpoint_peek(e, channels + i, 1, &next)) continue;
-            if (next.whereabouts == DELIVERED)
+            if (next.location == DELIVERED)
                 next.data = target_for(mine, peer) + received[peer];
             for (int64_t j = 0; j < next.left; j++)
                 if ((uint8_t)next.data[j] != expected(call, peer, received[peer] + j)) {
@@ -133,7 +135,7 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
             idle = 0;
         } else wait(e, &idle);
     }
-    while (endpoint_is_lent(e)) wait(e, &idle);
+    while (endpoint_has_readers(e)) wait(e, &idle);
     endpoint_resume(e);
 }
 
@@ -147,10 +149,10 @@ static void *run(void *argument) {
     int64_t rank = (int64_t)(intptr_t)argument;
     endpoint *e = endpoint_new(base, HEAP, rank, RANKS, LANES * RANKS);
     if (RANKS > 2) e->several = &e->wide;
-    else e->carriers[0] = MY_CARRIER, e->held = 1; /* on any processor */
-    if (rank % 2) endpoint_crowd(e); /* these begin their rings again early */
-    e->usual = (wait_turns){10, 1000, 10};
-    e->aside = (wait_turns){0, 0, 2};
+    else e->recycled[0] = OWN_SLOT, e->recycled_count = 1; /* on any processor */
+    if (rank % 2) endpoint_crowd(e); /* these restart their rings early */
+    e->usual = (wait_policy){10, 1000, 10};
+    e->background = (wait_policy){0, 0, 2};
     char *mine = base + segment_bytes(RANKS) + rank * HEAP;
     call_record call = {.fingerprint = 1};
     for (int64_t i = 0; i < CALLS_MADE; i++) {
@@ -164,7 +166,7 @@ static void *run(void *argument) {
 
 int main(void) {
     pthread_t threads[RANKS];
-    int64_t held = 0;
+    int64_t owned = 0;
     resting = clock_of(pthread_self());
     base = mmap(NULL, (size_t)segment_bytes(RANKS) + RANKS * HEAP, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -173,11 +175,11 @@ int main(void) {
     for (int r = 0; r < RANKS; r++) {
         void *e;
         pthread_join(threads[r], &e);
-        held += ((endpoint *)e)->held;
+        owned += ((endpoint *)e)->recycled_count;
         endpoint_free(e);
     }
     if (!made || placed <= made) return 1;
-    if (RANKS == 2 && (held != 2 || !carried)) return 1; /* one is lost, or none was used */
+    if (RANKS == 2 && (owned != 2 || !recycled)) return 1; /* one is lost, or unused */
     printf("all right, %ld times in place, %ld before\n", (long)placed, (long)made);
     return 0;
 }

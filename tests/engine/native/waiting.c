@@ -1,6 +1,6 @@
-/* Who runs a call for a thread gives way to it while that computes, and only then; who waits
- * in a long call sleeps sooner; a core is taken for busy the longer, the more yields in a row
- * are long; and who shares a core moves to one with fewer ranks. */
+/* A background call leaves the core to its caller while that computes, and only then; a wait in
+ * a pipelined call sleeps sooner; a core counts as busy the longer, the more yields in a row
+ * are long; and a rank that shares a core moves to one with fewer ranks. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@ static void *caller(void *unused) {
     return unused;
 }
 
-/* Wait until it computes or rests, and is what keeps the core busy; a shared machine may
- * be slow. */
+/* Wait until the caller is seen to compute, and to keep the core busy, or neither; a shared
+ * machine may be slow. */
 static void becomes(endpoint *e, int computes) {
     int64_t end = nanoseconds() + 60000000000;
     while (caller_computes(e) != computes || is_core_busy(e, 0) != computes)
@@ -39,7 +39,7 @@ static void gives_way(void) {
     becomes(&e, 0);
     STORE(&does, LEAVES);
     pthread_join(thread, NULL);
-    becomes(&e, 0); /* there is nobody left */
+    becomes(&e, 0); /* the thread has ended */
     endpoint_give_way(&e, NOBODY);
     if (caller_computes(&e)) abort();
 }
@@ -60,8 +60,8 @@ static void forgets_a_single_long_yield(void) {
     if (spell.length != BUSY_AT_MOST) abort();
 }
 
-/* One slow yield may be anybody's; a second one soon after it, or a long one, is not. */
-static void tells_slow_yields_from_long_ones(void) {
+/* One slow yield may be accidental; a second one soon after it, or a long one, is not. */
+static void distinguishes_slow_yields_from_long_ones(void) {
     endpoint e = {0};
     int64_t now = 1000000000000, slow = SLOW_YIELD + 1;
     if (is_long(&e, now, now + SLOW_YIELD) || is_long(&e, now, now + slow)) abort();
@@ -79,7 +79,7 @@ static char *new_world(void) {
     return base;
 }
 
-/* What ranks compute keeps a core busy until all are in the call, what others do always. */
+/* Ranks keep a core busy only until all are in the call, other processes always. */
 static void expects_ranks_only_before_a_call(void) {
     char *base = new_world();
     endpoint *e = endpoint_new(base, 0, 0, 4, 1);
@@ -97,7 +97,7 @@ static void expects_ranks_only_before_a_call(void) {
     munmap(base, (size_t)segment_bytes(4));
 }
 
-/* Who goes to sleep may rely on fences only once all ranks have said that they fence. */
+/* A rank that goes to sleep relies on fences only once all ranks have announced theirs. */
 static void knows_whether_all_fence(void) {
     char *base = new_world();
     endpoint *e = endpoint_new(base, 0, 0, 2, 1);
@@ -111,8 +111,8 @@ static void knows_whether_all_fence(void) {
     munmap(base, (size_t)segment_bytes(4));
 }
 
-/* Of 100 ticks the ranks on my core had what they say, whether they go on or not. */
-static void knows_what_ranks_had(void) {
+/* The ticks that other ranks had on this core, whether they have stopped or not. */
+static void counts_the_ticks_of_ranks_on_this_core(void) {
     char *base = new_world();
     endpoint *e = endpoint_new(base, 0, 0, 4, 1);
     for (int r = 0; r < 4; r++) header(e, r)->place = 1 + (r == 3);
@@ -126,19 +126,19 @@ static void knows_what_ranks_had(void) {
     munmap(base, (size_t)segment_bytes(4));
 }
 
-/* Where a rank goes when the ranks were last seen on these cores, and it may use some. */
+/* The core that a rank moves to, given the last cores of all ranks and two allowed cores. */
 static int goes(char *base, int64_t rank, const int32_t places[4], int core, int other) {
     endpoint *e = endpoint_new(base, 0, rank, 4, 1);
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
     CPU_SET(core, &allowed), CPU_SET(other, &allowed);
     for (int r = 0; r < 4; r++) header(e, r)->place = places[r] + 1;
-    int found = roomier_core(e, &allowed);
+    int found = less_loaded_core(e, &allowed);
     endpoint_free(e);
     return found;
 }
 
-static void finds_a_roomier_core(void) {
+static void finds_a_less_loaded_core(void) {
     char *base = new_world();
     const int32_t unseen = -1, crowded[4] = {5, 5, 7, 5}, even[4] = {5, 7, 7, 5};
     const int32_t first[4] = {5, 5, unseen, unseen}, uneven[4] = {5, 7, 5, unseen};
@@ -149,58 +149,58 @@ static void finds_a_roomier_core(void) {
     if (goes(base, 3, crowded, 5, 6) != 6) abort();
     if (goes(base, 3, even, 5, 7) != NOWHERE) abort();
     if (goes(base, 1, first, 5, 7) != 7) abort();
-    if (goes(base, 2, first, 5, 7) != NOWHERE) abort(); /* it does not know where it is */
+    if (goes(base, 2, first, 5, 7) != NOWHERE) abort(); /* its own core is unknown */
     if (goes(base, 2, uneven, 5, 7) != NOWHERE) abort();
     munmap(base, (size_t)segment_bytes(4));
 }
 
-/* A move after which a yield is long was a mistake, and two in a row are a greater one. */
+/* A long yield after a move marks a mistake; a second one in a row doubles the pause. */
 static void stays_after_a_mistake(void) {
     endpoint e = {0};
     int64_t now = 1000000000000;
     e.moved = now;
-    regret(&e, now + REGRET + 1);
+    back_off(&e, now + MISTAKE_TICKS + 1);
     if (e.spread_at) abort();
-    regret(&e, now + 1);
+    back_off(&e, now + 1);
     if (e.spread_at != now + 1 + STAY_AT_LEAST) abort();
     e.moved = now;
-    regret(&e, now + 1);
+    back_off(&e, now + 1);
     if (e.spread_at != now + 1 + STAY_LONGER * STAY_AT_LEAST) abort();
 }
 
-/* How often a rank pauses, in vain, until it says that it goes to sleep. */
+/* The number of pauses before a rank announces that it sleeps. */
 static int64_t pauses_before_sleep(int brief) {
     char *base = new_world();
     endpoint *e = endpoint_new(base, 0, 0, 2, 1);
     int64_t idle = 0, pauses = 0;
-    e->usual = (wait_turns){.yields = 50, .yields_in_waves = 10};
+    e->usual = (wait_policy){.yields = 50, .yields_in_slices = 10};
     for (e->brief = brief; !LOAD(&e->me->asleep); pauses++) endpoint_pause(e, &idle);
     endpoint_free(e);
     munmap(base, (size_t)segment_bytes(4));
     return pauses;
 }
 
-/* Others may keep the core busy for a while, which makes it less. */
-static void sleeps_sooner_in_waves(void) {
-    int64_t most = 0, most_in_waves = 0;
-    for (int tries = 0; tries < 1000 && (most < 51 || most_in_waves < 11); tries++) {
-        int64_t pauses = pauses_before_sleep(1), in_waves = pauses_before_sleep(0);
+/* Other processes may keep the core busy for a while, which reduces the number. */
+static void sleeps_sooner_in_slices(void) {
+    int64_t most = 0, most_in_slices = 0;
+    for (int tries = 0; tries < 1000 && (most < 51 || most_in_slices < 11); tries++) {
+        int64_t pauses = pauses_before_sleep(1), in_slices = pauses_before_sleep(0);
         if (pauses > most) most = pauses;
-        if (in_waves > most_in_waves) most_in_waves = in_waves;
+        if (in_slices > most_in_slices) most_in_slices = in_slices;
     }
-    if (most != 51 || most_in_waves != 11) abort();
+    if (most != 51 || most_in_slices != 11) abort();
 }
 
 int main(void) {
     gives_way();
-    sleeps_sooner_in_waves();
-    finds_a_roomier_core();
+    sleeps_sooner_in_slices();
+    finds_a_less_loaded_core();
     stays_after_a_mistake();
     forgets_a_single_long_yield();
-    tells_slow_yields_from_long_ones();
+    distinguishes_slow_yields_from_long_ones();
     knows_whether_all_fence();
     expects_ranks_only_before_a_call();
-    knows_what_ranks_had();
+    counts_the_ticks_of_ranks_on_this_core();
     puts("all right");
     return 0;
 }

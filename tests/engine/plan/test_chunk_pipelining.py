@@ -1,4 +1,4 @@
-"""Waves: a plan cut into parts does what the plan does, whatever the schedule."""
+"""Chunk pipelining: a sliced plan gives the result of the plan, for all schedules."""
 
 import os
 import signal
@@ -37,8 +37,8 @@ pytestmark = pytest.mark.parallel
 
 @pytest.mark.parametrize("size", at_leisure([2, 3, 5, 8], {2, 3, 5}))
 @pytest.mark.parametrize("nbytes", [64, 1500])
-def test_every_algorithm_in_short_waves(monkeypatch, size, nbytes):
-    monkeypatch.setattr(host_price, "WAVE_BYTES", nbytes)
+def test_every_algorithm_in_short_slices(monkeypatch, size, nbytes):
+    monkeypatch.setattr(host_price, "SLICE_BYTES", nbytes)
     monkeypatch.setattr(programs, "SHORT", 0)
     rows = [row for row in ALGORITHMS if row.obstacle(size) is None]
 
@@ -52,14 +52,14 @@ def test_every_algorithm_in_short_waves(monkeypatch, size, nbytes):
 
 
 @pytest.mark.parametrize("size", [2, 4, 8])
-def test_waves_are_longer_where_each_takes_turns(size):
+def test_slices_are_longer_where_each_takes_turns(size):
     machine, nbytes = host_profile(), 64 << 20
     steps = [trace(two_shot, rank, size) for rank in range(size)]
     shared, own = (
-        host_price.HostPrice(steps, replace(machine, cores=cores)).waves(nbytes)
+        host_price.HostPrice(steps, replace(machine, cores=cores)).slices(nbytes)
         for cores in (2, size)
     )
-    assert nbytes / size / shared <= host_price.WAVE_BYTES / (2 if size > 2 else 1)
+    assert nbytes / size / shared <= host_price.SLICE_BYTES / (2 if size > 2 else 1)
     assert nbytes / size / shared * (size - 1) <= host_price.TURN_BYTES
     assert (shared < own) == (size > 2)
 
@@ -144,7 +144,7 @@ def test_the_kernel_copies_what_its_figures_say():
     machine = replace(host_profile(), cores=4, cache=1 << 20, exchange=2.0, fetch=1.0)
 
     def fetched(collective, nbytes, size=2, **figures):
-        """Whether the kernel is to copy the blocks of so many bytes in all."""
+        """Whether the kernel is to copy the blocks, of ``nbytes`` bytes in all."""
         known = programs.ProgramCache(0, size, replace(machine, **figures))
         of_a_rank = collective in ("allgather", "gather", "scatter")
         count = nbytes // size if of_a_rank else nbytes
@@ -169,7 +169,7 @@ def test_the_kernel_copies_what_its_figures_say():
     assert not fetched("alltoall", 1 << 17, size=4, exchange=0.5)
     assert fetched("alltoall", 1 << 18, size=4, exchange=0.5)
     crowded = {"size": 3, "cores": 2, "exchange": 0.5}
-    assert not fetched("alltoall", 1 << 19, **crowded)  # a core's cache holds waves
+    assert not fetched("alltoall", 1 << 19, **crowded)  # a core's cache holds slices
     assert fetched("alltoall", 1 << 20, **crowded)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from collalgo import ALGORITHMS, ScheduleError
 from collalgo.algorithms import ring
-from collalgo.engine.plan.chunk_pipelining import Waves
+from collalgo.engine.plan.chunk_pipelining import Slicing
 from collalgo.engine.plan.layout import (
     CACHE_LINE,
     LONG_CHUNK,
@@ -171,10 +171,10 @@ def test_partial_sums_that_belong_to_others_go_to_scratch():
     assert plan.scratch_bytes == 400
 
 
-def test_waves_share_their_scratch():
+def test_slices_share_their_scratch():
     layout = Layout(3000, 4, 3, (1000, 1000, 1000))
     ends = Region([layout.whole]), Region([layout.block(1)])
-    walk = Lowering(layout, 1, 3, *ends, waves=Waves(4, 3))
+    walk = Lowering(layout, 1, 3, *ends, slicing=Slicing(4, 3))
     plan = walk.lower(trace(ring.reduce_scatter, 1, 3), Averaging.NO)
     lines = -(-4000 // CACHE_LINE)
     assert plan.scratch_bytes == -(-lines // 4) * CACHE_LINE

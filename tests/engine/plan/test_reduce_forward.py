@@ -11,7 +11,7 @@ from collalgo.schedule import recv, recv_reduce, send, trace
 pytestmark = pytest.mark.parallel
 
 
-def relayed(schedule, size, rank=0, averaging=Averaging.NO):
+def forwarded(schedule, size, rank=0, averaging=Averaging.NO):
     """The spans of the sums that a rank sends on, with the step that makes them and the
     step that sends them."""
     layout = Layout(64 * size, 8, size)
@@ -25,7 +25,7 @@ def relayed(schedule, size, rank=0, averaging=Averaging.NO):
         for m in range(first, end)
     }
     found = []
-    for m, post in enumerate(plan.relays.tolist()):
+    for m, post in enumerate(plan.forwards.tolist()):
         if post == NONE:
             continue
         made, sent = plan.pieces[plan.messages[[m, post], 0], :2].tolist()
@@ -45,16 +45,16 @@ def named(name):
 
 @pytest.mark.parametrize("averaging", [Averaging.NO, Averaging.BEFORE_SHARING])
 @pytest.mark.parametrize("size", [2, 3, 4, 8])
-def test_two_shot_relays_its_part(size, averaging):
+def test_two_shot_forwards_its_part(size, averaging):
     for rank in range(size):
-        found = relayed(named("two_shot"), size, rank, averaging)
+        found = forwarded(named("two_shot"), size, rank, averaging)
         assert found == [((512 * rank, 512), 0, 1)]
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
-def test_a_ring_relays_each_sum_in_the_next_step(size):
+def test_a_ring_forwards_each_sum_in_the_next_step(size):
     """Also those that are not complete: it is for their readers to want them."""
-    found = relayed(named("ring"), size)
+    found = forwarded(named("ring"), size)
     assert [(made, sent) for _, made, sent in found] == [
         (step, step + 1) for step in range(size - 1)
     ]
@@ -72,7 +72,7 @@ def test_a_sum_is_relayed_to_those_who_get_it_first():
         else:
             yield (recv(group.peer(-2), group.whole),)
 
-    assert relayed(one_after_the_other, 3) == [((0, 1536), 0, 1)]
+    assert forwarded(one_after_the_other, 3) == [((0, 1536), 0, 1)]
 
 
 def changed(group):
@@ -115,9 +115,9 @@ def at_once(group):
 
 
 def test_only_the_last_sum_is_relayed():
-    assert relayed(changed, 2) == [((0, 1024), 1, 2)]
+    assert forwarded(changed, 2) == [((0, 1024), 1, 2)]
 
 
 @pytest.mark.parametrize("schedule", [replaced, in_part, at_once])
 def test_what_is_not_the_sum_is_not_relayed(schedule):
-    assert relayed(schedule, 2) == []
+    assert forwarded(schedule, 2) == []

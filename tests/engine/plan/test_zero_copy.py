@@ -22,7 +22,7 @@ def marks(schedule, size, averaging=Averaging.NO, shared=True, sent=True):
     )
     columns = (0, 1) if sent else (1, 2)
     chosen = [n for first, end in plan.steps[:, columns] for n in range(first, end)]
-    return [DirectBuffers(mark) for mark in plan.lendable[chosen]]
+    return [DirectBuffers(mark) for mark in plan.direct[chosen]]
 
 
 def named(name, collective="allreduce"):

@@ -24,7 +24,7 @@ from collalgo._kernels.engine.devices.sources import (
 #: faster than one that goes on, by up to 6 % on an H100; beyond, it goes on.
 MOST_BLOCKS = 1 << 30
 
-#: Blocks that run one plan at most, each for so many bytes.
+#: The most blocks of a plan, and the bytes for each.
 TEAM, SHARE = 64, 1 << 14
 
 

@@ -1,4 +1,4 @@
-/* A reduction kernel for a dtype, an op, so many arrays and so many elements at once. */
+/* A reduction kernel for a dtype, an op, a number of arrays and a vector width. */
 #include "reduce.cuh"
 
 #define REDUCE_KERNEL(name, T, Op, N, WIDTH)                                            \

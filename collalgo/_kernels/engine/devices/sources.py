@@ -41,7 +41,7 @@ _OF_BOOL = {"sum": "Lor", "prod": "Land", "min": "Land", "max": "Lor", "band": "
 
 
 class Kernel(NamedTuple):
-    """A kernel for a dtype, an op, so many arrays, and so many elements at once."""
+    """A kernel for a dtype, an op, a number of arrays, and a vector width."""
 
     element: str
     op: str

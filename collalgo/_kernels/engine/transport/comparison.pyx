@@ -1,16 +1,16 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""What a rank that waits for long asks the other hosts: whether all make the same call.
+"""Comparison of calls between hosts, asked for by a rank that waits for long.
 
-Calls that differ are found where their messages meet, but perhaps none does.
+Messages reveal calls that differ, but only if the calls exchange any.
 """
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from collalgo._kernels.engine.transport.endpoint cimport header
+from collalgo._kernels.engine.transport.endpoint cimport endpoint, header
 from collalgo._kernels.engine.transport.segment cimport CALLS
-from collalgo._kernels.engine.transport.shared_memory cimport SharedMemory, endpoint
+from collalgo._kernels.engine.transport.shared_memory cimport SharedMemory
 from collalgo._kernels.engine.transport.transport cimport call_record
 
 cdef extern from * nogil:
@@ -18,24 +18,24 @@ cdef extern from * nogil:
     int64_t load "__atomic_load_n"(const int64_t *word, int order)
     void fence "__atomic_thread_fence"(int order)
 
-#: Seconds that a rank waits in a call before it asks the others what they are in, and by
-#: which it is asked later that has a higher number: one question is enough for all.
+#: Seconds that a rank waits in a call before it asks for the calls of the others, and the
+#: additional delay by rank: one question is enough for all.
 cdef double PATIENCE = 1.0
 cdef double STAGGER = 0.5
 
-#: Seconds between two questions at most; their distance doubles up to it.
+#: The longest time between two questions, in seconds; it doubles up to this.
 cdef double SELDOM = 16.0
 
 
 cdef class Comparison:
-    """The last calls of a rank, and when it is to ask for those of others.
+    """The last calls of a rank, and the time to ask for those of others.
 
     Parameters
     ----------
     shared : SharedMemory
-        Its end of the memory of its host.
+        Its channels inside its host.
     rank, size : int
-        Which of how many ranks it is in a world on several hosts.
+        The rank, and the number of ranks of the world.
     """
 
     def __init__(self, SharedMemory shared, int64_t rank, int64_t size):
@@ -46,18 +46,18 @@ cdef class Comparison:
     def ask(self, questions, str name):
         """Put a name into a queue whenever a call has waited for long.
 
-        The queue must be one of C, that runs no Python code.
+        The queue must be a ``queue.SimpleQueue``, which runs no Python code.
         """
         self.questions, self.name = questions, name
 
     def calls(self):
-        """The last calls of this rank, the first of them first."""
+        """The last calls of this rank, in order."""
         cdef int64_t last = self.shared.open().sequence
         found = [self.call(n) for n in range(max(1, last - CALLS + 1), last + 1)]
         return [call for call in found if call]
 
     cdef dict call(self, int64_t sequence):
-        """What this rank called as its call of that number, if it remembers it."""
+        """The call of this number of this rank, if it is still kept."""
         cdef const call_record *record
         cdef call_record found
         record = &header(self.shared.end, self.shared.rank).calls[sequence % CALLS]
@@ -73,22 +73,22 @@ cdef class Comparison:
         }
 
     def put_off(self, int64_t sequence):
-        """Another rank has asked about a call just what I would ask."""
+        """Delay the question about a call: another rank has asked it."""
         if self.shared.open().sequence == sequence:
             self.ask_later()
 
     def differs(self, dict theirs):
-        """Break the world because a rank has made another call than this one has."""
+        """Report a mismatch with the call of another rank."""
         cdef call_record record
         cdef bytes data = bytes.fromhex(theirs["record"])
         if len(data) != sizeof(record):
-            raise ValueError(f"{len(data)} bytes are no call, which has {sizeof(record)}")
+            raise ValueError(f"a call record has {sizeof(record)} bytes, not {len(data)}")
         memcpy(&record, <const char *>data, sizeof(record))
         self.shared.open()
         self.shared.accuse(True, theirs["rank"], theirs["sequence"], &record)
 
-    cdef void inquire(self) noexcept nogil:
-        """Ask the other hosts what they are in, if I have waited for long in this call."""
+    cdef void ask_if_due(self) noexcept nogil:
+        """Ask the other hosts for their calls, if this call has waited for long."""
         cdef endpoint *end = self.shared.end
         cdef double first = self.patience
         if self.asked != end.sequence:

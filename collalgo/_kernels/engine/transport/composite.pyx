@@ -2,9 +2,9 @@
 # cython: freethreading_compatible=True
 """Transport between the ranks of several hosts: shared memory inside, a wire between.
 
-A channel to a rank of this host goes through the memory of the host, any other over the
-wire. Waiting, deadlines and failures are those of the shared memory, so that all ranks
-of a host stop together.
+A channel to a rank of this host uses the shared memory, any other the wire. Waits,
+timeouts and failures are those of the shared memory, so that all ranks of a host stop
+together.
 """
 
 from libc.stdint cimport int64_t
@@ -20,7 +20,7 @@ from collalgo._kernels.engine.transport.transport cimport (
     LANE_LIMIT,
     LEFT,
     NEAR,
-    NOT_WANTED,
+    NOT_OFFERED,
     QUIET,
     SIGNALS,
     STOP,
@@ -32,27 +32,27 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 cdef enum:
     ELSEWHERE = -1  # the local channel of a rank on another host
-    HERE = -1       # what has no number of completed calls
+    HERE = -1       # instead of the number of calls of a rank that has not left
 
 
 cdef class Composite(Transport):
-    """One rank's end of a world on several hosts.
+    """The channels of one rank of a world on several hosts.
 
     Parameters
     ----------
     shared : SharedMemory
-        Its end of the memory of its host.
+        Its channels inside its host.
     network : Network
         Its channels to the other hosts.
     size : int
-        How many ranks the world has.
+        The number of ranks of the world.
     """
     cdef readonly SharedMemory shared
     cdef readonly Comparison comparison
     cdef Network network
-    cdef int64_t *local       # for each channel, that of the shared memory
-    cdef int64_t *translated  # room for the readers of a post
-    cdef int64_t *completed   # the calls of each rank elsewhere that has left, or HERE
+    cdef int64_t *local       # for each channel, its number in the shared memory
+    cdef int64_t *translated  # the local channels of the readers of a post
+    cdef int64_t *completed   # the calls of each rank that has left elsewhere, or HERE
 
     def __init__(self, SharedMemory shared, Network network, int64_t size):
         cdef int64_t lane, place
@@ -87,15 +87,24 @@ cdef class Composite(Transport):
         """Whether this is the child of a process that was forked after opening."""
         return self.shared.forked
 
+    @property
+    def completed(self):
+        """The number of calls that this rank has completed."""
+        return self.shared.completed
+
+    def failure(self):
+        """The failure of this world: a dict, or None; see :class:`HostEndpoint`."""
+        return self.shared.failure()
+
     def leave_behind(self, int64_t rank, int64_t completed):
-        """A rank on another host has left after so many calls."""
+        """Note that a rank on another host has left after ``completed`` calls."""
         self.completed[rank] = completed
 
     def close(self, str exit_reason="its communicator was closed", bint failed=False):
-        """Leave the world and tell the ranks of this host why."""
+        """Leave the world, and tell the ranks of this host the reason."""
         if self.shared.closed:
             return
-        self.shared.busy = self.busy  # a call of another thread is to end by itself
+        self.shared.busy = self.busy  # the call of another thread ends by itself
         self.shared.close(exit_reason, failed)
         if not self.busy and not self.shared.forked:
             self.network.give_up()
@@ -125,7 +134,7 @@ cdef class Composite(Transport):
     cdef const int64_t *inside(
         self, const int64_t *channels, int64_t readers
     ) noexcept nogil:
-        """The channels of the shared memory for those of a post."""
+        """The channels of a post, as numbered in the shared memory."""
         cdef int64_t i
         for i in range(readers):
             self.translated[i] = self.local[channels[i]]
@@ -157,13 +166,13 @@ cdef class Composite(Transport):
         else:
             self.shared.commit(post, self.inside(channels, readers), readers, nbytes)
 
-    cdef bint lend(
+    cdef bint send_direct(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
         int64_t nbytes, int share, int fetch, bint last
     ) noexcept nogil:
         if self.local[channels[0]] == ELSEWHERE:
             return False
-        return self.shared.lend(
+        return self.shared.send_direct(
             post, self.inside(channels, readers), readers, data, nbytes, share, fetch,
             last,
         )
@@ -175,22 +184,22 @@ cdef class Composite(Transport):
             self.shared.offer(self.local[channel], number, target, nbytes)
 
     cdef message_part part_inside(self, const message_part *part) noexcept nogil:
-        """The part of a message as the shared memory knows it."""
+        """A part of a message, with the channels of the shared memory."""
         cdef message_part found = part[0]
         found.channels = self.inside(part.channels, part.readers)
         return found
 
     cdef int put(self, int64_t post, const message_part *part) noexcept nogil:
         if self.local[part.channels[0]] == ELSEWHERE:
-            return NOT_WANTED
+            return NOT_OFFERED
         cdef message_part inside = self.part_inside(part)
         return self.shared.put(post, &inside)
 
-    cdef bint aim(self, const message_part *part, char **targets) noexcept nogil:
+    cdef bint locate(self, const message_part *part, char **targets) noexcept nogil:
         if self.local[part.channels[0]] == ELSEWHERE:
             return False
         cdef message_part inside = self.part_inside(part)
-        return self.shared.aim(&inside, targets)
+        return self.shared.locate(&inside, targets)
 
     cdef bint is_needed(self) noexcept nogil:
         return self.shared.is_needed() or self.network.is_needed()
@@ -199,29 +208,29 @@ cdef class Composite(Transport):
         self, const int64_t *channels, int64_t senders, segment_state *segments
     ) noexcept nogil:
         cdef int64_t i
-        cdef bint all_here = True
+        cdef bint all_arrived = True
         for i in range(senders):
             if segments[i].data == NULL:
                 if self.local[channels[i]] == ELSEWHERE:
                     self.peek_elsewhere(channels[i], &segments[i])
                 else:
                     self.shared.peek(&self.local[channels[i]], 1, &segments[i])
-                all_here = all_here and segments[i].data != NULL
-        return all_here
+                all_arrived = all_arrived and segments[i].data != NULL
+        return all_arrived
 
     cdef void peek_elsewhere(
         self, int64_t channel, segment_state *segment
     ) noexcept nogil:
-        """Look for the next letter from a rank on another host."""
+        """Look for the next packet from a rank on another host."""
         cdef const call_record *theirs
         cdef const call_record *mine = self.shared.called()
         cdef const char *data = self.network.peek(channel, &segment.left, &theirs)
         if data == NULL:
             return
         if theirs.fingerprint == mine.fingerprint:
-            segment.data, segment.whereabouts = data, NEAR
+            segment.data, segment.location = data, NEAR
             return
-        # The calls part where the letter comes from, or where I am if that is earlier.
+        # The first call that differs is that of the packet, or of this rank if earlier.
         self.shared.accuse(
             True, channel % self.size, min(theirs.sequence, mine.sequence), theirs
         )
@@ -245,7 +254,7 @@ cdef class Composite(Transport):
     cdef int pause(self, int64_t *idle) noexcept nogil:
         cdef int status = self.shared.pause(idle)
         cdef int64_t sequence, rank
-        self.network.is_needed()  # an engine sends only while it is asked
+        self.network.is_needed()  # an engine sends only while it is polled
         if self.network.lost >= 0:
             self.accuse(self.network.lost)
             return STOP
@@ -255,11 +264,11 @@ cdef class Composite(Transport):
                 if 0 <= self.completed[rank] < sequence:
                     self.accuse(rank)
                     return STOP
-            self.comparison.inquire()
+            self.comparison.ask_if_due()
         return status
 
     cdef void accuse(self, int64_t rank) noexcept nogil:
-        """Break the world because a rank elsewhere is gone."""
+        """Report the failure of a rank on another host."""
         cdef call_record nothing
         memset(&nothing, 0, sizeof(nothing))
         self.shared.accuse(False, rank, self.shared.called().sequence, &nothing)

@@ -1,4 +1,4 @@
-/* A copy whose speed does not depend on how the addresses lie in their pages. */
+/* Copies whose speed does not depend on the offsets of the addresses in their pages. */
 #ifndef COLLALGO_COPY_H
 #define COLLALGO_COPY_H
 
@@ -11,20 +11,19 @@
 #include "processor.h"
 #include "transport.h"
 
-/* For long copies memcpy may use the string instruction of the processor, which on AMD is
- * ten times slower where the target lies a few bytes further in its page than the
- * source: just as NumPy's arrays lie against a page-aligned window. And what is stored
- * across two lines, as memcpy and vectors that begin anywhere do, takes up to three times
- * as long where another core has read the lines. On Intel the instruction takes lines that
- * others have read without fetching them first: with it 8 and 16 ranks took 0.8 to 0.95
- * times as long. What is too short for it is moved by whole lines there: two ranks took
- * messages of 512 B and 1 KiB 0.8 times as long as by memcpy. */
+/* For long copies memcpy may use the string instruction of the processor. On AMD it is ten
+ * times slower if the offset of the target in its page is a few bytes larger than that of the
+ * source, as between NumPy's arrays and a page-aligned window. A store across two lines, as by
+ * memcpy and unaligned vectors, takes up to three times as long if another core has read the
+ * lines. On Intel the string instruction takes ownership of such lines without a read: with it
+ * 8 and 16 ranks took 0.8 to 0.95 times as long. Shorter copies move whole lines there: two
+ * ranks took messages of 512 B and 1 KiB 0.8 times as long as by memcpy. */
 #define LONG_COPY 2048
 #define LINES_COPY 256
 
-/* A processor fetches ahead what follows in a page, and begins anew at the next one. Of Intel's
- * it is known that lines which another core has written come sooner out of several pages at
- * once: two ranks took broadcasts of 128 KiB to 1 MiB 0.83 to 0.94 times as long. */
+/* The hardware prefetcher works within one page. On Intel the lines that another core has
+ * written arrive sooner if several pages are read in parallel: two ranks took broadcasts of
+ * 128 KiB to 1 MiB 0.83 to 0.94 times as long. */
 #define PAGE 4096
 #define PAGES 4 /* at once */
 #define PAGES_COPY (PAGES * PAGE)
@@ -32,7 +31,7 @@
 typedef uint64_t anywhere __attribute__((vector_size(32), aligned(1), may_alias));
 typedef uint64_t in_line __attribute__((vector_size(32), aligned(32), may_alias));
 
-/* Copy lines, four at once, to a target that begins with a line. */
+/* Copy lines, four at a time, to an aligned target. */
 static inline __attribute__((always_inline)) void copy_lines(char *to, const char *from,
                                                              int64_t nbytes) {
     for (; nbytes > 0; nbytes -= 4 * CACHE_LINE, to += 4 * CACHE_LINE, from += 4 * CACHE_LINE) {
@@ -49,9 +48,9 @@ __attribute__((target("avx2"))) static void copy_lines_avx2(char *to, const char
     copy_lines(to, from, nbytes);
 }
 
-/* Copy so many lines at once of each of some pages, to a target that begins with a line. */
+/* Copy `pages` pages in parallel, `lines` lines of each at a time, to an aligned target. */
 __attribute__((target("avx512f"), always_inline)) static inline void
-copy_abreast(char *to, const char *from, int64_t length, int pages, int lines) {
+copy_interleaved(char *to, const char *from, int64_t length, int pages, int lines) {
     for (int64_t at = 0; at < length; at += lines * CACHE_LINE) {
         __m512i part[8];
         for (int i = 0; i < pages * lines; i++)
@@ -64,23 +63,23 @@ copy_abreast(char *to, const char *from, int64_t length, int pages, int lines) {
 
 __attribute__((target("avx512f"))) static void copy_lines_avx512(char *to, const char *from,
                                                                  int64_t nbytes) {
-    copy_abreast(to, from, nbytes, 1, 4);
+    copy_interleaved(to, from, nbytes, 1, 4);
 }
 
 __attribute__((target("avx512f"))) static void copy_pages(char *to, const char *from,
                                                           int64_t nbytes) {
     for (; nbytes > 0; nbytes -= PAGES_COPY, to += PAGES_COPY, from += PAGES_COPY)
-        copy_abreast(to, from, PAGE, PAGES, 2);
+        copy_interleaved(to, from, PAGE, PAGES, 2);
 }
 
-#define SHORT_DISTANCE 64 /* that a target may not be behind its source, but for 4 GiB */
+#define SHORT_DISTANCE 64 /* from source to target, modulo 4 GiB, that is slow to copy */
 
 static void copy_string(char *to, const char *from, int64_t nbytes) {
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(nbytes) : : "memory");
 }
 #endif
 
-/* Copy lines, a multiple of four, to a target that begins with one. */
+/* Copy a multiple of four lines to an aligned target. */
 static void copy_whole_lines(char *to, const char *from, int64_t nbytes) {
 #if defined(__x86_64__)
     if (moves_lines && nbytes < LONG_COPY)
@@ -122,13 +121,13 @@ static inline void copy_bytes(void *target, const void *source, int64_t nbytes) 
     copy_either((char *)target, (const char *)source, nbytes, 0);
 }
 
-/* The same page by page: where the source is in the caches of this core, or the target in
- * none of them, which the string instruction need not fetch. */
+/* The same without parallel pages: for sources in the caches of this core, and for targets in
+ * no cache of it, which the string instruction does not read. */
 static inline void copy_in_order(void *target, const void *source, int64_t nbytes) {
     copy_either((char *)target, (const char *)source, nbytes, 1);
 }
 
-/* Copy whole lines past the caches; what is read of them is right once the stream ends. */
+/* Copy whole lines past the caches; they may be read after `end_stream`. */
 static inline void stream_lines(char *to, const char *from, int64_t nbytes) {
 #if defined(__x86_64__)
     for (; nbytes > 0; nbytes -= CACHE_LINE, to += CACHE_LINE, from += CACHE_LINE) {
@@ -147,9 +146,9 @@ static inline void end_stream(void) {
 #endif
 }
 
-#define SHORT_STREAM 256 /* what is shorter is written into the caches */
+#define SHORT_STREAM 256 /* the shortest copy past the caches */
 
-/* A copy past the caches, for what nobody reads soon: the target is not read first. */
+/* Copy past the caches, for a target that is not read soon; its lines are not read first. */
 static inline void stream_bytes(void *target, const void *source, int64_t nbytes) {
     char *to = (char *)target;
     const char *from = (const char *)source;

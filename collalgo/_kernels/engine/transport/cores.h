@@ -1,4 +1,4 @@
-/* Which core a rank runs on, and which it had better run on. */
+/* The cores that the ranks run on, and moves to less loaded ones. */
 #ifndef COLLALGO_CORES_H
 #define COLLALGO_CORES_H
 
@@ -6,15 +6,15 @@
 
 #include "endpoint.h"
 
-#define SPREAD 3000000          /* ticks between two looks, about a millisecond */
-#define SPREAD_ASIDE 300000     /* the same beside a caller: who waits may leave a core idle */
-#define REGRET 30000000         /* ticks after a move in which a long yield speaks against it */
-#define STAY_AT_LEAST 150000000 /* ticks before the next then, about 50 milliseconds */
+#define SPREAD 3000000          /* ticks between two searches, about a millisecond */
+#define SPREAD_BACKGROUND 300000 /* the same while a caller computes on another core */
+#define MISTAKE_TICKS 30000000  /* after a move, in which a long yield marks a mistake */
+#define STAY_AT_LEAST 150000000 /* ticks without a move after it, about 50 milliseconds */
 #define STAY_AT_MOST 9600000000 /* and several seconds */
-#define STAY_LONGER 4           /* in how many times as long the next time */
+#define STAY_LONGER 4           /* the growth of the pause from one mistake to the next */
 #define NOWHERE (-1)
 
-/* Say that I go on, and on which core. */
+/* Publish that this rank runs, and its core. */
 static void show_core(endpoint *e, int64_t now) {
     int32_t core = sched_getcpu() + 1;
     __atomic_store_n(&e->me->ran_since, now, __ATOMIC_RELAXED);
@@ -22,13 +22,13 @@ static void show_core(endpoint *e, int64_t now) {
     __atomic_store_n(&e->me->core, core, __ATOMIC_RELAXED);
 }
 
-/* Say that I let others run. */
+/* Publish that this rank yields its core. */
 static void hide_core(endpoint *e, int64_t now) {
     __atomic_store_n(&e->me->ran_until, now, __ATOMIC_RELAXED);
     __atomic_store_n(&e->me->core, 0, __ATOMIC_RELAXED);
 }
 
-/* For how long other ranks had my core in some time, as far as what they did last tells. */
+/* The ticks in which other ranks ran on this core, by their last runs. */
 static int64_t had_by_ranks(const endpoint *e, int64_t begun, int64_t ended) {
     int64_t had = 0;
     for (int64_t r = 0; r < e->size; r++) {
@@ -37,16 +37,16 @@ static int64_t had_by_ranks(const endpoint *e, int64_t begun, int64_t ended) {
         int64_t until = __atomic_load_n(&peer->ran_until, __ATOMIC_RELAXED);
         if (r == e->rank) continue;
         if (__atomic_load_n(&peer->place, __ATOMIC_RELAXED) != e->me->place) continue;
-        if (until < since || until > ended) until = ended; /* it still would go on */
+        if (until < since || until > ended) until = ended; /* it was still running */
         if (since < begun) since = begun;
         if (since < until) had += until - since;
     }
     return had;
 }
 
-/* A core that I may run on, with two ranks less than mine has, or NOWHERE: of the ranks on a
- * core the last one moves. */
-static int roomier_core(const endpoint *e, const cpu_set_t *allowed) {
+/* An allowed core with at least two ranks fewer than this one, or NOWHERE. Of the ranks on a
+ * core only the last one moves. */
+static int less_loaded_core(const endpoint *e, const cpu_set_t *allowed) {
     uint16_t ranks[CPU_SETSIZE] = {0};
     uint32_t mine = e->me->place - 1, best = mine;
     if (mine >= CPU_SETSIZE) return NOWHERE;
@@ -60,14 +60,14 @@ static int roomier_core(const endpoint *e, const cpu_set_t *allowed) {
     return ranks[mine] - ranks[best] >= 2 ? (int)best : NOWHERE;
 }
 
-/* Move to a core with fewer ranks. The kernel puts those that wake where it likes, and for
- * tens of milliseconds may let three take turns on one core while one has another. */
+/* Move to a core with fewer ranks. The kernel may place three ranks that wake on one core, and
+ * one on another, for tens of milliseconds. */
 static void spread(endpoint *e, int64_t now) {
     cpu_set_t allowed, chosen;
     if (now < e->spread_at) return;
-    e->spread_at = now + (e->caller == NOBODY ? SPREAD : SPREAD_ASIDE);
+    e->spread_at = now + (e->caller == NOBODY ? SPREAD : SPREAD_BACKGROUND);
     if (sched_getaffinity(0, sizeof allowed, &allowed)) return;
-    int core = roomier_core(e, &allowed);
+    int core = less_loaded_core(e, &allowed);
     if (core == NOWHERE) return;
     CPU_ZERO(&chosen);
     CPU_SET(core, &chosen);
@@ -77,9 +77,9 @@ static void spread(endpoint *e, int64_t now) {
     e->moved = now;
 }
 
-/* Stay where I am for a while if I have just moved to a core that somebody else keeps busy. */
-static void regret(endpoint *e, int64_t now) {
-    if (!e->moved || now - e->moved > REGRET) return;
+/* Pause the moves after one to a core that another process keeps busy. */
+static void back_off(endpoint *e, int64_t now) {
+    if (!e->moved || now - e->moved > MISTAKE_TICKS) return;
     int64_t longer = STAY_LONGER * e->stay;
     e->stay = longer < STAY_AT_LEAST ? STAY_AT_LEAST
               : longer < STAY_AT_MOST ? longer : STAY_AT_MOST;

@@ -1,4 +1,4 @@
-/* One rank's end of a segment: what it knows for itself, and where all is. */
+/* The endpoint of one rank: its private state, and the layout of the shared segment. */
 #ifndef COLLALGO_ENDPOINT_H
 #define COLLALGO_ENDPOINT_H
 
@@ -17,105 +17,104 @@
 #include "ticks.h"
 
 #define CHECK_SECONDS 0.02
-#define NAP_NANOSECONDS 10000000 /* nobody rings for a death or a timeout */
-#define LONGER 16                /* how much longer than the first a sleep becomes */
+#define NAP_NANOSECONDS 10000000 /* no bell announces a death or a timeout */
+#define LONGER 16                /* the longest sleep, in multiples of the first */
 
-/* One channel as its owner sees it, and where in the segment its two ends write. */
+/* The state of one channel, with pointers to the lines that its two ends write. */
 typedef struct {
     uint64_t sent, acked, consumed;
-    mail_line *out, *in;       /* LINES of each */
-    ack_line *given, *gotten;  /* for what came in, and for what went out */
-    offer_line *offered, *offer; /* by me, and to me */
-    int64_t number, nbytes; /* of the last message that I wrote where that was offered, */
-    int64_t hopes;          /* and how often more I look whether it is again */
+    mail_line *out, *in;          /* LINES of each */
+    ack_line *acks_out, *acks_in; /* of received messages, and of sent ones */
+    offer_line *offered, *offer;  /* by this rank, and by its peer */
+    int64_t number, nbytes; /* of the last message that was written to its destination, */
+    int64_t offer_polls;    /* and the polls left for the same offer in this call */
     rank_header *peer;
     uint64_t bit; /* of the peer in `missing` */
 } channel_state;
 
-/* Some of a rank's memory, which its owner may use again once a reader has sent an ack
- * for a message. */
+/* A run of a ring, which the sender may reuse once a reader has acknowledged a message. */
 typedef struct {
     int64_t channel;
     uint64_t number;
-    int64_t end; /* of memory in a ring, counted through all rounds */
+    int64_t end; /* of the run, counted through all rounds of the ring */
 } hold;
 
-/* What of my memory a reader reads where it is, until its ack. */
+/* A zero-copy message, whose memory the reader reads until it acknowledges it. */
 typedef struct {
     int64_t channel;
     uint64_t number;
-} lend;
+} direct_send;
 
-/* A part of the window, used and freed in turn. */
+/* A ring of the window: allocated and freed in order. */
 typedef struct {
-    int64_t offset, bytes, enough; /* after which an empty ring begins again */
+    int64_t offset, bytes, enough; /* an empty ring restarts past `enough` bytes */
     int64_t head, tail;            /* counted through all rounds */
     hold *holds;
     int64_t first, last, capacity;
 } ring;
 
-/* Until when, and for how long, I expect that yields are long. */
+/* A period in which yields are expected to be long: its end and its length. */
 typedef struct {
     int64_t until, length;
 } busy_spell;
 
-/* One post of the current step: its place in a ring, and after how many messages each
- * of its slots was used last. */
+/* One post of the current step: its run of a ring, and for each of its slots the number of
+ * messages after which it was used last. */
 typedef struct {
     ring *ring;
     int64_t offset, slot_bytes, slots, slot, messages, left, first_hold, place;
     int64_t used[SLOTS];
-    uint64_t *before; /* for each reader, the lines sent to it before this post */
+    uint64_t *before; /* for each reader, the number of lines sent before this post */
 } post_state;
 
 struct endpoint {
     char *base, *regions;
     int64_t region_bytes; /* of each rank */
     int64_t rank, size;   /* among the ranks of this host */
-    int64_t *names;     /* the number of each of them in the world */
+    int64_t *names;     /* their ranks in the world */
     rank_header *me;
     channel_state *channels; /* [lane][peer] */
     post_state *posts;
     int64_t posts_of_step, brief;
     uint64_t *before, *before_free;
     ring small, large, wide;
-    int64_t small_bytes; /* the longest message that goes into the small ring */
-    ring *several;     /* the one for what is long and several read */
-    int64_t carriers[2]; /* those that I may write to, the last read last, */
-    int64_t held;        /* and how many they are */
+    int64_t small_bytes; /* the longest message of the small ring */
+    ring *several;       /* the ring of long messages with several readers */
+    int64_t recycled[2];    /* the recycled slots that this rank owns, the newest last, */
+    int64_t recycled_count; /* and their number */
     const char *heap;
-    int64_t heap_bytes, lends_out;
-    lend lends[LENDS];
+    int64_t heap_bytes, direct_count;
+    direct_send direct_sends[DIRECT_SENDS];
     char inline_data[INLINE_BYTES];
-    wait_turns usual, aside; /* how I wait, and while the thread of a caller computes */
-    clockid_t caller;        /* of its processor time; NOBODY where I run my own call */
-    int64_t looked, used;    /* the nanoseconds when I looked at it last, and of it then */
-    int rests;
-    busy_spell by_others, by_ranks, by_caller; /* in which who computes on my core */
-    int64_t slow_yield; /* the ticks when the last yield ended that was slow */
-    int64_t spread_at;   /* when I look again for a core with fewer ranks, */
-    int64_t moved, stay; /* when I have moved to one, and how long I stay if I should not */
-    int64_t hope_ends; /* the ticks, or 0 if I have not hoped since something came */
-    uint64_t missing; /* of the first 64 ranks those that nothing has come from */
-    double line_ticks; /* to write a line of what is staged, lately */
-    int64_t staged;    /* how many parts have been, */
-    int64_t unstaged;  /* and how many were not to be */
-    int64_t nap, naps; /* the nanoseconds of the first sleep at most, and how many so far */
+    wait_policy usual, background; /* of waits, and of waits while the caller computes */
+    clockid_t caller;        /* its processor time; NOBODY if this thread is the caller */
+    int64_t looked, used;    /* the time when it was last read, and its value, in ns */
+    int caller_idle;
+    busy_spell by_others, by_ranks, by_caller; /* periods in which these use this core */
+    int64_t slow_yield;  /* the ticks at the end of the last slow yield */
+    int64_t spread_at;   /* the time of the next search for a core with fewer ranks, */
+    int64_t moved, stay; /* of the last move, and the pause after a move that was a mistake */
+    int64_t spin_ends; /* the ticks, or 0 if none began since the last message */
+    uint64_t missing; /* the bits of the first 64 ranks that this rank waits for */
+    double line_ticks; /* to write a staged cache line, a moving average */
+    int64_t staged_parts; /* counts of short or far staged parts, */
+    int64_t direct_parts; /* and of zero-copy parts */
+    int64_t nap, naps; /* the longest first sleep in ns, and the number of sleeps */
     int64_t parts;   /* of the long rings of each rank, */
-    char *populated; /* and which of them have been mapped, for me */
-    int64_t fences;    /* whether I order what I write before I look who sleeps, */
-    int64_t all_fence; /* and whether all do, as far as I know */
+    char *populated; /* and whether each of them is mapped in this process */
+    int64_t fences;    /* whether this rank fences between a write and the test for sleepers, */
+    int64_t all_fence; /* and whether all ranks are known to do so */
     uint32_t bell_seen;
-    struct pollfd *processes; /* readable when the process of a rank has ended */
+    struct pollfd *processes; /* readable once the process of a rank has ended */
     int64_t sequence, fingerprint;
-    int64_t remembers; /* all ones if the fingerprint is of all calls so far, else 0 */
+    int64_t remembers; /* all ones if the fingerprint covers all calls so far, else 0 */
     double timeout, waiting_since, checked;
 };
 
 #define LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define STORE(p, value) __atomic_store_n((p), (value), __ATOMIC_RELEASE)
 
-/* ---- where things are */
+/* ---- layout */
 
 static char *region(const endpoint *e, int64_t rank) {
     return e->regions + rank * e->region_bytes;
@@ -157,7 +156,7 @@ static void open_channels(endpoint *e) {
         int64_t lane = channel / e->size, peer = channel % e->size;
         e->channels[channel] = (channel_state){
             .out = mailbox(e, e->rank, lane, peer), .in = mailbox(e, peer, lane, e->rank),
-            .given = ack(e, e->rank, lane, peer), .gotten = ack(e, peer, lane, e->rank),
+            .acks_out = ack(e, e->rank, lane, peer), .acks_in = ack(e, peer, lane, e->rank),
             .offered = offer_of(e, e->rank, lane, peer),
             .offer = offer_of(e, peer, lane, e->rank),
             .peer = header(e, peer), .bit = peer < 64 ? UINT64_C(1) << peer : 0,
@@ -165,56 +164,75 @@ static void open_channels(endpoint *e) {
     }
 }
 
-/* Order from now on what I write before I look who sleeps: then nobody who goes to sleep
- * need make my processor do it, which stops what it does for microseconds. */
+/* Fence from now on between a write and the test for sleepers. A rank that goes to sleep then
+ * needs no membarrier, which would interrupt this processor for microseconds. */
 static void endpoint_fence(endpoint *e) {
     e->fences = 1;
     STORE(&e->me->fences, 1);
 }
 
-/* A step may have so many `posts`, of which some go to other hosts. */
+/* Allocate the private state: whether there was memory for all of it. */
+static int allocate(endpoint *e, int64_t posts) {
+    size_t channels = LANES * e->size;
+    e->channels = calloc(channels, sizeof(channel_state));
+    e->posts = calloc(posts, sizeof(post_state));
+    e->before = calloc(channels, sizeof(uint64_t));
+    e->processes = calloc(e->size, sizeof(struct pollfd));
+    e->names = calloc(e->size, sizeof(int64_t));
+    return e->channels && e->posts && e->before && e->processes && e->names;
+}
+
+/* Lay out the rings of the window: whether there was memory for their holds. */
+static int open_rings(endpoint *e) {
+    int64_t size = e->size, holds = 2 * LINES * LANES * size;
+    int64_t small = window_offset(size), large = small + SMALL_RING_BYTES;
+    int64_t wide = large + large_ring_bytes(size);
+    e->parts = (e->region_bytes - large) / PART_BYTES;
+    e->populated = calloc(size * e->parts, 1);
+    return e->populated && ring_init(&e->small, small, SMALL_RING_BYTES, holds) &&
+           ring_init(&e->large, large, large_ring_bytes(size), holds) &&
+           ring_init(&e->wide, wide, wide_ring_bytes(size), holds);
+}
+
+/* Adapt to the processor and to the number of ranks. */
+static void configure(endpoint *e) {
+    e->small_bytes = moves_lines ? SMALL_BYTES / 2 : SMALL_BYTES;
+    e->small.enough = 0; /* the lines that a core writes stay in its first cache */
+    if (e->size == 2 && moves_lines) e->recycled[e->recycled_count++] = OWN_SLOT;
+    e->several = demotes_lines && e->wide.bytes ? &e->wide : &e->large;
+    for (int64_t r = 0; r < e->size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
+    e->remembers = -1;
+}
+
+/* Announce this rank to the others. */
+static void announce(endpoint *e) {
+    e->me = header(e, e->rank);
+    e->me->reach = e->heap_bytes;
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0))
+        endpoint_fence(e);
+    STORE(&e->me->status, RANK_ACTIVE);
+}
+
+/* Make an endpoint for steps of at most `posts` posts, including those to other hosts. */
 static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int64_t size,
                               int64_t posts) {
     endpoint *e = calloc(1, sizeof(endpoint));
-    size_t channels = LANES * size;
     if (!e) return NULL;
     e->base = base, e->rank = rank, e->size = size, e->nap = NAP_NANOSECONDS;
     e->regions = base + regions_offset(), e->region_bytes = region_bytes(size);
     e->heap_bytes = heap_bytes;
     e->heap = base + segment_bytes(size) + rank * heap_bytes;
-    e->channels = calloc(channels, sizeof(channel_state));
-    e->posts = calloc(posts, sizeof(post_state));
-    e->before = calloc(channels, sizeof(uint64_t));
-    e->processes = calloc(size, sizeof(struct pollfd));
-    e->names = calloc(size, sizeof(int64_t));
-    int64_t small = window_offset(size), large = small + SMALL_RING_BYTES;
-    int64_t wide = large + large_ring_bytes(size), holds = 2 * LINES * channels;
-    e->parts = (e->region_bytes - large) / PART_BYTES;
-    e->populated = calloc(size * e->parts, 1);
-    if (!e->channels || !e->posts || !e->before || !e->processes || !e->populated ||
-        !e->names ||
-        !ring_init(&e->small, small, SMALL_RING_BYTES, holds) ||
-        !ring_init(&e->large, large, large_ring_bytes(size), holds) ||
-        !ring_init(&e->wide, wide, wide_ring_bytes(size), holds)) {
+    if (!allocate(e, posts) || !open_rings(e)) {
         endpoint_free(e);
         return NULL;
     }
-    e->small_bytes = moves_lines ? SMALL_BYTES / 2 : SMALL_BYTES;
-    e->small.enough = 0; /* so that a core finds in its nearest cache what it writes */
-    if (size == 2 && moves_lines) e->carriers[e->held++] = MY_CARRIER;
-    e->several = hands_over && e->wide.bytes ? &e->wide : &e->large;
+    configure(e);
     open_channels(e);
-    for (int64_t r = 0; r < size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
-    e->me = header(e, rank);
-    e->me->reach = heap_bytes;
-    e->remembers = -1;
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0))
-        endpoint_fence(e);
-    STORE(&e->me->status, RANK_ACTIVE);
+    announce(e);
     return e;
 }
 
-/* The ranks share cores. */
+/* Adapt to ranks that share cores. */
 static void endpoint_crowd(endpoint *e) {
     e->large.enough = SHARED_CORES_BYTES;
     e->several = &e->large;
@@ -234,7 +252,7 @@ static void ring_all(const endpoint *e) {
     for (int64_t r = 0; r < e->size; r++) ring_bell(header(e, r));
 }
 
-/* Tell the others that this rank will not take part any more, and why. */
+/* Announce that this rank leaves, and why. */
 static void endpoint_leave(endpoint *e, uint32_t status, const char *exit_reason) {
     if (LOAD(&e->me->status) != RANK_ACTIVE) return;
     strncpy(e->me->exit_reason, exit_reason, EXIT_REASON_BYTES - 1);

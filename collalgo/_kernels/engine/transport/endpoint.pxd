@@ -1,4 +1,4 @@
-"""What a rank does with the memory that it shares: the C of ``shared_memory.h``."""
+"""The C functions of the shared-memory transport, of ``shared_memory.h`` and others."""
 
 from libc.stdint cimport int64_t, uint32_t
 from posix.time cimport clockid_t
@@ -21,14 +21,14 @@ cdef extern from "<poll.h>" nogil:
 
 
 cdef extern from "transport.h" nogil:
-    ctypedef struct wait_turns:
-        int64_t spins, hopes, yields, yields_in_waves
-    ctypedef struct endpoint:  # of which only its C knows more
+    ctypedef struct wait_policy:
+        int64_t spins, spin_ticks, yields, yields_in_slices
+    ctypedef struct endpoint:  # other members are private to its C
         pollfd *processes
         int64_t sequence
         int64_t *names
-        int64_t small_bytes, held
-        wait_turns usual, aside
+        int64_t small_bytes, recycled_count
+        wait_policy usual, background
         int64_t nap, remembers
         double timeout, waiting_since, checked
 
@@ -37,20 +37,20 @@ cdef extern from "waiting.h" nogil:
     int endpoint_pause(endpoint *e, int64_t *idle)
     void endpoint_resume(endpoint *e)
 
-cdef extern from "staging.h" nogil:
+cdef extern from "staged_copy.h" nogil:
     void stage(endpoint *e, char *target, const char *data, int64_t nbytes)
 
-cdef extern from "lending.h" nogil:
-    bint endpoint_lend(
+cdef extern from "zero_copy.h" nogil:
+    bint endpoint_send_direct(
         endpoint *e, int64_t post, const int64_t *channels, int64_t readers,
         const char *data, int64_t nbytes, int share, int fetch, bint last
     )
-    bint endpoint_is_lent(endpoint *e)
+    bint endpoint_has_readers(endpoint *e)
     void endpoint_offer(
         endpoint *e, int64_t channel, int64_t number, const char *target, int64_t nbytes
     )
     int endpoint_put(endpoint *e, int64_t post, const message_part *part)
-    bint endpoint_aim(endpoint *e, const message_part *part, char **targets)
+    bint endpoint_locate(endpoint *e, const message_part *part, char **targets)
 
 cdef extern from "shared_memory.h" nogil:
     const world_failure *known_failure(const endpoint *e)

@@ -1,5 +1,5 @@
-/* A rank's calls, and what makes them fail: the failure of the earliest call is the world's,
- * for every rank to report once it comes to that call. */
+/* The calls of a rank and their failures. The failure of the earliest call is that of the world:
+ * every rank reports it once it reaches that call. */
 #ifndef COLLALGO_FAILURES_H
 #define COLLALGO_FAILURES_H
 
@@ -8,19 +8,20 @@
 
 #include "endpoint.h"
 
-/* The failure of the earliest call of which one is known, or NULL. */
+/* The known failure of the earliest call, or NULL. */
 static const world_failure *known_failure(const endpoint *e) {
     uint32_t known = LOAD(&world(e)->known);
     return known ? world(e)->failures + known - 1 : NULL;
 }
 
-/* Whether a call has failed, or one before it. An earlier one can still be completed: the
- * ranks that are past it have sent all of it, and keep until it is read what they lend. */
+/* Whether a call has failed, or one before it. Earlier calls can still be completed: the ranks
+ * that are past them have sent everything, and keep zero-copy messages until they are read. */
 static int has_failed(const endpoint *e, int64_t sequence) {
     const world_failure *f = known_failure(e);
     return f && f->sequence <= sequence;
 }
 
+/* Fill in a failure: its call, the calls of both ranks, and the missing ranks. */
 static void describe_failure(endpoint *e, world_failure *f, uint32_t kind,
                              int64_t culprit, int64_t sequence,
                              const call_record *theirs) {
@@ -36,15 +37,15 @@ static void describe_failure(endpoint *e, world_failure *f, uint32_t kind,
                 f->missing[f->missing_ranks - 1] = (int32_t)e->names[r];
 }
 
-/* Be the only one to describe a failure, unless who does has died of it. */
+/* Lock the list of failures; break the lock if its owner has died. */
 static void claim_failures(world_header *w) {
     struct timespec moment = {0, 1000000};
     for (int i = 0; i < 1000 && __atomic_exchange_n(&w->claimed, 1, __ATOMIC_ACQUIRE); i++)
         nanosleep(&moment, NULL);
 }
 
-/* Say what has broken the world, if no earlier call is known to have; the culprit is a rank
- * of it, on whatever host. */
+/* Report a failure of the world, unless an earlier call is known to have failed. The culprit
+ * is a rank of the world, on any host. */
 static int report(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence,
                   const call_record *theirs) {
     world_header *w = world(e);
@@ -60,13 +61,13 @@ static int report(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence,
     return STOP;
 }
 
-/* The same of a rank of this host. */
+/* Report a failure whose culprit is a rank of this host. */
 static int fail(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence) {
     return report(e, kind, e->names[culprit], sequence,
                   &header(e, culprit)->calls[sequence % CALLS]);
 }
 
-/* Whether a rank and I are known to have made another call of some number. */
+/* Whether the calls of this number of a rank and of this one are known to differ. */
 static int differ(const endpoint *e, int64_t rank, int64_t sequence) {
     const call_record *mine = e->me->calls + sequence % CALLS;
     const call_record *theirs = header(e, rank)->calls + sequence % CALLS;
@@ -75,7 +76,7 @@ static int differ(const endpoint *e, int64_t rank, int64_t sequence) {
            LOAD(&theirs->sequence) == sequence;
 }
 
-/* A rank has made another call than I, or had before. */
+/* Report a mismatch with a rank, at the first call that differs. */
 static int fail_mismatch(endpoint *e, int64_t rank, int64_t sequence) {
     while (sequence > 1 && differ(e, rank, sequence - 1)) sequence--;
     return fail(e, FAILURE_MISMATCH, rank, sequence);
@@ -87,13 +88,13 @@ static int has_left(const endpoint *e, int64_t rank) {
            (e->processes[rank].revents & (POLLIN | POLLHUP));
 }
 
-/* The same, asked of the system too. */
+/* The same, with a fresh look at the processes. */
 static int is_gone(endpoint *e, int64_t rank) {
     poll(e->processes, e->size, 0);
     return has_left(e, rank);
 }
 
-/* Is there still hope for this call? Asked now and then by a rank that waits. */
+/* Check a waiting call for failures: GO_ON, SIGNALS after a full check, or STOP. */
 static int check(endpoint *e) {
     if (has_failed(e, e->sequence)) return STOP;
     double time = 1e-9 * nanoseconds();
@@ -117,13 +118,13 @@ static int check(endpoint *e) {
 
 /* ---- calls */
 
-/* The fingerprint is of all calls so far: whoever hears from a rank that made another call
- * before, of which no message met one of mine, finds it out now. What is called after a
- * failure is not recorded, so that all ranks tell the same story. */
+/* Begin a call. The fingerprint covers all calls so far, so that a mismatch is found even if no
+ * message of the call that differed reached this rank. Calls after a failure are not recorded,
+ * so that all ranks report the same calls. */
 static int endpoint_enter(endpoint *e, const call_record *call, double timeout) {
     if (has_failed(e, e->sequence + 1)) return STOP;
     call_record *record = &e->me->calls[++e->sequence % CALLS];
-    STORE(&record->sequence, 0); /* a reader must not take old and new for one call */
+    STORE(&record->sequence, 0); /* a reader must not see parts of two calls */
     __atomic_thread_fence(__ATOMIC_RELEASE);
     uint64_t before = (uint64_t)(e->fingerprint & e->remembers);
     e->fingerprint = (int64_t)((before ^ (uint64_t)call->fingerprint) *
@@ -136,12 +137,12 @@ static int endpoint_enter(endpoint *e, const call_record *call, double timeout) 
     STORE(&record->sequence, sequence);
     e->timeout = timeout;
     e->waiting_since = 0;
-    e->hope_ends = 0;
+    e->spin_ends = 0;
     STORE(&e->me->entered, (uint64_t)e->sequence);
     return GO_ON;
 }
 
-/* What is to be expected of a rank, between calls; if something has failed, a call tells. */
+/* The state of a rank between calls; CALLED too if the next call reports a failure. */
 static int endpoint_outlook(endpoint *e, int64_t rank) {
     rank_header *peer = header(e, rank);
     uint32_t status = LOAD(&peer->status);

@@ -6,5 +6,5 @@ FUNCTIONS: tuple[str, ...]
 
 class MpiWire(Wire):
     def __init__(
-        self, functions: Mapping[str, int], comm: int, byte: int, keeper: object
+        self, functions: Mapping[str, int], comm: int, byte: int, owner: object
     ) -> None: ...

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""A wire of MPI, whichever the process has loaded: its functions are looked up.
+"""A wire over MPI: the functions of the library that the process has loaded.
 
-Handles are words, as wide as a register: what an MPI keeps in 32 bits is in the lower
+Handles are words as wide as a register; a library with 32-bit handles uses the lower
 half. Each request has a word of its own, so its width does not matter either.
 """
 
@@ -21,7 +21,7 @@ ctypedef int (*test_type)(void *, int *, void *) noexcept nogil
 ctypedef int (*get_count_type)(void *, intptr_t, int *) noexcept nogil
 ctypedef int (*cancel_type)(void *) noexcept nogil
 
-#: The functions that must be found.
+#: The functions that are looked up in the library.
 FUNCTIONS = (
     "MPI_Isend", "MPI_Issend", "MPI_Irecv", "MPI_Test", "MPI_Get_count", "MPI_Cancel"
 )
@@ -35,9 +35,9 @@ cdef class MpiWire(Wire):
     functions : dict
         The addresses of :data:`FUNCTIONS`.
     comm, byte : int
-        The handles of a communicator, which returns errors, and of MPI_BYTE.
-    keeper : object
-        What has to live as long as the communicator.
+        The handles of a communicator that returns errors, and of MPI_BYTE.
+    owner : object
+        The object that owns the communicator.
     """
     cdef isend_type isend, issend
     cdef irecv_type irecv
@@ -45,16 +45,16 @@ cdef class MpiWire(Wire):
     cdef get_count_type get_count
     cdef cancel_type mpi_cancel
     cdef intptr_t comm, byte
-    cdef object keeper
+    cdef object owner
 
-    def __init__(self, functions, uintptr_t comm, uintptr_t byte, keeper):
+    def __init__(self, functions, uintptr_t comm, uintptr_t byte, owner):
         self.isend = <isend_type><uintptr_t>functions["MPI_Isend"]
         self.issend = <isend_type><uintptr_t>functions["MPI_Issend"]
         self.irecv = <irecv_type><uintptr_t>functions["MPI_Irecv"]
         self.mpi_test = <test_type><uintptr_t>functions["MPI_Test"]
         self.get_count = <get_count_type><uintptr_t>functions["MPI_Get_count"]
         self.mpi_cancel = <cancel_type><uintptr_t>functions["MPI_Cancel"]
-        self.comm, self.byte, self.keeper = <intptr_t>comm, <intptr_t>byte, keeper
+        self.comm, self.byte, self.owner = <intptr_t>comm, <intptr_t>byte, owner
 
     cdef int send(
         self, int64_t peer, int64_t tag, const char *data, int64_t nbytes, bint matched,
@@ -75,7 +75,7 @@ cdef class MpiWire(Wire):
         ) else UNDER_WAY
 
     cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil:
-        cdef int64_t status[8]  # more than that of any MPI
+        cdef int64_t status[8]  # larger than that of any MPI
         cdef int flag = 0, count = 0
         if self.mpi_test(request, &flag, status):
             return LOST

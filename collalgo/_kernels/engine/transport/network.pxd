@@ -5,21 +5,21 @@ from collalgo._kernels.engine.transport.wire cimport Wire
 
 
 cdef enum:
-    SEGMENT_BYTES = 65536  # the payload of a letter
-    HEADER_BYTES = 128     # before it: what its sender called, padded to cache lines
-    DEPTH = 8              # letters under way on a line in each direction
-    PROMPT_BYTES = 1024    # engines send so little at once, without the sender's help
+    SEGMENT_BYTES = 65536  # the payload of a packet
+    HEADER_BYTES = 128     # before it: the sender's call record, padded to cache lines
+    DEPTH = 8              # packets in flight on a channel in each direction
+    PROMPT_BYTES = 1024    # engines send shorter packets without the sender's help
 
 
-cdef struct letter:
+cdef struct packet:
     char *data
     int64_t request, nbytes
     bint under_way, waits
 
 
-cdef struct line:
-    letter outgoing[DEPTH]
-    letter incoming[DEPTH]
+cdef struct packet_queue:
+    packet outgoing[DEPTH]
+    packet incoming[DEPTH]
     int64_t sent, settled, posted, consumed
 
 
@@ -27,12 +27,12 @@ cdef class Network:
     cdef Wire wire
     cdef int64_t size, first_tag
     cdef int64_t *addresses
-    cdef line **lines
+    cdef packet_queue **queues
     cdef int64_t *used
-    cdef int64_t lines_used
+    cdef int64_t queues_used
     cdef readonly int64_t lost
 
-    cdef line *open_line(self, int64_t channel) noexcept nogil
+    cdef packet_queue *open_queue(self, int64_t channel) noexcept nogil
     cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil
     cdef void commit(
         self, int64_t channel, int64_t nbytes, const call_record *call
@@ -42,6 +42,6 @@ cdef class Network:
     ) noexcept nogil
     cdef void release(self, int64_t channel) noexcept nogil
     cdef bint is_needed(self) noexcept nogil
-    cdef bint done(self, int64_t channel, letter *one) noexcept nogil
+    cdef bint done(self, int64_t channel, packet *one) noexcept nogil
     cdef void post(self, int64_t channel) noexcept nogil
     cdef void give_up(self) noexcept

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Channels between hosts, over any wire: segments in letters, a few under way.
+"""Channels between hosts, over any wire: segments in packets, a few in flight.
 
-Each letter begins with what its sender called, so that calls that differ are found
-where they meet. Receives are posted ahead; every so many letters one is done only when
-its receiver has posted for it, so no sender runs far ahead of who is slow.
+Each packet begins with the call record of its sender, so that a mismatch is found at the
+receiver. Receives are posted ahead. One packet in DEPTH is a synchronous send, which
+completes only once its receive is posted: no sender runs far ahead of a slow receiver.
 """
 
 cimport cython
@@ -15,13 +15,13 @@ from libc.string cimport memcpy
 from collalgo._kernels.engine.transport.transport cimport LANE_LIMIT, call_record
 from collalgo._kernels.engine.transport.wire cimport LOST, UNDER_WAY, Wire
 
-#: How often a receive that is given up is asked whether it is; it answers at once.
+#: The tests of a cancelled receive; it completes at once.
 cdef enum:
     PATIENCE = 1000
     NOBODY = -1
 
 
-@cython.no_gc_clear  # what is under way is taken back by the wire, at the very end
+@cython.no_gc_clear  # __dealloc__ cancels packets in flight by the wire
 cdef class Network:
     """One rank's channels to the ranks on other hosts.
 
@@ -30,9 +30,9 @@ cdef class Network:
     wire : Wire
         The engine.
     addresses : sequence of int
-        What the engine calls each rank of the world.
+        The address of each rank of the world in the engine.
     first_tag : int
-        The tag of lane 0, and as many after it as there are lanes, belong to the world.
+        The tag of lane 0; the world owns one tag for each lane, from this one on.
     """
 
     def __cinit__(self, Wire wire, addresses, int64_t first_tag):
@@ -41,9 +41,9 @@ cdef class Network:
         self.first_tag = first_tag
         self.lost = NOBODY
         self.addresses = <int64_t *>calloc(self.size, sizeof(int64_t))
-        self.lines = <line **>calloc(LANE_LIMIT * self.size, sizeof(void *))
+        self.queues = <packet_queue **>calloc(LANE_LIMIT * self.size, sizeof(void *))
         self.used = <int64_t *>calloc(LANE_LIMIT * self.size, sizeof(int64_t))
-        if self.addresses == NULL or self.lines == NULL or self.used == NULL:
+        if self.addresses == NULL or self.queues == NULL or self.used == NULL:
             raise MemoryError
         for rank, address in enumerate(addresses):
             self.addresses[rank] = address
@@ -51,16 +51,16 @@ cdef class Network:
     def __dealloc__(self):
         self.give_up()
         free(self.addresses)
-        free(self.lines)
+        free(self.queues)
         free(self.used)
 
     cdef void give_up(self) noexcept:
-        """Take back what is posted; memory that the engine still uses stays its own."""
+        """Cancel posted receives; memory that the engine still uses is not freed."""
         cdef int64_t i, k, _turn
-        cdef line *one
+        cdef packet_queue *one
         cdef bint idle
-        for i in range(self.lines_used):
-            one = self.lines[self.used[i]]
+        for i in range(self.queues_used):
+            one = self.queues[self.used[i]]
             idle = self.lost == NOBODY
             for k in range(DEPTH):
                 if one.incoming[k].under_way:
@@ -72,30 +72,30 @@ cdef class Network:
                 idle = idle and self.done(self.used[i], &one.outgoing[k])
             if idle:
                 free(one)
-        self.lines_used = 0
+        self.queues_used = 0
 
-    cdef line *open_line(self, int64_t channel) noexcept nogil:
-        """The line of a channel, made at its first use; its pages come as they are used."""
+    cdef packet_queue *open_queue(self, int64_t channel) noexcept nogil:
+        """The packets of a channel, allocated at its first use."""
         cdef int64_t pitch = HEADER_BYTES + SEGMENT_BYTES, k
-        cdef line *one = self.lines[channel]
+        cdef packet_queue *one = self.queues[channel]
         cdef char *data
         if one == NULL:
-            one = <line *>calloc(1, sizeof(line) + 64 + 2 * DEPTH * pitch)
+            one = <packet_queue *>calloc(1, sizeof(packet_queue) + 64 + 2 * DEPTH * pitch)
             if one == NULL:
                 self.lost = channel % self.size
                 return NULL
-            data = <char *>one + sizeof(line)
+            data = <char *>one + sizeof(packet_queue)
             data += -<int64_t>data & 63
             for k in range(DEPTH):
                 one.outgoing[k].data = data + 2 * k * pitch
                 one.incoming[k].data = data + (2 * k + 1) * pitch
-            self.lines[channel] = one
-            self.used[self.lines_used] = channel
-            self.lines_used += 1
+            self.queues[channel] = one
+            self.used[self.queues_used] = channel
+            self.queues_used += 1
         return one
 
-    cdef bint done(self, int64_t channel, letter *one) noexcept nogil:
-        """Whether a letter is not under way, or not any more."""
+    cdef bint done(self, int64_t channel, packet *one) noexcept nogil:
+        """Whether a packet is not in flight, or not any more."""
         cdef int status
         if one.under_way:
             status = self.wire.test(
@@ -107,8 +107,8 @@ cdef class Network:
         return not one.under_way
 
     cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil:
-        """Where to write the next segment, or NULL if not now."""
-        cdef line *one = self.open_line(channel)
+        """The memory for the next segment, or NULL if not now."""
+        cdef packet_queue *one = self.open_queue(channel)
         if one == NULL or not self.done(channel, &one.outgoing[one.sent % DEPTH]):
             return NULL
         room[0] = min(left, SEGMENT_BYTES)
@@ -118,8 +118,8 @@ cdef class Network:
         self, int64_t channel, int64_t nbytes, const call_record *call
     ) noexcept nogil:
         """Send the segment that was reserved last."""
-        cdef line *one = self.lines[channel]
-        cdef letter *new = &one.outgoing[one.sent % DEPTH]
+        cdef packet_queue *one = self.queues[channel]
+        cdef packet *new = &one.outgoing[one.sent % DEPTH]
         cdef bint matched = one.sent % DEPTH == DEPTH - 1
         memcpy(new.data, call, sizeof(call_record))
         new.under_way = True
@@ -134,12 +134,12 @@ cdef class Network:
             new.under_way = False
 
     cdef bint is_needed(self) noexcept nogil:
-        """Whether the engine may still need me to send what I have written."""
+        """Whether the engine may still need polls to send committed packets."""
         cdef int64_t i
-        cdef line *one
-        cdef letter *last
-        for i in range(self.lines_used):
-            one = self.lines[self.used[i]]
+        cdef packet_queue *one
+        cdef packet *last
+        for i in range(self.queues_used):
+            one = self.queues[self.used[i]]
             while one.settled < one.sent:
                 last = &one.outgoing[one.settled % DEPTH]
                 if not last.waits and not self.done(self.used[i], last):
@@ -148,9 +148,9 @@ cdef class Network:
         return False
 
     cdef void post(self, int64_t channel) noexcept nogil:
-        """Post receives for the letters to come."""
-        cdef line *one = self.lines[channel]
-        cdef letter *free_one
+        """Post receives for the packets to come."""
+        cdef packet_queue *one = self.queues[channel]
+        cdef packet *free_one
         while one.posted < one.consumed + DEPTH and self.lost == NOBODY:
             free_one = &one.incoming[one.posted % DEPTH]
             if self.wire.receive(
@@ -166,9 +166,9 @@ cdef class Network:
     cdef const char *peek(
         self, int64_t channel, int64_t *nbytes, const call_record **call
     ) noexcept nogil:
-        """The next segment that has come and what its sender called, or NULL."""
-        cdef line *one = self.open_line(channel)
-        cdef letter *first
+        """The next segment that has come, with the call of its sender; or NULL."""
+        cdef packet_queue *one = self.open_queue(channel)
+        cdef packet *first
         if one == NULL:
             return NULL
         self.post(channel)
@@ -184,5 +184,5 @@ cdef class Network:
 
     cdef void release(self, int64_t channel) noexcept nogil:
         """The segment last peeked at has been consumed."""
-        self.lines[channel].consumed += 1
+        self.queues[channel].consumed += 1
         self.post(channel)

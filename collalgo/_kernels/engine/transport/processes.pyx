@@ -1,5 +1,5 @@
 # cython: language_level=3, freethreading_compatible=True
-"""Which processes of this host this one knows by their numbers, and may read."""
+"""Process ids of the ranks of this host, and access to their memory."""
 
 from libc.stdint cimport int64_t
 from posix.unistd cimport getpid
@@ -13,8 +13,8 @@ def may_read(processes):
 
 
 def are_numbered_here(processes, int64_t rank):
-    """Whether the numbers of processes are of my namespace: mine is what it says.
+    """Whether process ids are of this namespace: that of this rank is its own.
 
-    Those of another may here be the numbers of strangers.
+    Ids of another namespace may belong to unrelated processes here.
     """
     return processes[rank] == getpid()

@@ -1,4 +1,4 @@
-/* The rings in which a rank stages what it sends. */
+/* The rings in which a rank stages its messages. */
 #ifndef COLLALGO_RINGS_H
 #define COLLALGO_RINGS_H
 
@@ -11,12 +11,13 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define NOT_YET UINT64_MAX /* the number of a message that is still to be sent */
+#define NOT_YET UINT64_MAX /* the number of a message that is not sent yet */
 
+/* Whether the reader of a channel has acknowledged a message. */
 static int acked(endpoint *e, int64_t channel, uint64_t number) {
     channel_state *c = e->channels + channel;
     if (c->acked >= number) return 1;
-    c->acked = LOAD(&c->gotten->count);
+    c->acked = LOAD(&c->acks_in->count);
     return c->acked >= number;
 }
 
@@ -24,8 +25,8 @@ static hold *hold_at(const ring *r, int64_t index) {
     return r->holds + index % r->capacity;
 }
 
-/* Take a run of a ring until all of the readers have sent the acks that are yet to be
- * named: where it begins in my region, or -1 if there is no room now. */
+/* Allocate a run of a ring until all readers have acknowledged messages whose numbers are set
+ * later. Return its offset in the region of this rank, or -1 if there is no room now. */
 static int64_t ring_take(endpoint *e, ring *r, int64_t nbytes, const int64_t *channels,
                          int64_t readers) {
     for (; r->first < r->last; r->first++) {
@@ -46,9 +47,9 @@ static int64_t ring_take(endpoint *e, ring *r, int64_t nbytes, const int64_t *ch
     return r->offset + start % r->bytes;
 }
 
-/* Map the parts of the long rings of a rank that some bytes lie in, if they do, before their
- * first use and each as one: a fault for each page takes as long as ten short messages. Where
- * the kernel cannot, the faults come later. */
+/* Map the parts of the long rings of a rank that hold a message before their first use, each
+ * with one call: a page fault takes as long as ten short messages. On an older kernel the
+ * pages are mapped by faults. */
 static void populate(endpoint *e, int64_t rank, int64_t place, int64_t nbytes) {
     int64_t begin = place - e->large.offset, last = (begin + nbytes - 1) / PART_BYTES;
     if (begin < 0 || last >= e->parts) return;

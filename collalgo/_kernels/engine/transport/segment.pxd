@@ -30,7 +30,7 @@ cdef extern from "segment.h" nogil:
     int64_t segment_bytes(int64_t size)
 
 
-cdef int32_t forks  # how often this process has become the child of a fork
+cdef int32_t forks  # the number of forks between the start and this process
 
 
 cdef class Segment:

@@ -36,12 +36,12 @@ cdef void count_fork() noexcept nogil:
 
 pthread_atfork(NULL, NULL, count_fork)
 
-#: The largest world on one host.
+#: The largest number of ranks on one host.
 RANKS = 4096
 
 
 def segment_size(int64_t size, int64_t heap_bytes):
-    """Bytes of the segment of a world; most of them are never touched."""
+    """Bytes of the segment of a world; most pages are never touched."""
     return segment_bytes(size) + size * heap_bytes
 
 
@@ -53,9 +53,9 @@ cdef class Segment:
     size : int
         The number of ranks.
     heap_bytes : int
-        What each rank can lend to the others at most.
+        The size of the heap of each rank.
     fd : int
-        The memory file.
+        The memory file; anonymous memory if negative.
     """
     def __init__(self, int64_t size, int64_t heap_bytes=0, int fd=-1):
         cdef int flags = MAP_SHARED | MAP_NORESERVE
@@ -77,7 +77,7 @@ cdef class Segment:
         madvise(base + segment_bytes(size), size * heap_bytes, MADV_DONTDUMP)
 
     def settings(self):
-        """The numbers that rank 0 has set for all ranks."""
+        """The settings that rank 0 has written for all ranks."""
         return [(<world_header *>self.base).settings[i] for i in range(16)]
 
     def __dealloc__(self):
@@ -87,7 +87,7 @@ cdef class Segment:
 
 
 cdef class Block:
-    """A run of the heap of a rank, as a buffer; given back when nobody uses it."""
+    """A block of the heap of a rank, as a buffer."""
     cdef object __weakref__
     cdef Segment segment
     cdef char *start
@@ -102,13 +102,13 @@ cdef class Block:
         self.nbytes = nbytes
 
     def map_at(self, size_t address):
-        """Have the same memory at a second address, instead of what is mapped there.
+        """Map the same memory at a second address, in place of the mapping there.
 
-        Whole pages are replaced: nothing else may be in them. A forked child has it
-        there, too, until whoever mapped it before has it unmapped.
+        Whole pages are replaced: they must hold nothing else. A forked child inherits
+        the mapping, until the former owner of the address unmaps it.
         """
         cdef void *there = <void *>address
-        # To "move" no bytes of memory that is shared maps it once more.
+        # mremap of zero bytes of shared memory maps it a second time.
         there = mremap(self.start, 0, self.nbytes, MREMAP_MAYMOVE | MREMAP_FIXED, there)
         if there == MAP_FAILED:
             raise OSError(f"cannot map {self.nbytes} bytes at {address:#x}")
@@ -119,13 +119,13 @@ cdef class Block:
 
 
 def give_back(Segment segment, int64_t rank, int64_t offset, int64_t nbytes):
-    """Let the kernel have the pages of a part of the heap of a rank."""
+    """Return the pages of a part of the heap of a rank to the kernel."""
     cdef char *start = segment.base + segment_bytes(segment.size)
     if segment.generation == forks:
         madvise(start + rank * segment.heap_bytes + offset, nbytes, MADV_REMOVE)
 
 
 def write_settings(Segment segment, numbers):
-    """Set the numbers that all ranks can read."""
+    """Write settings that all ranks can read."""
     for i, number in enumerate(numbers[:16]):
         (<world_header *>segment.base).settings[i] = number

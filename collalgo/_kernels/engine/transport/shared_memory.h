@@ -1,17 +1,17 @@
 /* Messages between the ranks of one host, through the memory of segment.h.
  *
- * Data is pulled: a line of a mailbox either carries it or says where in the sender's
- * memory it lies until the ack. A post of a step takes one run of a ring: for all that it
- * sends or, if that is more than its share, for a few slots that it uses in turn. No post
- * waits for the readers of another of its step, only for those of earlier steps. Of two ranks
- * each may have a place that the other has written to and it has read; see carriers.h. */
+ * Data is pulled: a line of a mailbox either holds it or points to the sender's memory, where
+ * it stays until the ack. A post of a step takes one run of a ring, for its whole message or,
+ * if that exceeds its share, for a few slots that it uses in turn. No post waits for the
+ * readers of another post of its step, only for those of earlier steps. Two ranks also pass
+ * slots back and forth; see recycled_slots.h. */
 #ifndef COLLALGO_SHARED_MEMORY_H
 #define COLLALGO_SHARED_MEMORY_H
 
 #include <errno.h>
 #include <sys/uio.h>
 
-#include "carriers.h"
+#include "recycled_slots.h"
 #include "failures.h"
 
 /* ---- sending */
@@ -25,25 +25,26 @@ static void endpoint_begin_step(endpoint *e, int64_t posts, int brief) {
     e->before_free = e->before;
 }
 
-/* Whether a post belongs into the small ring, which must hold those of two steps. */
+/* Whether a post goes into the small ring, which must hold the posts of two steps. */
 static int is_small(const endpoint *e, int64_t nbytes) {
     return e->brief && nbytes <= e->small_bytes &&
            nbytes * e->posts_of_step * 2 <= e->small.bytes;
 }
 
-/* Let what is left of a post go by a carrier, if there is one for it. */
-static int open_carrier(endpoint *e, post_state *post, int64_t readers) {
-    int64_t carrier = take_carrier(e, readers, post->left);
-    if (!carrier) return 0;
-    post->offset = carrier;
+/* Open a recycled slot for the rest of a post, if this rank owns one. */
+static int open_recycled_slot(endpoint *e, post_state *post, int64_t readers) {
+    int64_t slot = take_recycled_slot(e, readers, post->left);
+    if (!slot) return 0;
+    post->offset = slot;
     post->slots = 1, post->slot_bytes = post->left, post->slot = 0;
     post->used[0] = 0;
     return 1;
 }
 
+/* Allocate the memory of a post: a recycled slot, or a run of a ring. */
 static int open_post(endpoint *e, post_state *post, const int64_t *channels,
                      int64_t readers) {
-    if (open_carrier(e, post, readers)) return 1;
+    if (open_recycled_slot(e, post, readers)) return 1;
     int64_t nbytes = round_up(post->left, CACHE_LINE), slots = 1;
     ring *r = &e->small;
     if (!is_small(e, nbytes)) {
@@ -77,7 +78,7 @@ static int lines_are_free(endpoint *e, const int64_t *channels, int64_t readers)
     return 1;
 }
 
-/* The same, and remember how many had been sent before. */
+/* The same, and keep the number of lines that were sent before. */
 static int begin_lines(endpoint *e, post_state *post, const int64_t *channels,
                        int64_t readers) {
     if (!lines_are_free(e, channels, readers)) return 0;
@@ -90,8 +91,8 @@ static int begin_lines(endpoint *e, post_state *post, const int64_t *channels,
     return 1;
 }
 
-/* Where the next message of a post, of which `left` bytes are left, is to be written, and
- * how much of it; NULL if not now. */
+/* The memory for the next segment of a post with `left` bytes left, and its length in `room`;
+ * NULL if there is none now. */
 static char *endpoint_reserve(endpoint *e, int64_t index, const int64_t *channels,
                               int64_t readers, int64_t left, int64_t *room) {
     post_state *post = e->posts + index;
@@ -106,9 +107,9 @@ static char *endpoint_reserve(endpoint *e, int64_t index, const int64_t *channel
     return staged_at(e, e->rank, post->place, *room);
 }
 
-/* Hand a line that I have written to the cache that all cores share, where its reader finds
- * it sooner than in mine: small messages of 8 and 16 ranks took 5 to 15 % less. */
-static void hand_over(const mail_line *l, int64_t nbytes) {
+/* Demote a written line to the shared cache, where its reader finds it sooner than in the cache
+ * of this core: small messages of 8 and 16 ranks took 5 to 15 % less. */
+static void demote(const mail_line *l, int64_t nbytes) {
 #if defined(__x86_64__)
     const char *end = l->data + nbytes;
     for (const char *line = (const char *)l; line < end; line += CACHE_LINE)
@@ -116,8 +117,8 @@ static void hand_over(const mail_line *l, int64_t nbytes) {
 #endif
 }
 
-/* Wake a rank if it sleeps; one ring is enough, however late it gets a core. */
-static void rouse(rank_header *peer) {
+/* Wake a rank if it sleeps; one bell is enough, however late it gets a core. */
+static void wake_rank(rank_header *peer) {
     if (LOAD(&peer->asleep) && __atomic_exchange_n(&peer->asleep, 0, __ATOMIC_SEQ_CST))
         ring_bell(peer);
 }
@@ -125,11 +126,11 @@ static void rouse(rank_header *peer) {
 static inline void wake(endpoint *e, const int64_t *channels, int64_t readers) {
     if (e->fences) __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    for (int64_t i = 0; i < readers; i++) rouse(e->channels[channels[i]].peer);
+    for (int64_t i = 0; i < readers; i++) wake_rank(e->channels[channels[i]].peer);
 }
 
-/* Send a line that carries `data` or, unless its place is INLINE_DATA, says where it is:
- * the number of the line. */
+/* Send a line that holds `data` if its place is INLINE_DATA, or points to the place; return the
+ * number of the line. */
 static uint64_t send_line(endpoint *e, channel_state *c, int64_t place, const char *data,
                           int64_t nbytes) {
     mail_line *l = c->out + c->sent % LINES;
@@ -140,12 +141,12 @@ static uint64_t send_line(endpoint *e, channel_state *c, int64_t place, const ch
     l->sequence = (uint32_t)e->sequence;
     if (place == INLINE_DATA) memcpy(l->data, data, nbytes);
     STORE(&l->number, ++c->sent);
-    if (hands_over && e->usual.spins) hand_over(l, place == INLINE_DATA ? nbytes : 0);
-    own((const char *)(c->out + c->sent % LINES), sizeof(mail_line)); /* to be written next */
+    if (demotes_lines && e->usual.spins) demote(l, place == INLINE_DATA ? nbytes : 0);
+    prefetch_to_write((const char *)(c->out + c->sent % LINES), sizeof(mail_line));
     return c->sent;
 }
 
-/* Send a whole message, if that can be now and takes one line or the small ring. */
+/* Send a whole message, if it fits into a line or the small ring and there is room now. */
 static int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
                          const char *data, int64_t nbytes) {
     int64_t place = INLINE_DATA, first_hold = e->small.last;
@@ -153,9 +154,9 @@ static int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
     if (nbytes > INLINE_BYTES) {
         int64_t taken = round_up(nbytes, CACHE_LINE);
         if (!is_small(e, taken)) return 0;
-        place = take_carrier(e, readers, nbytes);
+        place = take_recycled_slot(e, readers, nbytes);
         if (!place) place = ring_take(e, &e->small, taken, channels, readers);
-        if (place < 0 && !is_carrier(place)) return 0;
+        if (place < 0 && !is_recycled_slot(place)) return 0;
         stage(e, staged_at(e, e->rank, place, nbytes), data, nbytes);
     }
     for (int64_t i = 0; i < readers; i++) {
@@ -166,12 +167,12 @@ static int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
     return 1;
 }
 
-/* Send what was written where `endpoint_reserve` said. */
+/* Send the segment that was written to the memory of `endpoint_reserve`. */
 static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
                             int64_t readers, int64_t nbytes) {
     post_state *post = e->posts + index;
     post->messages++;
-    if (is_carrier(post->place)) post->slots = 0; /* it is its reader's now */
+    if (is_recycled_slot(post->place)) post->slots = 0; /* the reader owns it now */
     for (int64_t i = 0; i < readers; i++) {
         uint64_t sent = send_line(e, e->channels + channels[i], post->place,
                                   e->inline_data, nbytes);
@@ -196,35 +197,35 @@ static const char *peek_at(endpoint *e, int64_t channel, segment_state *segment)
         return NULL;
     }
     e->missing &= ~c->bit;
-    if (l->ack > c->acked) c->acked = l->ack; /* as if it had been read from the ack */
+    if (l->ack > c->acked) c->acked = l->ack; /* saves a read of the ack line */
     if (l->fingerprint != e->fingerprint) {
-        /* The calls part where the line comes from, or where I am if that is earlier. */
+        /* The first call that differs is that of the line, or of this rank if earlier. */
         int32_t ahead = (int32_t)(l->sequence - (uint32_t)e->sequence);
         fail_mismatch(e, channel % e->size, e->sequence + (ahead < 0 ? ahead : 0));
         return NULL;
     }
     segment->left = l->nbytes;
-    segment->whereabouts =
-        l->offset == PUT ? DELIVERED : l->offset < YOUR_CARRIER ? REMOTE : NEAR;
+    segment->location =
+        l->offset == PUT ? DELIVERED : l->offset < PEER_SLOT ? REMOTE : NEAR;
     if (l->offset == INLINE_DATA || l->offset == PUT) return l->data;
-    if (segment->whereabouts == REMOTE) return (const char *)(uintptr_t)-l->offset;
+    if (segment->location == REMOTE) return (const char *)(uintptr_t)-l->offset;
     return staged_at(e, channel % e->size, l->offset, l->nbytes);
 }
 
-/* Look for the next segments on channels, where there is no data yet: whether all are
- * there. */
+/* Look for the next segment on each channel that has no data yet; return whether all have
+ * come. */
 static int endpoint_peek(endpoint *e, const int64_t *channels, int64_t senders,
                          segment_state *segments) {
-    int all_here = 1;
+    int all_arrived = 1;
     for (int64_t i = 0; i < senders; i++)
         if (!segments[i].data) {
             segments[i].data = peek_at(e, channels[i], segments + i);
-            if (!segments[i].data) all_here = 0;
+            if (!segments[i].data) all_arrived = 0;
         }
-    return all_here;
+    return all_arrived;
 }
 
-/* Copy from the memory of the sender's process; it has failed if that is gone. */
+/* Copy from the memory of the sender's process; a failed read is a failed peer. */
 static int endpoint_fetch(endpoint *e, int64_t channel, char *target, const char *data,
                           int64_t nbytes) {
     int64_t sender = channel % e->size;
@@ -237,18 +238,19 @@ static int endpoint_fetch(endpoint *e, int64_t channel, char *target, const char
     return GO_ON;
 }
 
-/* Whether I may read the memory of a process: then reading nothing is what fails. */
+/* Whether this process may read the memory of another: if so, a read at NULL is EFAULT. */
 static int may_fetch(pid_t process) {
     char byte;
     struct iovec here = {&byte, 1}, there = {NULL, 1};
     return process_vm_readv(process, &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
 }
 
+/* Acknowledge the segments last peeked at. */
 static void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders) {
     for (int64_t i = 0; i < senders; i++) {
         channel_state *c = e->channels + channels[i];
-        keep_carrier(e, (c->in + c->consumed % LINES)->offset);
-        STORE(&c->given->count, ++c->consumed);
+        keep_recycled_slot(e, (c->in + c->consumed % LINES)->offset);
+        STORE(&c->acks_out->count, ++c->consumed);
     }
     wake(e, channels, senders);
 }

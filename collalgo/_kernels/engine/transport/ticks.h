@@ -1,4 +1,4 @@
-/* The cheapest clock there is. */
+/* The cheapest clock of the processor, and a clock in nanoseconds. */
 #ifndef COLLALGO_TICKS_H
 #define COLLALGO_TICKS_H
 

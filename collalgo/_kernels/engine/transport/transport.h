@@ -1,4 +1,4 @@
-/* What the engine and every transport have in common. */
+/* The types that the engine and all transports share. */
 #ifndef COLLALGO_TRANSPORT_H
 #define COLLALGO_TRANSPORT_H
 
@@ -8,38 +8,37 @@
 #define LANES 8 /* channels between two ranks */
 #define NAME_BYTES 40
 
-/* What a transport asks of the engine. */
+/* The status of a call, which a transport returns to the engine. */
 enum { GO_ON, STOP, SIGNALS, CLOSED, FORKED };
 
-/* Instead of the clock of a thread whose call another thread runs. */
+/* No clock: the thread runs a call of its own, not that of another thread. */
 enum { NOBODY };
 
-/* What is to be expected of another rank, beside the calls that I have made: nothing yet,
- * that a call of mine goes on at once or fails, or nothing ever. */
+/* The state of another rank between the calls of this one: it has not made the next call, it
+ * has made it (or something has failed), or it has left in good order. */
 enum { QUIET, CALLED, LEFT };
 
-/* Where what has come is to be found: in memory that I can read, in that of the process of
- * the sender only, or already where it belongs. */
+/* The location of received data: memory that this rank can read, memory of the sender's
+ * process only, or its destination already. */
 enum { NEAR, REMOTE, DELIVERED };
 
-/* What has come on a channel and is not consumed yet. */
+/* The segment that has come on a channel and is not consumed yet. */
 typedef struct {
     const char *data;
-    int64_t left, whereabouts;
+    int64_t left, location;
 } segment_state;
 
-/* Whether others read something where it is: no, as long as their caches are near, which is
- * found out now and then, unless they are known to be far, or all the same. */
+/* Whether data is sent without a copy: never, while the caches of the peers are measured to be
+ * near, unless they are known to be far, or always. */
 enum { STAGED, SHARED_IF_NEAR, SHARED_UNLESS_FAR, SHARED };
 
-/* What becomes of a message whose readers might offer where to write it: none of it has been
- * written as they do not, they may yet, or some has. */
-enum { NOT_WANTED, WANTED_LATER, WRITTEN };
+/* The state of a message that is to be written to its destination: its readers have not
+ * offered their memory, they may still do so, or bytes have been written. */
+enum { NOT_OFFERED, OFFER_PENDING, WRITTEN };
 
-/* Some bytes of a message that may be written where they belong: who reads it, by channels
- * and its number on each; where the bytes are, and at which of the whole they begin; whether
- * they are a result of the call, had better be written past the caches, or have been already
- * where they belong. */
+/* A part of a message that may be written to its destination: the channels of its readers
+ * and its number on each; its source and its offset in the whole message; whether it is a
+ * result of the call, is to be written past the caches, or has been written already. */
 typedef struct {
     const int64_t *channels, *numbers;
     int64_t readers;
@@ -47,15 +46,15 @@ typedef struct {
     int64_t nbytes, done, whole, is_result, past_caches, is_written;
 } message_part;
 
-/* What a rank called: the ranks of a communicator compare these. */
+/* The arguments of a call, which the ranks of a communicator compare. */
 typedef struct {
     int64_t sequence, fingerprint, collective, dtype, op, root, count;
     char algorithm[NAME_BYTES];
 } call_record;
 
-/* When the steps of calls began and ended, where somebody wants to know. */
+/* The begin and end of each step, for tracing. */
 typedef struct {
-    int64_t call, wave, step, begun, ended;
+    int64_t call, slice, step, begun, ended;
 } step_time;
 
 typedef struct {
@@ -63,14 +62,14 @@ typedef struct {
     int64_t capacity, count, call;
 } step_log;
 
-/* How often a rank that waits looks again before it sleeps, at once and after it has yielded
- * its core, also in a call of several waves; and for how many ticks in the hope that those it
- * waits for are about to come. */
+/* The number of polls before a waiting rank sleeps: without a yield, and after a yield of its
+ * core in a short call and in a pipelined one. The rank spins without a limit for the first
+ * `spin_ticks` of a wait while all the ranks that it waits for run on other cores. */
 typedef struct {
-    int64_t spins, hopes, yields, yields_in_waves;
-} wait_turns;
+    int64_t spins, spin_ticks, yields, yields_in_slices;
+} wait_policy;
 
-/* A rank's end of the memory of its host: endpoint.h tells what it is. */
+/* The endpoint of a rank in the memory of its host; see endpoint.h. */
 typedef struct endpoint endpoint;
 
 #endif

@@ -19,8 +19,8 @@ cdef extern from "transport.h":
     enum: SHARED_IF_NEAR
     enum: SHARED_UNLESS_FAR
     enum: SHARED
-    enum: NOT_WANTED
-    enum: WANTED_LATER
+    enum: NOT_OFFERED
+    enum: OFFER_PENDING
     enum: WRITTEN
     enum: QUIET
     enum: CALLED
@@ -30,7 +30,7 @@ cdef extern from "transport.h":
         char algorithm[NAME_BYTES]
     ctypedef struct segment_state:
         const char *data
-        int64_t left, whereabouts
+        int64_t left, location
     ctypedef struct message_part:
         const int64_t *channels
         const int64_t *numbers
@@ -38,7 +38,7 @@ cdef extern from "transport.h":
         const char *data
         int64_t nbytes, done, whole, is_result, past_caches, is_written
     ctypedef struct step_time:
-        int64_t call, wave, step, begun, ended
+        int64_t call, slice, step, begun, ended
     ctypedef struct step_log:
         step_time *steps
         int64_t capacity, count, call
@@ -56,10 +56,10 @@ cdef dict as_dict(const call_record *call)
 cdef class Transport:
     cdef readonly int64_t rank, size
     cdef bint busy
-    cdef readonly bint lacks_cores  # whether the ranks need all that there are
+    cdef readonly bint lacks_cores  # whether the ranks use all cores
     cdef step_log *log  # or NULL
     cdef int64_t patience  # pauses before a call releases the GIL
-    cdef int64_t whole     # bytes of the longest message that is posted whole
+    cdef int64_t whole     # bytes of the longest message of `post`
 
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil
     cdef void leave(self) noexcept nogil
@@ -78,7 +78,7 @@ cdef class Transport:
     cdef void commit(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes
     ) noexcept nogil
-    cdef bint lend(
+    cdef bint send_direct(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
         int64_t nbytes, int share, int fetch, bint last
     ) noexcept nogil
@@ -86,7 +86,7 @@ cdef class Transport:
         self, int64_t channel, int64_t number, const char *target, int64_t nbytes
     ) noexcept nogil
     cdef int put(self, int64_t post, const message_part *part) noexcept nogil
-    cdef bint aim(self, const message_part *part, char **targets) noexcept nogil
+    cdef bint locate(self, const message_part *part, char **targets) noexcept nogil
     cdef bint is_needed(self) noexcept nogil
     cdef bint peek(
         self, const int64_t *channels, int64_t senders, segment_state *segments

@@ -1,18 +1,34 @@
 # cython: language_level=3, freethreading_compatible=True
-"""The abstract transport: what the engine needs to run a plan, no more.
+"""The interface of a transport: all that the engine needs to run a plan.
 
-A channel is a pair of ranks and a lane; seen from one rank it has the number
-``lane * size + peer``. Messages on a channel arrive in order, cut into segments of any
-length. Nothing here blocks: what cannot be done now is tried again after a pause.
+A channel is a pair of ranks and a lane; at one rank its number is ``lane * size + peer``.
+The messages of a channel arrive in order, cut into segments of any length; different
+channels are independent. No method blocks: the engine polls, and calls :meth:`pause`
+after a poll without progress.
+
+A call runs ``enter``, its steps, and ``leave``. In each step, the engine calls
+``begin_step``, sends its posts and receives:
+
+- A post is sent through the memory of the transport: :meth:`reserve`, :meth:`fill`,
+  :meth:`commit`, as often as it takes. Every transport has these.
+- A receive polls :meth:`peek`, reads or reduces the segment, and calls :meth:`release`.
+  Every transport has these.
+- A transport may have shorter paths: :meth:`post` for whole short messages,
+  :meth:`send_direct` with :meth:`fetch`, and :meth:`offer` with :meth:`put` and
+  :meth:`locate`. The defaults of this class refuse, and the engine then uses the first.
+
+A failure (timeout, death or exit of a peer, mismatch) is found by :meth:`pause`, which
+returns STOP. The Python side of the interface describes it:
+:class:`collalgo.engine.transport.interface.RankTransport`.
 """
 
 
-#: How many channels there are between two ranks, one for each schedule run together.
+#: The number of lanes between two ranks, one for each schedule run together.
 LANES = LANE_LIMIT
 
 
 cdef dict as_dict(const call_record *call):
-    """What a rank called, by numbers, and the algorithm."""
+    """The arguments of a call, as numbers, and the algorithm."""
     return {
         "sequence": call.sequence, "fingerprint": call.fingerprint,
         "collective": call.collective, "dtype": call.dtype, "op": call.op,
@@ -22,29 +38,32 @@ cdef dict as_dict(const call_record *call):
 
 
 cdef class Transport:
-    """One rank's end of the channels to all the others."""
+    """The channels of one rank to all others."""
 
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil:
-        """Begin a call: GO_ON, or why it cannot be made."""
+        """Begin a call: GO_ON, or the reason why it cannot be made.
+
+        A negative timeout means none; the record is compared with those of the peers.
+        """
         return CLOSED
 
     cdef void leave(self) noexcept nogil:
-        """The call has ended well."""
+        """End a call that has succeeded."""
 
     cdef int outlook(self, int64_t rank) noexcept nogil:
-        """What is to be expected of a rank; not to be asked during a call."""
+        """The state of a rank between two calls: QUIET, CALLED or LEFT."""
         return QUIET
 
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
-        """Begin a step that sends so many posts; brief if few bytes go in this call."""
+        """Begin a step with ``posts`` posts; brief if the call is not pipelined."""
 
     cdef bint post(
         self, const int64_t *channels, int64_t readers, const char *data, int64_t nbytes
     ) noexcept nogil:
-        """Send a whole message of this step at once; False if that cannot be now.
+        """Send a whole message to all readers at once; False if that is impossible now.
 
-        To be asked for no more bytes than are sent ``whole``, and of each post once;
-        what cannot be sent so is reserved and committed.
+        Called once for each post, with at most ``whole`` bytes; a post that cannot be
+        sent this way is reserved and committed.
         """
         return False
 
@@ -52,17 +71,17 @@ cdef class Transport:
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t left,
         int64_t *room
     ) noexcept nogil:
-        """Where to write the next segment of a post of this step, or NULL if not now.
+        """The memory for the next segment of a post of this step, or NULL if not now.
 
-        ``left`` bytes are left of the post's message, for which there is ``room`` for
-        some; what is written goes to all the readers.
+        The message has ``left`` bytes left, of which the memory has ``room`` for some;
+        the segment goes to all readers.
         """
         return NULL
 
     cdef void fill(
         self, const int64_t *channels, char *slot, const char *data, int64_t nbytes
     ) noexcept nogil:
-        """Write a part of a segment where it was reserved for these channels."""
+        """Write a part of a segment to the memory that was reserved for it."""
         copy_bytes(slot, data, nbytes)
 
     cdef void commit(
@@ -70,54 +89,53 @@ cdef class Transport:
     ) noexcept nogil:
         """Send the segment that was reserved last."""
 
-    cdef bint lend(
+    cdef bint send_direct(
         self, int64_t post, const int64_t *channels, int64_t readers, const char *data,
         int64_t nbytes, int share, int fetch, bint last
     ) noexcept nogil:
-        """Let the readers read the next bytes of a post's message where they are.
+        """Send the next bytes of a post without a copy: the readers read ``data``.
 
-        False if they cannot, or not now. The bytes must not change while they are lent,
-        which is waited for if they are the ``last`` in a call. Whether readers are to
-        ``share`` memory that they have mapped, and those that only copy to ``fetch`` what
-        they have not, are words of ``transport.h``.
+        False if that is impossible, or not now. The bytes must not change until they are
+        read; :meth:`is_needed` waits for that if they are the ``last`` of a call. The
+        policies ``share``, for memory that the readers have mapped, and ``fetch``, for
+        other memory of this process, are values of ``transport.h``.
         """
         return False
 
     cdef void offer(
         self, int64_t channel, int64_t number, const char *target, int64_t nbytes
     ) noexcept nogil:
-        """Let the sender write a message where it belongs, from now on, if it can.
+        """Offer the sender the destination of a message, by its number in this call.
 
-        The message is that of this number on its channel in this call. It may come in
-        another way all the same.
+        The sender may write there from now on, or send the message in any other way.
         """
 
     cdef int put(self, int64_t post, const message_part *part) noexcept nogil:
-        """Write the next bytes of a post's message where they belong: WRITTEN.
+        """Write the next bytes of a post to the destinations that its readers offer.
 
-        Or NOT_WANTED if not all readers have offered that, and WANTED_LATER if they may
-        do so yet.
+        Returns WRITTEN, NOT_OFFERED if a reader does not offer its memory, or
+        OFFER_PENDING if it may do so yet.
         """
-        return NOT_WANTED
+        return NOT_OFFERED
 
-    cdef bint aim(self, const message_part *part, char **targets) noexcept nogil:
-        """Find where a part of a message belongs, for each of its readers.
+    cdef bint locate(self, const message_part *part, char **targets) noexcept nogil:
+        """Find the destinations of a part of a message, for a reduction into them.
 
-        False if it cannot or had better not be written there before it is :meth:`put`.
+        False if the part is to be written by :meth:`put` only.
         """
         return False
 
     cdef bint is_needed(self) noexcept nogil:
-        """Whether somebody may still read what was lent, or has yet to be sent it."""
+        """Whether a peer has still to read or receive bytes that this rank has sent."""
         return False
 
     cdef bint peek(
         self, const int64_t *channels, int64_t senders, segment_state *segments
     ) noexcept nogil:
-        """Look for the next segments on channels, where there is no data yet.
+        """Look for the next segment on each channel whose state has no data yet.
 
-        Whether all have come. They are valid until released; what is ``REMOTE`` can be
-        read by nothing but :meth:`fetch`.
+        Returns whether all have come. They are valid until released; a segment that is
+        ``REMOTE`` is read by :meth:`fetch`.
         """
         return False
 
@@ -128,14 +146,18 @@ cdef class Transport:
         return STOP
 
     cdef void release(self, const int64_t *channels, int64_t senders) noexcept nogil:
-        """The segments last peeked at have been consumed."""
+        """Consume the segments last peeked at; their memory may be reused."""
 
     cdef void give_way(self, clockid_t caller) noexcept nogil:
-        """From now on wait so that a thread can compute, by its clock; or for NOBODY."""
+        """Leave the core to the thread with this clock while it computes; or NOBODY."""
 
     cdef int pause(self, int64_t *idle) noexcept nogil:
-        """Wait politely; ``idle`` counts the pauses since something could be done."""
+        """Pause once; ``idle`` counts the pauses since the last progress.
+
+        GO_ON, SIGNALS now and then for the engine to check signals, or STOP if the call
+        has failed.
+        """
         return STOP
 
     cdef void resume(self) noexcept nogil:
-        """Something could be done again."""
+        """End the pauses: there has been progress."""

@@ -1,7 +1,7 @@
-/* What of UCX's interface the wire needs, as version 1.10 fixed it.
+/* The part of UCX's interface that the wire uses, as version 1.10 fixed it.
  *
  * The library is loaded at run time, so its headers are not needed to build. Structures
- * begin with a mask of the fields that are set; a library reads no others. */
+ * begin with a mask of the fields that are set; the library reads no others. */
 #ifndef COLLALGO_UCX_H
 #define COLLALGO_UCX_H
 
@@ -54,14 +54,15 @@ typedef struct {
     size_t length;
 } ucx_received;
 
-enum { UCX_SAYS_NO_MORE = 0, UCX_SAYS_IT = 1, UCX_ERRORS = 1 };
+enum { UCX_LOG_HANDLED = 0, UCX_LOG_NEXT_HANDLER = 1, UCX_LEVEL_ERROR = 1 };
 
-/* Keeps UCX from saying what is less than an error. */
-static int ucx_hushed(const char *file, unsigned line, const char *function, int level,
-                      const void *component, const char *message, va_list arguments) {
+/* A log handler of UCX that drops messages below errors. */
+static int ucx_log_errors_only(const char *file, unsigned line, const char *function,
+                               int level, const void *component,
+                               const char *message, va_list arguments) {
     (void)file, (void)line, (void)function, (void)component, (void)message;
     (void)arguments;
-    return level > UCX_ERRORS ? UCX_SAYS_NO_MORE : UCX_SAYS_IT;
+    return level > UCX_LEVEL_ERROR ? UCX_LOG_HANDLED : UCX_LOG_NEXT_HANDLER;
 }
 
 static inline int ucx_is_request(void *p) {

@@ -1,4 +1,4 @@
-"""The functions of UCX and what they take: it is loaded, not linked."""
+"""The types of the functions of UCX, which is loaded at run time, not linked."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -37,7 +37,7 @@ cdef extern from "ucx.h" nogil:
         uint64_t tag
         size_t length
     bint ucx_is_request(void *p)
-    void ucx_hushed()
+    void ucx_log_errors_only()
 
 ctypedef void (*version_type)(unsigned *, unsigned *, unsigned *) noexcept nogil
 ctypedef signed char (*config_read_type)(
@@ -69,5 +69,5 @@ ctypedef void (*cancel_type)(void *, void *) noexcept nogil
 ctypedef void (*release_type)(void *) noexcept nogil
 ctypedef unsigned (*progress_type)(void *) noexcept nogil
 ctypedef void *(*close_type)(void *, const ucx_request_params *) noexcept nogil
-ctypedef void (*hush_type)(void *) noexcept nogil
-ctypedef void (*unhush_type)() noexcept nogil
+ctypedef void (*push_handler_type)(void *) noexcept nogil
+ctypedef void (*pop_handler_type)() noexcept nogil

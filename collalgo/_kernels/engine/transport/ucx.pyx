@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""A wire of UCX: no launcher, no fixed world, and word of a peer that dies.
+"""A wire over UCX: needs no launcher and no fixed world, and reports the death of a peer.
 
-A tag of UCX has room for the sender beside the tag of the wire. Receives belong to the
-worker and not to a peer, so those from a peer that is gone are given up here.
+A UCX tag holds the sender and the tag of the wire. Receives belong to the worker and not
+to a peer, so those from a peer that is gone are cancelled here.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -14,7 +14,7 @@ from posix.unistd cimport usleep
 
 from collalgo._kernels.engine.transport.wire cimport ARRIVED, LOST, UNDER_WAY, Wire
 
-#: The functions that must be found.
+#: The functions that are looked up in the library.
 FUNCTIONS = (
     "ucp_get_version", "ucp_config_read", "ucp_config_modify", "ucp_config_release",
     "ucp_init_version", "ucp_cleanup", "ucp_worker_create", "ucp_worker_destroy",
@@ -26,9 +26,9 @@ FUNCTIONS = (
 )
 
 cdef enum:
-    FAREWELL_TURNS = 5000  # of 100 microseconds
-    OF_A_SEND = 1  # in the word of a request, whose address is even
-    SENDER = 32    # from this bit of a tag on it says who has sent
+    CLOSE_TURNS = 5000  # of 100 microseconds
+    OF_A_SEND = 1  # flag in the word of a request, whose address is even
+    SENDER = 32    # the first bit of the sender in a tag
 
 
 cdef void note_error(void *argument, void *endpoint, signed char status) noexcept nogil:
@@ -43,10 +43,10 @@ cdef class UcxWire(Wire):
     functions : dict
         The addresses of :data:`FUNCTIONS`.
     settings : dict
-        What UCX is to have, by the names of its variables without their prefix; what a
-        version does not know is left out.
+        Values of UCX's variables, by their names without the prefix; those that a
+        version does not know are ignored.
     rank, size : int
-        Which process of how many this is.
+        The rank of this process, and the number of processes.
     """
     cdef dict functions
     cdef void *context
@@ -87,20 +87,11 @@ cdef class UcxWire(Wire):
         return <void *><uintptr_t>self.functions[name]
 
     cdef int begin(self, dict settings) except -1:
-        """Make the context and the worker."""
-        cdef void *config = NULL
+        """Create the context and the worker."""
+        cdef void *config = self.configured(settings)
         cdef unsigned major = 0, minor = 0, patch = 0
         cdef ucx_params params
-        cdef ucx_worker_params worker
         (<version_type>self.find("ucp_get_version"))(&major, &minor, &patch)
-        checked(
-            (<config_read_type>self.find("ucp_config_read"))(NULL, NULL, &config),
-            "read its configuration",
-        )
-        for name, value in settings.items():
-            (<config_modify_type>self.find("ucp_config_modify"))(
-                config, name.encode(), value.encode()
-            )
         memset(&params, 0, sizeof(params))
         params.mask = UCX_PARAM_FEATURES | UCX_PARAM_SHARED
         params.features, params.workers_shared = UCX_FEATURE_TAG, 1
@@ -109,25 +100,43 @@ cdef class UcxWire(Wire):
         )
         (<release_type>self.find("ucp_config_release"))(config)
         checked(status, "start")
+        return self.begin_worker()
+
+    cdef void *configured(self, dict settings) except NULL:
+        """Read the configuration of UCX, and change some settings."""
+        cdef void *config = NULL
+        checked(
+            (<config_read_type>self.find("ucp_config_read"))(NULL, NULL, &config),
+            "read its configuration",
+        )
+        for name, value in settings.items():
+            (<config_modify_type>self.find("ucp_config_modify"))(
+                config, name.encode(), value.encode()
+            )
+        return config
+
+    cdef int begin_worker(self) except -1:
+        """Create the worker, which may be used by several threads."""
+        cdef ucx_worker_params worker
         memset(&worker, 0, sizeof(worker))
         worker.mask, worker.threads = UCX_WORKER_THREADS, UCX_THREADS_MULTI
         checked(
             (<worker_create_type>self.find("ucp_worker_create"))(
                 self.context, &worker, &self.worker
             ),
-            "make a worker",
+            "create a worker",
         )
         return 0
 
     def address(self):
-        """Where others reach this process: some hundred bytes."""
+        """The address of this process: some hundred bytes."""
         cdef void *address = NULL
         cdef size_t length = 0
         checked(
             (<get_address_type>self.find("ucp_worker_get_address"))(
                 self.worker, &address, &length
             ),
-            "tell its address",
+            "return its address",
         )
         found = PyBytes_FromStringAndSize(<char *>address, length)
         (<release_address_type>self.find("ucp_worker_release_address"))(
@@ -135,34 +144,36 @@ cdef class UcxWire(Wire):
         )
         return found
 
-    def meet(self, list addresses):
-        """Learn the addresses of all processes; they are connected when needed."""
+    def connect(self, list addresses):
+        """Set the addresses of all processes; each is connected at its first use."""
         self.addresses = addresses
         for rank, address in enumerate(addresses):
             self.address_of[rank] = <const char *><bytes>address
 
-    def close(self, bint bereaved=False):
-        """Send what is still to be sent, but not for long, and let go of the worker.
+    def close(self, bint peer_died=False):
+        """Flush pending sends, for a short time, and destroy the worker.
 
-        What others have sent to who is ``bereaved`` will not be received any more, which
-        UCX is kept from complaining of.
+        After the death of a peer, messages stay unreceived; UCX's warnings of that are
+        suppressed.
         """
         cdef int64_t peer
         if self.worker == NULL:
             return
-        if bereaved:
-            (<hush_type>self.find("ucs_log_push_handler"))(<void *>&ucx_hushed)
+        if peer_died:
+            (<push_handler_type>self.find("ucs_log_push_handler"))(
+                <void *>&ucx_log_errors_only
+            )
         for peer in range(self.size):
             if self.endpoints[peer] != NULL:
                 self.close_endpoint(peer)
         (<release_type>self.find("ucp_worker_destroy"))(self.worker)
         (<release_type>self.find("ucp_cleanup"))(self.context)
         self.worker = self.context = NULL
-        if bereaved:
-            (<unhush_type>self.find("ucs_log_pop_handler"))()
+        if peer_died:
+            (<pop_handler_type>self.find("ucs_log_pop_handler"))()
 
     cdef int close_endpoint(self, int64_t peer) except -1:
-        """Let go of the endpoint to a process, by force if that is gone."""
+        """Close the endpoint of a process, by force if that is gone."""
         cdef close_type close = <close_type>self.find("ucp_ep_close_nbx")
         cdef ucx_request_params params
         cdef void *found
@@ -173,7 +184,7 @@ cdef class UcxWire(Wire):
         found = close(self.endpoints[peer], &params)
         if not ucx_is_request(found):
             return 0
-        while self.check(found) == UCX_IN_PROGRESS and turn < FAREWELL_TURNS:
+        while self.check(found) == UCX_IN_PROGRESS and turn < CLOSE_TURNS:
             turn += 1
             self.progress(self.worker)
             usleep(100)
@@ -186,7 +197,7 @@ cdef class UcxWire(Wire):
         free(self.address_of)
 
     cdef void *endpoint_to(self, int64_t peer) noexcept nogil:
-        """The endpoint to a process, made at its first use; NULL if that cannot be."""
+        """The endpoint of a process, created at its first use; NULL on failure."""
         cdef ucx_ep_params params
         if self.endpoints[peer] == NULL:
             memset(&params, 0, sizeof(params))
@@ -246,7 +257,7 @@ cdef class UcxWire(Wire):
         if self.worker == NULL:
             return LOST
         self.progress(self.worker)
-        if found == NULL:  # it was done at once
+        if found == NULL:  # it completed at once
             return ARRIVED
         received.length = 0
         if request[0] & OF_A_SEND:
@@ -257,7 +268,7 @@ cdef class UcxWire(Wire):
             if not self.gone[peer]:
                 return UNDER_WAY
             self.give_up(self.worker, found)
-        self.release(found)  # at once, or when it has ended
+        self.release(found)  # freed by UCX once it has completed
         request[0] = 0
         nbytes[0] = received.length
         return ARRIVED if status == UCX_OK or status == UCX_CANCELED else LOST

@@ -1,36 +1,36 @@
 # cython: language_level=3, freethreading_compatible=True
-"""The abstract wire: what an engine between hosts must be able to do, no more.
+"""The interface of a wire: all that a transport needs of an engine between hosts.
 
-Messages between two processes with the same tag arrive in order. Nothing here blocks; a
-request is a word that the engine fills and tests.
+Messages between two processes with the same tag arrive in order. No method blocks; a
+request is a word that the engine sets and tests.
 """
 
 
 cdef class Wire:
-    """One process's end of an engine."""
+    """The connection of one process to an engine."""
 
     cdef int send(
         self, int64_t peer, int64_t tag, const char *data, int64_t nbytes, bint matched,
         int64_t *request
     ) noexcept nogil:
-        """Begin to send: UNDER_WAY, or LOST if that cannot be.
+        """Begin to send: UNDER_WAY, or LOST if the peer is gone.
 
-        If it is to be ``matched``, it is done only when a receive for it is posted.
+        A ``matched`` send completes only once its receive is posted.
         """
         return LOST
 
     cdef int receive(
         self, int64_t peer, int64_t tag, char *data, int64_t nbytes, int64_t *request
     ) noexcept nogil:
-        """Begin to receive so many bytes at most: UNDER_WAY or LOST."""
+        """Begin to receive at most ``nbytes`` bytes: UNDER_WAY or LOST."""
         return LOST
 
     cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil:
-        """What has become of a request, and the bytes that a receive has got.
+        """The status of a request, and the bytes of a receive that has completed.
 
-        To ask is also what lets an engine go on.
+        Tests also drive the progress of the engine.
         """
         return LOST
 
     cdef void cancel(self, int64_t *request) noexcept nogil:
-        """Give a receive up; it is still to be tested until it is not UNDER_WAY."""
+        """Cancel a receive; it is tested until it is no longer UNDER_WAY."""

@@ -1,17 +1,18 @@
-/* What is reduced for several is the same for each, past the caches or not, also where it is
- * written over an input, and nothing is written behind it. */
+/* A reduction with several targets writes the same to each, through the caches or past them,
+ * also over an input, and nothing behind it. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "reduce_kernels.h"
-#include "relaying.h"
+#include "reduce_forward.h"
 
 #define LONGEST 12000 /* bytes */
 #define MOST 4
 #define BEHIND 16      /* elements */
-#define ROW 3072       /* elements: whole lines, with room for a shift and what is behind */
+#define ROW 3072       /* elements: whole lines, with room for a shift and BEHIND */
 
-typedef void relay_fn(const reduction *r, char **targets, int64_t count, int64_t nbytes);
+typedef void reduce_forward_fn(const reduction *r, char **targets, int64_t count,
+                               int64_t nbytes);
 
 static _Alignas(CACHE_LINE) int32_t memory[2 * MOST][ROW];
 
@@ -25,8 +26,9 @@ static int32_t value(int64_t input, int64_t i) {
     return (int32_t)(1000 * input + i % 977 + 1);
 }
 
-/* Reduce so many inputs for as many, whose memory begins so many elements behind a line. */
-static void try(relay_fn *run, int64_t n, int64_t nbytes, const int64_t *shifts, int in_place) {
+/* Reduce n inputs into n targets, each shifted by some elements from the begin of a line. */
+static void try(reduce_forward_fn *run, int64_t n, int64_t nbytes, const int64_t *shifts,
+                int in_place) {
     const void *inputs[MOST];
     char *targets[MOST];
     int64_t count = nbytes / (int64_t)sizeof(int32_t);
@@ -55,7 +57,7 @@ int main(void) {
     static const int64_t alike[MOST] = {0}, shifted[MOST] = {5, 5, 5, 5};
     static const int64_t different[MOST] = {0, 3, 7, 16};
     static const int64_t *const shifts[] = {alike, shifted, different};
-    static relay_fn *const ways[] = {relay, relay_past_caches};
+    static reduce_forward_fn *const ways[] = {reduce_forward, reduce_forward_streamed};
     for (int way = 0; way < 2; way++)
         for (int s = 0; s < 3; s++)
             for (int64_t n = 2; n <= MOST; n++)

@@ -1,21 +1,21 @@
-/* A reduction that is written to several places at once: what each of them is read for, or
- * has to be read before it can be written, is then read once. */
-#ifndef COLLALGO_RELAYING_H
-#define COLLALGO_RELAYING_H
+/* Reductions with several targets: the result goes to this rank and to the readers of the next
+ * message at once, so the inputs are read once. */
+#ifndef COLLALGO_REDUCE_FORWARD_H
+#define COLLALGO_REDUCE_FORWARD_H
 
 #include "copy.h"
 #include "reduce.h"
 
-/* What is made at once: it stays in the first cache until it has been written everywhere.
- * Past the caches lines are written so that none waits for long until it is whole. */
-#define RELAYED_BYTES 4096
+/* Bytes reduced at a time: they stay in the first cache until all targets are written. Past the
+ * caches, the unit is shorter, so that no line stays incomplete for long. */
+#define FORWARDED_BYTES 4096
 #define STREAMED_BYTES 256
 
-/* What is reduced, from where, and by what it is divided, if by anything. */
+/* A reduction: its kernel, its inputs, and its divisor, if any. */
 typedef struct {
     reduce_fn function;
     const float8_tables *tables;
-    const void **inputs; /* which the reduction moves on */
+    const void **inputs; /* advanced as they are reduced */
     int64_t n, itemsize, divisor;
 } reduction;
 
@@ -26,10 +26,11 @@ static void reduce_next(const reduction *r, char *target, int64_t nbytes) {
         r->inputs[i] = (const char *)r->inputs[i] + nbytes;
 }
 
-/* The same into all of the targets, by way of the caches. */
-static void relay(const reduction *r, char **targets, int64_t count, int64_t nbytes) {
+/* Reduce into all targets, through the caches. */
+static void reduce_forward(const reduction *r, char **targets, int64_t count,
+                           int64_t nbytes) {
     while (nbytes > 0) {
-        int64_t part = nbytes < RELAYED_BYTES ? nbytes : RELAYED_BYTES;
+        int64_t part = nbytes < FORWARDED_BYTES ? nbytes : FORWARDED_BYTES;
         reduce_next(r, targets[0], part);
         for (int64_t i = 1; i < count; i++) copy_bytes(targets[i], targets[0], part);
         for (int64_t i = 0; i < count; i++) targets[i] += part;
@@ -37,7 +38,7 @@ static void relay(const reduction *r, char **targets, int64_t count, int64_t nby
     }
 }
 
-/* How far it is to the next line, or -1 if that is not the same for all, in elements. */
+/* The bytes to the next cache line, or -1 if they differ or are no whole elements. */
 static int64_t to_next_line(const reduction *r, char *const *targets, int64_t count) {
     int64_t head = -(uintptr_t)targets[0] % CACHE_LINE;
     for (int64_t i = 1; i < count; i++)
@@ -45,13 +46,13 @@ static int64_t to_next_line(const reduction *r, char *const *targets, int64_t co
     return head % r->itemsize ? -1 : head;
 }
 
-/* The same past the caches, whole lines at least. */
-static void relay_past_caches(const reduction *r, char **targets, int64_t count,
-                              int64_t nbytes) {
+/* Reduce into all targets, with whole lines past the caches. */
+static void reduce_forward_streamed(const reduction *r, char **targets, int64_t count,
+                                    int64_t nbytes) {
     _Alignas(CACHE_LINE) char block[STREAMED_BYTES];
     int64_t head = to_next_line(r, targets, count);
     if (head >= 0 && head < nbytes) {
-        relay(r, targets, count, head);
+        reduce_forward(r, targets, count, head);
         nbytes -= head;
         for (; nbytes >= STREAMED_BYTES; nbytes -= STREAMED_BYTES) {
             reduce_next(r, block, STREAMED_BYTES);
@@ -62,7 +63,7 @@ static void relay_past_caches(const reduction *r, char **targets, int64_t count,
         }
         end_stream();
     }
-    relay(r, targets, count, nbytes);
+    reduce_forward(r, targets, count, nbytes);
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* What is staged arrives however it is written; who took the readers for far away finds
- * out that they are near, and who finds them far writes past the caches. */
+/* Staged copies are correct in every way of writing; near readers that were taken for far are
+ * measured to be near, and for far readers the copies go past the caches. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 
 #include "copy.h"
 
-static int64_t streamed; /* how many parts have been written past the caches */
+static int64_t streamed; /* the parts written past the caches */
 #define stream_bytes(...) (streamed++, stream_bytes(__VA_ARGS__))
 
-#include "staging.h"
+#include "staged_copy.h"
 
 #define LONGEST (2 * BUFFERED_BYTES)
 #define PARTS 100000
@@ -49,7 +49,7 @@ static void copy_all_lengths(void) {
         }
 }
 
-/* Copy and stage in every way that this processor knows, whichever it would choose. */
+/* Copy and stage in every way that this processor can run. */
 static void try_all_ways(endpoint *e) {
 #if defined(__x86_64__)
     int chosen[] = {copies_strings, moves_lines};
@@ -66,16 +66,16 @@ static void try_all_ways(endpoint *e) {
 #endif
 }
 
-/* How many parts are staged until one tells something. */
-static int64_t parts_until_look(endpoint *e, double line_ticks, int64_t nbytes) {
+/* The number of staged parts up to the first measured one. */
+static int64_t parts_until_measured(endpoint *e, double line_ticks, int64_t nbytes) {
     int64_t parts = 0;
-    e->staged = 0;
+    e->staged_parts = 0;
     e->line_ticks = line_ticks;
     while (e->line_ticks == line_ticks && parts < PARTS) stage(e, to, from, nbytes), parts++;
     return parts;
 }
 
-/* Stage what takes a fault for each page to read. */
+/* Stage parts whose pages are mapped by a fault. */
 static void stage_new_pages(endpoint *e) {
     char *pages = mmap(NULL, NEW_PARTS * LONGEST, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     expect(pages != MAP_FAILED, "there is memory");
@@ -88,25 +88,28 @@ static void stage_new_pages(endpoint *e) {
 int main(void) {
     static endpoint e;
     try_all_ways(&e);
-    expect(!streamed, "who is near writes into the caches");
+    expect(!streamed, "near parts are written into the caches");
     stage_all_lengths(&e, FARTHEST);
-    expect(streamed > 0, "who is far writes past them");
-    expect(parts_until_look(&e, -1, BUFFERED_BYTES) == 1, "who is near looks at long parts");
-    expect(parts_until_look(&e, -1, TELLING_BYTES) == LOOK_EACH, "and at some short ones");
-    double far = FARTHEST + 1; /* which no part leaves as it is */
-    expect(parts_until_look(&e, far, LONGEST) == LOOK_EACH, "who is far looks at some");
-    expect(parts_until_look(&e, far, TELLING_BYTES - 1) == PARTS, "the shortest tell nothing");
-#ifndef __SANITIZE_ADDRESS__ /* whose checks take as long as a line that is far */
+    expect(streamed > 0, "far parts are written past them");
+    expect(parts_until_measured(&e, -1, BUFFERED_BYTES) == 1, "near long parts are measured");
+    expect(parts_until_measured(&e, -1, MEASURABLE_BYTES) == MEASURE_EVERY,
+           "of near short parts some are measured");
+    double far = FARTHEST + 1; /* changed by any measured part */
+    expect(parts_until_measured(&e, far, LONGEST) == MEASURE_EVERY,
+           "of far parts some are measured");
+    expect(parts_until_measured(&e, far, MEASURABLE_BYTES - 1) == PARTS,
+           "the shortest parts are never measured");
+#ifndef __SANITIZE_ADDRESS__ /* its checks take as long as a far line */
     e.line_ticks = FARTHEST;
     int64_t parts = 0;
     for (; e.line_ticks >= FAR && parts < PARTS; parts++) {
-        stage(&e, to, from, TELLING_BYTES);
-        expect(!memcmp(to, from, TELLING_BYTES), "who reads finds it");
+        stage(&e, to, from, MEASURABLE_BYTES);
+        expect(!memcmp(to, from, MEASURABLE_BYTES), "all bytes arrive");
     }
-    expect(parts < PARTS, "who is near again writes into the caches again");
-    expect(parts > LOOK_EACH, "a single part does not tell");
+    expect(parts < PARTS, "parts that are near again are written into the caches");
+    expect(parts > MEASURE_EVERY, "a single part does not decide");
     stage_new_pages(&e);
-    expect(e.line_ticks < FAR, "who reads what is far away writes near all the same");
+    expect(e.line_ticks < FAR, "a slow source does not count as a far target");
 #endif
     puts("all right");
     return 0;

@@ -1,0 +1,21 @@
+from libc.stdint cimport int32_t, int64_t
+
+from collalgo._kernels.engine.transport.endpoint cimport endpoint
+from collalgo._kernels.engine.transport.segment cimport Segment
+from collalgo._kernels.engine.transport.transport cimport Transport, call_record
+
+
+cdef class HostEndpoint(Transport):
+    cdef object __weakref__
+    cdef readonly Segment segment
+    cdef readonly tuple members
+    cdef endpoint *end
+    cdef int32_t generation
+
+    cdef void configure(self, dict waiting, dict background, bint across)
+    cdef endpoint *open(self) except NULL
+    cdef const call_record *called(self) noexcept nogil
+    cdef void accuse(
+        self, bint of_mismatch, int64_t culprit, int64_t sequence,
+        const call_record *theirs
+    ) noexcept nogil

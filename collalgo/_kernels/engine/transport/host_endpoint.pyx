@@ -1,0 +1,268 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""The endpoint of a rank in the memory of its host: its life, calls, waits and failures.
+
+The mechanism is C (``failures.h``, ``waiting.h``); this module reports it to Python.
+"""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+from posix.time cimport clockid_t
+
+from collalgo._kernels.engine.transport.endpoint cimport (
+    endpoint,
+    endpoint_crowd,
+    endpoint_enter,
+    endpoint_exit,
+    endpoint_fence,
+    endpoint_free,
+    endpoint_give_way,
+    endpoint_leave,
+    endpoint_new,
+    endpoint_outlook,
+    endpoint_pause,
+    endpoint_resume,
+    header,
+    is_gone,
+    known_failure,
+    report,
+)
+from collalgo._kernels.engine.transport.segment cimport (
+    CALLS,
+    FAILURE_ELSEWHERE,
+    FAILURE_MISMATCH,
+    FAILURE_PEER,
+    FAILURE_TIMEOUT,
+    MISSING,
+    RANK_CLOSED,
+    RANK_FAILED,
+    Segment,
+    forks,
+    rank_header,
+    world_failure,
+)
+from collalgo._kernels.engine.transport.transport cimport (
+    CALLED,
+    CLOSED,
+    FORKED,
+    LANE_LIMIT,
+    Transport,
+    as_dict,
+    call_record,
+)
+
+from collalgo._kernels.engine.transport.processes import are_numbered_here, may_read
+
+FAILURES = {
+    FAILURE_MISMATCH: "mismatch", FAILURE_PEER: "peer", FAILURE_TIMEOUT: "timeout",
+    FAILURE_ELSEWHERE: "elsewhere",
+}
+
+cdef enum:
+    PATIENCE = 100  # pauses of about 3 microseconds: the length of a short call
+    NAP = 100000    # nanoseconds: engines between hosts must be polled
+
+
+cdef class HostEndpoint(Transport):
+    """The endpoint of one rank in the segment of its host.
+
+    Parameters
+    ----------
+    segment : Segment
+        The memory of the world.
+    rank, size : int
+        The rank, and the number of ranks of this host.
+    waiting : WaitPolicy
+        The polls of a wait before it sleeps.
+    background : WaitPolicy
+        The same while the process needs the core for another thread.
+    lacks_cores : bool
+        Whether the ranks use all cores.
+    members : sequence of int
+        The rank of each member in its world, which may have other hosts.
+    world_size : int
+        The number of ranks of the world.
+    """
+
+    def __init__(
+        self, Segment segment, int64_t rank, int64_t size, waiting, background,
+        bint lacks_cores=False, members=(), int64_t world_size=0
+    ):
+        self.rank, self.size = rank, size
+        self.lacks_cores = lacks_cores
+        self.members = tuple(members) or tuple(range(size))
+        self.generation = segment.generation
+        self.segment = segment
+        self.end = endpoint_new(
+            segment.base, segment.heap_bytes, rank, size,
+            LANE_LIMIT * max(size, world_size),
+        )
+        if self.end == NULL:
+            raise MemoryError
+        self.configure(waiting._asdict(), background._asdict(), world_size > size)
+
+    cdef void configure(self, dict waiting, dict background, bint across):
+        """Set the waits, for a world on one host or across hosts."""
+        self.end.usual, self.end.background = waiting, background
+        # The ranks of a private segment are threads, which wait for each other's GIL.
+        self.patience = 0 if self.segment.private else min(self.end.usual.spins, PATIENCE)
+        self.whole = self.end.small_bytes
+        if self.end.usual.spins == 0:
+            endpoint_crowd(self.end)
+        if across:
+            self.end.nap = NAP
+            self.end.remembers = 0  # packets hold the record of one call only
+            endpoint_fence(self.end)  # as this rank often goes to sleep
+        for place, member in enumerate(self.members):
+            self.end.names[place] = member
+
+    def __dealloc__(self):
+        endpoint_free(self.end)
+
+    cdef endpoint *open(self) except NULL:
+        if self.end == NULL:
+            raise ValueError("the transport is closed")
+        if self.forked:
+            raise ValueError("the transport belongs to the parent process")
+        return self.end
+
+    @property
+    def closed(self):
+        return self.end == NULL
+
+    @property
+    def forked(self):
+        """Whether this is the child of a process that was forked after opening."""
+        return self.generation != forks
+
+    def watch(self, int64_t rank, int descriptor):
+        """Treat a rank as dead once a descriptor, as of a pidfd, becomes readable."""
+        self.open().processes[rank].fd = descriptor
+
+    def allow_fetching(self, processes):
+        """Publish whether this process may read the memory of all these processes."""
+        cdef rank_header *me = header(self.open(), self.rank)
+        me.process = processes[self.rank]
+        me.fetches = are_numbered_here(processes, self.rank) and may_read(
+            process for rank, process in enumerate(processes) if rank != self.rank
+        )
+
+    def disable_recycled_slots(self):
+        """Stage all messages in rings; to be called by all ranks, or by none."""
+        self.open().recycled_count = 0
+
+    def close(self, str exit_reason="its communicator was closed", bint failed=False):
+        """Leave the world and tell the others the reason; closing twice does nothing.
+
+        A call of another thread fails, and the memory is then released with the object.
+        """
+        if self.end == NULL:
+            return
+        cdef bytes text = exit_reason.encode()[:250].decode(errors="ignore").encode()
+        if not self.forked:
+            endpoint_leave(self.end, RANK_FAILED if failed else RANK_CLOSED, text)
+        if self.busy:
+            return
+        endpoint_free(self.end)
+        self.end = NULL
+        self.segment = None
+
+    @property
+    def completed(self):
+        """The number of calls that this rank has completed."""
+        return header(self.open(), self.rank).completed
+
+    def entered(self, int64_t place):
+        """The number of calls that a rank of this host has begun."""
+        return header(self.open(), place).entered
+
+    def call(self, int64_t place, int64_t sequence=-1):
+        """The last call of a rank or, if it is still kept, the call of this number."""
+        cdef rank_header *peer = header(self.open(), place)
+        if sequence < 0:
+            sequence = peer.entered
+        cdef call_record *record = &peer.calls[sequence % CALLS]
+        return as_dict(record) if sequence and record.sequence == sequence else None
+
+    def exit_reason(self, int64_t place):
+        """The reason that a rank gave for leaving, or an empty string."""
+        cdef bytes text = <char *>header(self.open(), place).exit_reason
+        return text.decode(errors="replace")
+
+    def departure(self, int64_t place):
+        """Whether a rank of this host left in good order, and the reason; None if active."""
+        if not is_gone(self.open(), place):
+            return None
+        in_order = header(self.end, place).status == RANK_CLOSED
+        return in_order, self.exit_reason(place) or "its process ended"
+
+    def break_off(self, int64_t sequence=0):
+        """Fail the calls of this host from a number on, for a failure on another host."""
+        cdef call_record nothing
+        memset(&nothing, 0, sizeof(nothing))
+        report(self.open(), FAILURE_ELSEWHERE, -1, sequence, &nothing)
+
+    def failure(self):
+        """The failure of this world: a dict, or None.
+
+        Ranks are those of the world. For ranks of this host it includes the last call
+        and the exit reason.
+        """
+        cdef const world_failure *failure = known_failure(self.open())
+        if failure == NULL:
+            return None
+        culprit, named = failure.culprit, min(failure.missing_ranks, MISSING)
+        missing = [failure.missing[i] for i in range(named)]
+        about = [rank for rank in {culprit, *missing} if rank in self.members]
+        places = {rank: self.members.index(rank) for rank in about}
+        return {
+            "kind": FAILURES[failure.kind],
+            "rank": failure.rank,
+            "culprit": culprit,
+            "sequence": failure.sequence,
+            "waited": failure.waited,
+            "mine": as_dict(&failure.mine),
+            "theirs": as_dict(&failure.theirs),
+            "missing": missing,
+            "last_calls": {str(rank): self.call(places[rank]) for rank in about},
+            "exit_reason": self.exit_reason(places[culprit]) if culprit in places else "",
+        }
+
+    cdef const call_record *called(self) noexcept nogil:
+        """The current call of this rank."""
+        return &header(self.end, self.rank).calls[self.end.sequence % CALLS]
+
+    cdef void accuse(
+        self, bint of_mismatch, int64_t culprit, int64_t sequence,
+        const call_record *theirs
+    ) noexcept nogil:
+        """Report a failure whose culprit is a rank on another host."""
+        report(
+            self.end, FAILURE_MISMATCH if of_mismatch else FAILURE_PEER, culprit,
+            sequence, theirs,
+        )
+
+    cdef int enter(self, const call_record *call, double timeout) noexcept nogil:
+        if self.end == NULL:
+            return CLOSED
+        if self.generation != forks:
+            return FORKED
+        return endpoint_enter(self.end, call, timeout)
+
+    cdef void leave(self) noexcept nogil:
+        endpoint_exit(self.end)
+
+    cdef int outlook(self, int64_t rank) noexcept nogil:
+        if self.end == NULL or self.generation != forks:
+            return CALLED
+        return endpoint_outlook(self.end, rank)
+
+    cdef void give_way(self, clockid_t caller) noexcept nogil:
+        if self.end != NULL:
+            endpoint_give_way(self.end, caller)
+
+    cdef int pause(self, int64_t *idle) noexcept nogil:
+        return endpoint_pause(self.end, idle)
+
+    cdef void resume(self) noexcept nogil:
+        endpoint_resume(self.end)

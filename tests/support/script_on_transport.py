@@ -1,0 +1,89 @@
+"""A rank of a world for the conformance test of transports, as a process.
+
+``script_on_transport.py SCENARIO FOLDER HOSTS ENGINE [RANK DESCRIPTOR]``, with the host
+of each rank and the descriptor of the memory file of its host; under mpiexec without.
+"""
+
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from collalgo._kernels.engine.transport.composite import Composite
+from collalgo._kernels.engine.transport.network import Network
+from collalgo._kernels.engine.transport.ucx import UcxWire
+from collalgo.engine.heap import mapped
+from collalgo.engine.transport import shm
+from collalgo.engine.transport.ucx import SETTINGS, library
+from tests.support.transport_scenarios import SCENARIOS, Rank, finish
+
+scenario, folder, layout, engine, *mine = sys.argv[1:]
+hosts = [int(host) for host in layout.split(",")]
+
+
+def told(name, rank, data):
+    """Write bytes for all ranks, and read those of each."""
+    path = Path(folder) / f"{name}.{rank}"
+    path.with_suffix(f".{rank}.new").write_bytes(data)
+    path.with_suffix(f".{rank}.new").rename(path)
+    found = []
+    deadline = time.monotonic() + 60
+    for other in range(len(hosts)):
+        while True:
+            with suppress(FileNotFoundError):
+                found.append((Path(folder) / f"{name}.{other}").read_bytes())
+                break
+            assert time.monotonic() < deadline, f"rank {other} has not come"
+            time.sleep(0.002)
+    return found
+
+
+def shared_memory(rank, descriptor):
+    """The endpoint of a rank in the memory of its host."""
+    here = [r for r, host in enumerate(hosts) if host == hosts[rank]]
+    several = len(here) < len(hosts)
+    transport = shm.attach(
+        mapped(len(here), descriptor), here.index(rank), len(here), None,
+        here if several else (), len(hosts) if several else 0,
+    )  # fmt: skip
+    processes = [int(told_by) for told_by in told("process", rank, b"%d" % os.getpid())]
+    local = [processes[other] for other in here]
+    shm.watch(transport, local)
+    transport.allow_fetching(local)
+    return transport
+
+
+def ucx_wire(rank):
+    wire = UcxWire(library()[1], SETTINGS, rank, len(hosts))
+    wire.connect(told("address", rank, wire.address()))
+    return wire
+
+
+def main():
+    if engine == "mpi":
+        from mpi4py import MPI
+
+        from collalgo.engine.transport.mpi import Mpi
+
+        comm = MPI.COMM_WORLD.Dup()
+        rank, descriptor = comm.Get_rank(), -1
+        wire = Mpi(comm).wire(None, rank, len(hosts), 0)
+    else:
+        rank, descriptor = map(int, mine)
+        wire = ucx_wire(rank) if engine == "ucx" else None
+    transport = shared_memory(rank, descriptor)
+    left = lambda other, completed: None  # noqa: E731
+    if wire is not None:
+        network = Network(wire, range(len(hosts)), 0)
+        transport = Composite(transport, network, len(hosts))
+        left = transport.leave_behind
+    here = Rank(transport, folder, left)
+    SCENARIOS[scenario](here)
+    finish(here, but=[len(hosts) - 1] if "died" in scenario else [])
+    transport.close()
+    if isinstance(wire, UcxWire):
+        wire.close("died" in scenario)
+
+
+main()

@@ -1,0 +1,294 @@
+"""What every transport must do: scenarios, run by each rank of a world.
+
+A scenario is a function of a :class:`Rank`. It makes calls on a transport through the
+engine and checks their results; nothing in it depends on the kind of the transport.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from collalgo._kernels.engine.engine import RUN_CLOSED, RUN_DONE, RUN_FAILED, Program
+from collalgo._kernels.engine.transport.transport import LANES
+from collalgo.engine.plan.layout import Layout, Region
+from collalgo.engine.plan.lowering import Averaging, Lowering
+from collalgo.engine.reduction import reduction
+from collalgo.engine.transport.interface import RankTransport
+from collalgo.schedule import Chunk, Kind, Transfer
+
+#: Bytes of a message: none, one, around a cache line, an inline message, a slot, a
+#: packet between hosts, and more than any buffer of a transport.
+SIZES = (0, 1, 3, 63, 65, 88, 89, 4095, 4097, 65_535, 65_537, (5 << 20) + 1)
+
+#: Seconds for whatever must succeed, and for what must time out.
+ENOUGH, SHORT = 60, 0.5
+
+
+class Rank:
+    """A rank of a world, with files to signal the other ranks outside its transport.
+
+    Parameters
+    ----------
+    transport
+        The transport of the rank.
+    folder
+        The folder of the files.
+    left
+        Called with a rank that has left and the number of its calls, for transports
+        that learn it from outside.
+    """
+
+    def __init__(self, transport, folder, left=lambda rank, completed: None):
+        self.transport = transport
+        self.rank, self.size = transport.rank, transport.size
+        self.folder = Path(folder)
+        self.left = left
+
+    def signal(self, name):
+        (self.folder / f"{name}.{self.rank}").touch()
+
+    def wait_for(self, name, rank):
+        deadline = time.monotonic() + ENOUGH
+        while not (self.folder / f"{name}.{rank}").exists():
+            assert time.monotonic() < deadline, f"rank {rank} never signalled {name}"
+            time.sleep(0.001)
+
+    def call(self, steps, buffer, timeout=ENOUGH):
+        """Run steps in place on a buffer of bytes; return the status of the run."""
+        layout = Layout(len(buffer), 1, self.size)
+        whole = Region([layout.whole])
+        lowering = Lowering(layout, self.rank, self.size, whole, whole)
+        plan = lowering.lower([tuple(step) for step in steps], Averaging.NO)
+        record = (len(buffer) + 1, 0, 0, 0, 0, len(buffer), "scenario")
+        program = Program(plan, reduction(np.dtype(np.uint8), "sum"), 0, record)
+        scratch = np.empty(plan.scratch_bytes, np.uint8)
+        return program.run(self.transport, buffer, buffer, scratch, timeout)
+
+    def exchange(self, nbytes, lanes=1, timeout=ENOUGH):
+        """Exchange a message with every peer on each of some lanes, in one step."""
+        mine = range(self.rank * lanes, (self.rank + 1) * lanes)
+        parts = self.size * lanes
+        buffer = np.zeros(parts * nbytes, np.uint8)
+        for part in mine:
+            buffer[part * nbytes :][:nbytes] = pattern(part, nbytes)
+        step = []
+        for peer in self.peers():
+            for lane in range(lanes):
+                there = peer * lanes + lane
+                step.append(transfer(Kind.SEND, peer, mine[lane], parts, lane))
+                step.append(transfer(Kind.RECV, peer, there, parts, lane))
+        status = self.call([step], buffer, timeout)
+        if status == RUN_DONE:
+            for part in range(parts):
+                expect(buffer[part * nbytes :][:nbytes], pattern(part, nbytes))
+        return status
+
+    def peers(self):
+        return [rank for rank in range(self.size) if rank != self.rank]
+
+
+def transfer(kind, peer, part, parts, lane=0):
+    return Transfer(kind, peer, (Chunk(part, part + 1, parts),), lane)
+
+
+def pattern(seed, nbytes):
+    """Bytes that differ from part to part and from place to place."""
+    return ((np.arange(nbytes) * 31 + seed * 7) % 251).astype(np.uint8)
+
+
+def expect(found, wanted):
+    assert np.array_equal(found, wanted), "wrong bytes"
+
+
+def it_has_the_interface(rank):
+    assert isinstance(rank.transport, RankTransport)
+    assert (rank.transport.closed, rank.transport.forked) == (False, False)
+    assert rank.transport.failure() is None
+
+
+def messages_of_a_lane_arrive_in_order(rank):
+    """More messages than any queue holds, of changing lengths."""
+    parts, step_of = 3000, (1, 7, 2, 40)
+    steps, start = [], 0
+    while start < parts:
+        stop = min(start + step_of[len(steps) % len(step_of)], parts)
+        chunks = (Chunk(start, stop, parts),)
+        steps.append([Transfer(Kind.SEND if rank.rank == 0 else Kind.RECV,
+                               1 - rank.rank, chunks)])  # fmt: skip
+        start = stop
+    for nbytes in (parts, 100 * parts):
+        wanted = pattern(5, nbytes)
+        buffer = wanted.copy() if rank.rank == 0 else np.zeros(nbytes, np.uint8)
+        assert rank.call(steps if rank.rank < 2 else [], buffer) == RUN_DONE
+        if rank.rank < 2:
+            expect(buffer, wanted)
+
+
+def lanes_are_independent(rank):
+    """Messages are received in the opposite order of lanes, step by step."""
+    for nbytes in (LANES, 60 * LANES, 1000 * LANES):
+        wanted = pattern(3, nbytes)
+        buffer = wanted.copy() if rank.rank == 0 else np.zeros(nbytes, np.uint8)
+        kind = Kind.SEND if rank.rank == 0 else Kind.RECV
+        lanes = range(LANES) if rank.rank == 0 else reversed(range(LANES))
+        steps = [[transfer(kind, 1 - rank.rank, lane, LANES, lane)] for lane in lanes]
+        assert rank.call(steps if rank.rank < 2 else [], buffer) == RUN_DONE
+        if rank.rank < 2:
+            expect(buffer, wanted)
+
+
+def messages_may_have_any_size(rank):
+    for nbytes in SIZES:
+        assert rank.exchange(nbytes) == RUN_DONE
+
+
+def many_messages_are_in_flight(rank):
+    """One on each lane between any two ranks, in both directions at once."""
+    for nbytes in (9, 300, 70_001):
+        for _ in range(5):
+            assert rank.exchange(nbytes, lanes=LANES) == RUN_DONE
+
+
+def receives_reduce(rank):
+    for nbytes in (1, 1000, 300_001, 3 << 20):
+        buffer = pattern(rank.rank, nbytes)
+        step = []
+        for peer in rank.peers():
+            step.append(transfer(Kind.SEND, peer, 0, 1))
+            step.append(transfer(Kind.RECV_REDUCE, peer, 0, 1))
+        assert rank.call([step], buffer) == RUN_DONE
+        wanted = sum(
+            pattern(each, nbytes).astype(np.int64) for each in range(rank.size)
+        )
+        expect(buffer, (wanted % 256).astype(np.uint8))
+
+
+def one_chunk_goes_to_many_peers(rank):
+    for nbytes in (5, 2000, 1 << 20, 6 << 20):
+        wanted = pattern(9, nbytes)
+        buffer = wanted.copy() if rank.rank == 0 else np.zeros(nbytes, np.uint8)
+        if rank.rank == 0:
+            step = [transfer(Kind.SEND, peer, 0, 1) for peer in rank.peers()]
+        else:
+            step = [transfer(Kind.RECV, 0, 0, 1)]
+        assert rank.call([step], buffer) == RUN_DONE
+        expect(buffer, wanted)
+
+
+def tokens_carry_no_bytes(rank):
+    step = [Transfer(kind, peer, ()) for peer in rank.peers() for kind in
+            (Kind.SEND, Kind.RECV)]  # fmt: skip
+    for _ in range(100):
+        assert rank.call([step], np.zeros(0, np.uint8)) == RUN_DONE
+
+
+def a_rank_may_be_late(rank):
+    """The others have sent all that they can by then."""
+    for nbytes in (40, 1 << 20):
+        if rank.rank == rank.size - 1:
+            time.sleep(0.2)
+        assert rank.exchange(nbytes) == RUN_DONE
+
+
+DELIVERY = (
+    it_has_the_interface,
+    messages_of_a_lane_arrive_in_order,
+    lanes_are_independent,
+    messages_may_have_any_size,
+    many_messages_are_in_flight,
+    receives_reduce,
+    one_chunk_goes_to_many_peers,
+    tokens_carry_no_bytes,
+    a_rank_may_be_late,
+)
+
+
+def delivers(rank):
+    """All scenarios of delivery, one after the other in the same world."""
+    before = rank.transport.completed
+    for scenario in DELIVERY:
+        try:
+            scenario(rank)
+        except Exception as error:
+            raise AssertionError(f"{scenario.__name__} on rank {rank.rank}") from error
+    assert rank.transport.completed > before
+
+
+def times_out(rank):
+    """The last rank does not make the second call."""
+    last = rank.size - 1
+    assert rank.exchange(10) == RUN_DONE
+    if rank.rank != last:
+        assert rank.exchange(20, timeout=SHORT) == RUN_FAILED
+        failure = rank.transport.failure()
+        assert failure["kind"] == "timeout"
+        assert failure["sequence"] == 2
+        assert failure["waited"] == SHORT
+        assert rank.exchange(20) == RUN_FAILED  # and every later call
+
+
+def closes(rank):
+    """A closed transport makes no calls; closing again does nothing."""
+    assert rank.exchange(10) == RUN_DONE
+    finish(rank)
+    rank.transport.close("the scenario is over")
+    rank.transport.close()
+    assert rank.transport.closed
+    assert rank.exchange(10) == RUN_CLOSED
+
+
+def reports_a_rank_that_has_left(rank):
+    """A rank closes after one call: the second call of the others fails."""
+    last = rank.size - 1
+    assert rank.exchange(10) == RUN_DONE
+    if rank.rank == last:
+        for peer in rank.peers():  # a reader still needs what this rank has sent
+            rank.wait_for("received", peer)
+        rank.transport.close("it had enough")
+        rank.signal("closed")
+        return
+    rank.signal("received")
+    rank.wait_for("closed", last)
+    rank.left(last, 1)
+    expect_failure_of(rank, last)
+
+
+def reports_a_rank_that_has_died(rank):
+    """A process ends without a word after one call: the others' second call fails."""
+    last = rank.size - 1
+    assert rank.exchange(10) == RUN_DONE
+    if rank.rank == last:
+        for peer in rank.peers():
+            rank.wait_for("received", peer)
+        os._exit(0)
+    rank.signal("received")
+    expect_failure_of(rank, last)
+
+
+def expect_failure_of(rank, culprit):
+    assert rank.exchange(10) == RUN_FAILED
+    failure = rank.transport.failure()
+    assert (failure["kind"], failure["culprit"]) == ("peer", culprit)
+    assert failure["sequence"] == 2
+
+
+def finish(rank, but=()):
+    """Wait until all ranks, but for some, have come to their end."""
+    rank.signal("finished")
+    for peer in rank.peers():
+        if peer not in but:
+            rank.wait_for("finished", peer)
+
+
+SCENARIOS = {
+    scenario.__name__: scenario
+    for scenario in (
+        delivers,
+        times_out,
+        closes,
+        reports_a_rank_that_has_left,
+        reports_a_rank_that_has_died,
+    )
+}
