@@ -477,7 +477,7 @@ def test_a_file_is_proved_drawn_and_exported_by_commands(tmp_path):
     assert found.exit_code
     assert "twice" in found.output
     found = run(main, ["algorithms", "export", "ring"])
-    assert "say which, by -c: allreduce ring" in found.output
+    assert "choose one algorithm, by -c: allreduce ring" in found.output
     assert "none.xml: No such file" in run(main, ["verify", "none.xml"]).output
     path.write_text("no XML")
     assert f"{path}: invalid XML" in run(main, ["verify", str(path)]).output
