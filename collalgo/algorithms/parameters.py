@@ -27,11 +27,11 @@ class Range(NamedTuple):
     Attributes
     ----------
     words : str
-        What they are.
+        The allowed values, in words.
     checked : callable
-        Gives the value in its one form; raises TypeError or ValueError if it is none.
+        Returns the normalised value; raises TypeError or ValueError for others.
     obstacle : callable
-        Says why a value does not suit a number of ranks, or gives None.
+        Returns the reason why a value cannot be used with a number of ranks, or None.
     """
 
     words: str

@@ -99,7 +99,9 @@ def bound(
         raise TopologyError(f"there is no bound for {collective!r}")
     network = Network(machine, kinds)
     if not 0 <= root < network.size:
-        raise TopologyError(f"root {root} is none of the {network.size} ranks")
+        raise TopologyError(
+            f"root {root} is out of range; there are {network.size} ranks"
+        )
     if isinstance(machine, UniformCluster):
         root %= len(machine.host_devices)
     found = BOUNDED[collective](collective, network, network.ranks[root])

@@ -154,7 +154,9 @@ def _table(given: Any, names: Mapping[str, Any], most: float) -> dict[Any, float
     found = {}
     for name, value in given.items():
         if name not in names:
-            raise TopologyError(f"{name!r} is none of {', '.join(names)}")
+            raise TopologyError(
+                f"unknown name {name!r}; choose from {', '.join(names)}"
+            )
         found[names[name]] = number(value, str(name), 0.0, most)
         if not found[names[name]] and isinstance(names[name], LinkKind):
             raise TopologyError(f"{name}: an efficiency must be more than 0")

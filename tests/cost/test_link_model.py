@@ -59,7 +59,10 @@ def test_prices_and_bounds_follow_the_link_model(mine):
     [
         ("latency: {NVL: 1}", "the first line"),
         ("collalgo: figures/1\nlatency: 3", "must map names"),
-        ("collalgo: figures/1\nlatency: {NVLINK: 1.0e-6}", "'NVLINK' is none of LOC"),
+        (
+            "collalgo: figures/1\nlatency: {NVLINK: 1.0e-6}",
+            "unknown name 'NVLINK'; choose from LOC",
+        ),
         ("collalgo: figures/1\nmessage: -1", "message"),
         ("collalgo: figures/1\nefficiency: {pcie: 0}", "more than 0"),
         ("collalgo: figures/1\nefficiency: {pcie: 2}", "pcie"),

@@ -57,7 +57,7 @@ def test_a_wrong_value_is_a_warning_that_names_the_element(old, new, warning):
         ("htsim", "Radix_Down 4", "Radix_Down 3", "do not fill"),
         ("link_list", "3 0 100Gbps", "3 9 100Gbps", "node 9 of a link"),
         ("torus_2qos", "3 3 1", "900 900 1", "more than 100000"),
-        ("jgf", '"switch"', '"thing"', "the kind or type 'thing' is none of"),
+        ("jgf", '"switch"', '"thing"', "unknown kind or type 'thing'; choose from"),
         ("nvidia_smi", "PXB", "ABC", "'ABC' is not a path type"),
         ("nvidia_smi", "GPU1\tNV2\t X \tPXB\t0-7\n", "", "no row of 3 cells for GPU1"),
         ("hwloc", "1000000 50000 50000", "50000 50000", "3 values for 2 objects"),

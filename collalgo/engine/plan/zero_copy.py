@@ -26,7 +26,7 @@ from collalgo.engine.plan.rows import (
 #: to one rank has the label ONE plus the channel.
 NOTHING, MORE, ONE = range(3)
 
-#: The last step that writes a byte, if there is none.
+#: The last write of a byte that no step writes.
 NEVER = -1
 
 

@@ -39,7 +39,9 @@ def parse(text: str, topology: Topology) -> None:
     npus = [topology.add(f"npu{i}", Kind.GPU) for i in range(total)]
     for axis, kind in enumerate(kinds):
         if kind not in KINDS:
-            raise TopologyError(f"{kind!r} is none of {', '.join(KINDS)}")
+            raise TopologyError(
+                f"unknown topology {kind!r}; choose from {', '.join(KINDS)}"
+            )
         bandwidth = number(bandwidths[axis], f"bandwidth of dimension {axis}")
         latency = number(latencies[axis], f"latency of dimension {axis}") * 1e-9
         for i, line in enumerate(_lines(npus, dims, axis)):

@@ -41,7 +41,7 @@ def fill(
             left_out.add(node)
         elif word not in WORDS:
             raise TopologyError(
-                f"node {node}: the kind or type {word!r} is none of "
+                f"node {node}: unknown kind or type {word!r}; choose from "
                 f"{', '.join(sorted(WORDS))}"
             )
         else:
