@@ -33,7 +33,7 @@ def analyze_command(folder: Path) -> None:
 
 def _heading(finding: Finding) -> str:
     if not finding.culprits:
-        return f"communicator {finding.communicator}: nobody diverged"
+        return f"communicator {finding.communicator}: no rank diverged"
     ranks = ", ".join(map(str, finding.culprits))
     several = "s" if len(finding.culprits) > 1 else ""
     return (

@@ -128,7 +128,7 @@ def test_nobody_is_blamed_where_all_is_well(tmp_path):
     collalgo.spawn(partial(all_is_well, folder=tmp_path), 2)
     code, output = analyzed(tmp_path)
     assert code == 0
-    assert "nobody diverged\n  all ranks have made the same 2 calls" in output
+    assert "no rank diverged\n  all ranks have made the same 2 calls" in output
 
 
 HANGING = """
