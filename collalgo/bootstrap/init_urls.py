@@ -108,9 +108,12 @@ def _over_temporary(
     except BaseException:
         store.take_back()
         raise
-    if rank == 0:  # all ranks have connected, so all have read
-        store.remove()
-    return context
+    else:
+        if rank == 0:  # all ranks have connected, so all have read
+            store.remove()
+        return context
+    finally:
+        store.close()
 
 
 def _by_environment(secret: str | None, engine: str | None, timeout: float) -> Context:
