@@ -11,7 +11,7 @@ one-ported ranks that send and receive at once, bytes in buffers.
 from math import ceil, log, log2
 from typing import NamedTuple
 
-from collalgo.algorithms import Algorithm
+from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.radix import factors, primes, smooth, square
 
 

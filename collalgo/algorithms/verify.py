@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from threading import RLock
 
-from collalgo.algorithms import ALGORITHMS, find
+from collalgo.algorithms.catalogue import ALGORITHMS, find
 from collalgo.base.integers import integer, rank_of
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import LANES, ScheduleFunction, Step, trace
