@@ -22,7 +22,8 @@ def in_background(function: Callable[P, Any]) -> Callable[P, Work]:
 
     def submit(*args: P.args, **named: P.kwargs) -> Work:
         comm = args[place] if len(args) > place else named.get("comm")
-        return runner_of(comm).submit(name, partial(function, *args, **named))
+        work: Work = runner_of(comm).submit(name, partial(function, *args, **named))
+        return work
 
     doc = (
         f"Make the call :func:`{name}` in the background.\n\n"
@@ -39,7 +40,9 @@ def persistent(function: Callable[P, Any]) -> Callable[P, Persistent]:
 
     def prepare(*args: P.args, **named: P.kwargs) -> Persistent:
         comm = args[place] if len(args) > place else named.get("comm")
-        return runner_of(comm).submit(name, partial(function, *args, **named), True)
+        call = partial(function, *args, **named)
+        work: Persistent = runner_of(comm).submit(name, call, True)
+        return work
 
     doc = f"Prepare the call :func:`{name}` to be made many times."
     return declared(prepare, function, f"persistent_{name}", Persistent, doc)
