@@ -1,1 +1,1 @@
-"""Units, parsing, caches and plotting: nothing of collectives."""
+"""Units, parsing, caches, output files and plotting; no collectives."""

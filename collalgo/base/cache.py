@@ -1,16 +1,16 @@
-"""Dictionaries that remember the newest of what was made."""
+"""Bounded caches: dictionaries that keep the newest entries."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-#: Entries that are kept; the oldest make room.
+#: The most entries of a cache; the oldest are evicted.
 REMEMBERED = 512
 
 Value = TypeVar("Value")
 
 
 def make_room(remembered: dict[Any, Any]) -> None:
-    """Forget the oldest entries past :data:`REMEMBERED`."""
+    """Evict the oldest entries beyond :data:`REMEMBERED`."""
     while len(remembered) > REMEMBERED:
         del remembered[next(iter(remembered))]
 
@@ -18,9 +18,9 @@ def make_room(remembered: dict[Any, Any]) -> None:
 def recalled(
     remembered: dict[Any, Value], key: Any, make: Callable[[Any], Value]
 ) -> Value:
-    """What is remembered under a key, or else made of it.
+    """The cached value of a key; a miss calls ``make(key)`` and caches the result.
 
-    A key with an op of mpi4py or a list of algorithms cannot be remembered.
+    A key that cannot be hashed (an op of mpi4py, a list of algorithms) is not cached.
     """
     try:
         return remembered[key]

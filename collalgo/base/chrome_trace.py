@@ -1,6 +1,6 @@
-"""Events of the format that Perfetto and ``chrome://tracing`` show.
+"""Events in the trace format of Perfetto and ``chrome://tracing``.
 
-A track for each rank; times are in microseconds. See "Trace Event Format" of the
+One track per rank; times are in microseconds. Source: "Trace Event Format" of the
 Chromium project.
 """
 
@@ -18,13 +18,13 @@ TRACE = output_files.of_json(
 
 
 def document(events: Iterable[Event]) -> dict[str, Any]:
-    """A file of events."""
+    """The JSON document of some events."""
     about = {"maker": MARK}
     return {"displayTimeUnit": "ns", "otherData": about, "traceEvents": list(events)}
 
 
 def title(rank: int, name: str) -> Event:
-    """What the track of a rank is called."""
+    """The event that names the track of a rank."""
     return {"ph": "M", "name": "thread_name", "pid": 0, "tid": rank,
             "args": {"name": name}}  # fmt: skip
 
@@ -32,18 +32,18 @@ def title(rank: int, name: str) -> Event:
 def span(
     rank: int, name: str, begin: float, end: float, about: dict[str, Any] | None = None
 ) -> Event:
-    """Something that a rank does from one time to another."""
+    """The event of an activity of a rank, from its begin to its end."""
     return {"ph": "X", "name": name, "pid": 0, "tid": rank, "ts": begin,
             "dur": end - begin, "args": about or {}}  # fmt: skip
 
 
 def tail(rank: int, number: int, name: str, time: float) -> Event:
-    """Where the arrow of a message begins, in the span of its sender."""
+    """The event at the tail of a message's arrow, in the span of the sender."""
     return _end("s", rank, number, name, time)
 
 
 def head(rank: int, number: int, name: str, time: float) -> Event:
-    """Where the arrow of a message ends, in the span of its receiver."""
+    """The event at the head of a message's arrow, in the span of the receiver."""
     return _end("f", rank, number, name, time)
 
 

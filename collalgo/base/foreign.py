@@ -1,10 +1,10 @@
-"""Things of other packages, known without importing these."""
+"""Recognise objects of other packages without importing those packages."""
 
 from typing import Any
 
 
 def package_of(thing: Any) -> str:
-    """The package that the type of a thing comes from.
+    """The package that defines the type of an object.
 
     >>> package_of(1.0)
     'builtins'

@@ -1,6 +1,6 @@
-"""Functions of higher layers that lower ones call without importing them.
+"""Hooks: functions of higher layers that lower layers call without importing them.
 
-The layer that has a function registers where it is; it is imported at its first call.
+The higher layer registers the location of a function; the first call imports it.
 """
 
 from collections.abc import Callable
@@ -11,17 +11,17 @@ _places: dict[str, str] = {}
 
 
 def register(name: str, place: str) -> None:
-    """Let ``name`` be the function at ``place``, given as ``module:function``."""
+    """Register the function at ``place``, written ``module:function``, as ``name``."""
     _places[name] = place
 
 
 def hook(name: str) -> Callable[..., Any]:
-    """The function that was registered under ``name``.
+    """The function registered under ``name``.
 
     Raises
     ------
     KeyError
-        If no layer has registered one.
+        If no function is registered under ``name``.
     """
     module, _, function = _places[name].partition(":")
     found: Callable[..., Any] = getattr(import_module(module), function)

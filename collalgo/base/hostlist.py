@@ -1,19 +1,19 @@
-"""Lists of names with ranges: ``node[01-03,7]`` is node01, node02, node03 and node7."""
+"""Host lists with ranges: ``node[01-03,7]`` is node01, node02, node03 and node7."""
 
 import re
 
 from collalgo.errors import TopologyError
 
-#: No list stands for more names than this.
+#: The most names that a list may expand to.
 LONGEST = 200_000
 
-#: What stands between commas outside of brackets.
+#: An entry between commas outside of brackets.
 _TOP_LEVEL = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")
 _RANGES = re.compile(r"\[([0-9,\- ]*)\]")
 
 
 def expand(text: str) -> list[str]:
-    """The names of a list; commas separate, brackets hold ranges, zeros are kept.
+    """Expand a list to names: commas separate, brackets hold ranges, zeros are kept.
 
     >>> expand("node[01-03,7],spare")
     ['node01', 'node02', 'node03', 'node7', 'spare']
@@ -56,7 +56,7 @@ def _numbers(ranges: str, word: str, room: int) -> list[str]:
 
 
 def fold(names: list[str]) -> str:
-    """A short form of names that differ by a number at their end.
+    """Fold names that differ in a trailing number into ranges.
 
     >>> fold(["gpu0", "gpu1", "gpu2", "nic0"])
     'gpu[0-2],nic0'

@@ -1,24 +1,24 @@
-"""Integers that users pass: of any type that has them, and within a range."""
+"""Check integer arguments of users: any integer type, within a range."""
 
 from operator import index
 from reprlib import repr as short
 from typing import Any
 
-#: The largest that compiled code can take.
+#: The largest integer that compiled code accepts.
 INT64_MAX = 2**63 - 1
 
 
 def integer(
     value: Any, name: str, caller: str, least: int, most: int = INT64_MAX
 ) -> int:
-    """An integer from ``least`` to ``most``; ``name`` says of what, ``caller`` where.
+    """An integer from ``least`` to ``most``; errors name the argument and the caller.
 
     Raises
     ------
     TypeError
-        If it is of no type of integers, as a float is not, even if it is whole.
+        If the value has no integer type; a float is refused even if it is whole.
     ValueError
-        If it is out of range.
+        If the value is out of range.
 
     >>> integer(True, "root", "reduce", 0)
     1
@@ -43,7 +43,7 @@ def integer(
 
 
 def rank_of(value: Any, name: str, caller: str, size: int) -> int:
-    """A rank of a communicator of so many ranks.
+    """A rank of a communicator of ``size`` ranks.
 
     Raises
     ------
@@ -63,10 +63,10 @@ def rank_of(value: Any, name: str, caller: str, size: int) -> int:
 
 
 def shown(value: Any) -> str:
-    """How a value shows in a message: in one line that is not too long."""
+    """A value as it appears in messages: one short line."""
     try:
         return " ".join(short(value).split())
-    except ValueError:  # Python refuses to write integers of so many digits
+    except ValueError:  # Python limits the digits of an integer as text
         return f"an integer of {value.bit_length()} bits"
 
 

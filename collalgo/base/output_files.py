@@ -1,11 +1,11 @@
-"""Files that are written for users: whole or not at all, and not over those of others.
+"""Output files: written atomically, and never over a file of another program.
 
-A file is written beside its target and renamed, so that a full disk or an interrupt
-leaves what was there. What is there already is replaced only if it is of the same
-format and collalgo has written it, or if it is empty, or by force.
+A file is written beside its target and renamed, so a full disk or an interrupt leaves
+the existing file unchanged. An existing file is replaced only if it is empty, if
+collalgo wrote it in the same format, or by force.
 
-``-`` and names as ``/dev/stdout`` are streams, to which is appended. A symbolic link
-stays, and the file that it names is replaced.
+``-`` and names such as ``/dev/stdout`` are streams; output is appended to them. A
+symbolic link stays; its target is replaced.
 """
 
 import errno
@@ -21,29 +21,29 @@ from typing import Any, NamedTuple
 
 from collalgo.errors import OutputError
 
-#: What formats say that have no word for it of their own.
+#: The marker in files whose format has no field for their author.
 MARK = "made by collalgo"
 
 #: The name of standard output on a command line.
 STANDARD_OUTPUT = "-"
 
-#: A file of more bytes is none that collalgo has written.
+#: The largest file, in bytes, that collalgo writes.
 LARGEST = 1 << 30
 
-#: So many links may lead to one another.
+#: The longest chain of symbolic links.
 MOST_LINKS = 40
 
 
 class Format(NamedTuple):
-    """What collalgo writes.
+    """A format of output files.
 
     Attributes
     ----------
     name : str
-        What it is called in errors.
+        The format's name in errors, with an article.
     is_ours : callable
-        Whether the bytes of a file are such, as collalgo has written them; what it
-        raises means no.
+        Whether collalgo wrote a file with these bytes, in this format; an exception
+        means no.
     """
 
     name: str
@@ -51,23 +51,23 @@ class Format(NamedTuple):
 
 
 def marked(name: str) -> Format:
-    """A format whose files have :data:`MARK` in them."""
+    """A format whose files contain :data:`MARK`."""
     return Format(name, lambda data: MARK.encode() in data)
 
 
 def of_json(name: str, is_ours: Callable[[Any], bool]) -> Format:
-    """A format whose files are JSON, of which a document is looked at."""
+    """A JSON format, recognised by its parsed document."""
     return Format(name, lambda data: is_ours(json.loads(data)))
 
 
 def check(path: str | Path, kind: Format, *, force: bool = False) -> None:
-    """Refuse a target that must not or cannot be written; to be called before the work.
+    """Refuse a target that must not or cannot be written; call it before the work.
 
     Raises
     ------
     OutputError
-        If it holds anything that collalgo has not written, unless by ``force``; or if
-        nothing can be written there.
+        If another program wrote the file, unless ``force``; or if the file cannot be
+        written.
     """
     try:
         target = _target(Path(path))
@@ -82,12 +82,12 @@ def check(path: str | Path, kind: Format, *, force: bool = False) -> None:
 def write(
     path: str | Path, content: str | bytes, kind: Format, *, force: bool = False
 ) -> None:
-    """Write a file whole, or append to a stream.
+    """Write a file atomically, or append to a stream.
 
     Raises
     ------
     OutputError
-        As :func:`check`, and if it cannot be written; then what was there is there.
+        As :func:`check`, or if writing fails; the existing file is then unchanged.
     """
     check(path, kind, force=force)
     data = content.encode() if isinstance(content, str) else content
@@ -102,7 +102,7 @@ def write(
 
 
 def is_standard_output(path: str | Path | None) -> bool:
-    """Whether a user means standard output, where then nothing else is to appear."""
+    """Whether a path is standard output, which then carries nothing else."""
     return path is not None and str(path) in (STANDARD_OUTPUT, "/dev/stdout")
 
 
@@ -114,7 +114,7 @@ def _cannot_write(path: str | Path, error: OSError) -> OutputError:
 
 
 def _target(path: Path) -> Path:
-    """The file or stream that a path leads to; the last link need not lead anywhere."""
+    """The target of a path after its symbolic links; it need not exist."""
     for _ in range(MOST_LINKS):
         if _is_named_stream(path) or not path.is_symlink():
             return path
@@ -123,7 +123,7 @@ def _target(path: Path) -> Path:
 
 
 def _is_named_stream(path: Path) -> bool:
-    """Whether a path names what is open already, which may be a file of the shell."""
+    """Whether a path names an open stream, perhaps a file that the shell opened."""
     text = str(path)
     names = (STANDARD_OUTPUT, "/dev/stdout", "/dev/stderr")
     return text in names or text.startswith(("/dev/fd/", "/proc/"))
@@ -169,7 +169,7 @@ def _check_existing(path: str | Path, target: Path, kind: Format) -> None:
 
 def _recognised(target: Path, kind: Format) -> bool:
     data = target.read_bytes()
-    with suppress(Exception):  # files of others may be anything
+    with suppress(Exception):  # a file of another program may hold anything
         return not data or kind.is_ours(data)
     return False
 
@@ -181,13 +181,13 @@ def _append(target: Path, data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
         return
-    # Appended, for the shell may have opened a file there that has something in it.
+    # Appended: the shell may have redirected the stream to a file with content.
     with target.open("ab") as stream:
         stream.write(data)
 
 
 def _replace(target: Path, data: bytes) -> None:
-    """Put a file in the place of another, whose mode it gets."""
+    """Replace a file atomically; the new file keeps the mode of the old one."""
     partial = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.partial")
     try:
         with partial.open("xb") as file:
@@ -195,7 +195,7 @@ def _replace(target: Path, data: bytes) -> None:
                 os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())  # a full disk is told here at the latest
+            os.fsync(file.fileno())  # reports a full disk before the rename
         partial.replace(target)
     except BaseException:
         partial.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Pictures by matplotlib, which is imported when one is drawn."""
+"""Figures by matplotlib, which is imported at the first figure."""
 
 import io
 from pathlib import Path
@@ -9,16 +9,16 @@ from collalgo.base.output_files import MARK
 
 PICTURE = output_files.marked("a picture")
 
-#: The format where the name of a file tells none.
+#: The format of a file whose name has no suffix.
 USUAL = "png"
 
-#: What the formats call the program that has made a file.
+#: The metadata field for the producing program, by format.
 MAKER = {"png": "Software", "svg": "Creator", "pdf": "Creator", "ps": "Creator",
          "eps": "Creator"}  # fmt: skip
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure of so many inches.
+    """An empty figure; width and height in inches.
 
     Raises
     ------
@@ -34,16 +34,16 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def check(path: str | Path, *, force: bool = False) -> None:
-    """Refuse, before the work, a file that a picture cannot or must not go to.
+    """Refuse, before the work, a file that a figure cannot or must not go to.
 
     Raises
     ------
     ImportError
         Without matplotlib.
     OutputError
-        If it holds anything but a picture that collalgo has drawn.
+        If the file exists and is not a figure that collalgo drew.
     ValueError
-        If the ending of its name is that of no format.
+        If the suffix of the file name is no format.
     """
     known = new_figure(1, 1).canvas.get_supported_filetypes()
     form = _format(Path(path))
@@ -58,7 +58,7 @@ def check(path: str | Path, *, force: bool = False) -> None:
 def save(
     figure: Any, path: str | Path, *, force: bool = False, dpi: float | None = None
 ) -> None:
-    """Write a figure; the ending of the name gives the format, PNG if it has none.
+    """Write a figure; the suffix gives the format, PNG without a suffix.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Look for something that nobody announces."""
+"""Poll for a value that arrives without a notification."""
 
 import time
 from collections.abc import Callable
@@ -7,16 +7,16 @@ from collections.abc import Callable
 def awaited(
     look: Callable[[], bytes | None], timeout: float, pause: float, late: Exception
 ) -> bytes:
-    """What is found by looking again and again.
+    """Poll until a value is there, and return it.
 
     Parameters
     ----------
     look
-        Gives what is there, or None.
+        Returns the value, or None if it is not there yet.
     timeout, pause
-        Seconds to look for it, and between two looks.
+        Seconds to poll, and between two polls.
     late
-        What is raised if it is not found in time.
+        The exception to raise after the timeout.
     """
     deadline = time.monotonic() + timeout
     while True:

@@ -1,10 +1,10 @@
-"""Sizes and times as people write them."""
+"""Parse and format sizes and times with units."""
 
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def parse_size(_context: object, _parameter: object, text: str) -> int:
-    """A number of bytes, as ``8``, ``4K``, ``64M`` or ``1G``, for an option."""
+    """Parse the size of an option to bytes: ``8``, ``4K``, ``64M`` or ``1G``."""
     import click
 
     try:
@@ -17,7 +17,7 @@ def parse_size(_context: object, _parameter: object, text: str) -> int:
 
 
 def human(nbytes: float) -> str:
-    """A size with the unit that fits."""
+    """A size in bytes, with a binary unit."""
     for unit, width in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if nbytes >= width:
             return f"{nbytes / width:.4g} {unit}"
@@ -25,7 +25,7 @@ def human(nbytes: float) -> str:
 
 
 def human_time(seconds: float) -> str:
-    """A time with the unit that fits.
+    """A time in seconds, with a unit.
 
     >>> human_time(0.0859), human_time(3.2e-6)
     ('85.9 ms', '3.2 us')
@@ -37,7 +37,7 @@ def human_time(seconds: float) -> str:
 
 
 def sizes_between(text: str, factor: int = 4) -> list[int]:
-    """The sizes of a range as ``1K..1G``, each so many times the one before.
+    """The sizes of a range ``1K..1G``, each ``factor`` times the previous one.
 
     >>> sizes_between("1K..16K"), sizes_between("64")
     ([1024, 4096, 16384], [64])

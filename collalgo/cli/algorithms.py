@@ -23,7 +23,7 @@ from collalgo.integrations.msccl.row import program_of
 from collalgo.schedule import drawing, trace
 from collalgo.schedule.collective import COLLECTIVES
 
-#: How many ranks algorithms are shown for, unless told otherwise.
+#: The default number of ranks.
 SHOWN = 8
 
 
@@ -33,7 +33,7 @@ SHOWN = 8
 @load_option
 @click.pass_context
 def algorithms(context: click.Context, collective: str | None, size: int) -> None:
-    """List the table of algorithms with what is proved of each for some ranks."""
+    """List the algorithms with the proved properties of each for --size ranks."""
     if context.invoked_subcommand is None:
         console = wide_console(150)
         for name in [collective] if collective else COLLECTIVES:
@@ -42,12 +42,12 @@ def algorithms(context: click.Context, collective: str | None, size: int) -> Non
 
 
 def _properties(collective: str, size: int) -> Table:
-    """What is proved of the algorithms for a collective."""
+    """The proved properties of the algorithms of a collective."""
     table = Table(title=f"{collective}, {size} ranks", title_justify="left")
     for name in ("algorithm", "rounds", "sent", "reduced", "links", "roundings"):
         table.add_column(name, justify="left" if name == "algorithm" else "right")
     table.add_column("order")
-    table.add_column("story")
+    table.add_column("summary")
     for row in ALGORITHMS:
         if row.collective == collective:
             table.add_row(*_cells(row, size))
@@ -55,7 +55,7 @@ def _properties(collective: str, size: int) -> Table:
 
 
 def _cells(row: Algorithm, size: int) -> list[str]:
-    """What is proved of one algorithm, or why it does not run on ``size`` ranks."""
+    """The proved properties of an algorithm, or why it cannot run on ``size`` ranks."""
     if obstacle := row.obstacle(size):
         return [row.name, *[""] * 6, obstacle]
     proof = verify(row.schedule, size=size, collective=row.collective)
@@ -72,7 +72,7 @@ def _cells(row: Algorithm, size: int) -> list[str]:
 
 
 def _ranges() -> Table:
-    """The parameters that a name may give, with their values."""
+    """The parameters of algorithms, with their allowed values."""
     title = "parameters, as in ring(segments=4); all algorithms have the first three"
     table = Table(title=title, title_justify="left")
     for name in ("parameter", "values", "algorithms"):
@@ -100,9 +100,9 @@ def show(
     svg: Path | None,
     force: bool,
 ) -> None:
-    """Draw the schedule of ALGORITHM, its steps against its ranks.
+    """Draw the schedule of ALGORITHM as a table of steps by ranks.
 
-    ALGORITHM is a name of the table, FILE.py, FILE.py:FUNCTION or FILE.xml.
+    ALGORITHM is the name of an algorithm, FILE.py, FILE.py:FUNCTION or FILE.xml.
     """
     meant = algorithms_named(algorithm, collective)[0]
     size = size or next(iter(sizes_of(meant)), SHOWN)
@@ -128,7 +128,7 @@ def show(
     "--protocol",
     type=click.Choice(["Simple", "LL", "LL128"]),
     default="Simple",
-    help="What NCCL is to use.",
+    help="The protocol of NCCL.",
 )
 @click.option("-o", "--output", **writes(MSCCL), default="-", help="The file to write.")
 @force_option
@@ -141,15 +141,17 @@ def export(
     output: Path,
     force: bool,
 ) -> None:
-    """Write ALGORITHM as the XML of MSCCL, for so many GPUs.
+    """Write ALGORITHM as MSCCL XML for --size GPUs.
 
-    ALGORITHM is a name of the table, or a FILE.py with one in it.
+    ALGORITHM is the name of an algorithm, or a FILE.py that defines one.
     """
     meant = algorithms_named(algorithm, collective)
     rows = [row for row in meant if isinstance(row, Algorithm)]
     if len(rows) != 1:
         names = ", ".join(f"{row.collective} {row.name}" for row in rows)
-        raise click.UsageError(f"say which, by -c: {names or 'a row of the table'}")
+        raise click.UsageError(
+            f"choose one algorithm, by -c: {names or 'the name of an algorithm'}"
+        )
     prove_roots(rows[0], collective, size)
     try:
         program = program_of(rows[0], size)

@@ -1,4 +1,4 @@
-"""``collalgo doctor``: what there is to run on, and what stands in the way."""
+"""The command ``collalgo doctor``: check the environment for running ranks."""
 
 import importlib.metadata
 import os
@@ -25,7 +25,7 @@ from collalgo.launch.delegate import mpi_vendor
 from collalgo.launch.hosts import parse_hosts
 from collalgo.topology.ranks import host_name
 
-#: Bytes of /dev/shm below which other libraries fail; ours does not use it.
+#: Bytes of /dev/shm below which MPI libraries fail; collalgo does not use it.
 SMALL_SHM = 1 << 30
 
 #: Descriptors that a job of some hundred ranks may need.
@@ -33,7 +33,7 @@ DESCRIPTORS = 1024
 
 
 class Finding(NamedTuple):
-    """What was looked at, what was found, and what to do about it if anything."""
+    """A checked property, its value, and advice if it needs a change."""
 
     what: str
     found: str
@@ -41,14 +41,14 @@ class Finding(NamedTuple):
 
 
 def findings(ranks: int | None, host: str | None) -> Iterator[Finding]:
-    """All that can be seen from this process.
+    """The findings of all checks in this process.
 
     Parameters
     ----------
     ranks
-        How many are wanted on this host.
+        The number of ranks wanted on this host.
     host
-        Another host, to which a route is looked for.
+        Another host; the check looks for a route to it.
     """
     yield Finding(
         "collalgo", f"{__version__}, Python {platform.python_version()}, {sys.prefix}"
@@ -121,7 +121,7 @@ def _route(host: str) -> Finding:
     try:
         mine = address_towards(resolve_alias(host))
     except OSError as error:
-        return Finding(f"route to {host}", "", f"there is none: {error}")
+        return Finding(f"route to {host}", "", f"no route: {error}")
     return Finding(f"route to {host}", f"by {mine}")
 
 
@@ -145,7 +145,7 @@ def _mpi() -> Finding:
     mpi4py, mpiexec = _version("mpi4py"), shutil.which("mpiexec")
     if not mpi4py:
         return Finding("MPI", "no mpi4py", "pip install collalgo[mpi]")
-    # In a process of its own: to import it is to start MPI.
+    # In a subprocess, since the import initialises MPI.
     seen = _output(
         [sys.executable, "-c", "from mpi4py import MPI; print(*MPI.get_vendor())"]
     )
@@ -165,7 +165,7 @@ def _mpi() -> Finding:
 
 
 def _output(command: Sequence[str]) -> str:
-    """What a command prints; nothing if it fails."""
+    """The standard output of a command; empty if it fails."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=30, check=False
@@ -192,12 +192,18 @@ def _ssh() -> Finding:
 
 
 @click.command("doctor")
-@click.option("-n", "ranks", type=click.IntRange(1), help="Ranks wanted on this host.")
-@click.option("-H", "hosts", help="Hosts to be tried by ssh, as a:4,b:4.")
+@click.option(
+    "-n",
+    "ranks",
+    type=click.IntRange(1),
+    help="The number of ranks wanted on this host.",
+)
+@click.option("-H", "hosts", help="Hosts to connect to by ssh, as a:4,b:4.")
 def doctor_command(ranks: int | None, hosts: str | None) -> None:
-    """Say what there is to run on here, and what stands in the way.
+    """Check the cores, memory, network, MPI, UCX and ssh of this host.
 
-    The exit code is 1 if a host of -H cannot be used.
+    Prints each finding with advice where a change is needed. The exit code is 1 if a
+    host of -H cannot be used.
     """
     try:
         named = parse_hosts(hosts) if hosts is not None else []
@@ -218,7 +224,7 @@ def doctor_command(ranks: int | None, hosts: str | None) -> None:
 
 
 def _tried(name: str) -> str:
-    """Why a host cannot be used; nothing if it can."""
+    """The reason why a host cannot be used; empty if it can."""
     from collalgo.launch.remote_agent import try_host
 
     try:

@@ -9,13 +9,13 @@ from collalgo.comm.tracing.analysis import DumpError, Finding, analyze
 
 @click.group()
 def main() -> None:
-    """What the ranks of a job have called."""
+    """Inspect the calls that the ranks of a job made."""
 
 
 @main.command("analyze")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def analyze_command(folder: Path) -> None:
-    """Say which rank diverged first, by the dumps of all ranks in FOLDER.
+    """Find the rank that diverged first from the dumps of all ranks in FOLDER.
 
     Dumps are written by collalgo.dump(), by SIGUSR1 and, where COLLALGO_DUMP names a
     folder, when a call fails. The exit code is 1 if a rank diverged.

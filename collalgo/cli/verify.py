@@ -6,13 +6,15 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.options import collective_option
 
-#: Sizes for which an algorithm is proved by default.
+#: The default numbers of ranks.
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17)
 
 
 @click.command("verify")
 @click.argument("algorithm", required=False)
-@click.option("--all", "everything", is_flag=True, help="All of the table.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Prove every algorithm of the table."
+)
 @collective_option
 @click.option("-n", "--size", "sizes", type=click.IntRange(1), multiple=True)
 def verify_command(
@@ -21,11 +23,11 @@ def verify_command(
     collective: str | None,
     sizes: tuple[int, ...],
 ) -> None:
-    """Prove ALGORITHM: a name of the table, FILE.py, FILE.py:FUNCTION or FILE.xml.
+    """Prove ALGORITHM: a name, FILE.py, FILE.py:FUNCTION or FILE.xml.
 
-    Of a file all functions are proved that @collalgo.algorithm puts into the table. XML
-    is that of MSCCL, and is proved for the ranks that it is for. For each size every
-    root is proved up to 17 ranks; without --size, several up to 17.
+    A FILE.py stands for all its functions decorated with @collalgo.algorithm. A
+    FILE.xml is MSCCL XML, proved for its own number of ranks. Up to 17 ranks the proof
+    covers every root. Without --size, several sizes up to 17 are proved.
     """
     if everything == (algorithm is not None):
         raise click.UsageError("name an ALGORITHM, or pass --all")

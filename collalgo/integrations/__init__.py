@@ -1,1 +1,1 @@
-"""collalgo inside other libraries: torch, mpi4py, MSCCL."""
+"""Integrations with other libraries: torch, mpi4py, MSCCL."""

@@ -1,4 +1,4 @@
-"""Files of users, whose algorithms are to be in the table."""
+"""Load algorithms from files of users into the table."""
 
 import importlib.util
 from pathlib import Path
@@ -10,12 +10,12 @@ from collalgo.integrations.msccl import algorithm_of
 
 
 def load(name: str) -> ModuleType:
-    """Run a file of Python, and give its module.
+    """Run a Python file and return its module.
 
     Raises
     ------
     ValueError
-        If there is no such file, or it cannot be run.
+        If the file does not exist or cannot be run.
     """
     if not Path(name).is_file():
         raise ValueError(f"there is no file {name!r}")
@@ -32,22 +32,22 @@ def load(name: str) -> ModuleType:
 
 
 def load_algorithms(name: str) -> None:
-    """Put the algorithms of a file into the table.
+    """Add the algorithms of a file to the table.
 
-    They can be used at once by their names, on every rank that has loaded the file, and
-    are proved before they move a byte.
+    Every rank must load the file. The algorithms are then available by name; each is
+    proved before its first call.
 
     Parameters
     ----------
     name
-        The file: Python in which :func:`collalgo.algorithm` decorates some, or, if it
-        ends in ``.xml``, what MSCCL runs on GPUs.
+        The file: Python with functions decorated by :func:`collalgo.algorithm`, or, if
+        it ends in ``.xml``, MSCCL XML.
 
     Raises
     ------
     ValueError
-        If there is no such file, or it is neither, or an algorithm of the library has
-        the name of one of its own.
+        If the file does not exist or is neither, or if an algorithm in it has the name
+        of an algorithm of the library.
     """
     if Path(name).suffix != ".xml":
         load(name)

@@ -1,7 +1,7 @@
-"""Communicators of mpi4py: their ranks meet over MPI.
+"""Communicators from mpi4py: the ranks connect over MPI.
 
-Ranks of one host then use shared memory alone; between hosts MPI is the engine, unless
-another is asked for.
+Ranks on one host then use only shared memory; between hosts the engine is MPI, unless
+the user selects another.
 """
 
 import os
@@ -24,7 +24,7 @@ _keyval: int | None = None
 
 
 class OverMpi:
-    """The processes of a communicator of mpi4py, which hear each other."""
+    """An exchange group over the processes of an mpi4py communicator."""
 
     def __init__(self, comm: Any):
         self.rank: int = comm.Get_rank()
@@ -32,7 +32,7 @@ class OverMpi:
         self._comm = comm
 
     def allgather(self, text: str) -> list[str]:
-        """What each process says, in the order of their ranks."""
+        """The texts of all processes, by rank."""
         mine = np.frombuffer(text.encode(), np.uint8)
         lengths = np.empty(self.size, np.intc)
         self._comm.Allgather(np.array([len(mine)], np.intc), lengths)
@@ -42,15 +42,15 @@ class OverMpi:
         return [part.tobytes().decode() for part in np.split(joined, ends)]
 
     def broadcast(self, text: str) -> str:
-        """What rank 0 says."""
+        """The text of rank 0."""
         return self.allgather(text if self.rank == 0 else "")[0]
 
 
 def world_communicator(arguments: JoinArguments) -> Communicator:
-    """The world of a process that an mpiexec has started.
+    """The world communicator of a process started by an mpiexec.
 
-    Without mpi4py, or where UCX is asked for, the ranks meet by PMI if their launcher
-    knows it; no MPI is started then.
+    Without mpi4py, or with UCX as the engine, the ranks connect through PMI if their
+    launcher supports it; MPI is not initialised then.
     """
     me = arguments.launched
     assert me is not None
@@ -61,8 +61,8 @@ def world_communicator(arguments: JoinArguments) -> Communicator:
         except (ImportError, RuntimeError) as error:
             if asked == "mpi" or not by_pmi:
                 raise BootstrapError(
-                    f"this process was started by {me.launcher}, and to meet the other "
-                    f"ranks it needs mpi4py ({error}); install it with: "
+                    f"this process was started by {me.launcher} and needs mpi4py to "
+                    f"connect to the other ranks ({error}); install it with: "
                     "pip install collalgo[mpi]"
                 ) from None
     launcher = pmi.connection(os.environ, me.rank, me.size, arguments.timeout)
@@ -70,12 +70,12 @@ def world_communicator(arguments: JoinArguments) -> Communicator:
 
 
 def _world_of(me: Identity) -> Any:
-    """The world of MPI, which must be that of the launcher.
+    """``MPI.COMM_WORLD``, which must have the size that the launcher started.
 
     Raises
     ------
     BootstrapError
-        If MPI does not know of the launcher: then every process is a world of its own.
+        If MPI does not recognise the launcher; each process is then a world of size 1.
     """
     from mpi4py import MPI
 
@@ -92,10 +92,10 @@ def _world_of(me: Identity) -> Any:
 
 
 def communicator(comm: Any, engine: str | None = None) -> Communicator:
-    """The communicator of the same ranks as one of mpi4py; all of them must call.
+    """The communicator of the ranks of an mpi4py communicator; a collective call.
 
-    It is made at the first call, and kept with the communicator of mpi4py until that
-    is freed.
+    The first call creates it. It is cached as an attribute of the mpi4py communicator
+    until that is freed.
     """
     from mpi4py import MPI
 
@@ -115,11 +115,11 @@ def _forget(_comm: Any, _keyval: int, kept: Communicator) -> None:
 
 
 def _connect(comm: Any, engine: str | None) -> Communicator:
-    """Find out who is on which host, and meet there or on all of them."""
+    """Connect the ranks within each host and, if there are several, between hosts."""
     private = comm.Dup()
     ours: Engine = Ucx() if asked_for(engine) == "ucx" else Mpi(private)
     exchange_group = OverMpi(private)
-    # Mpi asks MPI which ranks are near; all have to ask it, or none.
+    # Mpi calls a collective of MPI to find the ranks on each host: all ranks must.
     same_engine(exchange_group.allgather(ours.kind))
     connection = connect(exchange_group, ours, JOIN_TIMEOUT)
     if connection.engine is None or not isinstance(ours, Mpi):

@@ -1,7 +1,7 @@
 """The entry point ``torch.backends``, which torch loads at every ``import torch``.
 
-It registers the name of the backend and imports nothing else of the package: what is
-wrong with an installation is raised where a process group is asked for.
+It registers the name of the backend and imports nothing else of the package: a broken
+installation raises its error when a process group is created.
 """
 
 from typing import Any

@@ -256,13 +256,16 @@ def test_a_part_of_a_message_may_be_needed_before_another_can_be_added():
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (partial(re.sub, 'type="r"', 'type="x"', count=1), "type 'x' is none of nop"),
+        (
+            partial(re.sub, 'type="r"', 'type="x"', count=1),
+            "unknown type 'x'; choose from nop",
+        ),
         (partial(re.sub, 'coll="[a-z]+"', 'coll="scan"'), "coll 'scan' cannot be read"),
         (partial(re.sub, "algo", "also"), "is an <algo>, but this a <also>"),
         (partial(re.sub, 'ngpus="3"', 'ngpus="4"'), "not those of ngpus=4"),
         (
             partial(re.sub, 'srcbuf="i"', 'srcbuf="x"'),
-            "srcbuf 'x' is none of i, o and s",
+            "srcbuf 'x' must be i, o or s",
         ),
         (partial(re.sub, 'tb id="1"', 'tb id="2"'), "tb 1 of gpu 0 has the id 2"),
         (partial(re.sub, 's="1"', 's="7"'), "has the number 7, out of order"),
@@ -422,7 +425,7 @@ def test_what_is_proved_is_right_in_whatever_order_it_happens(name, dice):
 
 def test_blocks_that_wait_for_each_other_are_found():
     waiting = [(-1, -1, 0, [("nop", "i0", "i0", 0, 1 - k, 0)]) for k in range(2)]
-    with pytest.raises(ScheduleError, match="in a circle"):
+    with pytest.raises(ScheduleError, match="in a cycle"):
         read(algo("allreduce", [waiting], 1))
 
 
@@ -477,7 +480,7 @@ def test_a_file_is_proved_drawn_and_exported_by_commands(tmp_path):
     assert found.exit_code
     assert "twice" in found.output
     found = run(main, ["algorithms", "export", "ring"])
-    assert "say which, by -c: allreduce ring" in found.output
+    assert "choose one algorithm, by -c: allreduce ring" in found.output
     assert "none.xml: No such file" in run(main, ["verify", "none.xml"]).output
     path.write_text("no XML")
     assert f"{path}: invalid XML" in run(main, ["verify", str(path)]).output
@@ -494,4 +497,4 @@ def test_a_file_is_an_algorithm_for_the_ranks_that_it_is_for(tmp_path):
     with pytest.raises(AlgorithmNotApplicable, match="of a file for 3 ranks"):
         find("allreduce", row.name, 4)
     load_algorithms(str(path))  # another version takes its place
-    assert algorithm_of(path).summary == "As pairs.xml says."
+    assert algorithm_of(path).summary == "The schedule of pairs.xml."

@@ -1,1 +1,1 @@
-"""Messages between two ranks, outside the calls that all ranks make."""
+"""Point-to-point messages between two ranks."""

@@ -1,4 +1,4 @@
-"""Receives from any source: from the first sender."""
+"""Receive from any source: from the first sender."""
 
 import time
 from collections import deque
@@ -38,7 +38,7 @@ class AnySource:
     pairs
         The pairs of this rank with each of the others, for the tag.
     home
-        Gives the runner of the communicator, unless it is gone.
+        Returns the runner of the communicator, or None after its end.
     me
         This rank.
     tag
@@ -62,8 +62,8 @@ class AnySource:
     def _receive(self, name: str, buf: Any, timeout: float) -> Message:
         if 0 in np.shape(buf):
             raise ValueError(
-                f"{name}: rank {self._me} cannot wait for a message without elements "
-                "from any rank, since nothing is sent for it; name its source"
+                f"{name}: rank {self._me} cannot receive a message without elements "
+                "from any source, since no bytes are sent for it; name its source"
             )
         message = Message(name, buf, None)
         buf = for_another_thread(buf, name)
@@ -91,7 +91,7 @@ class AnySource:
                 pair.receive(message, buf)
 
     def _first_caller(self, call: str, timeout: float) -> Pair:
-        """Wait for a rank that has sent."""
+        """Wait for the first rank that sends."""
         deadline = time.monotonic() + timeout
         for pair in self._pairs:
             pair.start_connecting(call, timeout)

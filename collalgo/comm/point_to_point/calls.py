@@ -1,4 +1,4 @@
-"""The calls of a communicator that two ranks make: send and receive."""
+"""The point-to-point calls of a communicator: send and receive."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from collalgo.comm.runner import Runner
 
 
 class Messages:
-    """Messages between two ranks of a communicator.
+    """Point-to-point messages between two ranks of a communicator.
 
     Attributes
     ----------
     timeout : float
-        Seconds that a call waits for the other ranks.
+        The default timeout of a call in seconds.
     """
 
     timeout: float
@@ -27,29 +27,29 @@ class Messages:
     def send(
         self, buf: Any, to: int, tag: int = 0, *, timeout: float | None = None
     ) -> Any:
-        """Send an array to one rank, which receives it.
+        """Send an array to one rank.
 
         Parameters
         ----------
         buf
             The array.
         to
-            The rank that receives it.
+            The rank of the receiver.
         tag
-            A number from 0; messages of different tags do not wait for each other.
+            An integer from 0; messages with different tags are independent.
         timeout
-            Seconds to wait for the other rank; by default as for all calls.
+            Seconds to wait for the receiver; by default that of the communicator.
 
         Returns
         -------
         array
-            ``buf``. It may be changed at once, whether or not the other rank has
-            received it.
+            ``buf``, which may be changed at once, even before the receiver has the
+            message.
 
         Raises
         ------
         MismatchError
-            If the other rank receives another dtype or number of elements.
+            If the receiver expects another dtype or number of elements.
         CommunicatorClosed
             If this communicator is closed.
         """
@@ -65,7 +65,7 @@ class Messages:
     ) -> Any:
         """Receive an array from one rank, in place; see :meth:`send`.
 
-        If ``source`` is None, from the first sender; :meth:`irecv` names it.
+        With ``source`` None, receive from the first sender; :meth:`irecv` reports it.
         """
         return self._from(source, tag, "recv").recv(buf, self._seconds(timeout))
 

@@ -1,4 +1,4 @@
-"""Messages that are sent or received in the background."""
+"""Messages sent or received in the background."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -8,12 +8,12 @@ from collalgo._kernels.comm.work import Work
 
 
 class Message:
-    """A message that is sent or received in the background, as a :class:`Work`.
+    """A message sent or received in the background, with the methods of :class:`Work`.
 
     Attributes
     ----------
     source : int or None
-        The sender; of a receive from any rank, None until a rank has sent.
+        The sender; for a receive from any source, None until a rank has sent.
     """
 
     def __init__(self, name: str, buf: Any, source: int | None):
@@ -23,7 +23,7 @@ class Message:
         self._begun: Future[Work] = Future()
 
     def begin(self, make: Callable[[], Work]) -> None:
-        """Make the call of the message."""
+        """Start the call of the message."""
         try:
             self._begun.set_result(make())
         except BaseException as error:
@@ -39,12 +39,12 @@ class Message:
         return self._begun.exception() is not None or self._begun.result().done()
 
     def wait(self, timeout: float | None = None) -> Any:
-        """Wait until it is done: the array. See :meth:`Work.wait`."""
+        """Wait until the message is done; see :meth:`Work.wait`. Returns the array."""
         self._begun.result(timeout).wait(timeout)
         return self._buf
 
     def wait_stream(self, stream: Any = None) -> Any:
-        """Make a stream of a device wait until it is done; see :class:`Work`."""
+        """Make a stream of a device wait for the message; see :class:`Work`."""
         self._begun.result().wait_stream(stream)
         return self._buf
 
@@ -53,12 +53,12 @@ class Message:
         return self.wait(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait until it is done: the exception that was raised, or None."""
+        """Wait until the message is done, and return its exception or None."""
         failed = self._begun.exception(timeout)
         return failed or self._begun.result().exception(timeout)
 
     def add_done_callback(self, callback: Callable[["Message"], object]) -> None:
-        """Call ``callback(message)`` when it is done, from any thread."""
+        """Call ``callback(message)`` when the message is done, on any thread."""
 
         def begun(future: Future[Work]) -> None:
             if future.exception() is not None:

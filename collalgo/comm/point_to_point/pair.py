@@ -1,8 +1,8 @@
 """The messages between this rank and one other with one tag.
 
 The two ranks share two communicators, one for each direction, connected at the first
-message. A message is a broadcast in one of them: its dtype and number of elements must
-be the same on both sides, and that is checked.
+message. A message is a broadcast in one of them, so both ranks check its dtype and its
+number of elements against each other.
 """
 
 import time
@@ -26,7 +26,7 @@ from collalgo.errors import (
 if TYPE_CHECKING:
     from collalgo._kernels.comm.waiting import Outlook
 
-#: Gives the runner of the communicator that sends the messages, unless it is gone.
+#: Returns the runner of the communicator of the messages, or None after its end.
 Home = Callable[[], Runner | None]
 
 
@@ -38,7 +38,7 @@ class Pair:
     rendezvous
         Connects the two ranks.
     home
-        Gives the runner of the communicator of the two ranks, unless it is gone.
+        Returns the runner of the ranks' communicator, or None after its end.
     me, peer
         The two ranks.
     tag
@@ -83,13 +83,13 @@ class Pair:
         return self._later(message, 1 - self._place, buf, timeout)
 
     def receive(self, message: Message, buf: Any) -> None:
-        """Receive a message from any source by this pair, which is connected."""
+        """Receive a message from any source by this connected pair."""
         message.source = self.peer
         with self._queueing:
             self._begin(message, 1 - self._place, buf)
 
     def outlook(self) -> "Outlook":
-        """The state of the other rank, apart from the current message.
+        """The state of the other rank, as seen by this one.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class Pair:
         raise self._obstacle
 
     def start_connecting(self, call: str, timeout: float) -> None:
-        """Connect to the other rank in the background, unless that has begun."""
+        """Start to connect to the other rank in the background, unless started."""
         with self._queueing:
             if not self._lanes and not self._connecting:
                 self._connecting, self._obstacle = True, None
@@ -143,7 +143,7 @@ class Pair:
             self._begin(*self._queue.popleft())
 
     def _connect_and_begin(self, call: str, timeout: float) -> None:
-        """Connect, and begin the queued messages."""
+        """Connect, and start the queued messages."""
         try:
             self._lane(0, call, timeout)
         except BaseException as error:
@@ -160,7 +160,7 @@ class Pair:
         return self._lanes[number]
 
     def _connect(self, call: str, timeout: float) -> None:
-        """Connect both directions, once, by the first thread."""
+        """Connect both directions; the first thread connects, others wait for it."""
         most = min(timeout, TIMEOUT_MAX / 2)
         deadline = time.monotonic() + most
         if not self._connect_lock.acquire(timeout=most):

@@ -8,14 +8,14 @@ from collalgo.comm.point_to_point.pair import Home, Pair
 
 
 class Pairs:
-    """All the pairs that a rank of a communicator is in.
+    """All pairs of a rank of a communicator.
 
     Parameters
     ----------
     rendezvous
         Connects subsets of the ranks.
     home
-        Gives the runner of the communicator, unless it is gone.
+        Returns the runner of the communicator, or None after its end.
     rank, size
         Of this rank in the communicator.
     """
@@ -31,8 +31,8 @@ class Pairs:
         """The pair with another rank, for a tag."""
         if not 0 <= peer < self._size or peer == self._rank:
             raise ValueError(
-                f"{call}: rank {peer} must be another rank of this communicator, which "
-                f"has {self._size}; this is rank {self._rank}"
+                f"{call}: rank {self._rank} cannot exchange messages with rank {peer}; "
+                f"name another rank of this communicator's {self._size}"
             )
         with self._lock:
             if (peer, tag) not in self._pairs:

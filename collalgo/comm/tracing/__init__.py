@@ -1,1 +1,1 @@
-"""What ranks have called: dumps, what they show together, and timelines of runs."""
+"""Trace the calls of ranks: dumps, the analysis of dumps, and timelines."""

@@ -1,4 +1,4 @@
-"""What the dumps of all ranks show together: who diverged first."""
+"""Compare the dumps of all ranks to find the rank that diverged first."""
 
 import json
 from collections import Counter
@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 Record = dict[str, Any]
 
-#: Bytes of a dump that are read at most.
+#: The most bytes of a dump.
 LARGEST = 64 << 20
 
-#: What the calls of all ranks must have in common.
+#: The fields of a call that must be equal on all ranks.
 COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
 
 
 class DumpError(ValueError):
-    """A file is no dump, or there is none."""
+    """A file is not a dump, or a folder has no dumps."""
 
 
 class Rank(NamedTuple):
-    """What a rank has called on a communicator, up to a time in nanoseconds."""
+    """The calls of a rank on a communicator, up to ``time`` in nanoseconds."""
 
     rank: int
     time: int
@@ -31,12 +31,12 @@ class Rank(NamedTuple):
         return self.records[-1]["number"] if self.records else 0
 
     def call(self, number: int) -> Record | None:
-        """Its call of that number, if it has made it and still knows."""
+        """The call with a number, if the rank made it and its record is kept."""
         first = self.last - len(self.records) + 1
         return self.records[number - first] if first <= number <= self.last else None
 
     def described(self, number: int) -> str:
-        """Its call of that number, in words."""
+        """The call with a number, in words."""
         record = self.call(number)
         if record is None:
             return "nothing" if number > self.last else f"call #{number}, forgotten"
@@ -63,9 +63,9 @@ class Rank(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What the dumps show of a communicator.
+    """The result of the analysis for one communicator.
 
-    ``culprits`` are the ranks that diverged first; none where nothing is wrong.
+    ``culprits`` are the ranks that diverged first; empty if no rank diverged.
     """
 
     communicator: str
@@ -76,12 +76,12 @@ class Finding(NamedTuple):
 
 
 def read(folder: Path) -> dict[str, tuple[int, list[Rank]]]:
-    """The size and the ranks of each communicator that the dumps of a folder have.
+    """The size and the ranks of each communicator in the dumps of a folder.
 
     Raises
     ------
     DumpError
-        If a file is no dump, or there is none.
+        If a file is not a dump, or the folder has no dumps.
     """
     found: dict[str, tuple[int, list[Rank]]] = {}
     paths = sorted(folder.glob("rank*.json"))
@@ -115,7 +115,7 @@ def _ranks(path: Path) -> Iterator[tuple[str, int, Rank]]:
 
 
 def analyze(folder: Path) -> list[Finding]:
-    """What the dumps in a folder show, what went wrong first of all as the first."""
+    """Analyse the dumps of a folder; the earliest divergence comes first."""
     findings = [_finding(name, *found) for name, found in read(folder).items()]
     return sorted(findings, key=lambda each: (not each.culprits, each.time))
 
@@ -127,7 +127,7 @@ def _finding(name: str, size: int, ranks: list[Rank]) -> Finding:
     if not culprits:
         number, culprits = _behind(ranks)
     if culprits:
-        lines += _told(ranks, number, culprits)
+        lines += _comparison(ranks, number, culprits)
     else:
         under_way = [rank for rank in ranks if _open_call(rank)]
         number = max((rank.last for rank in ranks), default=0)
@@ -144,7 +144,7 @@ def _open_call(rank: Rank) -> bool:
 
 
 def _mismatch(ranks: list[Rank]) -> tuple[int, tuple[int, ...]]:
-    """The first call that ranks made differently, and those in the minority."""
+    """The first call that differs between ranks, and the ranks in the minority."""
     numbers = sorted({r["number"] for rank in ranks for r in rank.records})
     for number in numbers:
         calls = {
@@ -159,7 +159,7 @@ def _mismatch(ranks: list[Rank]) -> tuple[int, tuple[int, ...]]:
 
 
 def _behind(ranks: list[Rank]) -> tuple[int, tuple[int, ...]]:
-    """The first call that some have not made though others wait in it, and who."""
+    """The first call in which ranks wait for others, and the ranks that are missing."""
     last = max((rank.last for rank in ranks), default=0)
     fewest = min((rank.last for rank in ranks), default=0)
     waiting = any(_open_call(rank) for rank in ranks if rank.last > fewest)
@@ -168,7 +168,10 @@ def _behind(ranks: list[Rank]) -> tuple[int, tuple[int, ...]]:
     return fewest + 1, tuple(rank.rank for rank in ranks if rank.last == fewest)
 
 
-def _told(ranks: list[Rank], number: int, culprits: tuple[int, ...]) -> Iterator[str]:
+def _comparison(
+    ranks: list[Rank], number: int, culprits: tuple[int, ...]
+) -> Iterator[str]:
+    """A line for each rank: its call, against that of the others."""
     for rank in ranks:
         if rank.rank not in culprits:
             yield f"rank {rank.rank}: {rank.described(number)}"

@@ -1,4 +1,4 @@
-"""The dumps of the flight recorder: the last calls of this process in a file."""
+"""Dump the flight recorder: write the last calls of this process to a file."""
 
 import contextlib
 import json
@@ -16,10 +16,10 @@ from collalgo.base import output_files
 from collalgo.engine.reduction import DTYPES, OPS
 from collalgo.schedule.collective import COLLECTIVES
 
-#: The variable with the folder of dumps; if it is set, every failure writes one.
+#: The variable for the folder of dumps; if it is set, every failure writes a dump.
 FOLDER = "COLLALGO_DUMP"
 
-#: The first words of a dump.
+#: The format and version of a dump.
 VERSION = "collalgo dump 1"
 
 DUMP = output_files.of_json("a dump", lambda found: found["format"] == VERSION)
@@ -35,9 +35,9 @@ def remember(runner: CallRunner) -> None:
 def dump(folder: str | Path | None = None) -> Path:
     """Write the last calls of this process on all of its communicators.
 
-    The last 1024 calls of each communicator are always remembered. Also written when
-    the process gets SIGUSR1 (unless the program handles it itself) and, where the
-    environment variable ``COLLALGO_DUMP`` names a folder, whenever a call fails.
+    The flight recorder keeps the last 1024 calls of each communicator. A dump is also
+    written on SIGUSR1 (unless the program handles it) and, if the environment variable
+    ``COLLALGO_DUMP`` names a folder, on every failure of a call.
     ``collalgo trace analyze FOLDER`` compares the dumps of all ranks.
 
     Parameters
@@ -48,7 +48,7 @@ def dump(folder: str | Path | None = None) -> Path:
     Returns
     -------
     Path
-        The file, named by rank and process; a dump that it held before is replaced.
+        The file, named by rank and process; an earlier dump in it is replaced.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def named(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def dump_failure() -> None:
-    """Write a dump because of a failure, if ``COLLALGO_DUMP`` is set."""
+    """Write a dump after a failure, if ``COLLALGO_DUMP`` is set."""
     if os.environ.get(FOLDER):
         with contextlib.suppress(OSError):  # the failure itself matters more
             dump()

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from collalgo._kernels.engine.engine import Program
 
-#: The most calls and steps of each rank that are traced.
+#: The most calls and steps of a rank in a trace.
 CALLS, STEPS = 1 << 16, 1 << 19
 
 
 class Track(NamedTuple):
-    """The calls of a rank, and the steps with their messages.
+    """The calls of a rank, and its steps with their messages.
 
-    A step is a dict of call, slice, step, begun and ended in nanoseconds, and of the
-    messages that it sent and received: peer, lane and bytes of each.
+    A step is a dict: call, slice, step, begun and ended in nanoseconds, and the sent
+    and received messages, each with peer, lane and bytes.
     """
 
     start: int
@@ -51,18 +51,17 @@ def trace(
     *,
     force: bool = False,
 ) -> Iterator[None]:
-    """Trace the calls of a communicator in a ``with`` block; all its ranks must.
+    """Trace the calls of a communicator in a ``with`` block, on all its ranks.
 
     Parameters
     ----------
     path
-        Where rank 0 writes the trace, which Perfetto and ``chrome://tracing`` show: a
-        track for each rank, with its calls, in them their steps, and an arrow for each
-        message.
+        The file that rank 0 writes, for Perfetto or ``chrome://tracing``: a track for
+        each rank with its calls and their steps, and an arrow for each message.
     comm
         The communicator.
     force
-        Overwrite a file that is no trace of collalgo's.
+        Overwrite a file that is not a trace of collalgo.
 
     Raises
     ------
@@ -96,12 +95,12 @@ def trace(
 
 
 def _refuse(path: str | Path, runner: CallRunner, force: bool) -> None:
-    """Refuse on every rank a file that rank 0 must not overwrite.
+    """Check on rank 0 that the file may be written, and raise on every rank if not.
 
     Raises
     ------
     OutputError
-        If so.
+        If rank 0 must not overwrite the file.
     """
     refusal = ""
     if runner.rank == 0:
@@ -162,7 +161,7 @@ def events(tracks: list[Track]) -> Iterator[Event]:
     """The events of a trace; times in microseconds since its beginning."""
     arrows = _Arrows()
     for rank, track in enumerate(tracks):
-        # Clocks are the same on one host; on others they started at the same time.
+        # Ranks on one host share a clock; other hosts are aligned by their start.
         zero = track.start if track.host != tracks[0].host else tracks[0].start
         missing = f", {track.lost} steps missing" * bool(track.lost)
         yield trace_events.title(rank, f"rank {rank}{missing}")
@@ -184,8 +183,7 @@ def _times(zero: int, what: dict[str, Any]) -> tuple[float, float]:
 class _Arrows:
     """An arrow for each message, from the sending step to the receiving step.
 
-    Messages between two ranks on a lane are received in the order in which they are
-    sent.
+    Messages between two ranks on a lane are received in the order of sending.
     """
 
     def __init__(self) -> None:
@@ -193,7 +191,7 @@ class _Arrows:
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     def of(self, rank: int, zero: int, step: dict[str, Any]) -> Iterator[Event]:
-        """The ends of arrows that a step of a rank has."""
+        """The ends of arrows in a step of a rank."""
         begun, ended = _times(zero, step)
         for end, messages, when in (
             (trace_events.tail, step["sent"], begun),

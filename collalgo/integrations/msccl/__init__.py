@@ -1,14 +1,14 @@
-"""Schedules in files that other tools read and write.
+"""Exchange schedules with other tools as MSCCL XML.
 
-The XML of MSCCL says for each GPU what its thread blocks do with the chunks of three
-buffers: the input, the output and scratch. :func:`algorithm_of` gives what such a file
-says as an algorithm, :func:`xml_of` gives an algorithm as such a file. In between are
+An MSCCL file lists the instructions of the thread blocks of each GPU on the chunks of
+three buffers: input, output and scratch. :func:`algorithm_of` reads a file into an
+algorithm; :func:`xml_of` writes an algorithm as a file. The modules:
 
-- ``msccl.py``, the XML, and ``program.py``, what it says;
-- ``cells.py``, what the chunks stand for in the buffer of a schedule;
-- on the way in ``order.py``, what happens before what, ``operations.py``, what happens
-  to each chunk in turn, and ``steps.py``, the steps of every rank;
-- on the way out ``writing.py``, the messages, and ``gpu.py``, the thread blocks.
+- ``msccl.py``: parse and write the XML; ``program.py``: the instructions of a file;
+- ``cells.py``: map the chunks of a file to the parts of a schedule's buffer;
+- to read: ``order.py``, the order of the instructions; ``operations.py``, the
+  operations on each chunk; ``steps.py``, the steps of every rank;
+- to write: ``writing.py``, the messages; ``gpu.py``, the thread blocks.
 """
 
 from collalgo.integrations.msccl.row import algorithm_of, xml_of

@@ -1,8 +1,8 @@
-"""What the chunks of a file stand for in the buffer that a collective speaks of.
+"""Map the chunks of a file to the parts of the buffer of a collective.
 
-A file names chunks by buffer and number: ``i`` is the input, ``o`` the output and
-``s`` scratch. A schedule has one buffer; the part of it that a chunk holds is its
-*home*.
+A file names a chunk by buffer and number: ``i`` is the input, ``o`` the output and
+``s`` scratch. A schedule has one buffer; the part of it that a chunk holds is the
+*home* of the chunk.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Cell(NamedTuple):
     number: int
 
 
-#: The collectives that files are of, by the names that tools give them.
+#: The collectives of files, by the names that tools give them.
 NAMES = {
     "allreduce": "allreduce",
     "allgather": "allgather",
@@ -34,13 +34,13 @@ class Cells(NamedTuple):
     Attributes
     ----------
     collective : str
-        Which.
+        The collective.
     size : int
         The number of ranks.
     each : int
-        How many parts each block has, or the whole buffer where there are no blocks.
+        The number of parts of a block, or of the whole buffer without blocks.
     in_place : bool
-        Whether the output is a part of the input, or the input one of the output.
+        Whether the output is part of the input, or the input part of the output.
     """
 
     collective: str
@@ -50,7 +50,7 @@ class Cells(NamedTuple):
 
     @classmethod
     def of(cls, collective: str, size: int, chunks: int, in_place: bool) -> "Cells":
-        """Those of a file in which the longer of input and output has some chunks."""
+        """The cells of a file; ``chunks`` counts the longer of input and output."""
         if COLLECTIVES[collective].blocks == 0:
             return cls(collective, size, chunks, in_place)
         if chunks % size:
@@ -61,16 +61,16 @@ class Cells(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """The parts of the whole buffer."""
+        """The number of parts of the whole buffer."""
         return int(self.each * self.size ** COLLECTIVES[self.collective].blocks)
 
     @property
     def chunks(self) -> int:
-        """The chunks of the longer of a rank's input and output."""
+        """The number of chunks of the longer of a rank's input and output."""
         return self.parts // COLLECTIVES[self.collective].buffers(self.size)
 
     def named(self, rank: int, cell: Cell) -> Cell:
-        """The one name of a cell that has two, as it is of the input and the output."""
+        """The canonical name of a cell that belongs to both input and output."""
         buffer, number = cell
         if self.collective == "allgather" and buffer == "i":
             return Cell("o", rank * self.each + number)
@@ -81,7 +81,7 @@ class Cells(NamedTuple):
         return cell
 
     def given(self, rank: int) -> dict[Cell, int]:
-        """The cells that hold something at first, with their homes."""
+        """The cells with initial data, and their homes."""
         first = rank * self.each
         match self.collective:
             case "allgather":
@@ -93,7 +93,7 @@ class Cells(NamedTuple):
                 return {Cell("i", k): k for k in range(self.parts)}
 
     def wanted(self, rank: int) -> dict[Cell, int]:
-        """The cells that hold the result at the end, with their homes."""
+        """The cells that must hold the result at the end, and their homes."""
         first, each = rank * self.each, self.each
         match self.collective:
             case "reduce_scatter":

@@ -1,7 +1,7 @@
-"""The thread blocks of one GPU, as they are written down.
+"""Build the thread blocks of one GPU.
 
-Each connection has a block of its own, and what happens inside of the GPU has another.
-Whatever touches a cell waits for those that did so before.
+Each connection has its own block; local operations of the GPU have another. An
+instruction waits for the previous accesses to its cells.
 """
 
 from collections import defaultdict
@@ -9,32 +9,32 @@ from collections import defaultdict
 from collalgo.integrations.msccl.cells import Cell, Cells
 from collalgo.integrations.msccl.program import Block, Instruction
 
-#: A block, and a step of it.
-Place = tuple[int, int]
+#: A block, and a step in it.
+Position = tuple[int, int]
 
 
 class Gpu:
-    """What one GPU does, as it is written down.
+    """The thread blocks of one GPU.
 
     Parameters
     ----------
     rank
-        Which.
+        The rank of the GPU.
     cells
-        What the cells stand for.
+        The cells of the collective.
     """
 
     def __init__(self, rank: int, cells: Cells):
         self.rank, self.cells = rank, cells
         self.blocks: list[Block] = []
         self._number: dict[tuple[int | None, int | None, int], int] = {}
-        self._written: dict[Cell, Place] = {}
-        self._read: dict[Cell, list[Place]] = defaultdict(list)
-        self._waited: dict[Place, int] = {}
+        self._written: dict[Cell, Position] = {}
+        self._read: dict[Cell, list[Position]] = defaultdict(list)
+        self._waited: dict[Position, int] = {}
         self._scratch: dict[tuple[object, int], int] = {}
 
     def cell(self, buffer: object, home: int) -> Cell:
-        """The chunk that stands for a part of the buffer (0), or of something else."""
+        """The chunk for a part of the user's buffer (0) or of another buffer."""
         if buffer == 0:
             found = self._of_user(home)
             if found is not None:
@@ -43,7 +43,7 @@ class Gpu:
         return Cell("s", number)
 
     def _of_user(self, home: int) -> Cell | None:
-        """A part of the buffer in the input or the output, if it is there."""
+        """The chunk of the input or output that holds a part, if there is one."""
         size, each = self.cells.size, self.cells.each
         if self.cells.collective == "allgather":
             return Cell("o", home)
@@ -57,16 +57,16 @@ class Gpu:
 
     def add(
         self,
-        way: tuple[int | None, int | None, int],
+        connection: tuple[int | None, int | None, int],
         kind: str,
         source: Cell,
         target: Cell,
         count: int,
     ) -> None:
-        """Write down an instruction, which waits for whom it must."""
-        block = self._number.setdefault(way, len(self.blocks))
+        """Append an instruction, after the waits for its dependencies."""
+        block = self._number.setdefault(connection, len(self.blocks))
         if block == len(self.blocks):
-            self.blocks.append(Block(self.rank, *way))
+            self.blocks.append(Block(self.rank, *connection))
         reads = _row(source, count) if kind in ("s", "cpy", "re") else []
         writes = [] if kind == "s" else _row(target, count)
         steps = self.blocks[block].steps
@@ -75,19 +75,19 @@ class Gpu:
             steps.append(Instruction("nop", Cell("i", 0), Cell("o", 0), 0, after))
         last = awaited[-1] if awaited else None
         steps.append(Instruction(kind, source, target, count, last))
-        here = block, len(steps) - 1
+        position = block, len(steps) - 1
         for cell in reads:
-            self._read[cell].append(here)
+            self._read[cell].append(position)
         for cell in writes:
-            self._written[cell] = here
+            self._written[cell] = position
             self._read[cell] = []
 
     def _awaited(
         self, block: int, reads: list[Cell], writes: list[Cell]
-    ) -> list[Place]:
-        """The steps of other blocks that are to be waited for, as far as not done."""
+    ) -> list[Position]:
+        """The steps of other blocks to wait for, unless a previous wait covers them."""
         before = [self._written[c] for c in (*reads, *writes) if c in self._written]
-        before += [place for cell in writes for place in self._read[cell]]
+        before += [position for cell in writes for position in self._read[cell]]
         last: dict[int, int] = {}
         for other, step in before:
             if other != block:

@@ -1,7 +1,8 @@
-"""The XML of MSCCL: reading it, and writing a schedule so.
+"""Parse and write MSCCL XML.
 
-An ``algo`` holds a ``gpu`` for each rank, that a ``tb`` for each thread block, and that
-its ``step``. Source: the compiler msccl-tools and the parser of msccl.
+An ``algo`` contains a ``gpu`` for each rank, a ``gpu`` a ``tb`` for each thread block,
+and a ``tb`` its ``step`` elements. Source: the compiler msccl-tools and the parser of
+msccl.
 """
 
 from collections import Counter
@@ -18,16 +19,16 @@ from collalgo.topology.readers.text import integer, xml
 
 MSCCL = output_files.marked("an algorithm of MSCCL")
 
-#: Bytes of a file, and its GPUs, channels and chunks at most.
+#: The most bytes, GPUs, channels and chunks of a file.
 LARGEST, GPUS, CHANNELS, CHUNKS = 1 << 26, 1024, 64, 1 << 16
 
-#: The steps of a thread block at most.
+#: The most steps of a thread block.
 STEPS = (1 << 16) - 2
 
-#: What MSCCL itself takes at most: steps of a block, and blocks on a channel of a GPU.
+#: The limits of MSCCL itself: steps of a block, and blocks on a channel of a GPU.
 STEPS_TAKEN, BLOCKS_TAKEN = 256, 32
 
-#: The numbers of a step: the least that they may be, and what they are if not given.
+#: The numeric attributes of a step: the least value, and the default.
 NUMBERS = {
     "srcoff": (-1, -1),
     "dstoff": (-1, -1),
@@ -36,18 +37,17 @@ NUMBERS = {
     "deps": (-1, -1),
 }
 
-#: The step of a block that does nothing; the offsets are not looked at.
+#: The cell of a ``nop``, whose offsets are ignored.
 NOTHING = Cell("i", 0)
 
 
 def read(path: str | Path) -> Program:
-    """What a file says.
+    """Read the program of a file.
 
     Raises
     ------
     ScheduleError
-        If it is too large, or is no XML of MSCCL, or of a collective that we do not
-        know there.
+        If the file is too large, is not MSCCL XML, or its collective is not supported.
     """
     try:
         with Path(path).open("rb") as file:
@@ -59,12 +59,12 @@ def read(path: str | Path) -> Program:
 
 
 def parse(text: str, name: str = "schedule") -> Program:
-    """The same of a text; what has no name in it is called so."""
+    """Parse the program of a text; ``name`` is the default for its name."""
     if len(text) > LARGEST:
         raise ScheduleError(f"more than {LARGEST} bytes")
     try:
         return _program(xml(text), name)
-    except TopologyError as error:  # of what reads XML and numbers
+    except TopologyError as error:  # from the readers of XML and numbers
         raise ScheduleError(str(error)) from None
 
 
@@ -92,13 +92,13 @@ def _program(algo: Any, name: str) -> Program:
 
 
 def _block(tb: Any, gpu: int, size: int, place: int) -> Block:
-    """A thread block; they are in the order of their ids, as are its steps."""
+    """Parse a thread block; blocks and steps must be in the order of their ids."""
     where = f"tb {place} of gpu {gpu}"
     if integer(tb.get("id"), f"id of {where}") != place:
         raise ScheduleError(f"{where} has the id {tb.get('id')}, out of order")
     send, recv = (
-        integer(tb.get(way, -1), f"{way} of {where}", -1, size - 1)
-        for way in ("send", "recv")
+        integer(tb.get(direction, -1), f"{direction} of {where}", -1, size - 1)
+        for direction in ("send", "recv")
     )
     channel = integer(tb.get("chan", 0), f"chan of {where}", -1, CHANNELS)
     steps = [
@@ -117,7 +117,9 @@ def _peer(number: int) -> int | None:
 def _instruction(step: Any, where: str, place: int) -> Instruction:
     kind = step.get("type")
     if kind not in KINDS:
-        raise ScheduleError(f"{where}: type {kind!r} is none of {', '.join(KINDS)}")
+        raise ScheduleError(
+            f"{where}: unknown type {kind!r}; choose from {', '.join(KINDS)}"
+        )
     if integer(step.get("s"), f"s of {where}") != place:
         raise ScheduleError(f"{where} has the number {step.get('s')}, out of order")
     source, target, chunks, block, after = (
@@ -135,19 +137,19 @@ def _instruction(step: Any, where: str, place: int) -> Instruction:
 def _buffer(step: Any, name: str, where: str) -> str:
     found = step.get(name)
     if found not in ("i", "o", "s"):
-        raise ScheduleError(f"{where}: {name} {found!r} is none of i, o and s")
+        raise ScheduleError(f"{where}: {name} {found!r} must be i, o or s")
     return str(found)
 
 
 def beyond(program: Program) -> list[str]:
-    """What of a program is more than MSCCL takes, in sentences."""
+    """The limits of MSCCL that a program exceeds, as sentences."""
     blocks = [block for of_gpu in program.blocks for block in of_gpu]
     steps = max((len(block.steps) for block in blocks), default=0)
     together = Counter((block.gpu, block.channel) for block in blocks)
-    crowd = max(together.values(), default=0)
+    crowded = max(together.values(), default=0)
     found = {
         f"{STEPS_TAKEN} steps in a block": (steps, STEPS_TAKEN),
-        f"{BLOCKS_TAKEN} blocks on a channel": (crowd, BLOCKS_TAKEN),
+        f"{BLOCKS_TAKEN} blocks on a channel": (crowded, BLOCKS_TAKEN),
     }
     return [
         f"MSCCL takes at most {what}, and this has {count}"
@@ -157,7 +159,7 @@ def beyond(program: Program) -> list[str]:
 
 
 def text_of(program: Program, protocol: str = "Simple") -> str:
-    """A program as XML, for a protocol of NCCL."""
+    """Format a program as XML, for a protocol of NCCL."""
     cells = program.cells
     channels = [block.channel for blocks in program.blocks for block in blocks]
     attributes = {
@@ -179,8 +181,10 @@ def text_of(program: Program, protocol: str = "Simple") -> str:
         awaited = {step.after for block in blocks for step in block.steps}
         for place, block in enumerate(blocks):
             peers = {"send": block.send, "recv": block.recv}
-            ways = {way: -1 if peer is None else peer for way, peer in peers.items()}
-            ends = {"id": place, **ways, "chan": block.channel}
+            numbers = {
+                name: -1 if peer is None else peer for name, peer in peers.items()
+            }
+            ends = {"id": place, **numbers, "chan": block.channel}
             tb = SubElement(gpu, "tb", _texts(ends))
             for s, step in enumerate(block.steps):
                 has_dependents = int((place, s) in awaited)
@@ -206,7 +210,7 @@ def _attributes(number: int, step: Instruction, has_dependents: int) -> dict[str
 
 
 def _chunks(cells: Cells, blocks: list[Block]) -> dict[str, int]:
-    """How many chunks the buffers of a GPU have."""
+    """The number of chunks of each buffer of a GPU."""
     found = {"i_chunks": cells.chunks, "o_chunks": cells.chunks, "s_chunks": 0}
     shorter = {"allgather": "i_chunks", "reduce_scatter": "o_chunks"}
     if cells.collective in shorter:

@@ -1,6 +1,6 @@
-"""What the instructions of a file do to the cells of each GPU, and when that can be.
+"""The operations of a file on the cells of each GPU, and the earliest step of each.
 
-What receives into scratch only to be added somewhere is a receive that reduces there.
+A receive into scratch followed by a single add becomes a receive that reduces.
 """
 
 from collections import defaultdict
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from collalgo.integrations.msccl.cells import Cell
 from collalgo.integrations.msccl.order import Node, Order, cells_from, levels
-from collalgo.integrations.msccl.program import Message, Program, Way
+from collalgo.integrations.msccl.program import Connection, Message, Program
 
 
 class Touch(NamedTuple):
-    """One use of a cell by an event; ``writes`` if it is another value afterwards.
+    """One access of an event to a cell; ``writes`` if it changes the value.
 
-    What ``reads`` and writes adds to what is there.
+    An access that ``reads`` and writes adds to the value.
     """
 
     event: int
@@ -28,20 +28,20 @@ class Touch(NamedTuple):
 
 @dataclass
 class Event:
-    """What happens at once: a message, or something inside of a GPU.
+    """An atomic operation: a message, or a copy or add inside a GPU.
 
     Attributes
     ----------
     message : Message or None
-        What is sent, if anything.
+        The message, unless the event is local.
     gpu : int
-        Where it ends.
+        The GPU that it writes on.
     kind : str
         ``message``, ``copy`` or ``add``.
     sources, targets : list of Cell
-        What is read at its one end and written at the other, in the same order.
+        The cells that it reads and those that it writes, in the same order.
     adds : list of bool
-        Whether each target has what comes added to it.
+        For each target, whether the event adds to it.
     """
 
     message: Message | None
@@ -52,27 +52,27 @@ class Event:
     adds: list[bool] = field(default_factory=list)
 
     @property
-    def way(self) -> Way:
-        """From where to where, and on which channel."""
+    def connection(self) -> Connection:
+        """The sender, the receiver and the channel."""
         return (self.gpu, self.gpu, 0) if self.message is None else self.message[:3]
 
 
 class Operations:
-    """The events of a program, and how each cell is used by them in turn.
+    """The events of a program, and the accesses to each cell in order.
 
     Attributes
     ----------
     events : list of Event
-        The messages first, in the order in which they were given.
+        First the messages, in the given order.
     touches : list of dict
-        For each GPU the uses of each cell, the first first.
+        For each GPU, the accesses to each cell in order.
     levels : list of int
         The step of each event.
 
     Raises
     ------
-    Circle
-        If events wait for each other.
+    Cycle
+        If events wait for each other in a cycle.
     """
 
     def __init__(
@@ -94,10 +94,10 @@ class Operations:
             self._fuse()
         self.levels = self._levels()
 
-    # ---- one instruction after the other
+    # ---- unroll the instructions
 
     def _unroll(self, number: int, node: Node) -> None:
-        """Note what an instruction does."""
+        """Record the events and accesses of an instruction."""
         what, gpu = node.what, node.gpu
         source = self._named(gpu, what.source, what.chunks)
         target = self._named(gpu, what.target, what.chunks)
@@ -105,7 +105,7 @@ class Operations:
             self._inside(number, gpu, what.kind == "re", source, target)
             return
         if what.receives:
-            if what.reduces and not what.keeps:  # the sum goes on, and is not kept here
+            if what.reduces and not what.keeps:  # the sum is forwarded, not stored
                 target = [Cell(f"sum of {number}", cell.number) for cell in target]
             if what.reduces and source != target:
                 self._inside(number, gpu, False, source, target)
@@ -123,14 +123,14 @@ class Operations:
         return [named(gpu, cell) for cell in cells_from(first, count)]
 
     def _touch(self, gpu: int, cells: list[Cell], touch: Touch) -> None:
-        """Note that some cells are used."""
+        """Record an access to some cells."""
         for cell in cells:
             self.touches[gpu][cell].append(touch)
 
     def _inside(
         self, node: int, gpu: int, adds: bool, source: list[Cell], target: list[Cell]
     ) -> None:
-        """Note what is copied or added inside of a GPU."""
+        """Record a copy or an add inside a GPU."""
         if source == target and not adds:
             return
         number, kind = len(self.events), "add" if adds else "copy"
@@ -140,7 +140,7 @@ class Operations:
         self._touch(gpu, target, Touch(number, node, adds, True))
 
     def _check_races(self) -> None:
-        """See that whoever uses a cell does so in an order that is certain."""
+        """Check that all conflicting accesses to a cell are ordered."""
         for cell, touches in self._uses():
             written: list[int] = []
             read: list[int] = []
@@ -153,13 +153,13 @@ class Operations:
                     read.append(touch.node)
 
     def _uses(self) -> Iterator[tuple[Cell, list[Touch]]]:
-        """All cells of all GPUs, with their uses."""
+        """All cells of all GPUs, with their accesses."""
         return chain.from_iterable(of_gpu.items() for of_gpu in self.touches)
 
-    # ---- what is received to be added
+    # ---- fuse receives with adds
 
     def _fuse(self) -> None:
-        """Let what is received into a cell, only to be added, be added at once."""
+        """Fuse each receive into a cell whose only use is an add with that add."""
         for number, event in enumerate(self.events):
             if event.kind != "add":
                 continue
@@ -172,7 +172,7 @@ class Operations:
             event.adds = [True] * len(kept)
 
     def _add_at_once(self, gpu: int, number: int, source: Cell, target: Cell) -> bool:
-        """Let messages add to the target what they bring, or add, to the source."""
+        """Let the messages into the source add to the target instead, if possible."""
         uses = self.touches[gpu][source]
         end = next(i for i, use in enumerate(uses) if use.event == number)
         first = self._brought(uses[:end])
@@ -191,7 +191,7 @@ class Operations:
         return True
 
     def _brought(self, uses: list[Touch]) -> int | None:
-        """Where the uses begin that bring a value, if messages alone have done so."""
+        """The index of the first access of a value that only messages have written."""
         for first in reversed(range(len(uses))):
             use = uses[first]
             if self.events[use.event].kind != "message" or not use.writes:
@@ -201,19 +201,19 @@ class Operations:
         return None
 
     def _is_dead(self, gpu: int, cell: Cell, last: int) -> bool:
-        """Whether nobody reads a cell after one of its uses."""
+        """Whether no event reads a cell after one of its accesses."""
         uses = self.touches[gpu][cell]
         if last + 1 < len(uses):
             return not uses[last + 1].reads
         return cell not in self.program.cells.wanted(gpu)
 
-    # ---- when
+    # ---- assign steps
 
     def _levels(self) -> list[int]:
-        """The step of each event, if every one happens as early as can be.
+        """The step of each event, as early as its dependencies allow.
 
-        What is sent in a step is what was there before: who overwrites it may come in
-        the same step.
+        A step sends the values from before the step, so a write may share the step of
+        an earlier read.
         """
         edges: dict[int, dict[int, int]] = defaultdict(dict)
 
@@ -234,12 +234,12 @@ class Operations:
                     written, read = touch, []
                 else:
                     read.append(touch)
-        last: dict[Way, int] = {}
+        last: dict[Connection, int] = {}
         for number, event in enumerate(self.events):
             if event.message is not None:
-                if event.way in last:
-                    later(last[event.way], number, 0)
-                last[event.way] = number
+                if event.connection in last:
+                    later(last[event.connection], number, 0)
+                last[event.connection] = number
         while True:
             found = levels(edges, len(self.events))
             apart = self._not_at_once(found)
@@ -249,46 +249,46 @@ class Operations:
                 later(first, second, 1)
 
     def _not_at_once(self, found: list[int]) -> list[tuple[int, int]]:
-        """Messages of one way that cannot come as one, by the levels of all.
+        """Pairs of messages of one connection that cannot share a step.
 
-        What several peers add to the same at once must be equal from each of them.
+        Peers that add to a cell in the same step must all write the same set of cells.
         """
-        together: dict[tuple[int, int], dict[Way, list[int]]] = defaultdict(dict)
+        together: dict[tuple[int, int], dict[Connection, list[int]]] = defaultdict(dict)
         for number, event in enumerate(self.events):
             if event.message is not None and event.targets:
-                ways = together[found[number], event.gpu]
-                ways.setdefault(event.way, []).append(number)
+                connections = together[found[number], event.gpu]
+                connections.setdefault(event.connection, []).append(number)
         return [
             pair
-            for ways in together.values()
-            for way in self._clashing(ways)
-            for pair in pairwise(ways[way])
+            for connections in together.values()
+            for connection in self._clashing(connections)
+            for pair in pairwise(connections[connection])
         ]
 
-    def _clashing(self, ways: dict[Way, list[int]]) -> set[Way]:
-        """The ways that bring some of what another brings, but not the very same."""
+    def _clashing(self, connections: dict[Connection, list[int]]) -> set[Connection]:
+        """The connections whose cells overlap those of another without being equal."""
         brought = {
-            way: {
+            connection: {
                 pair
                 for event in map(self.events.__getitem__, numbers)
                 for pair in zip(event.targets, event.adds, strict=True)
             }
-            for way, numbers in ways.items()
+            for connection, numbers in connections.items()
         }
-        by_cell: dict[Cell, list[Way]] = defaultdict(list)
-        for way, pairs in brought.items():
+        by_cell: dict[Cell, list[Connection]] = defaultdict(list)
+        for connection, pairs in brought.items():
             for cell, _ in pairs:
-                by_cell[cell].append(way)
+                by_cell[cell].append(connection)
         return {
-            way
+            connection
             for first, *others in by_cell.values()
             for other in others
             if brought[first] != brought[other]
-            for way in (first, other)
+            for connection in (first, other)
         }
 
     def _are_alike(self, first: Touch, second: Touch) -> bool:
-        """Whether two messages add to the very same cells, as they may at once."""
+        """Whether two messages add to the same set of cells, so may share a step."""
         events = [self.events[touch.event] for touch in (first, second)]
         return (
             all(event.kind == "message" and all(event.adds) for event in events)

@@ -1,8 +1,7 @@
-"""In which order the instructions of a file happen, and which may happen at once.
+"""The partial order of the instructions of a file.
 
-What must come before what follows from the blocks, from what instructions wait for and
-from the messages. Two that touch the same cell in no such order are a race, which no
-proof of one order would show.
+The order follows from the blocks, the declared dependencies and the messages. Two
+unordered accesses to the same cell are a race, which a proof of one order would miss.
 """
 
 from collections import deque
@@ -16,16 +15,16 @@ from collalgo.errors import ScheduleError
 from collalgo.integrations.msccl.cells import Cell
 from collalgo.integrations.msccl.program import Instruction, Message, Program
 
-#: How many numbers may say what comes before what: of instructions times blocks.
+#: The most entries of the vector clocks: instructions times blocks.
 LARGEST = 1 << 27
 
 
-class Circle(ScheduleError):
-    """Events wait for each other."""
+class Cycle(ScheduleError):
+    """Events wait for each other in a cycle."""
 
 
 class Node(NamedTuple):
-    """An instruction and where it is: its GPU, block and step."""
+    """An instruction and its position: GPU, block and step."""
 
     gpu: int
     block: int
@@ -40,16 +39,16 @@ class Node(NamedTuple):
 
 
 class Order:
-    """The instructions of a program in an order in which they can happen.
+    """The instructions of a program in an order that respects all dependencies.
 
     Attributes
     ----------
     nodes : list of Node
-        All of them, by number.
+        All instructions, by number.
     sequence : list of int
-        Their numbers in that order.
-    message_of : list of dict
-        The number of the message that a node sends, and of the one that it takes.
+        Their numbers in a topological order.
+    sends, takes : dict
+        The number of the message that a node sends, and that it receives.
     """
 
     def __init__(self, program: Program, messages: list[Message]):
@@ -72,7 +71,7 @@ class Order:
         for message in messages:
             self._before[self._at[message.taken]].append(self._at[message.sent])
         self.sequence = self._sorted()
-        self._clocks = self._told()
+        self._clocks = self._vector_clocks()
 
     def _awaited(self, node: Node, after: tuple[int, int]) -> int:
         found = self._at.get((node.gpu, *after))
@@ -84,7 +83,7 @@ class Order:
         return found
 
     def _sorted(self) -> list[int]:
-        """An order in which all can happen; first what could happen first."""
+        """A topological order of the instructions, breadth first."""
         after: list[list[int]] = [[] for _ in self.nodes]
         missing = [len(before) for before in self._before]
         for i, before in enumerate(self._before):
@@ -101,13 +100,13 @@ class Order:
         if len(found) < len(self.nodes):
             stuck = next(i for i, count in enumerate(missing) if count)
             raise ScheduleError(
-                f"{self.program.name}: {self.nodes[stuck]} can never happen, as it is "
-                "in a circle of instructions that wait for each other"
+                f"{self.program.name}: {self.nodes[stuck]} can never run; it is in a "
+                "cycle of instructions that wait for each other"
             )
         return found
 
-    def _told(self) -> NDArray[np.uint16]:
-        """For each node how many steps of each block are over when it happens."""
+    def _vector_clocks(self) -> NDArray[np.uint16]:
+        """The vector clocks: for each node, the completed steps of each block."""
         first = np.cumsum([0, *map(len, self.program.blocks)])
         if len(self.nodes) * int(first[-1]) > LARGEST:
             raise ScheduleError(
@@ -123,17 +122,17 @@ class Order:
         return clocks
 
     def is_before(self, first: int, second: int) -> bool:
-        """Whether one node is over before another happens, whatever takes how long."""
-        over = int(self._clocks[second, self._clock_of[first]])
-        return over > self.nodes[first].step
+        """Whether one node always completes before another, whatever the timing."""
+        completed = int(self._clocks[second, self._clock_of[first]])
+        return completed > self.nodes[first].step
 
     def check(self, earlier: Iterable[int], later: int, cell: Cell) -> None:
-        """See that a node that touches a cell does so after some others.
+        """Check that a node accesses a cell after some other nodes.
 
         Raises
         ------
         ScheduleError
-            If it may happen at the same time as one of them.
+            If it may run at the same time as one of them.
         """
         for one in earlier:
             if one != later and not self.is_before(one, later):
@@ -146,24 +145,24 @@ class Order:
 
 
 def cells_from(first: Cell, count: int) -> Iterator[Cell]:
-    """So many cells in a row."""
+    """``count`` consecutive cells."""
     return (Cell(first.buffer, first.number + i) for i in range(count))
 
 
 def levels(edges: dict[int, dict[int, int]], count: int) -> list[int]:
-    """The earliest level of each event, if some must come so much later than others.
+    """The earliest level of each event, under minimum distances between events.
 
     Parameters
     ----------
     edges
-        For an event, by how many levels at least each other one is later: 0 or 1.
+        For each event, the minimum distance to its successors: 0 or 1 levels.
     count
         The number of events.
 
     Raises
     ------
-    Circle
-        If there are none.
+    Cycle
+        If the constraints have a cycle of positive length.
     """
     found = [0] * count
     waiting = deque(range(count))
@@ -175,7 +174,7 @@ def levels(edges: dict[int, dict[int, int]], count: int) -> list[int]:
             if found[other] < found[event] + later:
                 found[other] = found[event] + later
                 if found[other] > count:
-                    raise Circle("messages wait for each other in a circle")
+                    raise Cycle("messages wait for each other in a cycle")
                 if not queued[other]:
                     waiting.append(other)
                     queued[other] = True

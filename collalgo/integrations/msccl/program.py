@@ -1,4 +1,4 @@
-"""What a file says: the thread blocks of each GPU, and what each does step by step."""
+"""The program of a file: the thread blocks of each GPU and their instructions."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -7,12 +7,12 @@ from collalgo.errors import ScheduleError
 from collalgo.integrations.msccl.cells import Cell, Cells
 
 #: Sender, receiver and channel.
-Way = tuple[int, int, int]
+Connection = tuple[int, int, int]
 
 #: GPU, block and step.
-Place = tuple[int, int, int]
+Position = tuple[int, int, int]
 
-#: What an instruction does: whether it receives, reduces, keeps the result, and sends.
+#: The actions of each instruction: r receive, a reduce, c keep the result, s send.
 KINDS = {
     "nop": "",
     "cpy": "",
@@ -29,8 +29,8 @@ KINDS = {
 class Instruction(NamedTuple):
     """One step of a thread block.
 
-    ``source`` and ``target`` are the first of so many ``chunks``; ``after`` is the
-    block and the step of its GPU that it waits for.
+    ``source`` and ``target`` are the first of ``chunks`` consecutive cells; ``after``
+    is the block and the step of its GPU that it waits for.
     """
 
     kind: str
@@ -45,12 +45,12 @@ class Instruction(NamedTuple):
 
     @property
     def reduces(self) -> bool:
-        """Whether what it receives is combined with its source."""
+        """Whether it combines the received value with its source."""
         return "a" in KINDS[self.kind]
 
     @property
     def keeps(self) -> bool:
-        """Whether what it has received is written to its target."""
+        """Whether it writes the received or combined value to its target."""
         return "c" in KINDS[self.kind]
 
     @property
@@ -59,7 +59,7 @@ class Instruction(NamedTuple):
 
     @property
     def own(self) -> list[Cell]:
-        """Those of its first chunks that are on its own GPU."""
+        """The first cells of its operands that are on its own GPU."""
         return [
             *([] if self.kind == "r" else [self.source]),
             *([] if self.kind == "s" else [self.target]),
@@ -68,7 +68,7 @@ class Instruction(NamedTuple):
 
 @dataclass
 class Block:
-    """A thread block: at most one peer that it sends to, one that it receives from."""
+    """A thread block, with at most one peer to send to and one to receive from."""
 
     gpu: int
     send: int | None
@@ -79,14 +79,14 @@ class Block:
 
 @dataclass
 class Program:
-    """All of a file.
+    """The program of a file.
 
     Attributes
     ----------
     name : str
-        Of the algorithm.
+        The name of the algorithm.
     cells : Cells
-        What it is for.
+        The cells of its collective.
     blocks : list
         The thread blocks of each GPU.
     """
@@ -97,34 +97,36 @@ class Program:
 
 
 class Message(NamedTuple):
-    """What one instruction sends to another: the places of both in the program."""
+    """A message, with the positions of its sending and receiving instructions."""
 
     sender: int
     receiver: int
     channel: int
-    sent: Place
-    taken: Place
+    sent: Position
+    taken: Position
 
 
 def messages(program: Program) -> list[Message]:
-    """All messages: between two GPUs on a channel the first sent is the first taken.
+    """All messages; those of a connection are received in the order of sending.
 
     Raises
     ------
     ScheduleError
-        If what is sent is not taken, or is not as long as what is expected.
+        If sends and receives do not match in number or length.
     """
     sent, taken = _ends(program, sends=True), _ends(program, sends=False)
     return [
-        Message(*way, out, into)
-        for way in sorted({*sent, *taken})
-        for out, into in _paired(program, way, sent.get(way, []), taken.get(way, []))
+        Message(*connection, out, into)
+        for connection in sorted({*sent, *taken})
+        for out, into in _paired(
+            program, connection, sent.get(connection, []), taken.get(connection, [])
+        )
     ]
 
 
-def _ends(program: Program, *, sends: bool) -> dict[Way, list[Place]]:
-    """The instructions at one end of each way, in their order."""
-    found: dict[Way, list[Place]] = {}
+def _ends(program: Program, *, sends: bool) -> dict[Connection, list[Position]]:
+    """The instructions at one end of each connection, in order."""
+    found: dict[Connection, list[Position]] = {}
     for gpu, blocks in enumerate(program.blocks):
         for number, block in enumerate(blocks):
             places = [
@@ -141,21 +143,24 @@ def _ends(program: Program, *, sends: bool) -> dict[Way, list[Place]]:
                     f"{'sends' if sends else 'receives'}, but names no peer for it"
                 )
             ends = (gpu, peer) if sends else (peer, gpu)
-            way = (*ends, block.channel)
-            if way in found:
+            connection = (*ends, block.channel)
+            if connection in found:
                 raise ScheduleError(
                     f"{program.name}: two blocks of GPU {gpu} use the same connection "
                     f"with GPU {peer} on channel {block.channel}"
                 )
-            found[way] = places
+            found[connection] = places
     return found
 
 
 def _paired(
-    program: Program, way: Way, sent: list[Place], taken: list[Place]
-) -> list[tuple[Place, Place]]:
-    """Both ends of each message of a way."""
-    sender, receiver, channel = way
+    program: Program,
+    connection: Connection,
+    sent: list[Position],
+    taken: list[Position],
+) -> list[tuple[Position, Position]]:
+    """Both ends of each message of a connection."""
+    sender, receiver, channel = connection
     what = f"{program.name}: GPU {sender} sends GPU {receiver} on channel {channel}"
     if len(sent) != len(taken):
         raise ScheduleError(
@@ -172,7 +177,7 @@ def _paired(
     return list(zip(sent, taken, strict=True))
 
 
-def instruction(program: Program, place: Place) -> Instruction:
-    """The instruction at a place."""
+def instruction(program: Program, place: Position) -> Instruction:
+    """The instruction at a position."""
     gpu, block, step = place
     return program.blocks[gpu][block].steps[step]

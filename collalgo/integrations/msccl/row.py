@@ -1,4 +1,4 @@
-"""Algorithms that files say, and files that say algorithms."""
+"""Convert MSCCL files to algorithms, and algorithms to MSCCL files."""
 
 import re
 from collections.abc import Iterator
@@ -11,18 +11,18 @@ from collalgo.integrations.msccl.cells import Cells
 from collalgo.integrations.msccl.msccl import read, text_of
 from collalgo.integrations.msccl.program import Program
 from collalgo.integrations.msccl.steps import RankSteps, Translator
-from collalgo.integrations.msccl.writing import Scribe
+from collalgo.integrations.msccl.writing import ProgramWriter
 from collalgo.schedule import Group, Step, Transfer, trace
 from collalgo.schedule.chunk import Chunks, divide, merge, spare
 
 
 class FromFile:
-    """A schedule whose steps a file gives.
+    """A schedule with the steps of a file.
 
     Parameters
     ----------
     cells
-        What the parts of the buffer are.
+        The cells of the collective.
     steps
         The steps of all ranks.
     file
@@ -31,7 +31,7 @@ class FromFile:
 
     def __init__(self, cells: Cells, steps: list[RankSteps], file: str):
         self.cells, self.steps = cells, steps
-        self.__doc__ = f"As {Path(file).name} says."
+        self.__doc__ = f"The schedule of {Path(file).name}."
         self.__qualname__ = f"{type(self).__name__}({file!r})"
 
     def __call__(self, group: Group) -> Iterator[Step]:
@@ -69,21 +69,20 @@ class FromFile:
 
 
 def algorithm_of(path: str | Path) -> Algorithm:
-    """The algorithm that a file of MSCCL says, for as many ranks as it is for.
+    """Read the algorithm of an MSCCL file, for the number of ranks of the file.
 
-    It is not in the table yet; what it promises is proved before it runs.
+    It is not added to the table. It is proved before its first run.
 
     Raises
     ------
     ScheduleError
-        If the file cannot be read, or what it says cannot happen, or may happen in
-        several orders that give different results.
+        If the file cannot be read, or if its instructions deadlock or race.
     """
     return named_after(read(path), str(path))
 
 
 def named_after(program: Program, file: str) -> Algorithm:
-    """The algorithm that a program is, under its own name."""
+    """The algorithm of a program, under the program's name."""
     cells = program.cells
 
     def obstacle(size: int) -> str | None:
@@ -99,27 +98,27 @@ def named_after(program: Program, file: str) -> Algorithm:
 
 
 def program_of(row: Algorithm, size: int) -> Program:
-    """What the thread blocks of so many GPUs do in an algorithm."""
+    """The program of an algorithm for ``size`` GPUs."""
     name = f"{row.collective}_{row.name}_{size}"
     schedules = [trace(row.schedule, rank, size) for rank in range(size)]
-    return Scribe(name, row.collective, schedules).program()
+    return ProgramWriter(name, row.collective, schedules).program()
 
 
 def xml_of(row: Algorithm, size: int, protocol: str = "Simple") -> str:
-    """The XML of MSCCL for an algorithm with so many ranks.
+    """Write an algorithm for ``size`` ranks as MSCCL XML.
 
     Parameters
     ----------
     row
-        A row of the table, or one like it.
+        The algorithm.
     size
-        The number of ranks, or GPUs.
+        The number of ranks, each a GPU.
     protocol
-        What NCCL is to use: Simple, LL or LL128.
+        The protocol of NCCL: Simple, LL or LL128.
 
     Raises
     ------
     AlgorithmNotApplicable
-        If MSCCL does not know the collective.
+        If MSCCL does not support the collective.
     """
     return text_of(program_of(row, size), protocol)

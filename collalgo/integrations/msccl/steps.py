@@ -1,4 +1,4 @@
-"""From what happens in a file to the steps of every rank."""
+"""Translate the operations of a file to the steps of every rank."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -8,13 +8,13 @@ from typing import NamedTuple
 from collalgo.errors import ScheduleError
 from collalgo.integrations.msccl.cells import Cell
 from collalgo.integrations.msccl.operations import Event, Operations, Touch
-from collalgo.integrations.msccl.order import Circle, Order
-from collalgo.integrations.msccl.program import Program, Way, messages
+from collalgo.integrations.msccl.order import Cycle, Order
+from collalgo.integrations.msccl.program import Connection, Program, messages
 from collalgo.schedule import Kind
 
 
 class Move(NamedTuple):
-    """A transfer of some cells of the buffer, or of a spare one, by their homes."""
+    """A transfer of parts (homes) of the buffer or of a spare buffer."""
 
     kind: Kind
     peer: int
@@ -24,30 +24,30 @@ class Move(NamedTuple):
 
 
 class Where(NamedTuple):
-    """Where a value lies: at its home, in the buffer (0) or in a spare one."""
+    """The location of a value: its home in the buffer (0) or in a spare buffer."""
 
     home: int
     spare: int
 
 
-#: From where to where, and whether what is there is added to.
+#: Source, target, and whether the transfer adds to the target.
 Ends = list[tuple[Where, Where, bool]]
 
-#: For each step the moves of a rank.
+#: The moves of a rank, by step.
 RankSteps = list[list[Move]]
 
 
 class Memory:
-    """The memory of one rank, and what of it holds which cell.
+    """The memory of one rank: the location of each live cell.
 
     Parameters
     ----------
     name
-        Of the algorithm.
+        The name of the algorithm.
     given, wanted
-        The cells that hold something at first, and those that matter at the end.
+        The cells with initial data, and those with the result.
     touches
-        The uses of each cell, the first first.
+        The accesses to each cell, in order.
     """
 
     def __init__(
@@ -66,38 +66,38 @@ class Memory:
         self.begin()
 
     def begin(self) -> None:
-        """From now on things happen at once."""
+        """Begin a step, whose transfers are concurrent."""
         self._before = frozenset(self.where.values())
 
     def at(self, cell: Cell) -> Where:
-        """Where a cell is that is read."""
+        """The location of a cell that is read."""
         if cell not in self.where:
             raise ScheduleError(
                 f"{self.name}: chunk {cell.number} of buffer {cell.buffer!r} is read "
-                "where nothing has been written to it"
+                "before anything is written to it"
             )
         return self.where[cell]
 
     def over(self, cell: Cell, event: int) -> None:
-        """An event has read a cell, and does not write it."""
+        """Record that an event has read a cell without writing it."""
         uses = self._left[cell]
         uses.remove(next(use for use in uses if use.event == event and not use.writes))
         self._forget_unless_used(cell)
 
     def _forget_unless_used(self, cell: Cell) -> None:
-        """Let go of a value that nobody reads any more."""
+        """Free the location of a value without further reads."""
         uses = self._left.get(cell)
         if not uses[-1].reads if uses else cell not in self.wanted:
             self.forget(cell)
 
     def forget(self, cell: Cell) -> None:
-        """Let go of what a cell holds."""
+        """Free the location of a cell."""
         where = self.where.pop(cell, None)
         if where is not None:
             self.used[where] -= 1
 
     def put(self, cell: Cell, where: Where, event: int) -> None:
-        """An event lets a cell be at a place from now on."""
+        """Record that an event puts a cell at a location."""
         self.forget(cell)
         self.where[cell] = where
         self.used[where] += 1
@@ -106,9 +106,9 @@ class Memory:
         self._forget_unless_used(cell)
 
     def free(self, homes: Iterable[int], *, untouched: bool = False) -> int:
-        """The first buffer in which nothing is at any of these homes.
+        """The first buffer in which all these homes are free.
 
-        What is ``untouched`` has not been there either before what happens at once.
+        With ``untouched`` they must also have been free when the step began.
         """
         before = self._before if untouched else frozenset()
         places = [Where(home, 0) for home in homes]
@@ -120,14 +120,14 @@ class Memory:
 
 
 class Translator:
-    """Turns what a file says into the steps of all ranks."""
+    """Translates a program to the steps of all ranks."""
 
     def __init__(self, program: Program):
         order = Order(program, found := messages(program))
         self.program = program
         try:
             self.operations = operations = Operations(program, found, order)
-        except Circle:  # a message may be needed before all of it can be added
+        except Cycle:  # a part of a message may be needed before all of it can be added
             self.operations = operations = Operations(program, found, order, False)
         cells = program.cells
         self.memories = [
@@ -137,7 +137,7 @@ class Translator:
         self.channels = 1 + max((m.channel for m in found), default=0)
 
     def steps(self) -> list[RankSteps]:
-        """The steps of all ranks; all have the same number."""
+        """The steps of all ranks; each rank has the same number of steps."""
         at: dict[int, list[int]] = defaultdict(list)
         for number, level in enumerate(self.operations.levels):
             if self.operations.events[number].targets:
@@ -156,7 +156,7 @@ class Translator:
         ]
 
     def _level(self, numbers: list[int]) -> list[list[list[Move]]]:
-        """The two steps in which some events happen: first what must be apart."""
+        """The two steps of a level: first the copies that it needs, then its events."""
         events = [(number, self.operations.events[number]) for number in numbers]
         for memory in self.memories:
             memory.begin()
@@ -169,15 +169,15 @@ class Translator:
                     memory.put(cell, where, number)
                 for cell in event.sources:
                     memory.over(cell, number)
-        ends: dict[Way, Ends] = defaultdict(list)
+        ends: dict[Connection, Ends] = defaultdict(list)
         for (number, event), sources in zip(events, read, strict=True):
             if event.kind != "copy":
                 targets = self._write(number, event, sources, apart[event.gpu])
-                ends[event.way] += zip(sources, targets, event.adds, strict=True)
+                ends[event.connection] += zip(sources, targets, event.adds, strict=True)
         return [self._within(apart), self._moves(ends)]
 
     def _read(self, number: int, event: Event) -> list[Where]:
-        """Where what an event reads is."""
+        """The locations that an event reads."""
         gpu = event.gpu if event.message is None else event.message.sender
         memory = self.memories[gpu]
         found = [memory.at(cell) for cell in event.sources]
@@ -189,7 +189,7 @@ class Translator:
     def _write(
         self, number: int, event: Event, sources: list[Where], apart: Ends
     ) -> list[Where]:
-        """Where what an event writes is to be."""
+        """The locations that an event writes."""
         memory = self.memories[event.gpu]
         fresh = [
             where.home
@@ -214,7 +214,7 @@ class Translator:
     def _own(
         self, memory: Memory, event: Event, source: Where, cell: Cell, apart: Ends
     ) -> Where:
-        """Where a cell is that something is added to: it must be there alone."""
+        """The location of a cell to add to; a shared one is first copied apart."""
         where = memory.at(cell)
         if where.home != source.home:
             raise ScheduleError(
@@ -230,22 +230,22 @@ class Translator:
         return where
 
     def _within(self, ends: list[Ends]) -> list[list[Move]]:
-        """The moves of what each rank copies from buffer to buffer."""
+        """The moves of copies from buffer to buffer on each rank."""
         return self._moves(
             {(rank, rank, 0): of_rank for rank, of_rank in enumerate(ends)}
         )
 
-    def _moves(self, ends: dict[Way, Ends]) -> list[list[Move]]:
-        """The moves of all ranks, by what goes each way."""
+    def _moves(self, ends: dict[Connection, Ends]) -> list[list[Move]]:
+        """The moves of all ranks, from the transfers of each connection."""
         moves: list[list[Move]] = [[] for _ in self.memories]
-        for way, of_way in ends.items():
-            channels = self.channels if way[0] != way[1] else 1
-            for rank, move in moves_of(way, of_way, channels):
+        for connection, of_connection in ends.items():
+            channels = self.channels if connection[0] != connection[1] else 1
+            for rank, move in moves_of(connection, of_connection, channels):
                 moves[rank].append(move)
         return moves
 
     def _finish(self) -> list[list[Move]]:
-        """Bring what belongs into the buffer there, for each rank."""
+        """The final copies of results from spare buffers into the buffer."""
         ends: list[Ends] = [[] for _ in self.memories]
         for rank, memory in enumerate(self.memories):
             for cell, home in memory.wanted.items():
@@ -263,9 +263,11 @@ class Translator:
         return self._within(ends)
 
 
-def moves_of(way: Way, ends: Ends, channels: int) -> Iterator[tuple[int, Move]]:
-    """The moves of what goes one way, by their ranks: a lane for each two buffers."""
-    sender, receiver, channel = way
+def moves_of(
+    connection: Connection, ends: Ends, channels: int
+) -> Iterator[tuple[int, Move]]:
+    """The moves of one connection, with their ranks; one lane per pair of buffers."""
+    sender, receiver, channel = connection
     parts: dict[tuple[int, int], list[tuple[int, bool]]] = defaultdict(list)
     for source, target, adds in ends:
         parts[source.spare, target.spare].append((source.home, adds))

@@ -1,4 +1,4 @@
-"""From the steps of all ranks to what a file says."""
+"""Translate the steps of all ranks to the program of a file."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,22 +9,22 @@ from typing import NamedTuple
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.integrations.msccl.cells import NAMES, Cell, Cells
 from collalgo.integrations.msccl.gpu import Gpu
-from collalgo.integrations.msccl.program import Program, Way
+from collalgo.integrations.msccl.program import Connection, Program
 from collalgo.schedule import Kind, Step, Transfer
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.replay import Replay
 
-#: Chunks of one instruction at most; MSCCL has the same limit.
+#: The most chunks of one instruction, which is the limit of MSCCL.
 MOST = 72
 
 
 class Parcel(NamedTuple):
-    """What of a message is received in one way.
+    """The part of a message that is received by one kind of receive.
 
     Attributes
     ----------
-    way : tuple of int
-        Sender, receiver and lane, which is the channel.
+    connection : tuple of int
+        Sender, receiver, and the lane as the channel.
     out, into : int
         The step of the sender, and that of the receiver.
     source, target : int
@@ -32,10 +32,10 @@ class Parcel(NamedTuple):
     homes : tuple of int
         The parts of the buffer.
     adds : bool
-        Whether they are added to what is there.
+        Whether the receive reduces.
     """
 
-    way: Way
+    connection: Connection
     out: int
     into: int
     source: int
@@ -45,19 +45,19 @@ class Parcel(NamedTuple):
 
     @property
     def local(self) -> bool:
-        """Whether it stays on its GPU."""
-        return self.way[0] == self.way[1]
+        """Whether sender and receiver are the same GPU."""
+        return self.connection[0] == self.connection[1]
 
 
-class Scribe:
-    """Writes the steps of all ranks down as a program.
+class ProgramWriter:
+    """Writes the steps of all ranks as a program.
 
     Parameters
     ----------
     name
-        What it is to be called.
+        The name of the program.
     collective
-        What it does.
+        Its collective.
     schedules
         The steps of all ranks.
     """
@@ -65,7 +65,7 @@ class Scribe:
     def __init__(self, name: str, collective: str, schedules: Sequence[Sequence[Step]]):
         if collective not in NAMES:
             raise AlgorithmNotApplicable(
-                f"{collective}: the XML of MSCCL is written for "
+                f"{collective}: MSCCL XML can be written only for "
                 + ", ".join(dict.fromkeys(NAMES.values())),
                 collective=collective,
             )
@@ -79,34 +79,36 @@ class Scribe:
         self._coming: dict[tuple[int, int], list[Parcel]] = defaultdict(list)
         self._sums: dict[Parcel, list[Parcel]] = {}
         for parcel in self._parcels():
-            self._leaving[parcel.way[0], parcel.out].append(parcel)
-            self._coming[parcel.way[1], parcel.into].append(parcel)
+            self._leaving[parcel.connection[0], parcel.out].append(parcel)
+            self._coming[parcel.connection[1], parcel.into].append(parcel)
         for coming in self._coming.values():
             self._find_sums(coming)
 
     def _parcels(self) -> Iterator[Parcel]:
-        """All that is sent; what is sent first on a way is received first."""
+        """All parcels; those of a connection are received in the order of sending."""
         sent = self._ends(sends=True)
-        for way, ends in self._ends(sends=False).items():
-            for (out, left), (into, took) in zip(sent[way], ends, strict=True):
+        for connection, ends in self._ends(sends=False).items():
+            for (out, left), (into, took) in zip(sent[connection], ends, strict=True):
                 for kind in (Kind.RECV, Kind.RECV_REDUCE):
                     taken = [t for t in took if t.kind is kind and t.chunks]
-                    if taken:  # a token moves nothing
+                    if taken:  # an empty message has no parcel
                         source, target = (t[0].chunks[0].spare for t in (left, taken))
                         homes, adds = self._homes(taken), kind is Kind.RECV_REDUCE
-                        yield Parcel(way, out, into, source, target, homes, adds)
+                        yield Parcel(connection, out, into, source, target, homes, adds)
 
-    def _ends(self, *, sends: bool) -> dict[Way, list[tuple[int, list[Transfer]]]]:
-        """One end of all messages of each way: their steps, and their transfers."""
-        found: dict[Way, list[tuple[int, list[Transfer]]]] = defaultdict(list)
+    def _ends(
+        self, *, sends: bool
+    ) -> dict[Connection, list[tuple[int, list[Transfer]]]]:
+        """One end of the messages of each connection: their steps and transfers."""
+        found: dict[Connection, list[tuple[int, list[Transfer]]]] = defaultdict(list)
         for rank, steps in enumerate(self.schedules):
             for number, step in enumerate(steps):
-                for way, transfers in _by_way(rank, step, sends).items():
-                    found[way].append((number, transfers))
+                for connection, transfers in _by_connection(rank, step, sends).items():
+                    found[connection].append((number, transfers))
         return found
 
     def _homes(self, transfers: Iterable[Transfer]) -> tuple[int, ...]:
-        """The parts of the buffer that transfers have together, in their order."""
+        """The parts of the buffer that some transfers cover, sorted."""
         count = self.cells.parts
         chunks = [chunk for transfer in transfers for chunk in transfer.chunks]
         bounds = [
@@ -115,7 +117,7 @@ class Scribe:
         return tuple(sorted(chain.from_iterable(range(*bound) for bound in bounds)))
 
     def _find_sums(self, coming: list[Parcel]) -> None:
-        """Find what comes to be added to the same at once."""
+        """Find the parcels of a step that add to the same parts."""
         together: dict[object, list[Parcel]] = defaultdict(list)
         for parcel in coming:
             if parcel.adds:
@@ -125,7 +127,7 @@ class Scribe:
                 self._sums |= dict.fromkeys(parcels, parcels)
 
     def program(self) -> Program:
-        """All of it."""
+        """The whole program."""
         for step in range(max(map(len, self.schedules))):
             for rank, gpu in enumerate(self.gpus):
                 self._write(gpu, self._leaving[rank, step], self._coming[rank, step])
@@ -134,10 +136,10 @@ class Scribe:
         return Program(self.name, self.cells, [gpu.blocks for gpu in self.gpus])
 
     def _write(self, gpu: Gpu, leaving: list[Parcel], coming: list[Parcel]) -> None:
-        """Write down a step of a rank: first all that it sends."""
+        """Write a step of a rank: first its sends, then its receives."""
         for parcel in leaving:
             if not parcel.local:
-                _, peer, lane = parcel.way
+                _, peer, lane = parcel.connection
                 for source, target, count in self._runs(parcel):
                     gpu.add((peer, None, lane), "s", source, target, count)
         for parcel in coming:
@@ -146,8 +148,8 @@ class Scribe:
             self._sum(gpu, parcels)
 
     def _take(self, gpu: Gpu, parcel: Parcel) -> None:
-        """Write down that something is received, or moved inside of the GPU."""
-        peer, _, lane = parcel.way
+        """Write the receive of a parcel, or its move inside the GPU."""
+        peer, _, lane = parcel.connection
         is_sum = parcel in self._sums
         if parcel.local:
             if not is_sum:
@@ -161,13 +163,13 @@ class Scribe:
                 gpu.add((None, peer, lane), "r", source, target, count)
 
     def _sum(self, gpu: Gpu, parcels: list[Parcel]) -> None:
-        """Add what has come from several peers, in the order of the ranks.
+        """Add the terms from several peers, in the order of the ranks.
 
-        Those before the second but one are added to the first; the rest, and their
-        sum, to what the rank has itself.
+        The terms of lower ranks are added to the first of them; that sum and the terms
+        of higher ranks are added to the rank's own.
         """
         homes, target = parcels[0].homes, parcels[0].target
-        terms = sorted((p.way[0], p.local, self._arrival(p)) for p in parcels)
+        terms = sorted((p.connection[0], p.local, self._arrival(p)) for p in parcels)
         before = [term for rank, _, term in terms if rank < gpu.rank]
         for term in before[1:]:
             self._inside(gpu, "re", homes, term, before[0])
@@ -177,20 +179,22 @@ class Scribe:
     def _inside(
         self, gpu: Gpu, kind: str, homes: Iterable[int], source: object, target: object
     ) -> None:
-        """Write down what happens inside of a GPU, from buffer to buffer."""
+        """Write local operations of a GPU, from buffer to buffer."""
         pairs = [(gpu.cell(source, home), gpu.cell(target, home)) for home in homes]
         for run in _joined(pairs):
             gpu.add((None, None, 0), kind, *run)
 
     def _arrival(self, parcel: Parcel) -> object:
-        """The buffer that something comes into: its own for what is to be added."""
+        """The buffer that a parcel is received into; a term of a sum has its own."""
         if parcel.local:
             return parcel.source
-        return (parcel.way, parcel.into) if parcel in self._sums else parcel.target
+        return (
+            (parcel.connection, parcel.into) if parcel in self._sums else parcel.target
+        )
 
     def _runs(self, parcel: Parcel) -> Iterator[tuple[Cell, Cell, int]]:
-        """The runs of chunks: at the sender, at the receiver, how many."""
-        sender, receiver = (self.gpus[rank] for rank in parcel.way[:2])
+        """The runs of chunks: first at the sender, first at the receiver, count."""
+        sender, receiver = (self.gpus[rank] for rank in parcel.connection[:2])
         arrival = self._arrival(parcel)
         yield from _joined(
             [
@@ -200,7 +204,7 @@ class Scribe:
         )
 
     def _keep_own(self) -> None:
-        """Let each rank of an alltoall have what it has for itself."""
+        """Copy the own block of each rank of an alltoall to its output."""
         each = self.cells.each
         for gpu in self.gpus:
             own = [gpu.rank * each + k for k in range(each)]
@@ -208,9 +212,11 @@ class Scribe:
                 gpu.add((None, None, 0), "cpy", *run)
 
 
-def _by_way(rank: int, step: Step, sends: bool) -> dict[Way, list[Transfer]]:
-    """The transfers of a step, by the message that they belong to."""
-    found: dict[Way, list[Transfer]] = defaultdict(list)
+def _by_connection(
+    rank: int, step: Step, sends: bool
+) -> dict[Connection, list[Transfer]]:
+    """The transfers of a step, by connection."""
+    found: dict[Connection, list[Transfer]] = defaultdict(list)
     for transfer in step:
         if (transfer.kind is Kind.SEND) is sends:
             ends = (rank, transfer.peer) if sends else (transfer.peer, rank)
@@ -219,7 +225,7 @@ def _by_way(rank: int, step: Step, sends: bool) -> dict[Way, list[Transfer]]:
 
 
 def _joined(pairs: list[tuple[Cell, Cell]]) -> Iterator[tuple[Cell, Cell, int]]:
-    """Pairs of cells as runs, of both ends in a row."""
+    """Join pairs of cells to runs that are consecutive at both ends."""
     start = 0
     for i in range(1, len(pairs) + 1):
         if i < len(pairs) and i - start < MOST:

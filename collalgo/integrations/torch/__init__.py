@@ -1,8 +1,8 @@
 """A backend of ``torch.distributed``: ``init_process_group("collalgo")``.
 
-With collalgo installed, torch finds it by itself. It serves tensors in the memory of
-the host and on CUDA devices, without copies where they are contiguous. Ranks meet over
-the store of torch; those of one host then share memory, others use UCX.
+Torch finds the backend by an entry point of the package. It serves tensors in host
+memory and on CUDA devices, without a copy if they are contiguous. The ranks connect
+through the store of torch; ranks on one host use shared memory, others use UCX.
 """
 
 from collalgo.integrations.torch.group import CollalgoGroup

@@ -1,8 +1,8 @@
-"""Calls that are made in a backward pass, as those of DistributedDataParallel.
+"""Defer calls made during a backward pass, such as those of DistributedDataParallel.
 
-Where cores are spare, some gradients are summed while others are computed. Where none
-is, the two only interrupt each other, and ranks wait for those that were interrupted:
-there the calls are put off to the end of the pass.
+With spare cores, communication overlaps with the computation of further gradients.
+Without one, the two only interrupt each other, and every rank waits for the interrupted
+ones; the calls are then deferred to the end of the pass.
 """
 
 from threading import local
@@ -12,26 +12,26 @@ from torch.autograd import Variable
 
 from collalgo._kernels.comm.progress import Progress
 
-#: The number of no backward pass.
+#: The number outside of a backward pass.
 NO_PASS = -1
 
 
 class BackwardPass(local):
-    """The last backward pass of a thread, and the queue of what is put off to its end.
+    """The last backward pass of a thread, and its queue of deferred calls.
 
-    It has the calls of one communicator. Others go on: where groups overlap, each rank
-    could be in a call that waits for the next one.
+    Only the calls of one communicator are deferred. With overlapping groups, deferring
+    the calls of several could deadlock.
     """
 
     number: int = NO_PASS
-    queue: int | None = None  # its id, as it is not kept
+    queue: int | None = None  # its id, so that it is not kept alive
 
 
 last = BackwardPass()
 
 
 def put_off(queue: Progress) -> None:
-    """Leave what comes into a queue to the end of the backward pass, if one is on."""
+    """Defer the calls of a queue to the end of the current backward pass, if any."""
     number = torch._C._current_graph_task_id()
     if number == NO_PASS:
         return

@@ -1,12 +1,12 @@
-"""Gradient buckets of DistributedDataParallel, in memory that all ranks have mapped.
+"""Move gradient buckets of DistributedDataParallel into memory that all ranks map.
 
-There others read gradients where they are, and write sums where they belong, as with
-arrays of ``comm.empty``, instead of copying all of it through shared memory. Torch has
-the buckets in memory of its own; but it can move a tensor to shared memory, with all
-that are views of it, and what is mapped there can be replaced.
+Other ranks then read gradients and write sums in place, as with arrays of
+``comm.empty``, instead of copying them through shared memory. Torch allocates the
+buckets in private memory. It can move a tensor, with all views of it, to shared memory,
+and that mapping can be replaced.
 
-Only what nobody has looked at can be moved: a NumPy array on the memory of a tensor
-would still be where it was.
+Only a bucket without outside references can be moved: a NumPy array on the memory of
+the tensor would keep the old address.
 """
 
 import logging
@@ -23,29 +23,29 @@ from collalgo.integrations.torch.tensors import is_plain
 
 log = logging.getLogger(__name__)
 
-#: Buckets of fewer bytes are left alone: to copy them takes little of their time.
+#: Shorter buckets, in bytes, are not moved: copying them is cheap.
 LONG = 1 << 16
 
-#: Each moved bucket keeps a descriptor open. None moves unless a process may open so
-#: many times as many as it has.
+#: Each moved bucket keeps a file descriptor open. A bucket moves only if the limit is
+#: at least this multiple of the open descriptors.
 SPARE_DESCRIPTORS = 2
 
-#: The function from which C++ runs a backward pass.
+#: The Python function that starts the backward pass in C++.
 ENGINE = torch.autograd.graph._engine_run_backward.__code__
 
-#: The attribute of a bucket that has been seen: its memory in the heap, or None.
-PLACE = "_collalgo_place"
+#: The attribute of a bucket for its memory in the heap, or None.
+HEAP_MEMORY = "_collalgo_place"
 
-#: What it is of one that has been seen once.
+#: The value of the attribute after the first call.
 SEEN = object()
 
 
 def is_called_by_ddp() -> bool:
-    """Whether who asks was called by DDP, with a bucket that nobody else can see.
+    """Whether DDP called the caller, with a bucket that user code cannot see.
 
-    Its C++ makes the call when a gradient has been accumulated, with no Python in
-    between, as there is in a hook. If the user wanted gradients that are views of the
-    buckets (``gradient_as_bucket_view``), these can be seen.
+    The C++ of DDP makes the call after it accumulates a gradient, without a Python
+    frame in between; a hook has one. With ``gradient_as_bucket_view`` user code sees
+    the buckets through the gradients.
     """
     caller = sys._getframe(1).f_back
     if caller is None or caller.f_code is not ENGINE:
@@ -56,45 +56,45 @@ def is_called_by_ddp() -> bool:
 
 
 def in_heap(bucket: Tensor, heap: Heap) -> Tensor:
-    """A bucket as the others have mapped it, or the bucket itself.
+    """The heap memory of a bucket, or the bucket itself if it has not moved.
 
-    It is moved when it comes for the second time: DDP makes its buckets anew after the
-    first step.
+    A bucket moves at its second call, since DDP reallocates its buckets after the first
+    step.
     """
-    if not hasattr(bucket, PLACE):
-        setattr(bucket, PLACE, SEEN)
-    elif getattr(bucket, PLACE) is SEEN:
-        setattr(bucket, PLACE, _moved(bucket, heap))
-    place = getattr(bucket, PLACE)
-    return place if isinstance(place, Tensor) else bucket
+    if not hasattr(bucket, HEAP_MEMORY):
+        setattr(bucket, HEAP_MEMORY, SEEN)
+    elif getattr(bucket, HEAP_MEMORY) is SEEN:
+        setattr(bucket, HEAP_MEMORY, _moved(bucket, heap))
+    memory = getattr(bucket, HEAP_MEMORY)
+    return memory if isinstance(memory, Tensor) else bucket
 
 
 def _moved(bucket: Tensor, heap: Heap) -> Tensor | None:
-    """Move a bucket into the heap, and give what it is there; None if that cannot be.
+    """Move a bucket into the heap and return its tensor there; None if it cannot move.
 
-    It goes to memory of torch first, in whose place the heap is mapped then, and which
-    is emptied. The block lives as long as the bucket, which refers to it.
+    Torch first moves the bucket to its own shared memory; the heap block is then mapped
+    over that memory, whose file is truncated. The bucket keeps the block alive.
     """
     if not _is_all(bucket) or bucket.nbytes < LONG or not _has_descriptors():
         return None
     block = heap.take(bucket.nbytes)
     if block is None:
         return None
-    place = torch.frombuffer(memoryview(block), dtype=bucket.dtype)
-    place.copy_(bucket)
+    moved = torch.frombuffer(memoryview(block), dtype=bucket.dtype)
+    moved.copy_(bucket)
     memory = bucket.untyped_storage()
     try:
         descriptor, _ = memory._share_fd_cpu_()
         block.map_at(memory.data_ptr())
     except (OSError, RuntimeError) as error:
-        log.info("a bucket of %d bytes stays where it is: %s", bucket.nbytes, error)
+        log.info("a bucket of %d bytes was not moved: %s", bucket.nbytes, error)
         return None
     os.truncate(descriptor, 0)
-    return place
+    return moved
 
 
 def _is_all(bucket: Tensor) -> bool:
-    """Whether a tensor on the host is all that there is in its memory."""
+    """Whether a tensor in host memory covers its whole storage."""
     return (
         is_plain(bucket)
         and bucket.dim() == 1
@@ -104,6 +104,6 @@ def _is_all(bucket: Tensor) -> bool:
 
 
 def _has_descriptors() -> bool:
-    """Whether this process may open enough descriptors besides those that it has."""
+    """Whether enough file descriptors are left below the limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return len([*Path("/proc/self/fd").iterdir()]) * SPARE_DESCRIPTORS < limit

@@ -1,4 +1,4 @@
-"""How a process group of torch comes up: as part of a world, or as a new one."""
+"""Create a process group of torch: a subgroup of a world, or a new world."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from collalgo.integrations.torch.group import CollalgoGroup
 
 
 def create(opts: Any, _backend_options: Any) -> CollalgoGroup:
-    """The group that torch asks for: of a world that is there, or a new world."""
+    """The process group for torch: a subgroup of its world, or a new world."""
     seconds = opts.timeout.total_seconds()
     ranks = opts.global_ranks_in_group
     world = dist.group.WORLD

@@ -43,7 +43,7 @@ class CollalgoGroup(dist.ProcessGroup):
         self._name = self._description = ""
         self._coalesced: list[GroupWork] | None = None
 
-    # What the C++ of torch asks for by these names.
+    # The names that the C++ of torch calls.
 
     def getBackendName(self) -> str:
         return "collalgo"
@@ -63,7 +63,7 @@ class CollalgoGroup(dist.ProcessGroup):
     def get_group_store(self) -> dist.Store:
         return self._store
 
-    # ---- how a call is made
+    # ---- make a call
 
     @profiled
     def _make(
@@ -76,7 +76,7 @@ class CollalgoGroup(dist.ProcessGroup):
         out: Tensor | None = None,
         into: Target | None = None,
     ) -> GroupWork:
-        """Make a call at once, or in the background if torch does not wait for it."""
+        """Make a call; in the background for ``async_op`` and coalesced calls."""
         named: dict[str, Any] = {"timeout": seconds_of(opts.timeout)}
         works, finish = [], []
         if into is not None:
@@ -263,9 +263,9 @@ class CollalgoGroup(dist.ProcessGroup):
     def monitored_barrier(
         self,
         timeout: timedelta = timedelta(0),
-        wait_all_ranks: bool = True,  # noqa: ARG002  which is what happens
+        wait_all_ranks: bool = True,  # noqa: ARG002  always the case
     ) -> None:
-        """Wait for all ranks; the error names all that are missing."""
+        """Wait for all ranks; the error names all missing ranks."""
         self.comm.barrier(timeout=seconds_of(timeout))
 
     # ---- messages between two ranks

@@ -1,4 +1,4 @@
-"""The reductions of torch."""
+"""Map the reduce ops of torch to ours."""
 
 from typing import Any
 
@@ -16,17 +16,17 @@ OPS = {
     dist.ReduceOp.BXOR: "bxor",
 }
 
-#: The same by number, for torch takes long to hash and compare its ops.
+#: The ops by number, since torch is slow to hash and compare its ops.
 BY_NUMBER = {int(op): ours for op, ours in OPS.items()}
 
 
 def operands(tensor: Tensor, reduction: Any) -> tuple[Tensor, str]:
-    """What is to be reduced, and by which op of ours.
+    """The tensor to reduce, and our name of the op.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If we do not have the op.
     """
     op = reduction.op
     known = BY_NUMBER.get(int(op))
@@ -34,13 +34,13 @@ def operands(tensor: Tensor, reduction: Any) -> tuple[Tensor, str]:
         return tensor, known
     if op == dist.ReduceOp.PREMUL_SUM:
         is_float8 = tensor.is_floating_point() and tensor.element_size() == 1
-        factors = tensor.float() if is_float8 else tensor  # which torch cannot multiply
-        _, factor = reduction.__getstate__()  # which older versions show nowhere else
+        factors = tensor.float() if is_float8 else tensor  # float8 cannot be multiplied
+        _, factor = reduction.__getstate__()  # the only access in older versions
         return (factors * factor).to(tensor.dtype), "sum"
     names = ", ".join(map(name_of, OPS))
     raise ValueError(f"collalgo has no {op}; choose one of {names}, PREMUL_SUM")
 
 
 def name_of(op: Any) -> str:
-    """What torch calls an op, as ``SUM``."""
+    """The name of an op in torch, such as ``SUM``."""
     return str(op).rsplit(".", 1)[-1]

@@ -1,4 +1,4 @@
-"""What the profiler of torch sees of calls."""
+"""Record calls as events of the profiler of torch."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from collalgo.integrations.torch.work import GroupWork
 Group = TypeVar("Group")
 Arguments = ParamSpec("Arguments")
 
-#: Calls that the other backends of torch name in another way.
+#: The names of calls in the other backends of torch, where they differ.
 NAMES = {
     "allreduce": "all_reduce",
     "allgather": "all_gather",
@@ -26,7 +26,7 @@ NAMES = {
 def profiled(
     make: Callable[Concatenate[Group, str, Arguments], GroupWork],
 ) -> Callable[Concatenate[Group, str, Arguments], GroupWork]:
-    """Let calls by their names be events, if the profiler is on, until they end."""
+    """Record each call as a profiler event that lasts until the call completes."""
 
     @wraps(make)
     def made(
@@ -38,8 +38,8 @@ def profiled(
             event.enter_context(record_function(f"collalgo:{NAMES.get(call, call)}"))
             work = make(group, call, *args, **named)
             if work.works:
-                # Before anyone goes on who waits: the profiler may end then, and what
-                # ends later would write where it has been.
+                # End the event before a waiter continues: the profiler may stop then,
+                # and a later end would write to its freed memory.
                 end = event.pop_all().close
                 work.finish.append(end)
                 work.get_future().add_done_callback(lambda _: end())  # or has failed

@@ -1,4 +1,4 @@
-"""The reduction of sparse tensors: all is gathered, and added where it meets."""
+"""Reduce sparse tensors: gather all entries, and add those of equal index."""
 
 from math import prod
 from typing import Any
@@ -21,15 +21,15 @@ def reduce_sparse(
 ) -> None:
     """Replace a sparse tensor by the reduction of those of all ranks.
 
-    The result is coalesced, and the same to the last bit on all ranks. Dimensions may
-    be dense behind those that are sparse.
+    The result is coalesced and bitwise equal on all ranks. Dense dimensions may follow
+    the sparse ones.
 
     Raises
     ------
     ValueError
-        For another op than SUM or AVG, or AVG of integers.
+        For any op but SUM and AVG, and for AVG of integers.
     MismatchError
-        If the ranks have tensors of different shapes, or other ops.
+        If the ranks pass different shapes or ops.
     """
     op = reduction.op
     if op not in OPS or (op == OPS[1] and not tensor.dtype.is_floating_point):
@@ -59,7 +59,7 @@ def reduce_sparse(
 
 
 def _check_alike(forms: Any) -> None:
-    """Whether all ranks ask for the same, of tensors of the same shape."""
+    """Check that all ranks pass the same op and shape."""
     differs = (forms != forms[0]).any(axis=1)
     if differs.any():
         other = int(differs.argmax())

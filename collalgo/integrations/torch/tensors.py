@@ -1,4 +1,4 @@
-"""What calls take for tensors, without a copy where there can be none."""
+"""Convert tensors to arguments of calls, without a copy if possible."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-#: The dtypes of torch that NumPy knows by way of ``ml_dtypes``, and their words.
+#: The dtypes of torch that NumPy has through ``ml_dtypes``: name, and integer type.
 NARROW = {
     torch.bfloat16: ("bfloat16", torch.uint16),
     torch.float8_e4m3fn: ("float8_e4m3fn", torch.uint8),
@@ -17,20 +17,20 @@ NARROW = {
     torch.float8_e5m2fnuz: ("float8_e5m2fnuz", torch.uint8),
 }
 
-#: Tensors whose elements are where they say; those of other classes may have none.
+#: Classes of tensors with memory of their own; those of other classes may have none.
 PLAIN = (Tensor, torch.nn.Parameter)
 
-#: The memory of the host, as DLPack has it.
+#: The device of host memory in DLPack.
 HOST = (1, 0)
 
 
 def array_of(tensor: Tensor) -> Any:
-    """What calls take for a tensor: a NumPy array on its memory, or on a GPU itself.
+    """The argument for a tensor: a NumPy array on its memory, or a GPU tensor itself.
 
     Raises
     ------
     TypeError
-        If the tensor is sparse, or neither in the memory of the host nor on a GPU.
+        If the tensor is sparse, or neither in host memory nor on a GPU.
     """
     if tensor.requires_grad:
         tensor = tensor.detach()
@@ -46,16 +46,16 @@ def array_of(tensor: Tensor) -> Any:
     except (TypeError, RuntimeError) as error:
         raise TypeError(
             f"collalgo: a tensor of {tensor.dtype} on {tensor.device} cannot be "
-            f"communicated ({error}); pass a dense tensor in the memory of the host "
-            "or of a CUDA device"
+            f"communicated ({error}); pass a dense tensor in host memory or on a "
+            "CUDA device"
         ) from None
 
 
-class Lent:
-    """The memory of a tensor as NumPy asks for it.
+class DLPackView:
+    """The memory of a tensor, through the DLPack protocol.
 
-    After ``tensor.numpy()`` it could never be resized, as FSDP and hooks of DDP do; and
-    ``Tensor.__dlpack__`` takes three times as long to make the same capsule.
+    A tensor could never be resized after ``tensor.numpy()``, but FSDP and hooks of DDP
+    resize. ``Tensor.__dlpack__`` takes three times as long to make the same capsule.
     """
 
     __slots__ = ("_tensor",)
@@ -73,7 +73,7 @@ class Lent:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Whether the elements of a tensor are where it says, in the memory of the host."""
+    """Whether a tensor is strided, in host memory, and without lazy conjugation."""
     return (
         type(tensor) in PLAIN
         and tensor.is_cpu
@@ -85,36 +85,38 @@ def is_plain(tensor: Tensor) -> bool:
 def _on_memory_of(tensor: Tensor) -> NDArray[Any]:
     """A NumPy array on the memory of a tensor."""
     plain = is_plain(tensor)
-    array: NDArray[Any] = np.from_dlpack(Lent(tensor)) if plain else tensor.numpy()
-    if not array.flags.writeable:  # NumPy before 2.1 is not told that it is
+    array: NDArray[Any] = (
+        np.from_dlpack(DLPackView(tensor)) if plain else tensor.numpy()
+    )
+    if not array.flags.writeable:  # NumPy before 2.1 cannot see that it is
         array = tensor.numpy()
     return array
 
 
 def dtype_of(tensor: Tensor) -> "np.dtype[Any]":
-    """The dtype that NumPy has for the elements of a tensor, wherever they are."""
+    """The NumPy dtype of a tensor, on any device."""
     dtype: np.dtype[Any] = array_of(torch.empty(0, dtype=tensor.dtype)).dtype
     return dtype
 
 
 def gpu_of(tensor: Tensor | None) -> torch.device | None:
-    """The GPU that a tensor is on."""
+    """The GPU of a tensor, or None."""
     return tensor.device if tensor is not None and tensor.is_cuda else None
 
 
 def flat(tensor: Tensor) -> Tensor:
-    """The elements of a tensor in one row, in its own memory if they lie in one."""
+    """A tensor flattened to one dimension; a view if it is contiguous."""
     row = tensor.contiguous()
-    return row if row.dim() == 1 else row.view(-1)  # each view is a tensor to be made
+    return row if row.dim() == 1 else row.view(-1)  # a view costs a new tensor
 
 
 def in_rows(row: Tensor, rows: int) -> Tensor:
-    """A row of elements as so many rows."""
+    """A flat tensor as a matrix of ``rows`` rows."""
     return row.view(rows, row.numel() // rows)
 
 
 def row_of(tensors: Sequence[Tensor]) -> Tensor | None:
-    """The elements of tensors that lie one behind the other in one memory, or None."""
+    """Tensors that are adjacent in one storage, as one flat tensor; else None."""
     first, end = tensors[0], tensors[0].data_ptr()
     if len(tensors) == 1:
         return flat(first) if first.is_contiguous() else None
@@ -132,14 +134,14 @@ def row_of(tensors: Sequence[Tensor]) -> Tensor | None:
 
 
 class Target:
-    """The memory that a result goes to on its way into tensors: if possible, theirs.
+    """The memory that a result is written to: the output tensors' own if possible.
 
     Parameters
     ----------
     tensors
-        Where the result belongs.
+        The output tensors.
     rows
-        Into how many rows it is to be divided; 0 leaves it in one.
+        The number of rows of the result; 0 for a flat result.
     """
 
     def __init__(self, tensors: Sequence[Tensor], rows: int = 0):
@@ -151,7 +153,7 @@ class Target:
         self.tensor = in_rows(row, rows) if rows else row
 
     def finish(self) -> None:
-        """Bring the result into the tensors if it is not there."""
+        """Copy the result to the output tensors, unless it was written there."""
         if self._apart:
             counts = [tensor.numel() for tensor in self._tensors]
             parts = self.tensor.view(-1).split(counts)
@@ -160,7 +162,7 @@ class Target:
 
 
 def source_of(tensors: Sequence[Tensor]) -> Tensor:
-    """The elements of all the tensors in one row, copied only if they are scattered."""
+    """Tensors as one flat tensor, copied only if they are not adjacent."""
     row = row_of(tensors)
     if row is not None:
         return row

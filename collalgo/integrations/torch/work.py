@@ -1,4 +1,4 @@
-"""What torch waits for."""
+"""The work objects that torch waits for."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,26 +15,26 @@ from collalgo.comm.point_to_point.message import Message
 
 
 def seconds_of(timeout: timedelta) -> float | None:
-    """Seconds as collalgo has them; torch says zero or less to leave them to us."""
+    """A timeout in seconds; None for the zero or negative default of torch."""
     seconds = timeout.total_seconds()
     return seconds if seconds > 0 else None
 
 
 class GroupWork(dist.Work):
-    """What torch waits for: some calls, and what is to be done after them.
+    """The work of some calls, and the functions to run after them.
 
-    Of tensors on a GPU the current stream waits, as torch has it; the host goes on.
+    For tensors on a GPU, ``wait`` blocks the current stream, not the host, as in torch.
 
     Parameters
     ----------
     works
-        The calls that go on in the background, in their order.
+        The calls in the background, in order.
     tensors
-        What they write.
+        The output tensors.
     finish
-        Called once when they have ended well.
+        Functions to call once after the calls succeed.
     gpu
-        The device that they are on, if it is a GPU.
+        The device of the tensors, if it is a GPU.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class GroupWork(dist.Work):
 
     @classmethod
     def of(cls, parts: Sequence["GroupWork"]) -> "GroupWork":
-        """Several as one."""
+        """Combine several works into one."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -64,8 +64,8 @@ class GroupWork(dist.Work):
         )
 
     def _finish(self) -> None:
-        # Who waits and who is told by the future come at the same time: neither may
-        # go on before the results are in place.
+        # A waiter and a callback of the future may arrive concurrently; neither may
+        # continue before the results are in place.
         with self._finishing:
             while self.finish:
                 self.finish.pop(0)()
@@ -97,7 +97,7 @@ class GroupWork(dist.Work):
         return self.tensors
 
     def _source_rank(self) -> int:
-        """Who has sent what was received from any rank, as torch asks for it."""
+        """The sender of a receive from any rank; the name is torch's."""
         message = self.works[0]
         assert isinstance(message, Message)
         assert message.source is not None
@@ -109,35 +109,35 @@ class GroupWork(dist.Work):
             future = HelpedFuture(self.works)
         else:
             future = torch.futures.Future(devices=[self._gpu])
-        last = Last(len(self.works), lambda: self._tell(future))
+        count_down = CountDown(len(self.works), lambda: self._complete(future))
         for work in self.works:
-            work.add_done_callback(last.has_ended)
+            work.add_done_callback(count_down.one_done)
         if not self.works:
-            self._tell(future)
+            self._complete(future)
         return future
 
-    def _tell(self, future: Any) -> None:
-        """Let a future have the results, now that the calls have ended."""
+    def _complete(self, future: Any) -> None:
+        """Complete a future with the results or the error of the calls."""
         error = self.exception()
         if error is not None:
             future.set_exception(error)
             return
-        with self._beside():
+        with self._own_stream():
             self.wait()
-            future.set_result(self.tensors)  # of what the current stream has
+            future.set_result(self.tensors)  # records the current stream
 
-    def _beside(self) -> AbstractContextManager[object]:
-        """Let a stream be the current one for which nobody else waits."""
+    def _own_stream(self) -> AbstractContextManager[object]:
+        """Make a new stream the current one, so that no other work waits for it."""
         if self._gpu is None:
             return nullcontext()
-        beside: AbstractContextManager[object] = torch.cuda.stream(
+        current: AbstractContextManager[object] = torch.cuda.stream(
             torch.cuda.Stream(self._gpu)
         )
-        return beside
+        return current
 
 
 class HelpedFuture(torch.futures.Future):
-    """A future whose waiter lends a hand with the calls that it is of."""
+    """A future whose waiter helps to run its calls."""
 
     def __init__(self, works: Sequence[Work | Message]):
         super().__init__()
@@ -149,27 +149,27 @@ class HelpedFuture(torch.futures.Future):
         return super().wait()
 
     def then(self, callback: Callable[[Any], Any]) -> Any:
-        """As of other futures; who waits for what follows lends a hand, too."""
+        """As of other futures; a waiter of the returned future helps, too."""
         following = HelpedFuture(self._works)
 
-        def go_on(done: Any) -> None:
+        def run_callback(done: Any) -> None:
             try:
                 following.set_result(callback(done))
             except Exception as error:
                 following.set_exception(error)
 
-        self.add_done_callback(go_on)
+        self.add_done_callback(run_callback)
         return following
 
 
-class Last:
-    """Calls something when the last of so many has ended, in whatever order."""
+class CountDown:
+    """Calls a function when ``count`` calls have completed, in any order."""
 
     def __init__(self, count: int, then: Callable[[], None]):
         self._left, self._then = count, then
         self._lock = Lock()
 
-    def has_ended(self, _: object) -> None:
+    def one_done(self, _: object) -> None:
         with self._lock:
             self._left -= 1
             is_last = self._left == 0
