@@ -10,7 +10,8 @@ from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import LANES, ScheduleFunction, Step, trace
 from collalgo.schedule.collective import COLLECTIVES, Collective
 from collalgo.schedule.group_layout import flat
-from collalgo.schedule.prover import Proof, Prover
+from collalgo.schedule.proof import Proof
+from collalgo.schedule.prover import Prover
 
 #: The largest world for which a user's schedule is proved before it runs.
 PROVED = 64
