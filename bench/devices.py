@@ -1,12 +1,12 @@
-"""What CUDA devices do: reductions beside copies, and calls between processes on one.
+"""Benchmark CUDA devices: reductions against copies, and calls on a shared device.
 
-With one device, and CuPy::
+Needs one device and CuPy::
 
     python -m collalgo.bench.devices reductions --json reductions.json
     collalgo run -n 2 python -m collalgo.bench.devices calls --json processes_2.json
     python -m collalgo.bench.devices calls --threads 2 --json threads_2.json
 
-Bandwidths are bytes read and written in a second.
+Bandwidths count bytes read and written per second.
 """
 
 import os
@@ -27,23 +27,23 @@ from collalgo._kernels.engine.devices.cuda import checked_cupy, reducer
 from collalgo.cli.options import force_option, writes
 from collalgo.engine.devices.streams import ONE_KERNEL, VARIABLE
 
-#: Of the arrays that are reduced, in MiB.
+#: The sizes of the reduced arrays, in MiB.
 SIZES = (1, 16, 64, 256)
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int32", "int8")
 INPUTS = (2, 4, 8)
 
-#: Bytes of allreduces: where launches are what takes time, and where memory is.
+#: Bytes of allreduces, from launch-bound to memory-bound.
 CALLS = (8, 1 << 10, 1 << 13, 1 << 16, 1 << 18, 1 << 20, 1 << 24, 1 << 28)
 
-#: Elements, drawn at random, of which arrays to be reduced consist again and again.
+#: The number of random elements that the reduced arrays repeat.
 BLOCK = 1 << 16
 
-#: Reductions in a row, and how many seconds of calls are.
+#: Reductions timed together, and seconds of calls timed together.
 ROW, BUDGET = 10, 0.1
 
 json_option = click.option(
-    "--json", "file", **writes(FOUND, by_ranks=True), help="Write the rows."
+    "--json", "file", **writes(FOUND, by_ranks=True), help="Write the rows to a file."
 )
 
 
@@ -56,7 +56,7 @@ def main() -> None:
 @json_option
 @force_option
 def reductions(file: Path | None, force: bool) -> None:
-    """Race reductions of arrays against CuPy, torch, CUB, and a copy of as much."""
+    """Compare reductions with CuPy, torch, CUB, and a copy of the same size."""
     cupy = checked_cupy()
     rows = []
     for mebibytes in SIZES:
@@ -76,7 +76,7 @@ def reductions(file: Path | None, force: bool) -> None:
 
 
 def _reduction(cupy: Any, nbytes: int, dtype: str, inputs: int) -> dict[str, Any]:
-    """GB/s of each contestant for the sum of some arrays."""
+    """The bandwidth of each library for a sum of arrays, in GB/s."""
     kind, rng = dtype_of(dtype), np.random.default_rng(5)
     blocks = [rng.integers(0, 8, BLOCK).astype(kind) for _ in range(inputs)]
     arrays = [_repeated(cupy, block, nbytes) for block in blocks]
@@ -106,7 +106,7 @@ def _reduction(cupy: Any, nbytes: int, dtype: str, inputs: int) -> dict[str, Any
 
 
 def _repeated(cupy: Any, block: Any, nbytes: int) -> Any:
-    """A block, again and again; the bits of what CuPy has no dtype for."""
+    """A repeated block; as integers if CuPy lacks its dtype."""
     known = block if block.dtype.kind in "iuf" else block.view(f"u{block.itemsize}")
     return cupy.tile(cupy.asarray(known), nbytes // block.nbytes)
 
@@ -125,7 +125,7 @@ def _of_cupy(
 def _of_torch(
     arrays: list[Any], result: Any, dtype: str
 ) -> dict[str, Callable[[], object]]:
-    """The same sum by torch, where it is installed with CUDA."""
+    """The same sum by torch, if it is installed with CUDA."""
     try:
         import torch
     except ImportError:
@@ -144,7 +144,7 @@ def _of_torch(
 
 
 def _of_cub(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]:
-    """The same sum by CUB, where ``cuda-cccl`` is installed and can do it."""
+    """The same sum by CUB, if ``cuda-cccl`` is installed and supports it."""
     try:
         from cuda import compute
     except ImportError:
@@ -163,7 +163,7 @@ def _of_cub(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]:
 
     try:
         of_cub()
-    except Exception as error:  # which is no reason to end the race of the others
+    except Exception as error:  # the other libraries are still compared
         print(f"CUB is left out: {type(error).__name__}: {error}")
         return {}
     return {"cub": of_cub}
@@ -172,9 +172,11 @@ def _of_cub(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]:
 @main.command()
 @json_option
 @force_option
-@click.option("--threads", type=int, help="Ranks that are threads of one process.")
+@click.option(
+    "--threads", type=int, help="Run this number of ranks as threads of one process."
+)
 def calls(file: Path | None, force: bool, threads: int | None) -> None:
-    """Time allreduces of ranks that share a device: each way that a call can go."""
+    """Time allreduces of ranks that share a device, by each implementation."""
     if threads is None:
         _calls(file, force, collalgo.init())
     else:
@@ -196,7 +198,7 @@ def _calls(file: Path | None, force: bool, world: Communicator) -> None:
 
 
 def _ways(cupy: Any, world: Communicator, nbytes: int) -> Iterator[tuple[str, float]]:
-    """How long a call takes on the slowest rank, each way that it can go."""
+    """The time of a call on the slowest rank, for each implementation."""
     x = cupy.random.default_rng(world.rank).random(nbytes // 4, np.float32)
     y = cupy.empty_like(x)
     yield "copy", _slowest(cupy, world, lambda: cupy.copyto(y, x))
@@ -220,10 +222,10 @@ def _ways(cupy: Any, world: Communicator, nbytes: int) -> Iterator[tuple[str, fl
 
 
 def _slowest(cupy: Any, comm: Communicator, work: Callable[[], object]) -> float:
-    """Seconds of some work, of several in a row; the least of five such rows.
+    """The seconds of a function, repeated in a row; the least of five rows.
 
-    A row has as many as fit into :data:`BUDGET`, and is long enough for its beginning,
-    which the ranks do not make at once, to count for little.
+    A row repeats it as often as fits into :data:`BUDGET`, so that the skew of the ranks
+    at its start is negligible.
     """
     stream = cupy.cuda.get_current_stream()
 
@@ -244,9 +246,9 @@ def _slowest(cupy: Any, comm: Communicator, work: Callable[[], object]) -> float
 
 
 def _seconds(cupy: Any, work: Callable[[], object]) -> float:
-    """The median of the seconds that some work takes, of several in a row.
+    """The median seconds of a function, repeated in a row.
 
-    The device has the next before it has ended one, unless to launch it takes longer.
+    Launches are queued ahead of the device unless a launch takes longer than its work.
     """
     start, end = cupy.cuda.Event(), cupy.cuda.Event()
     found = []
@@ -268,7 +270,7 @@ def _write(
     rows: list[dict[str, Any]],
     ranks: int = 1,
 ) -> None:
-    """Write what was found, and on what."""
+    """Write the rows and the environment."""
     if file is None:
         return
     runtime = cupy.cuda.runtime

@@ -1,13 +1,13 @@
-"""What arrays of ``comm.empty`` gain: those that all ranks have mapped.
+"""Benchmark arrays of ``comm.empty``, which all ranks map, against private arrays.
 
 Run by a launcher::
 
     collalgo run -n 2 -m collalgo.bench.heap
 
-The same calls are made in turns on such arrays and on others, as programs make them:
-before each the ranks write what they send, and after it they read what they have got.
-Timed is the call alone, and all of it, for memory that two share may be read and
-written more slowly afterwards. Times are medians of the slowest rank.
+The same calls alternate between the two kinds of arrays. As in a program, the ranks
+write the input before each call and read the result after it. Both the call alone and
+the whole are timed, since shared memory may be slower to read and write afterwards.
+Times are medians of the slowest rank.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from collalgo.base.console import wide_console
 from collalgo.base.units import human, human_time
 from collalgo.cli.options import force_option, writes
 
-#: What is measured: collectives, and where their results go.
+#: The measured collectives, in place or out of place.
 CALLS = (
     ("allreduce", "in"),
     ("allreduce", "out"),
@@ -39,42 +39,42 @@ CALLS = (
 
 SIZES = tuple(1 << n for n in range(14, 27, 2))
 
-#: Columns of the table where no terminal says how many there are.
+#: The columns of the table without a terminal.
 WIDTH = 132
 
-#: So many bytes go through the calls of a turn, of which there are at most so many.
+#: The bytes of all calls of a turn, and the fewest and most calls.
 TURN_BYTES, FEWEST, MOST = 400 << 20, 24, 300
 
-#: So much of a turn does not count: the caches are still full of the other's arrays.
+#: The first 1/WARM_UP of a turn is discarded: the caches hold the other arrays.
 WARM_UP = 4
 
 OTHER, HEAP = "others", "comm.empty"
 
-#: The call alone, and all of it.
+#: The call alone, and the call with the write and read around it.
 CALL, WHOLE = "call", "whole"
 
 
 class Use(NamedTuple):
-    """How a program uses a call on its arrays."""
+    """A call with the write before it and the read after it."""
 
     write: Call
     call: Call
     read: Call
 
     def between(self) -> None:
-        """Do what is done between two calls."""
+        """Read the last result and write the next input."""
         self.read()
         self.write()
 
     def whole(self) -> None:
-        """Do all."""
+        """Write, call and read."""
         self.write()
         self.call()
         self.read()
 
 
 def uses(cell: Cell, comm: collalgo.Communicator) -> dict[str, Use]:
-    """What each rank does, on either kind of arrays."""
+    """The use of a cell on each kind of arrays."""
     found = {}
     spec = {**cell._asdict(), "fresh": True}
     for name in (OTHER, HEAP):
@@ -89,20 +89,20 @@ def uses(cell: Cell, comm: collalgo.Communicator) -> dict[str, Use]:
 
 
 def reader(result: np.ndarray) -> Call:
-    """What a rank does after each call: read its result, to copy it elsewhere."""
+    """The read after each call: copy the result to another array."""
     elsewhere = np.zeros_like(result)
     return lambda: np.copyto(elsewhere, result)
 
 
 def in_heap(comm: collalgo.Communicator, array: np.ndarray) -> np.ndarray:
-    """A copy of an array that all ranks have mapped."""
+    """A copy of an array in memory that all ranks map."""
     copy = comm.empty(array.shape, array.dtype)
     copy[...] = array
     return copy
 
 
 def compare(cell: Cell, comm: collalgo.Communicator, turns: int) -> dict[str, Any]:
-    """The seconds of a cell on either kind of arrays, of the call and of all."""
+    """The seconds of a cell on each kind of arrays, of the call and of the whole."""
     calls = int(np.clip(TURN_BYTES // cell.nbytes, FEWEST, MOST))
     seconds: dict[str, dict[str, list[float]]] = {
         part: {OTHER: [], HEAP: []} for part in (CALL, WHOLE)
@@ -125,12 +125,12 @@ def compare(cell: Cell, comm: collalgo.Communicator, turns: int) -> dict[str, An
 
 
 def gains(seconds: dict[str, list[float]]) -> Any:
-    """How many times as fast such arrays were, turn by turn."""
+    """The speedup by arrays of ``comm.empty``, turn by turn."""
     return np.divide(seconds[OTHER], seconds[HEAP])
 
 
 def cells(sizes: tuple[int, ...]) -> Iterator[Cell]:
-    """All that is measured."""
+    """All measured cells."""
     for collective, place in CALLS:
         op = "sum" if "reduce" in collective else None
         for nbytes in sizes:
@@ -138,11 +138,16 @@ def cells(sizes: tuple[int, ...]) -> Iterator[Cell]:
 
 
 @click.command()
-@click.option("--turns", default=7, help="Of each cell, on either kind of arrays.")
-@click.option("--json", "file", **writes(FOUND, by_ranks=True), help="Write it too.")
+@click.option("--turns", default=7, help="Turns of each cell on each kind of arrays.")
+@click.option(
+    "--json",
+    "file",
+    **writes(FOUND, by_ranks=True),
+    help="Also write the results to a file.",
+)
 @force_option
 def main(turns: int, file: Path | None, force: bool) -> None:
-    """Compare calls on arrays of comm.empty with calls on others."""
+    """Compare calls on arrays of comm.empty with calls on private arrays."""
     comm = collalgo.init()
     rows = [compare(cell, comm, turns) for cell in cells(SIZES)]
     if comm.rank == 0:
@@ -153,8 +158,8 @@ def main(turns: int, file: Path | None, force: bool) -> None:
 
 def show(rows: list[dict[str, Any]]) -> None:
     """Print a table."""
-    columns = (OTHER, HEAP, "times as fast", "in one turn")
-    whole = ("all, " + OTHER, *columns[1:])
+    columns = ("private", HEAP, "speedup", "range of turns")
+    whole = ("whole, private", *columns[1:])
     table = Table("call", "size", *columns, *whole)
     for row in rows:
         cells = []
@@ -167,7 +172,12 @@ def show(rows: list[dict[str, Any]]) -> None:
             ]
         table.add_row(f"{row['collective']} {row['place']}", human(row["size"]), *cells)
     console = wide_console(WIDTH)
-    console.print(f"{rows[0]['ranks']} ranks:", table)
+    console.print(
+        f"Calls on private arrays and on arrays of comm.empty, {rows[0]['ranks']} "
+        "ranks: median time of the slowest rank (less is better), the call alone and "
+        "with the write before and the read after it:"
+    )
+    console.print(table)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the machine can do at best: the floor beside which results stand."""
+"""Measure the limits of the machine, and the floor of a cell from them."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ Bytes = NDArray[np.uint8]
 
 
 class Limit(NamedTuple):
-    """A kernel on so many bytes: bytes read and written per second, on all ranks."""
+    """The bandwidth of a kernel on ``nbytes``: bytes read and written per second."""
 
     kernel: str
     nbytes: int
@@ -28,27 +28,26 @@ class Limit(NamedTuple):
 SIZES = (32 << 10, 512 << 10, 4 << 20, 64 << 20)
 INPUTS = (2, 4, 8)
 
-#: The sizes between which a floor is interpolated: the caches end somewhere in between.
+#: The sizes between which a floor is interpolated, within and beyond the caches.
 STEPS = tuple(1 << exponent for exponent in range(15, 27))
 
-#: How long a kernel is measured, in seconds, and at once at least as long as so many
-#: barriers take.
+#: The seconds of a kernel's measurement, and the shortest timed run in barriers.
 BUDGET = 0.1
 HAND_OVERS = 20
 
 
 def limits(comm: Communicator) -> list[Limit]:
-    """Copy, add two and more inputs, and read what others write, on all at once."""
-    meeting = hand_over(comm)
+    """Time copies, sums and reads of other ranks' data, on all ranks concurrently."""
+    barrier = hand_over(comm)
     found = []
     for nbytes in SIZES:
-        found.append(_copy(comm, nbytes, meeting))
-        found += [_sum(comm, nbytes, n, meeting) for n in INPUTS]
-    return found + _reads(comm, SIZES, meeting)
+        found.append(_copy(comm, nbytes, barrier))
+        found += [_sum(comm, nbytes, n, barrier) for n in INPUTS]
+    return found + _reads(comm, SIZES, barrier)
 
 
 def hand_over(comm: Communicator, calls: int = 2000) -> float:
-    """Seconds of a barrier: through a cache line to each other rank and back."""
+    """The seconds of a barrier: a cache line to each other rank and back."""
     times = []
     for _ in range(5):
         comm.barrier()
@@ -60,16 +59,16 @@ def hand_over(comm: Communicator, calls: int = 2000) -> float:
 
 
 class Floor:
-    """The least time of a cell: its arrays are read and written once, and no more.
+    """The floor of a cell: the time to read and write its arrays exactly once.
 
-    What a rank needs of others comes once from where they have just written it. That
-    does not count on several hosts, nor of ranks that share cores, who have some of it
-    in the caches of their own.
+    Data from other ranks is read once from where they just wrote it. That part is left
+    out on several hosts, and for ranks that share cores, since their caches already
+    hold some of it.
 
     Parameters
     ----------
     comm
-        The ranks.
+        The communicator.
     """
 
     def __init__(self, comm: Communicator):
@@ -80,7 +79,7 @@ class Floor:
         self._reads = _Curve(_reads(comm, STEPS, self.hand_over) if apart else [])
 
     def seconds(self, cell: Cell) -> float:
-        """As long as it takes to copy what the cell moves, or to meet once."""
+        """The time to copy the data of the cell, to read it, or of one barrier."""
         _, count = cell.counts(self.ranks)
         nbytes = count * dtype_of(cell.dtype).itemsize
         moved = traffic(cell.collective, self.ranks) * nbytes
@@ -89,21 +88,21 @@ class Floor:
         return max(self.hand_over, self._copies.seconds(nbytes, moved), reading)
 
     def _taken(self, cell: Cell) -> float:
-        """What the rank takes from others that takes most, of the larger array."""
+        """The largest share of the array that a rank reads from others."""
         if cell.collective == "scatter":
             return 1 / self.ranks  # the bus counts what the root sends
         return cell.busbw_factor(self.ranks)
 
 
 class _Curve:
-    """What a kernel reaches, by the length of its arrays; nothing if never measured."""
+    """The bandwidth of a kernel by the size of its arrays; it may be unmeasured."""
 
     def __init__(self, limits: Sequence[Limit]):
         self._sizes = [np.log(limit.nbytes) for limit in limits]
         self._bandwidths = [limit.bandwidth for limit in limits]
 
     def seconds(self, nbytes: float, moved: float) -> float:
-        """How long it takes to move so much with arrays of so many bytes."""
+        """The seconds to move ``moved`` bytes with arrays of ``nbytes``."""
         if not self._sizes or not nbytes:
             return 0.0
         bandwidth = np.interp(np.log(nbytes), self._sizes, self._bandwidths)
@@ -111,7 +110,7 @@ class _Curve:
 
 
 def traffic(collective: str, ranks: int) -> float:
-    """What all ranks together must read and write, in units of the larger array."""
+    """The memory traffic of all ranks, in units of the larger array."""
     return {
         "allgather": 1 + ranks,
         "reduce_scatter": ranks + 1,
@@ -123,34 +122,34 @@ def traffic(collective: str, ranks: int) -> float:
     }.get(collective, 2 * ranks)
 
 
-def _copy(comm: Communicator, nbytes: int, meeting: float) -> Limit:
+def _copy(comm: Communicator, nbytes: int, barrier: float) -> Limit:
     source = np.ones(nbytes, np.uint8)
     target = np.ones_like(source)
-    seconds = _fastest(comm, lambda _: np.copyto(target, source), meeting)
+    seconds = _fastest(comm, lambda _: np.copyto(target, source), barrier)
     return Limit("copy", nbytes, comm.size * 2 * nbytes / seconds)
 
 
-def _sum(comm: Communicator, nbytes: int, inputs: int, meeting: float) -> Limit:
+def _sum(comm: Communicator, nbytes: int, inputs: int, barrier: float) -> Limit:
     arrays = [np.ones(nbytes // 4, np.float32) for _ in range(inputs)]
     target = np.empty_like(arrays[0])
     add = reduction(target.dtype, "sum")
-    seconds = _fastest(comm, lambda _: add(target, arrays), meeting)
+    seconds = _fastest(comm, lambda _: add(target, arrays), barrier)
     return Limit(
         f"sum of {inputs}", nbytes, comm.size * (inputs + 1) * nbytes / seconds
     )
 
 
-def _reads(comm: Communicator, sizes: Sequence[int], meeting: float) -> list[Limit]:
-    """Copy what the next rank has just written; nothing if not all can map that."""
+def _reads(comm: Communicator, sizes: Sequence[int], barrier: float) -> list[Limit]:
+    """Copy data that the next rank just wrote; empty if the memory cannot be mapped."""
     memory = _mapped(comm, max(sizes))
-    return [_read(comm, *memory, nbytes, meeting) for nbytes in sizes] if memory else []
+    return [_read(comm, *memory, nbytes, barrier) for nbytes in sizes] if memory else []
 
 
 def _read(
-    comm: Communicator, mine: Bytes, theirs: Bytes, nbytes: int, meeting: float
+    comm: Communicator, mine: Bytes, theirs: Bytes, nbytes: int, barrier: float
 ) -> Limit:
     source, target = np.ones(nbytes, np.uint8), np.ones(nbytes, np.uint8)
-    pieces = len(mine) // nbytes  # each turn another: what has been read is at hand
+    pieces = len(mine) // nbytes  # another piece each turn: the last is in the cache
 
     def write(turn: int) -> None:
         np.copyto(mine[turn % pieces * nbytes :][:nbytes], source)
@@ -158,19 +157,19 @@ def _read(
     def read(turn: int) -> None:
         np.copyto(target, theirs[turn % pieces * nbytes :][:nbytes])
 
-    seconds = _fastest(comm, read, meeting, write)
+    seconds = _fastest(comm, read, barrier, write)
     return Limit("read", nbytes, comm.size * 2 * nbytes / seconds)
 
 
 def _mapped(comm: Communicator, nbytes: int) -> tuple[Bytes, Bytes] | None:
-    """Memory of this rank, which the one before has mapped too, and of the next."""
+    """Memory of this rank, shared with the previous one, and of the next rank."""
     own = os.memfd_create("collalgo-limits")
     os.ftruncate(own, nbytes)
     places = comm.allgather(np.array([os.getpid(), own]))
     process, number = places[(comm.rank + 1) % comm.size]
     try:
         other = os.open(f"/proc/{process}/fd/{number}", os.O_RDWR)
-    except OSError:  # in another namespace, or not ours
+    except OSError:  # another namespace or user
         other = -1
     able = comm.allreduce(np.array([other]), "min")[0] >= 0
     opened = [descriptor for descriptor in (own, other) if descriptor >= 0]
@@ -187,20 +186,20 @@ def _mapped(comm: Communicator, nbytes: int) -> tuple[Bytes, Bytes] | None:
 def _fastest(
     comm: Communicator,
     work: Callable[[int], object],
-    meeting: float,
+    barrier: float,
     prepare: Callable[[int], object] = lambda _: None,
 ) -> float:
-    """The least time in which all ranks have worked once, if they begin together.
+    """The least time for all ranks to run a kernel once, with a common start.
 
-    It ends with the last of them: where ranks share cores each may be as fast as if it
-    were alone, but not all of them at once. A barrier takes as long as ``meeting``, so
-    each takes several turns; all of them are prepared first, which does not count.
+    The time ends at the last rank: ranks that share cores cannot all run at full speed.
+    A barrier takes ``barrier`` seconds, so several runs are timed together; their
+    untimed preparation comes first.
     """
     work(0)
     start = perf_counter()
     work(0)
     once = perf_counter() - start
-    plan = np.array([once, HAND_OVERS * meeting])
+    plan = np.array([once, HAND_OVERS * barrier])
     comm.allreduce(plan, "max")
     turns = int(np.ceil(plan[1] / plan[0]))
     times = np.empty(int(np.clip(BUDGET / (turns * plan[0]), 3, 1000)))

@@ -1,4 +1,4 @@
-"""Measure all cells of a sweep, ours and what is to be raced against it."""
+"""Measure the cells of a sweep, by our algorithms and by peers."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +23,7 @@ from collalgo.bench.limits import Floor
 from collalgo.bench.peers.contest import (
     OURS,
     Times,
-    contestants as come_up,
+    contestants as start_contestants,
     race_cell,
 )
 from collalgo.bench.peers.environments import Peer
@@ -37,20 +37,20 @@ from collalgo.errors import AlgorithmNotApplicable
 from collalgo.integrations.algorithm_files import load_algorithms
 from collalgo.selection.choice import select
 
-#: Told of each cell before it is measured.
+#: Called with each cell before its measurement.
 Progress = Callable[[Cell], None]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What to measure, as the command line says it.
+    """The parameters of a measurement.
 
-    ``algorithms`` are names, ``("all",)`` for all of the table that can run, or
-    nothing for the one that would be chosen. ``places`` may be ``out``, ``in`` or both.
-    A ``root`` of None stands for every rank. ``fresh`` says whether the ranks write
-    what they send before they are timed. So many calls ``in_a_row`` are timed together,
-    by default as many as the cell says or, with ``long_rows`` and where nobody can run
-    ahead of others, as many as last long enough.
+    ``algorithms`` are names, ``("all",)`` for all applicable ones, or empty for the
+    selected one. ``places`` are ``out``, ``in`` or both. A ``root`` of None means every
+    rank. With ``fresh`` the ranks write their input before each timed call.
+    ``in_a_row`` calls are timed together, by default the number of the cell; with
+    ``long_rows``, in collectives where no rank can run ahead, enough calls for a
+    minimum time.
     """
 
     collectives: tuple[str, ...] = ("allreduce",)
@@ -71,7 +71,7 @@ class Sweep:
     files: tuple[str, ...] = ()
 
     def cells(self, ranks: int) -> Iterator[Cell]:
-        """All combinations that make sense."""
+        """All valid combinations."""
         for collective in self.collectives:
             roots = self._roots(ranks) if collective in ROOTED else [0]
             sizes = self.sizes if collective != "barrier" else (0,)
@@ -84,7 +84,7 @@ class Sweep:
                         yield cell
 
     def row(self, cell: Cell) -> int:
-        """How many calls of a cell are timed together."""
+        """The number of calls of a cell that are timed together."""
         return self.in_a_row or cell.in_a_row
 
     def _roots(self, ranks: int) -> Sequence[int]:
@@ -115,7 +115,7 @@ def measure(
 def measure_cell(
     comm: Communicator, cell: Cell, sweep: Sweep, floor: Floor
 ) -> list[Record]:
-    """Measure one cell by all of its contestants, side by side."""
+    """Measure one cell by all its contestants, side by side."""
     bench = Bench(cell, comm)
     chosen = comm.select(cell.collective, bench.nbytes)
     named = contestants(cell, bench.nbytes, sweep.algorithms, comm.select)
@@ -153,17 +153,17 @@ def measure_cell(
 def measure_against(
     peers: Sequence[Peer], ranks: int, sweep: Sweep, progress: Progress | None = None
 ) -> tuple[list[Record], dict[str, str]]:
-    """Measure a sweep with ourselves and the peers in turn: the rows, and who ran.
+    """Measure a sweep alternately with ours and the peers: the rows, and versions.
 
-    Each cycle goes through all cells, so that what disturbs the machine for a while
-    disturbs only some of the runs of a cell.
+    Each cycle visits all cells, so that a temporary disturbance affects only some
+    measurements of a cell.
     """
     if len(sweep.algorithms) > 1 or sweep.algorithms == ("all",):
-        raise ValueError("one algorithm can race against others; name one, or none")
+        raise ValueError("peers can be compared with one algorithm; name one, or none")
     name = sweep.algorithms[0] if sweep.algorithms else None
     floor = spawn(Floor, ranks)[0]
     times: dict[tuple[Cell, str], list[Times]] = defaultdict(list)
-    with come_up(peers, ranks) as field:
+    with start_contestants(peers, ranks) as field:
         for cycle, cell in product(range(sweep.cycles), sweep.cells(ranks)):
             if progress is not None:
                 progress(cell)
@@ -187,13 +187,13 @@ def measure_against(
             chosen = select(cell.collective, nbytes, size=ranks, algorithm=name)
             more |= particulars(cell, chosen, floor)
             more["reason"] = AS_ASKED if name else chosen.reason
-            more["wrong"] = 0 if sweep.check else None  # or the race would have ended
+            more["wrong"] = 0 if sweep.check else None  # a wrong result ends the race
         records.append(record(cell, ranks, bursts, contestant=contestant, **more))
     return records, versions
 
 
 def particulars(cell: Cell, decided: Selection, floor: Floor) -> dict[str, Any]:
-    """The columns of an algorithm that are known before it runs."""
+    """The columns of an algorithm that need no measurement."""
     return {
         "algorithm": decided.algorithm,
         "predicted": decided.seconds,
@@ -205,7 +205,7 @@ def particulars(cell: Cell, decided: Selection, floor: Floor) -> dict[str, Any]:
 def contestants(
     cell: Cell, nbytes: int, names: Sequence[str], decide: Callable[..., Selection]
 ) -> dict[str, Selection]:
-    """The algorithms that are to be raced, by their names.
+    """The selections to compare, by algorithm name.
 
     Parameters
     ----------
@@ -214,9 +214,9 @@ def contestants(
     nbytes
         The bytes of its buffer.
     names
-        As of a sweep.
+        The ``algorithms`` of a sweep.
     decide
-        Makes the decision for a name, as ``comm.select`` does.
+        Selects the variant of a name, such as ``comm.select``.
     """
     if tuple(names) == ("all",):
         able = {one.row.base_name for one in decide(cell.collective, nbytes).able}
@@ -232,19 +232,19 @@ def contestants(
 
 
 def sent(row: Algorithm, cell: Cell, size: int, nbytes: int) -> float:
-    """The bytes that the busiest rank sends, counted in the schedule."""
+    """The bytes sent by the busiest rank, counted in the schedule."""
     return float(share_sent(row, size, cell.root) * nbytes)
 
 
 @cache
 def share_sent(row: Algorithm, size: int, root: int) -> Fraction:
-    """What the busiest rank sends of a buffer, whatever the size of it."""
+    """The fraction of the buffer that the busiest rank sends."""
     proof = verify(row.schedule, size=size, collective=row.collective, root=root)
     return proof.sent
 
 
 def mpi_calls(bench: Bench) -> list[Callable[[], object]]:
-    """The same call of mpi4py on the same arrays, if it has one."""
+    """The same call by mpi4py on the same arrays, if it has one."""
     from mpi4py import MPI
 
     call = mpi_call(MPI, _duplicate(MPI), bench.cell._asdict(), bench.source, bench.out)
@@ -255,12 +255,12 @@ _duplicates: list[Any] = []
 
 
 def _duplicate(mpi: Any) -> Any:
-    """A communicator of MPI that nobody else uses."""
+    """A private communicator of MPI."""
     if not _duplicates:
         _duplicates.append(mpi.COMM_WORLD.Dup())
     return _duplicates[0]
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The mean of ratios."""
+    """The geometric mean of ratios."""
     return float(np.exp(np.mean(np.log(values))))

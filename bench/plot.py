@@ -1,4 +1,4 @@
-"""Draw latency and bus bandwidth over size."""
+"""Plot time and bus bandwidth over size."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,16 +12,16 @@ from collalgo.base.plotting import new_figure
 
 
 def plot(records: Sequence[Record], path: Path, *, force: bool = False) -> None:
-    """Write a picture with a row for each collective; its ending gives the format.
+    """Plot a row for each collective; the suffix of the file gives the format.
 
     Raises
     ------
     ImportError
         Without matplotlib.
     OutputError
-        If the file holds anything but a picture that collalgo has drawn.
+        If the file exists and is not a figure that collalgo drew.
     ValueError
-        If there is nothing to draw.
+        If no record has a size.
     """
     names = list(dict.fromkeys(r.collective for r in records if r.size))
     if not names:
@@ -41,7 +41,7 @@ def plot(records: Sequence[Record], path: Path, *, force: bool = False) -> None:
 
 
 def _draw(latency: Any, bandwidth: Any, records: Sequence[Record]) -> None:
-    """Draw one collective: a line for each contestant or algorithm, ours on top."""
+    """Plot one collective: a line for each contestant or algorithm, ours on top."""
     lines: dict[tuple[str, str, str, str, str], list[Record]] = {}
     ours = {r.algorithm for r in records if r.contestant == "collalgo" and r.predicted}
     sizes = {record.size for record in records}

@@ -1,4 +1,4 @@
-"""Results as rows: what was measured under which conditions, and how long it took."""
+"""Records: the rows of results, with their files."""
 
 import csv
 import io
@@ -22,17 +22,17 @@ from collalgo.engine.transport.waiting import cores
 VERSION = 1
 
 
-#: The reason of an algorithm that is measured but would not have been chosen.
+#: The reason of a measured algorithm that is not the selected one.
 AS_ASKED = "as asked"
 
 
 class Record(NamedTuple):
     """One cell of one contestant; times in seconds, sizes in bytes.
 
-    What was chosen comes first, then what was found. ``runs`` holds the median of each
-    cycle: what :mod:`collalgo.bench.compare` compares. The floor is what the machine
-    could do; see :class:`collalgo.bench.limits.Floor`. Times are of one call, of so
-    many ``in_a_row`` that were timed together.
+    The independent variables come first, then the results. ``runs`` holds the median of
+    each cycle, which :mod:`collalgo.bench.compare` compares. The floor is the limit of
+    the machine; see :class:`collalgo.bench.limits.Floor`. Times are of one call;
+    ``in_a_row`` calls were timed together.
     """
 
     contestant: str
@@ -62,7 +62,7 @@ class Record(NamedTuple):
     in_a_row: int = 1
 
 
-#: The keys of which each row, or all that is kept, has some.
+#: The keys that identify a document of a benchmark, or each of its rows.
 SHAPES = (
     {"environment", "rows"},
     {"environment", "entries"},
@@ -72,7 +72,7 @@ SHAPES = (
     {"ranks", "floats"},
 )
 
-#: The columns by which two measurements are of the same cell.
+#: The columns that identify a cell.
 INDEPENDENT = Record._fields[:9]
 
 
@@ -125,12 +125,12 @@ def record(
 
 
 def _is_found(document: Any) -> bool:
-    """Whether a document is what one of the benchmarks keeps."""
+    """Whether a benchmark wrote a document."""
     rows = document if isinstance(document, list) else [document]
     return bool(rows) and all(any(keys <= set(row) for keys in SHAPES) for row in rows)
 
 
-FOUND = output_files.of_json("what a benchmark has found", _is_found)
+FOUND = output_files.of_json("a result of a benchmark", _is_found)
 
 RESULTS = output_files.of_json(
     "results of collalgo bench",
@@ -144,13 +144,13 @@ CSV = output_files.Format(
 
 
 def keep(file: Path, found: Any, *, force: bool = False) -> None:
-    """Write what was found into a file."""
+    """Write results to a file."""
     text = json.dumps(found, indent=1) + "\n"
     write_or_refuse(file, text, FOUND, force=force)
 
 
 def environment(ranks: int, **more: Any) -> dict[str, Any]:
-    """What may have had an influence, and what else there is to say."""
+    """The environment of a measurement, and ``more`` entries."""
     affinity = sorted(os.sched_getaffinity(0))
     return {
         "collalgo": collalgo.__version__,
@@ -175,7 +175,7 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    """The commit of the sources, if they are a repository."""
+    """The commit of the sources, if they are in a repository."""
     head = Path(collalgo.__file__).parents[1] / ".git" / "HEAD"
     if not head.is_file():
         return ""
@@ -185,7 +185,7 @@ def _commit() -> str:
 
 
 def as_json(records: Sequence[Record], conditions: dict[str, Any]) -> str:
-    """All rows with the conditions and the command that made them."""
+    """Format the rows, the environment and the command as JSON."""
     document = {
         "version": VERSION,
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
@@ -201,7 +201,7 @@ def of_json(path: Path) -> list[Record]:
     Raises
     ------
     ValueError
-        If it is none that this version has written.
+        If this version did not write the file.
     """
     try:
         document = json.loads(path.read_text())
@@ -216,7 +216,7 @@ def of_json(path: Path) -> list[Record]:
 
 
 def as_csv(records: Sequence[Record]) -> str:
-    """One row per cell, what was chosen first."""
+    """Format the rows as CSV, the independent variables first."""
     text = io.StringIO()
     writer = csv.writer(text)
     columns = [name for name in Record._fields if name != "runs"]

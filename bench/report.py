@@ -1,4 +1,4 @@
-"""Results as people read them."""
+"""Format results as tables and sentences."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -18,7 +18,7 @@ def micro(seconds: float | None) -> str:
 
 
 def tables(records: Sequence[Record]) -> list[Table]:
-    """One table for each collective, as nccl-tests has them and a little more."""
+    """One table for each collective, with the columns of nccl-tests and more."""
     names = dict.fromkeys(record.collective for record in records)
     return [
         table([record for record in records if record.collective == name])
@@ -26,7 +26,7 @@ def tables(records: Sequence[Record]) -> list[Table]:
     ]
 
 
-#: What goes into the title of a table if it is the same in all rows.
+#: The columns that move to the title of a table if they are equal in all rows.
 COMMON = {"dtype": "type", "op": "redop", "root": "root", "place": "place"}
 
 
@@ -62,7 +62,7 @@ def table(records: Sequence[Record]) -> Table:
 
 
 def title(record: Record, varying: Sequence[str]) -> str:
-    """What all rows have in common."""
+    """The title of a table: the values that all rows share."""
     words = {
         "dtype": record.dtype if record.size else "",
         "op": record.op,
@@ -74,7 +74,7 @@ def title(record: Record, varying: Sequence[str]) -> str:
 
 
 def row(record: Record, varying: Sequence[str], ours: float | None) -> list[str]:
-    """The cells of a row; ``ours`` is what a peer's time is compared with."""
+    """The cells of a row; ``ours`` is our time, for the ratio of a peer."""
     peer = record.contestant != "collalgo"
     wrong = "" if record.wrong is None else str(record.wrong)
     ratio = f"{record.p50 / ours:.2f}" if peer and ours else ""
@@ -97,7 +97,7 @@ def row(record: Record, varying: Sequence[str], ours: float | None) -> list[str]
 
 
 def summary(records: Sequence[Record]) -> list[str]:
-    """What nccl-tests says at its end, and how the peers did."""
+    """The summary of nccl-tests, and the ratios of the peers."""
     ours = [record for record in records if record.contestant == "collalgo"]
     wrong = sum(record.wrong or 0 for record in ours)
     lines = [f"wrong elements: {wrong} {'FAILED' if wrong else 'OK'}"]
@@ -116,7 +116,7 @@ def summary(records: Sequence[Record]) -> list[str]:
 
 
 def ratio_line(name: str, ratios: Sequence[float]) -> str:
-    """How a peer did over some cells."""
+    """The ratios of a peer over some cells, as a sentence."""
     slower = sum(ratio < 1 for ratio in ratios)
     return (
         f"{name} takes {geometric_mean(ratios):.2f} times as long in the geometric "
@@ -126,14 +126,14 @@ def ratio_line(name: str, ratios: Sequence[float]) -> str:
 
 
 class Rivals(NamedTuple):
-    """Our row of a cell, and how many times as long each peer took."""
+    """Our row of a cell, and the time of each peer relative to ours."""
 
     ours: Record
     peers: dict[str, float]
 
 
 def cells(records: Sequence[Record]) -> list[Rivals]:
-    """The cells of which we have a row, each with those that ran beside it."""
+    """The cells with a row of ours, and their peers."""
     ours: dict[tuple[object, ...], Rivals] = {}
     for record in records:
         if record.contestant == "collalgo":
@@ -151,7 +151,7 @@ def middle(record: Record) -> float:
 
 
 def rivals(records: Sequence[Record]) -> Table:
-    """A row for each cell: our time, and how many times as long the others take."""
+    """A row for each cell: our time, and the time of each peer relative to ours."""
     names = dict.fromkeys(r.contestant for r in records if r.contestant != "collalgo")
     result = Table(box=None, pad_edge=False)
     for name in ("collective", "algorithm"):
@@ -175,7 +175,7 @@ def rivals(records: Sequence[Record]) -> Table:
 
 
 def winners(records: Sequence[Record]) -> Table:
-    """The fastest algorithm of each cell, and what the one costs that was chosen."""
+    """The fastest algorithm of each cell, and the time of the selected one."""
     result = Table(box=None, pad_edge=False)
     for name in ("collective", "size", "type", "winner", "time us", "second", "chosen"):
         result.add_column(name, no_wrap=True)
@@ -201,15 +201,15 @@ def winners(records: Sequence[Record]) -> Table:
 
 
 def the_chosen(records: Sequence[Record]) -> Record | None:
-    """The one of a cell whose algorithm would have been chosen, if it was measured."""
+    """The record of the selected algorithm of a cell, if it was measured."""
     return next((r for r in records if r.reason != AS_ASKED), None)
 
 
 def regrets(records: Sequence[Record]) -> dict[tuple[object, ...], float]:
-    """For each cell how many times as long as the best the choice takes.
+    """For each cell the time of the selected algorithm relative to the best.
 
-    Of several cycles every other one says which is the best, and the rest how good it
-    is: who wins among many by chance alone is not taken for better.
+    With several cycles, every other one determines the best, and the rest measure it,
+    so that a chance win among many algorithms does not bias the ratio.
     """
     found: dict[tuple[object, ...], float] = {}
     for cell in dict.fromkeys(record[1:9] for record in records):
@@ -217,17 +217,17 @@ def regrets(records: Sequence[Record]) -> dict[tuple[object, ...], float]:
         chosen = the_chosen(rivals)
         if chosen and len(rivals) > 1:
             best = min(rivals, key=lambda record: median(record.runs[::2]))
-            found[cell] = _proof(chosen) / _proof(best)
+            found[cell] = _validated(chosen) / _validated(best)
     return found
 
 
-def _proof(record: Record) -> float:
-    """The time in the cycles that have not decided who is the best, if any."""
+def _validated(record: Record) -> float:
+    """The time in the cycles that did not determine the best, if any."""
     return median(record.runs[1::2] or record.runs)
 
 
 def verdict(records: Sequence[Record]) -> list[str]:
-    """How good the choices and the predictions of a sweep are, in words."""
+    """The quality of selections and predictions in a sweep, as sentences."""
     found = regrets(records)
     errors = sorted(
         max(r.predicted / r.p50, r.p50 / r.predicted) for r in records if r.predicted

@@ -1,4 +1,4 @@
-"""Time calls on all ranks at once, several contestants side by side in one run."""
+"""Time calls on all ranks, alternating between contestants in one run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
@@ -11,12 +11,11 @@ from collalgo import Communicator
 
 Call = Callable[[], object]
 
-#: How long the measurement of one contestant may take, in seconds, and how often it
-#: is repeated at least and at most.
+#: The seconds to measure one contestant, and the fewest and most repetitions.
 BUDGET = 0.4
 FEWEST, MOST = 5, 2000
 
-#: How long calls in a row last at least, and how many they are at most.
+#: The least seconds of calls in a row, and the most calls.
 LONG, ROW = 1e-4, 64
 
 
@@ -28,26 +27,26 @@ def race(
     before: Call = lambda: None,
     in_a_row: int = 1,
 ) -> NDArray[np.float64]:
-    """Time calls in turn, so that what disturbs one disturbs the others too.
+    """Time contestants alternately, so that a disturbance affects all of them.
 
-    Each call begins at a barrier; its time is that of the slowest rank. Every time they
-    come in another order, the same on all ranks, so that none always follows another.
-    Of several calls in a row the first begins at a barrier, and each counts alike.
+    Each call starts at a barrier; its time is that of the slowest rank. Each iteration
+    has a new random order, the same on all ranks, so that none always follows another.
+    Of several calls in a row only the first starts at a barrier.
 
     Parameters
     ----------
     comm
-        The ranks that call.
+        The communicator.
     contestants
         Functions to call on every rank.
     iterations
-        How often; by default as often as fits into :data:`BUDGET`.
+        Timed repetitions; by default as many as fit into :data:`BUDGET`.
     warmup
-        How often each is called before, for plans, pages and caches.
+        Untimed calls of each contestant first, to fill plans, pages and caches.
     before
-        What is done before each barrier.
+        A function to call before each barrier.
     in_a_row
-        So many calls of a contestant are timed together; see :func:`row_of`.
+        Calls of a contestant that are timed together; see :func:`row_of`.
 
     Returns
     -------
@@ -60,14 +59,14 @@ def race(
     rows = [as_one(call, in_a_row) for call in contestants]
     if iterations is None:
         iterations = _affordable(comm, rows)
-    meet = starting_barrier(comm)
+    barrier = starting_barrier(comm)
     seconds = np.empty((iterations, len(rows)))
     order = np.random.default_rng(len(contestants))
     for iteration in range(iterations):
         for number in order.permutation(len(rows)).tolist():
             row = rows[number]
             before()
-            meet()
+            barrier()
             start = perf_counter()
             row()
             seconds[iteration, number] = perf_counter() - start
@@ -79,11 +78,11 @@ def race(
 def row_of(
     comm: Communicator, contestants: Sequence[Call], seconds: float = LONG
 ) -> int:
-    """How many calls of the quickest contestant last so long.
+    """The number of calls of the fastest contestant that take ``seconds``.
 
-    A single short call is timed from a barrier that the ranks leave one after the
-    other, and where they share cores it lasts until all have had their turn: what that
-    takes depends on who waited where at the barrier, and on the algorithm hardly.
+    The ranks leave a barrier one after the other. If they share cores, a single short
+    call lasts until every rank has been scheduled, which depends on the state of the
+    ranks at the barrier more than on the algorithm.
     """
     best = np.full(1, np.inf)
     for call in contestants:
@@ -120,7 +119,7 @@ def _affordable(comm: Communicator, rows: Sequence[Call]) -> int:
 
 
 def overhead(comm: Communicator, calls: int = 100_000) -> float:
-    """Seconds of an 8-byte allreduce on a world of one rank: nothing but the call."""
+    """Seconds of an 8-byte allreduce on a world of one rank: the overhead of a call."""
     x = np.ones(1)
     best = float("inf")
     for _ in range(5):

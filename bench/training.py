@@ -1,13 +1,13 @@
-"""What a step of data-parallel training costs on torch's gloo and on collalgo.
+"""Benchmark a step of data-parallel training with torch's gloo and with collalgo.
 
-Run by a launcher, in an environment that has torch::
+Run by a launcher, in an environment with torch::
 
     collalgo run -n 4 python -m collalgo.bench.training
 
-The same steps are taken in turns: with a hook instead of communication, on gloo and on
-collalgo. What communication costs is what a step takes longer than with the hook. Short
-steps are timed in a row, as training has them: where ranks share cores, each begins and
-ends a single one in its own turn, which leaves out the turns of the others.
+The same steps alternate between gloo, collalgo, and a hook without communication. The
+cost of communication is the time of a step beyond that with the hook. Short steps are
+timed in a row, as in training: if ranks share cores, a single step starts and ends in
+the rank's own time slice, so its time leaves out the slices of the others.
 """
 
 import ctypes
@@ -21,29 +21,29 @@ from collalgo.bench.timing import medians, row_of
 
 from collalgo.cli.options import force_option, writes
 
-#: The networks have layers of so many parameters, a tenth of the smallest network.
+#: The width of a layer; its WIDTH**2 weights are a tenth of the smallest network.
 WIDTH = 100
 
-#: How long the steps in a row last, in seconds, unless they would be too many.
+#: The seconds of the steps in a row, up to the limit of their number.
 ROW_SECONDS = 0.1
 
-#: Parameters of C's malloc, by the numbers that ``mallopt`` of glibc has for them.
+#: Parameters of malloc, by their numbers in ``mallopt`` of glibc.
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 
-#: The longest array, in bytes, that glibc can be told not to map by itself.
+#: The largest threshold, in bytes, of malloc for separate mappings.
 LONGEST_KEPT = 32 << 20
 
-#: What is timed.
+#: A timed function.
 Step = Callable[[], None]
 
 ALONE, GLOO, OURS = "alone", "gloo", "collalgo"
 
 
 def keep_memory() -> None:
-    """Let malloc keep what is freed.
+    """Make malloc keep freed memory.
 
-    Otherwise it depends on where arrays happen to lie whether the gradients of each
-    step are mapped anew, which takes longer than to communicate them.
+    Otherwise the gradients of each step may be mapped anew, depending on addresses,
+    which takes longer than their communication.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -52,7 +52,7 @@ def keep_memory() -> None:
 
 
 def network(parameters: int) -> Any:
-    """A network of about so many parameters, in layers that are alike."""
+    """A network of about ``parameters`` parameters, in equal layers."""
     from torch import nn
 
     width = WIDTH if parameters < 1_000_000 else 10 * WIDTH
@@ -89,7 +89,7 @@ def contestants(parameters: int, groups: dict[str, Any]) -> dict[str, Step]:
 
 
 def all_reduces(groups: dict[str, Any], count: int, times: int) -> dict[str, Step]:
-    """So many allreduces of some floats for each group."""
+    """``times`` allreduces of ``count`` floats, for each group."""
     import torch
     import torch.distributed as dist
 
@@ -111,15 +111,17 @@ def all_reduces(groups: dict[str, Any], count: int, times: int) -> dict[str, Ste
     multiple=True,
     type=float,
     default=(0.1, 1, 10, 50),
-    help="Millions.",
+    help="Millions of parameters; may be repeated.",
 )
 @click.option("--rounds", default=15, help="Steps of each contestant.")
-@click.option("--json", "file", **writes(FOUND, by_ranks=True), help="Write the rows.")
+@click.option(
+    "--json", "file", **writes(FOUND, by_ranks=True), help="Write the rows to a file."
+)
 @force_option
 def main(
     parameters: Sequence[float], rounds: int, file: Path | None, force: bool
 ) -> None:
-    """Race collalgo against gloo under DistributedDataParallel."""
+    """Compare collalgo with gloo under DistributedDataParallel."""
     import torch
     import torch.distributed as dist
 

@@ -1,4 +1,4 @@
-"""Rules from measurements: which algorithm was fastest, from which size on."""
+"""Derive rules from measurements: the fastest algorithm from each size on."""
 
 from collections.abc import Iterable, Sequence
 from math import sqrt
@@ -10,18 +10,18 @@ from collalgo.bench.report import the_chosen
 from collalgo.base import output_files
 from collalgo.selection.rules import FORMAT
 
-#: An algorithm must be faster by this part to take the place of another.
+#: The relative gain that an algorithm needs to replace another.
 CLEARLY = 0.05
 
-#: The first words of the names of such rules.
+#: The prefix of the names of such rules.
 TUNED = "tuned on"
 
 
 def rules_of(records: Iterable[Record]) -> dict[str, list[dict[str, object]]]:
-    """For each collective a rule for each number of ranks that was measured.
+    """A rule for each collective and measured number of ranks.
 
-    What would be chosen anyway stays unless another is clearly faster, and so does what
-    was best at the size before.
+    The default selection, and the winner at the previous size, are kept unless another
+    algorithm is clearly faster.
     """
     cells: dict[tuple[str, int], dict[int, list[Record]]] = {}
     for record in records:
@@ -35,7 +35,7 @@ def rules_of(records: Iterable[Record]) -> dict[str, list[dict[str, object]]]:
 
 
 def _thresholds(sizes: dict[int, list[Record]]) -> dict[int, str]:
-    """From which size on which algorithm; between two sizes at their geometric mean."""
+    """The algorithm from each threshold on; it is the geometric mean of two sizes."""
     found: dict[int, str] = {}
     before, last = 0, ""
     for size in sorted(sizes):
@@ -47,7 +47,7 @@ def _thresholds(sizes: dict[int, list[Record]]) -> dict[int, str]:
 
 
 def _best(rivals: Sequence[Record], last: str) -> str:
-    """The fastest, or one that is about as fast and is known already."""
+    """The fastest, or the default or previous winner if it is about as fast."""
     fastest = min(rivals, key=lambda record: record.p50)
     chosen = the_chosen(rivals)
     known = [r for r in rivals if r.algorithm == last or r is chosen]
@@ -66,7 +66,7 @@ def _dumped(document: dict[str, object]) -> str:
 
 
 def _is_ours(data: bytes) -> bool:
-    """Whether rules are to the letter as they are written here, and not by hand."""
+    """Whether a file is byte for byte as written here, without edits by hand."""
     found = yaml.safe_load(data)
     is_tuned = found["name"].startswith(TUNED)
     return is_tuned and _dumped(found) == data.decode()

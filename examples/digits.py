@@ -1,8 +1,8 @@
 """Data-parallel training of a small network on handwritten digits, in plain NumPy.
 
 Every rank holds a share of each batch and computes the gradient of its share; allreduce
-averages the gradients, so all ranks take the same step. However many ranks there are,
-the training is the same up to rounding::
+averages the gradients, so all ranks take the same step. The training is the same for
+any number of ranks, up to rounding::
 
     collalgo run -n 4 examples/digits.py
 """
@@ -28,7 +28,7 @@ TESTED = 297
 
 @dataclass
 class Network:
-    """One hidden layer; all parameters lie in one vector, and so do all gradients."""
+    """A network with one hidden layer, and all its parameters in one vector."""
 
     parameters: Array
 
@@ -67,12 +67,12 @@ class Network:
 
 
 def with_bias(x: Array) -> Array:
-    """A column of ones more, for the biases."""
+    """The input with a column of ones for the biases."""
     return np.hstack([x, np.ones((len(x), 1))])
 
 
 def train(comm: collalgo.Communicator, epochs: int = 30) -> tuple[list[float], float]:
-    """The loss after each epoch, and the accuracy on digits held back."""
+    """The loss after each epoch, and the accuracy on unseen digits."""
     images, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(1).permutation(len(images))
     images, labels = images[order] / 16, labels[order]
@@ -94,7 +94,7 @@ def train(comm: collalgo.Communicator, epochs: int = 30) -> tuple[list[float], f
 
 
 def main() -> None:
-    """Train on the ranks that the launcher has started, and report from rank 0."""
+    """Train on the ranks of the launcher, and report from rank 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=30)
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""An allreduce of your own: written, proved, drawn, priced and run.
+"""A custom allreduce: written, proved, drawn, priced and run.
 
 collalgo verify examples/own_algorithm.py
 collalgo algorithms show examples/own_algorithm.py -n 6 --svg pairs.svg
@@ -14,13 +14,13 @@ from collalgo.algorithms import ring
 
 
 def odd(size):
-    """Why so many ranks will not do, or None if they will."""
+    """The reason why the algorithm cannot run on ``size`` ranks, or None."""
     return f"needs an even number of ranks but there are {size}" if size % 2 else None
 
 
 @collalgo.algorithm("allreduce", "mirrored_pairs", obstacle=odd)
 def mirrored_pairs(group):
-    """The two ends of the ranks swap halves, and each half goes around a ring."""
+    """Mirrored ranks swap halves, reduce each around a ring, and swap the results."""
     partner = group.peer(group.size - 1 - group.rank)
     low, high = range(group.size // 2), range(group.size // 2, group.size)
     halves = [half.whole for half in group.shares(2)]
@@ -32,7 +32,7 @@ def mirrored_pairs(group):
 
 
 def on_each_rank(comm):
-    """Run it on data of which everybody knows the sum."""
+    """Run it on data with a known sum."""
     x = np.arange(1000) + comm.rank
     collalgo.allreduce(x, comm, algorithm="mirrored_pairs")
     return np.array_equal(x, comm.size * np.arange(1000) + sum(range(comm.size)))

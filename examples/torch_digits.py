@@ -1,9 +1,9 @@
-"""Train a small convolutional network on handwritten digits, on any backend of torch.
+"""Train a small convolutional network on digits, with any backend of torch.
 
     collalgo run -n 4 python examples/torch_digits.py            # on collalgo
     collalgo run -n 4 python examples/torch_digits.py gloo       # the same losses
 
-It needs torch and scikit-learn, whose digits are small and come with it.
+It needs torch and scikit-learn, which ships the digits.
 """
 
 import sys

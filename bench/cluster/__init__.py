@@ -1,5 +1,5 @@
-"""A cluster on one machine: hosts are namespaces, links have the rates of a file.
+"""Emulate a cluster on one machine: hosts are namespaces, links have given rates.
 
-The file is a topology of the project's own format, so what the schedules run on is also
-what they are priced on.
+The cluster is described by a topology file in the project's own format, so schedules
+are priced on the same topology that they run on.
 """

@@ -17,7 +17,7 @@ file_argument = click.argument(
 
 
 class Refusing(click.Group):
-    """A group whose commands say what is wrong in one line."""
+    """A command group that reports errors in one line."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -28,9 +28,10 @@ class Refusing(click.Group):
 
 @click.group(cls=Refusing, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Have a cluster on this machine: hosts of its own, links of given rates.
+    """Emulate a cluster on this machine, with namespaces as hosts.
 
-    FILE is a topology with a core for each rank. Needs root, and iproute2.
+    FILE is a topology with a core for each rank and a bandwidth for each link. Needs
+    root and iproute2.
     """
 
 
@@ -41,7 +42,7 @@ def _layout(file: Path) -> Layout:
 @main.command("up")
 @file_argument
 def up_command(file: Path) -> None:
-    """Make the cluster of FILE."""
+    """Create the cluster of FILE."""
     layout = _layout(file)
     up(layout)
     click.echo(
@@ -53,7 +54,7 @@ def up_command(file: Path) -> None:
 @main.command("down")
 @file_argument
 def down_command(file: Path) -> None:
-    """Take the cluster of FILE down, with all that runs on it."""
+    """Remove the cluster of FILE, and kill the processes on it."""
     down(_layout(file))
 
 
@@ -61,19 +62,24 @@ def down_command(file: Path) -> None:
     "run",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option("-n", "ranks", type=click.IntRange(1), help="Ranks; one on each core.")
+@click.option(
+    "-n",
+    "ranks",
+    type=click.IntRange(1),
+    help="The number of ranks; by default one for each core.",
+)
 @click.option(
     "--mpi",
     "prefix",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The environment whose mpiexec is used; by default this one.",
+    help="The environment with the mpiexec to use; by default this one.",
 )
 @file_argument
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run_command(
     ranks: int | None, prefix: Path | None, file: Path, command: tuple[str, ...]
 ) -> None:
-    """Run COMMAND on every rank of the cluster of FILE, which is up."""
+    """Run COMMAND on the ranks of the cluster of FILE, which must be up."""
     if command[0].endswith(".py"):
         command = (sys.executable, *command)
     done = run(
@@ -86,7 +92,7 @@ def run_command(
 @file_argument
 @click.argument("link")
 def cut(file: Path, link: str) -> None:
-    """Cut a LINK: a NIC, as h0/nic0, or both ends, as "leaf0 - spine0"."""
+    """Cut a LINK, named by a NIC (h0/nic0) or by both ends ("leaf0 - spine0")."""
     set_link(_layout(file), link, working=False)
 
 
@@ -94,5 +100,5 @@ def cut(file: Path, link: str) -> None:
 @file_argument
 @click.argument("link")
 def mend(file: Path, link: str) -> None:
-    """Mend a LINK that was cut."""
+    """Restore a LINK that was cut."""
     set_link(_layout(file), link, working=True)

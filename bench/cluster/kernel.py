@@ -1,4 +1,4 @@
-"""Make a cluster in the kernel, and take it down again: by ``ip`` and ``tc``."""
+"""Create and remove a cluster in the kernel, by ``ip`` and ``tc``."""
 
 import os
 import shutil
@@ -14,20 +14,20 @@ from collalgo.bench.cluster.layout import NODE, Cable, Interface, Layout
 
 from collalgo.errors import CollalgoError
 
-#: Large frames, as clusters have, so that headers do not matter.
+#: Jumbo frames, as in clusters, so that headers are negligible.
 MTU = 9000
 
-#: How much may go through a cable at once, in seconds of its rate: as long as a core
-#: may be busy with something else. And how much may queue up before it.
+#: The token-bucket burst of a cable, in seconds of its rate, which covers the time that
+#: a core may be busy with other work; and the queue before it, in seconds.
 BURST, QUEUE = 0.008, 0.03
 
 
 class ClusterError(CollalgoError):
-    """A cluster cannot be made, or is not there."""
+    """A cluster cannot be created, or does not exist."""
 
 
 def check_possible() -> None:
-    """Refuse where namespaces cannot be made.
+    """Check that namespaces can be created.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def namespace(layout: Layout, host: str = "") -> str:
 
 
 def inside(layout: Layout, host: str, *command: str) -> list[str]:
-    """A command as it runs on a host, by the name of the host."""
+    """The command line that runs a command on a host, with its hostname."""
     return [
         *("ip", "netns", "exec", namespace(layout, host), "unshare", "--uts"),
         *("sh", "-c", 'hostname "$0" && exec "$@"', host, *command),
@@ -57,7 +57,7 @@ def inside(layout: Layout, host: str, *command: str) -> list[str]:
 
 
 def is_up(layout: Layout) -> bool:
-    """Whether the cluster is there."""
+    """Whether the cluster exists."""
     return namespace(layout) in _namespaces()
 
 
@@ -67,10 +67,10 @@ def _namespaces() -> list[str]:
 
 
 def _own(layout: Layout) -> list[str]:
-    """The namespaces of the cluster that are there, that of the fabric last.
+    """The existing namespaces of the cluster, that of the fabric last.
 
-    They are known by their whole names: those of another cluster may begin alike. A
-    host without the fabric is not of this cluster.
+    Names are compared in full, since those of another cluster may share a prefix. A
+    host without the fabric does not belong to this cluster.
     """
     there = set(_namespaces())
     names = [namespace(layout, place) for place in (*layout.hosts, "")]
@@ -78,12 +78,12 @@ def _own(layout: Layout) -> list[str]:
 
 
 def _refuse_taken(layout: Layout) -> None:
-    """Refuse to make what is there, for it would be taken down if making it failed.
+    """Check that no namespace exists, since a failed creation removes all of them.
 
     Raises
     ------
     ClusterError
-        If so.
+        If a namespace of the cluster exists.
     """
     if is_up(layout):
         raise ClusterError(f"the cluster {layout.name} is up already; take it down")
@@ -92,13 +92,13 @@ def _refuse_taken(layout: Layout) -> None:
         if namespace(layout, host) in there:
             raise ClusterError(
                 f"the cluster {layout.name} needs the namespace "
-                f"{namespace(layout, host)}, which is there and of another; give one "
-                "of the two another name, or remove it by ip netns del"
+                f"{namespace(layout, host)}, which belongs to another; give one of "
+                "the two another name, or remove it by ip netns del"
             )
 
 
 def up(layout: Layout) -> None:
-    """Make the cluster; nothing is left of it if that fails."""
+    """Create the cluster; remove everything if that fails."""
     check_possible()
     _refuse_taken(layout)
     try:
@@ -133,14 +133,14 @@ def up(layout: Layout) -> None:
 
 
 def _settle(layout: Layout, host: str) -> None:
-    """What a host needs beside its cables: it answers only for its own addresses."""
+    """Configure a host: its kernel settings, and its node addresses."""
     settings = {
         "conf.all.arp_ignore": 1,
         "conf.all.arp_announce": 2,
         "conf.all.rp_filter": 0,
         "conf.default.rp_filter": 0,
-        "tcp_slow_start_after_idle": 0,  # the links of a cluster are its own
-        # In every kernel, and keeps links busy, where bbr pauses to find their rate.
+        "tcp_slow_start_after_idle": 0,  # no other traffic uses the links
+        # Available in every kernel; bbr would pause to probe the rate of a link.
         "tcp_congestion_control": "reno",
     }
     if layout.routes:
@@ -158,21 +158,21 @@ def _settle(layout: Layout, host: str) -> None:
 
 
 def _route(layout: Layout, host: str, other: str) -> None:
-    """Tell a host the way to each node of another one."""
-    ways = layout.routes[host, other]
+    """Add routes from a host to each node address of another."""
+    hops = layout.routes[host, other]
     for number, target in enumerate(layout.nodes[other]):
-        name, hop = ways[number % len(ways)]
+        name, hop = hops[number % len(hops)]
         source = layout.nodes[host][number]
         _in(layout, host, "ip", "route", "add", target, "src", source,
             "via", hop, "dev", name)  # fmt: skip
-        # UCX wants to see a route by its own interface, even if none goes there.
+        # UCX requires a route by its own interface, even if it carries no traffic.
         for unused in range(len(layout.nodes[host])):
             _in(layout, host, "ip", "route", "append", target, "dev", f"{NODE}{unused}",
                 "metric", str(1000 + unused))  # fmt: skip
 
 
 def _lay(layout: Layout, cable: Cable) -> None:
-    """Lay a cable, each end of which sends no faster than its rate."""
+    """Create a cable, with both ends limited to its rate."""
     a, b = cable.ends
     _run(
         *("ip", "link", "add", a.name, "mtu", str(MTU)),
@@ -201,7 +201,7 @@ def _connect(layout: Layout, end: Interface, rate: float) -> None:
     )
     if end.address.startswith("10.254."):
         return
-    if place and end.address:  # what comes from an address leaves by its interface
+    if place and end.address:  # route by source address
         source = end.address.partition("/")[0]
         table = str(100 + int(end.name.removeprefix("eth")))
         _in(layout, place, "ip", "rule", "add", "from", source, "table", table)
@@ -210,7 +210,7 @@ def _connect(layout: Layout, end: Interface, rate: float) -> None:
 
 
 def _show_neighbours(layout: Layout, host: str) -> None:
-    """Let UCX see that each NIC reaches the others of its host; the kernel knows."""
+    """Add routes between the NICs of a host, which UCX requires."""
     ends = [(end.name, end.address) for end in layout.interfaces(host)]
     nodes = [(f"{NODE}{i}", own) for i, own in enumerate(layout.nodes.get(host, ()))]
     own = [(name, address.partition("/")[0]) for name, address in nodes or ends]
@@ -225,26 +225,26 @@ def set_link(layout: Layout, link: str, *, working: bool) -> None:
     Raises
     ------
     ClusterError
-        If there is none of this name.
+        If no link, or more than one, has this name.
     """
     found = [c for c in layout.cables if link in (c.link, *c.link.split(" - "))]
     if len(found) != 1:
         names = ", ".join(cable.link for cable in layout.cables)
         raise ClusterError(f"{len(found)} links are called {link!r}; there are {names}")
-    # The far end, so that the host itself sees no link go down.
+    # The remote end, so that the host's own interface stays up.
     end = next((e for e in found[0].ends if not e.namespace), found[0].ends[1])
     state = "up" if working else "down"
     _in(layout, end.namespace, "ip", "link", "set", end.name, state)
 
 
 def processes(layout: Layout) -> Iterator[int]:
-    """The processes that run on the hosts."""
+    """The processes on the hosts."""
     for name in _own(layout):
         yield from map(int, _run("ip", "netns", "pids", name).split())
 
 
 def down(layout: Layout) -> None:
-    """Take the cluster down, with all that runs on it; it need not be there."""
+    """Remove the cluster, if it exists, and kill its processes."""
     check_possible()
     for _ in range(50):
         running = list(processes(layout))

@@ -1,4 +1,4 @@
-"""What a topology asks of the kernel: namespaces, bridges, cables and addresses."""
+"""The layout of a cluster: namespaces, bridges, cables and addresses."""
 
 import re
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ import networkx as nx
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Device, Kind, Link, LinkKind, Topology
 
-#: With a number, an interface of a host whose NICs are cabled to those of other hosts:
-#: what is for it takes the shortest way of that number, if there are several.
+#: The prefix of the node interfaces of a host whose NICs are cabled to other hosts.
+#: Of several shortest paths, the number of the interface selects the path to it.
 NODE = "node"
 
-#: No more hosts than addresses, and far fewer than would fit on a machine.
+#: The most hosts, limited by the addresses.
 MOST_HOSTS = 250
 
 
@@ -24,13 +24,13 @@ class Interface:
     Attributes
     ----------
     namespace : str
-        Where it is: the name of a host, or "" for the fabric.
+        The host of the interface, or "" for the fabric.
     name : str
-        What it is called there.
+        Its name there.
     bridge : str
-        The bridge of the fabric that it belongs to.
+        Its bridge in the fabric.
     address : str
-        Of a host, with the length of its prefix.
+        Its address on a host, with the prefix length.
     """
 
     namespace: str
@@ -41,9 +41,9 @@ class Interface:
 
 @dataclass
 class Cable:
-    """Two interfaces, and how much goes through each way.
+    """Two interfaces, and the rate in each direction.
 
-    ``link`` is the name of the link: its ends, as ``h0/nic0 - leaf0``.
+    ``link`` is the name of the link by its ends, such as ``h0/nic0 - leaf0``.
     """
 
     link: str
@@ -53,21 +53,21 @@ class Cable:
 
 @dataclass
 class Layout:
-    """A cluster as the kernel can have it.
+    """The layout of a cluster in the kernel.
 
     Attributes
     ----------
     name : str
-        Short, for the names of namespaces.
+        A short name, for namespaces.
     slots : dict
-        How many ranks each host has.
+        The number of ranks of each host.
     bridges : list of str
-        In the fabric.
+        The bridges in the fabric.
     cables : list of Cable
         All links.
     routes : dict
-        Of hosts that pass on what is for others: for each pair of hosts the interfaces
-        by which the first reaches the second, each with the address of the next one.
+        For hosts that forward: for each pair of hosts, the interfaces on the shortest
+        paths from the first to the second, each with the address of the next hop.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """How many ranks there are in all."""
+        """The total number of ranks."""
         return sum(self.slots.values())
 
     def interfaces(self, host: str) -> list[Interface]:
@@ -94,9 +94,9 @@ class Layout:
 
     @cached_property
     def nodes(self) -> dict[str, list[str]]:
-        """The addresses of each host that passes on what is for others.
+        """The node addresses of each host that forwards.
 
-        There are as many as a host has NICs, so that its ranks can use all of them.
+        A host has one for each NIC, so that its ranks can use all NICs.
         """
         if not self.routes:
             return {}
@@ -108,7 +108,7 @@ class Layout:
 
 
 def layout_of(topology: Topology) -> Layout:
-    """What a topology asks of the kernel.
+    """The layout of a topology.
 
     Raises
     ------
@@ -184,15 +184,15 @@ def _refuse_cycles(topology: Topology, switches: list[str]) -> None:
     ]
     if between and not nx.is_forest(nx.Graph(between)):
         raise TopologyError(
-            f"{topology.name}: its switches form a cycle, and bridges know only one way"
+            f"{topology.name}: its switches form a cycle; bridges need a tree"
         )
 
 
 def _routes(layout: Layout) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """By which interfaces each host reaches each other one on the shortest ways.
+    """The interfaces of each host on the shortest paths to each other host.
 
-    In the order of the NICs: where these are numbered axis by axis, the first of the
-    ways follows the axes in their order, which spreads what all send to all.
+    They are in the order of the NICs. With NICs numbered axis by axis, the first path
+    follows the axes in order, which spreads the traffic of an alltoall.
     """
     graph: nx.Graph[str] = nx.Graph()
     via: dict[tuple[str, str], tuple[str, str]] = {}

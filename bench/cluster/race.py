@@ -1,6 +1,6 @@
-"""Race algorithms on a cluster: measured, predicted, and beside the bound.
+"""Compare algorithms on a cluster: measured and predicted times, and the bound.
 
-A script that every rank of a cluster runs; rank 0 writes what was found.
+Every rank of a cluster runs this script; rank 0 writes the results.
 """
 
 import json
@@ -29,26 +29,26 @@ from collalgo.selection.selection import Candidate
 
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall")
 
-#: Algorithms that are always there, so that readers find them side by side.
+#: Algorithms that are always measured, for comparison.
 ALWAYS = {"allreduce": ("ring", "ring_2d", "torus_2d", "hierarchical")}
 
 
 @dataclass
 class Entry:
-    """What one contestant has taken for a cell.
+    """The times of one contestant for a cell.
 
     Attributes
     ----------
     collective, nbytes : str, int
         The cell.
     algorithm : str
-        With its parameters; the name of the library, of a peer.
+        The algorithm with its parameters, or the library of a peer.
     predicted, bound : float
-        Seconds; 0 if not known.
+        Seconds; 0 if unknown.
     seconds : list of float
-        What each iteration took.
+        The time of each iteration.
     chosen : bool
-        Whether this is what the price chooses.
+        Whether the algorithm is the selected one.
     """
 
     collective: str
@@ -63,7 +63,7 @@ class Entry:
 def contestants(
     comm: Communicator, collective: str, nbytes: int, most: int
 ) -> Iterator[Candidate]:
-    """The cheapest algorithms by price, one variant of each, and those always there."""
+    """The cheapest algorithms, one variant of each, and those always measured."""
     found = comm.select(collective, nbytes).candidates
     plain: set[str] = set()
     for candidate in found:
@@ -75,12 +75,12 @@ def contestants(
             yield candidate
 
 
-def gloo_of(comm: Communicator, meeting: Path) -> Gloo:
-    """The gloo of torch among the same ranks, on the NIC that UCX would take."""
+def gloo_of(comm: Communicator, store: Path) -> Gloo:
+    """The gloo of torch for the same ranks, on the NIC that UCX uses."""
     os.environ |= {
         "RANK": str(comm.rank),
         "WORLD_SIZE": str(comm.size),
-        "STORE": str(meeting),
+        "STORE": str(store),
         "GLOO_SOCKET_IFNAME": os.environ.get("UCX_NET_DEVICES", ""),
     }
     return Gloo()
@@ -89,7 +89,7 @@ def gloo_of(comm: Communicator, meeting: Path) -> Gloo:
 def race_cell(
     comm: Communicator, cell: Cell, most: int, rounds: int, gloo: Gloo | None
 ) -> list[Entry]:
-    """Race the contestants of a cell, and the same call of the peers beside them."""
+    """Time the contestants of a cell, and the same call by the peers."""
     bench = Bench(cell, comm)
     chosen = comm.select(cell.collective, bench.nbytes)
     bound = chosen.bound_seconds or 0.0
@@ -124,7 +124,7 @@ def race_cell(
 
 
 def _mpi() -> str:
-    """The MPI of this process and its version, in short."""
+    """The name and version of the MPI of this process."""
     from mpi4py import MPI
 
     name, version = MPI.get_vendor()
@@ -132,7 +132,7 @@ def _mpi() -> str:
 
 
 def _kept(output: Path) -> list[dict[str, Any]]:
-    """The entries of a file, if it has some."""
+    """The entries of a file, if it has any."""
     with suppress(KeyError, OSError, TypeError, ValueError):
         entries: list[dict[str, Any]] = json.loads(output.read_text())["entries"]
         return entries
@@ -140,14 +140,14 @@ def _kept(output: Path) -> list[dict[str, Any]]:
 
 
 def _refuse_used(
-    _context: object, _parameter: object, meeting: Path | None
+    _context: object, _parameter: object, store: Path | None
 ) -> Path | None:
-    """Refuse a file with something in it: the store of torch would write into it."""
-    if meeting is not None and identity().rank == 0 and meeting.exists():
+    """Refuse an existing file: the store of torch would write into it."""
+    if store is not None and identity().rank == 0 and store.exists():
         raise click.BadParameter(
-            f"{meeting} is there already; name a file that does not exist yet"
+            f"{store} is there already; name a file that does not exist yet"
         )
-    return meeting
+    return store
 
 
 @click.command()
@@ -157,14 +157,18 @@ def _refuse_used(
 @click.option(
     "-s", "size", default="16M", callback=parse_size, help="Bytes of the buffer."
 )
-@click.option("--most", default=4, help="How many of the cheapest algorithms.")
-@click.option("--rounds", default=4, help="How often each is called.")
+@click.option(
+    "--most",
+    default=4,
+    help="The number of cheapest algorithms to measure; by default 4.",
+)
+@click.option("--rounds", default=4, help="Calls of each contestant; by default 4.")
 @click.option(
     "--gloo",
-    "meeting",
+    "store",
     type=click.Path(path_type=Path),
     callback=_refuse_used,
-    help="Race the gloo of torch too, whose ranks meet in this file.",
+    help="Also measure the gloo of torch, with this new file as its store.",
 )
 def main(
     output: Path,
@@ -173,14 +177,14 @@ def main(
     size: int,
     most: int,
     rounds: int,
-    meeting: Path | None,
+    store: Path | None,
 ) -> None:
-    """Race the cheapest algorithms and the peers, and write what they took to OUTPUT.
+    """Measure the cheapest algorithms and the peers, and write the times to OUTPUT.
 
-    What OUTPUT has of other collectives stays there.
+    Entries of other collectives in OUTPUT are kept.
     """
     comm = collalgo.init(timeout=120)
-    gloo = None if meeting is None else gloo_of(comm, meeting)
+    gloo = None if store is None else gloo_of(comm, store)
     entries = []
     for collective in collectives:
         op = "sum" if collective in REDUCING else None

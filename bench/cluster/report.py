@@ -1,4 +1,4 @@
-"""What races on clusters have shown, as a table and as a picture."""
+"""Report the measurements on clusters, as a table and a plot."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,18 +12,18 @@ from collalgo.base import plotting as pictures
 from collalgo.base.plotting import PICTURE, new_figure
 from collalgo.cli.options import force_option, writes
 
-#: What the picture shows of each cluster, besides what is chosen and the peers.
+#: The algorithms in the plot, besides the selected one and the peers.
 SHOWN = ("ring", "ring_2d", "torus_2d", "hierarchical")
 
-#: How the names of files end that have the same cluster with other peers.
+#: The suffixes of files with other peers on the same cluster.
 OTHERS = ("_openmpi", "_gloo")
 
 
 class Outcome(NamedTuple):
-    """A collective on a cluster: the medians of all contestants.
+    """A collective on a cluster: the median times of all contestants.
 
-    ``peers`` are the seconds of other libraries, ``ours`` those of our algorithms by
-    their plain names.
+    ``peers`` has the seconds of other libraries, ``ours`` those of our algorithms by
+    base name.
     """
 
     cluster: str
@@ -36,12 +36,12 @@ class Outcome(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """What the algorithm takes that the price chooses."""
+        """The time of the selected algorithm."""
         return self.ours[self.chosen]
 
 
 def outcomes(files: Sequence[Path]) -> Iterator[Outcome]:
-    """The outcomes of files of races, those of other peers beside the first."""
+    """The outcomes in some files, merged with those of other peers."""
     for path in files:
         if path.stem.endswith(OTHERS):
             continue
@@ -68,7 +68,7 @@ def _outcome(
     ours = [row for row in rows if row["predicted"]]
     peers: dict[str, float] = {}
     for row in (*rows, *others):
-        if not row["predicted"]:  # of a peer in several files the first counts
+        if not row["predicted"]:  # a peer; the first of several files counts
             name = row["algorithm"].partition(" of ")[0]  # gloo of torch
             peers.setdefault(name, median(row["seconds"]))
 
@@ -88,10 +88,10 @@ def _outcome(
 
 
 def table(found: Sequence[Outcome]) -> Iterator[str]:
-    """The lines of a table for a page."""
+    """The lines of a Markdown table."""
     yield (
-        "| cluster | collective | chosen | seconds | x bound | x best of ours | price "
-        "| peers take |"
+        "| cluster | collective | chosen | seconds | x bound | x best of ours "
+        "| price error | peers |"
     )
     yield "|---|---|---|---|---|---|---|---|"
     for one in found:
@@ -109,7 +109,7 @@ def table(found: Sequence[Outcome]) -> Iterator[str]:
 
 
 def errors(found: Sequence[Outcome]) -> list[float]:
-    """By which part each price is off what was measured."""
+    """The relative error of each price."""
     return [
         abs(one.predicted[name] / seconds - 1)
         for one in found
@@ -118,7 +118,7 @@ def errors(found: Sequence[Outcome]) -> list[float]:
 
 
 def draw(found: Sequence[Outcome], path: Path, *, force: bool = False) -> None:
-    """Bars of allreduce over the bound, a group for each cluster."""
+    """Plot bars of allreduce over the bound, a group for each cluster."""
     shown = [one for one in found if one.collective == "allreduce"]
     names = [*SHOWN, "chosen"]
     peers = list(dict.fromkeys(name for one in shown for name in one.peers))
@@ -145,10 +145,10 @@ def draw(found: Sequence[Outcome], path: Path, *, force: bool = False) -> None:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "picture", **writes(PICTURE), help="Draw too.")
+@click.option("-o", "picture", **writes(PICTURE), help="Also plot allreduce to a file.")
 @force_option
 def main(files: tuple[Path, ...], picture: Path | None, force: bool) -> None:
-    """Tell what races on clusters have shown."""
+    """Report the measurements of FILES as a Markdown table."""
     found = list(outcomes(files))
     for line in table(found):
         click.echo(line)

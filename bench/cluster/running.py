@@ -1,4 +1,4 @@
-"""Run a command on all ranks of a cluster, by the mpiexec of an environment."""
+"""Run a command on the ranks of a cluster, by the mpiexec of an environment."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from collalgo.bench.cluster.layout import NODE, Layout
 
 from collalgo.launch.delegate import mpi_vendor
 
-#: UCX between hosts: TCP with segments that do not slow it down.
+#: UCX between hosts: TCP, with segments long enough for full speed.
 UCX = {
     "UCX_TLS": "tcp,self",
     "UCX_TCP_TX_SEG_SIZE": "256k",
@@ -21,7 +21,7 @@ UCX = {
     "UCX_LOG_LEVEL": "error",
 }
 
-#: Each rank takes the interface of its number on its host.
+#: Each rank uses the interface with its local rank as number.
 TAKE_NIC = (
     "nic=$((${{MPI_LOCALRANKID:-${{OMPI_COMM_WORLD_LOCAL_RANK:-0}}}} % {count})); "
     'export UCX_NET_DEVICES={kind}$nic; exec "$@"'
@@ -31,7 +31,7 @@ TAKE_NIC = (
 def command_line(
     layout: Layout, command: Sequence[str], agent: Path, bin_: Path, ranks: int
 ) -> list[str]:
-    """The command that runs ``command`` on the first so many ranks of a cluster."""
+    """The command line that runs ``command`` on the first ``ranks`` ranks."""
     first = layout.hosts[0]
     mpiexec = str(bin_ / "mpiexec")
     options = _hydra if mpi_vendor(mpiexec) == "MPICH" else _prrte
@@ -45,7 +45,7 @@ def command_line(
 
 
 def _filled(layout: Layout, ranks: int) -> Iterator[str]:
-    """The hosts that so many ranks fill, each with its number of them."""
+    """The hosts for ``ranks`` ranks, each as ``host:ranks``."""
     if ranks > layout.size:
         raise ClusterError(f"{ranks} ranks are more than the {layout.size} cores")
     for host, slots in layout.slots.items():
@@ -55,7 +55,7 @@ def _filled(layout: Layout, ranks: int) -> Iterator[str]:
 
 
 def _take_nic(layout: Layout) -> str:
-    """What a rank does before its command: take the NIC of its number on its host."""
+    """The shell script that selects the NIC of a rank before its command."""
     first = layout.hosts[0]
     if layout.routes:
         return TAKE_NIC.format(count=len(layout.nodes[first]), kind=NODE)
@@ -79,14 +79,14 @@ def _prrte(layout: Layout, agent: str, hosts: str) -> list[str]:
         *("--allow-run-as-root", "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"),
         *("--prtemca", "plm_ssh_agent", agent, "--prtemca", "prte_if_include", first),
         *("--mca", "btl_tcp_if_include", network, "--host", hosts),
-        # All hosts share the cores of one machine, of which it knows nothing.
+        # Open MPI does not know that all hosts share the cores of one machine.
         *("--mca", "mpi_yield_when_idle", "1"),
     ]
 
 
 @contextmanager
 def agent_of(layout: Layout) -> Iterator[Path]:
-    """What stands for ssh: a script that runs a command line on a host."""
+    """A replacement for ssh: a script that runs a command line on a host."""
     with TemporaryDirectory(prefix="collalgo-") as folder:
         agent = Path(folder) / "agent"
         agent.write_text(
@@ -118,15 +118,15 @@ def run(
     layout
         The cluster.
     command
-        What each rank runs.
+        The command of each rank.
     ranks
-        How many; by default one on each core.
+        The number of ranks; by default one for each core.
     description
-        The file of the cluster, for the choice of algorithms.
+        The topology file of the cluster, for selection.
     prefix
-        The environment whose mpiexec is used; by default this one.
+        The environment with the mpiexec to use; by default this one.
     environment
-        More variables for the ranks.
+        Additional variables for the ranks.
     capture
         Whether to return the output instead of showing it.
     timeout

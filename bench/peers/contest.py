@@ -1,8 +1,8 @@
-"""Time the same cells with several libraries, all alive at once, in turns.
+"""Time the same cells with several libraries alternately, all started at once.
 
-Every contestant has its own processes, of which those of one are at work at a time and
-all others sleep. Cells are measured in short bursts in random order, so that what
-disturbs the machine disturbs all alike.
+Each contestant has its own processes. Only one contestant runs at a time; the processes
+of the others sleep. Cells are measured in short bursts in random order, so that a
+disturbance of the machine affects all contestants alike.
 """
 
 import json
@@ -24,15 +24,15 @@ from collalgo.bench.peers import worker
 from collalgo.bench.peers.environments import Peer, install
 from numpy.typing import NDArray
 
-#: Seconds that a contestant has to come up, and to answer.
-COME_UP, ANSWER = 120.0, 300.0
+#: The timeouts of a contestant to start, and to answer, in seconds.
+START, ANSWER = 120.0, 300.0
 
-#: Seconds of a burst, and how many calls it has at least and at most.
+#: The seconds of a burst, and its fewest and most calls.
 BURST = 0.02
 FEWEST, MOST = 4, 2000
 
-#: How often every contestant has a burst, after some that find out how many calls fit
-#: into one, and how many times as many these may be as before.
+#: The timed bursts of a contestant, the trial bursts before them that find the number
+#: of calls in a burst, and the largest growth of that number from one to the next.
 ROUNDS, TRIALS, GROWTH = 5, 3, 8.0
 
 OURS = "collalgo"
@@ -41,7 +41,7 @@ Times = NDArray[np.float64]
 
 
 class ContestError(RuntimeError):
-    """A contestant has failed: which one, and what it said last."""
+    """A contestant failed; the message has the end of its output."""
 
 
 class Contestant:
@@ -57,7 +57,7 @@ class Contestant:
         self._streams: dict[int, IO[str]] = {}
 
     def add(self, rank: int, version: str, stream: IO[str]) -> None:
-        """Take in a rank that has come up."""
+        """Add a rank that has started."""
         self.version = version
         self._streams[rank] = stream
 
@@ -66,7 +66,7 @@ class Contestant:
         return len(self._streams)
 
     def ask(self, command: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Let all ranks do something: their answers, by rank."""
+        """Send a command to all ranks, and return their answers by rank."""
         try:
             for stream in self._streams.values():
                 stream.write(json.dumps(command) + "\n")
@@ -74,10 +74,10 @@ class Contestant:
             lines = [self._streams[rank].readline() for rank in range(self.ranks)]
             return [json.loads(line) for line in lines]
         except (OSError, ValueError) as error:
-            raise self.failure(f"gives no answer ({error})") from None
+            raise self.failure(f"does not answer ({error})") from None
 
     def failure(self, what: str) -> ContestError:
-        """The error to raise, with the end of what the ranks have said."""
+        """The error to raise, with the end of the output of the ranks."""
         self._log.seek(0)
         said = "".join(self._log.readlines()[-20:])
         return ContestError(f"{self.name} {what}\n{said}")
@@ -88,7 +88,7 @@ class Contestant:
                 raise self.failure(f"ended with exit code {process.returncode}")
 
     def close(self) -> None:
-        """Let the ranks end, and see that they do."""
+        """End the ranks; kill those that do not end in time."""
         for stream in self._streams.values():
             with suppress(OSError):
                 stream.close()
@@ -101,7 +101,7 @@ class Contestant:
         self._log.close()
 
     def seconds(self, iterations: int) -> Times:
-        """The time of each of some calls, which is that of the slowest rank."""
+        """The time of each of ``iterations`` calls, on the slowest rank."""
         answers = self.ask({"times": iterations})
         times: Times = np.max([a["seconds"] for a in answers], axis=0)
         return times
@@ -109,32 +109,37 @@ class Contestant:
 
 @contextmanager
 def contestants(peers: Sequence[Peer], ranks: int) -> Iterator[list[Contestant]]:
-    """Ourselves and the peers, come up with so many ranks each.
+    """Start collalgo and the peers, each with ``ranks`` ranks.
 
     Raises
     ------
     ContestError
-        If one does not come up.
+        If one does not start.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        door = stack.enter_context(socket.socket(socket.AF_UNIX))
-        door.bind(str(folder / "door"))
-        door.listen(ranks * (len(peers) + 1))
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(folder / "listener"))
+        listener.listen(ranks * (len(peers) + 1))
         found = []
         for peer in (None, *peers):
             one = _start(peer, ranks, folder)
             stack.callback(one.close)
-            _admit(door, one, ranks)
+            _accept(listener, one, ranks)
             found.append(one)
         yield found
 
 
 def _start(peer: Peer | None, ranks: int, folder: Path) -> Contestant:
-    """Start the processes of a peer, or our own."""
+    """Start the processes of a peer, or those of collalgo."""
     name = peer.name if peer else OURS
     log = (folder / f"{name}.log").open("w+")
-    script = [worker.__file__, name, peer.kind if peer else OURS, str(folder / "door")]
+    script = [
+        worker.__file__,
+        name,
+        peer.kind if peer else OURS,
+        str(folder / "listener"),
+    ]
     number = ["-n", str(ranks)]
     environments = [dict(os.environ)]
     if peer is None:
@@ -158,25 +163,25 @@ def _start(peer: Peer | None, ranks: int, folder: Path) -> Contestant:
 
 
 def _of_rank(rank: int, ranks: int, folder: Path) -> dict[str, str]:
-    """The environment of a rank that no launcher starts."""
+    """The environment of a rank started without a launcher."""
     where = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "STORE": str(folder / "gloo")}
     return {**os.environ, **where}
 
 
-def _admit(door: socket.socket, one: Contestant, ranks: int) -> None:
-    """Wait until all ranks have come up."""
-    patience = COME_UP
+def _accept(listener: socket.socket, one: Contestant, ranks: int) -> None:
+    """Wait until all ranks have started."""
+    left = START
     while one.ranks < ranks:
-        door.settimeout(1.0)
+        listener.settimeout(1.0)
         try:
-            connection, _ = door.accept()
+            connection, _ = listener.accept()
         except TimeoutError:
             one.check_alive()
-            patience -= 1.0
-            if patience < 0:
-                raise one.failure("does not come up") from None
+            left -= 1.0
+            if left < 0:
+                raise one.failure("does not start") from None
             continue
-        with connection:  # which stays open as long as its stream
+        with connection:  # the stream keeps it open
             connection.settimeout(ANSWER)
             stream = connection.makefile("rw")
         hello = json.loads(stream.readline())
@@ -194,14 +199,14 @@ def race_cell(
     fresh: bool = True,
     in_a_row: int = 1,
 ) -> dict[str, list[Times]]:
-    """The times of each contestant that has the call: an array for each burst.
+    """The times of each contestant that supports the call, an array for each burst.
 
-    ``fresh`` and ``in_a_row`` are as of :class:`collalgo.bench.measuring.Sweep`.
+    For ``fresh`` and ``in_a_row`` see :class:`collalgo.bench.measuring.Sweep`.
 
     Raises
     ------
     ContestError
-        If a contestant fails, or our own result is wrong.
+        If a contestant fails, or the result of collalgo is wrong.
     """
     ranks = field[0].ranks
     more = {"warmup": warmup, "algorithm": algorithm, "check": check}

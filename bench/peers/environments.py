@@ -1,4 +1,4 @@
-"""The libraries that we race, and the environments that they are installed in."""
+"""The peer libraries of the benchmarks, and their environments."""
 
 import os
 import subprocess
@@ -15,16 +15,15 @@ class Peer:
     Attributes
     ----------
     name : str
-        What it is called in tables.
+        The name in tables.
     environment : str
-        The environment of which it is a variant.
+        The environment in which it is installed.
     packages : tuple of str
-        What is installed there.
+        The packages installed there.
     launcher : tuple of str
-        What starts its ranks, before ``-n`` and their number; nothing for a process
-        of each rank.
+        The launcher and its options before ``-n``; empty to start each rank directly.
     settings : mapping
-        Variables that make the variant.
+        The environment variables of the variant.
     """
 
     name: str
@@ -35,7 +34,7 @@ class Peer:
 
     @property
     def kind(self) -> str:
-        """Which calls the worker makes."""
+        """The kind of calls that the worker makes."""
         return "mpi" if self.launcher else "gloo"
 
 
@@ -48,7 +47,7 @@ _RELEASE_GATHER = {
     for name in ("BCAST", "REDUCE", "ALLREDUCE", "BARRIER")
 }
 
-#: Every library as it comes, and with the settings that suit one host best.
+#: Every library with its defaults, and with the best settings for one host.
 PEERS = (
     Peer("openmpi", *_OPENMPI, _OPENMPI_RUN, _AS_ROOT),
     Peer(
@@ -69,12 +68,12 @@ PEERS = (
 )  # fmt: skip
 
 
-#: The file that says that an environment was made here, be it whole or not.
+#: The marker file of an environment made here, complete or not.
 BEGUN = "collalgo-bench"
 
 
 def peers(names: str) -> list[Peer]:
-    """The variants of the libraries named, with commas, or of ``all``."""
+    """The variants of the named libraries, separated by commas, or of ``all``."""
     known = dict.fromkeys(peer.environment for peer in PEERS)
     wanted = list(known) if names == "all" else names.split(",")
     chosen = []
@@ -86,26 +85,26 @@ def peers(names: str) -> list[Peer]:
     return chosen
 
 
-def place(peer: Peer) -> Path:
+def folder_of(peer: Peer) -> Path:
     """The folder of a peer's environment."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "collalgo" / "peers" / peer.environment
 
 
 def _take(folder: Path) -> None:
-    """Make a folder for an environment, or go on with one that was made so.
+    """Create the folder of an environment, or reuse one created here.
 
     Raises
     ------
     RuntimeError
-        If there is anything else in it, or if it cannot be made.
+        If the folder was not created here, or cannot be created.
     """
     begun = folder / BEGUN
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not begun.is_file() and any(folder.iterdir()):
             raise RuntimeError(
-                f"{folder} is there, and collalgo bench has not made it; remove it, or "
+                f"{folder} exists, and collalgo bench has not made it; remove it, or "
                 "set XDG_CACHE_HOME to another folder"
             )
         begun.touch()
@@ -114,14 +113,14 @@ def _take(folder: Path) -> None:
 
 
 def install(peer: Peer) -> Path:
-    """The folder of a peer's environment, made if it is not there yet.
+    """The folder of a peer's environment, installed at the first use.
 
     Raises
     ------
     RuntimeError
-        If pip cannot install it, or somebody else has made the folder.
+        If pip cannot install it, or another program made the folder.
     """
-    folder = place(peer)
+    folder = folder_of(peer)
     done = folder / "installed"
     if done.is_file():
         return folder

@@ -1,7 +1,7 @@
-"""One rank of a contestant, which makes the calls that it is told to and times them.
+"""One rank of a contestant: it makes and times calls on command.
 
-It runs in the environment of its contestant, which has NumPy and that library only, and
-takes commands as lines of JSON from a socket. While it has none it sleeps.
+It runs in the environment of its contestant, which has only NumPy and that library. It
+reads commands as lines of JSON from a socket, and sleeps between them.
 """
 
 import json
@@ -18,15 +18,15 @@ import numpy as np
 Call = Callable[[], object]
 Spec = dict[str, Any]
 
-#: Collectives in which only the root sends what it has.
+#: Collectives in which only the root has input.
 OF_THE_ROOT = ("broadcast", "scatter")
 
-#: Where a collective of MPI has its result, if not apart from the arguments.
+#: The collectives of MPI that are not out of place.
 PLACES = {"broadcast": "in", "barrier": "in"}
 
 
 class Job(NamedTuple):
-    """A call, and the array that it sends."""
+    """A call, and its input array."""
 
     call: Call
     source: Any
@@ -38,7 +38,7 @@ class Mpi:
     def __init__(self) -> None:
         import mpi4py
 
-        mpi4py.rc.thread_level = "single"  # the fastest that a program can ask for
+        mpi4py.rc.thread_level = "single"  # the fastest level
         from mpi4py import MPI
 
         self.world = MPI.COMM_WORLD
@@ -58,7 +58,7 @@ class Mpi:
 
 
 def mpi_call(mpi: Any, world: Any, spec: Spec, source: Any, out: Any) -> Call | None:
-    """The call of mpi4py for a cell, or None if it has none."""
+    """The call of mpi4py for a cell; None if it has none."""
     collective, root = spec["collective"], spec["root"]
     op = getattr(mpi, (spec["op"] or "sum").upper(), None)
     if op is None or spec["place"] != PLACES.get(collective, "out"):
@@ -136,7 +136,7 @@ class Gloo:
 
 
 class Collalgo:
-    """Our own calls."""
+    """The calls of collalgo."""
 
     def __init__(self) -> None:
         import collalgo
@@ -158,11 +158,11 @@ class Collalgo:
 
 
 def starting_barrier(comm: Any) -> Call:
-    """The barrier of a communicator of ours that calls which are timed begin at.
+    """The barrier of our communicators before a timed call.
 
-    Where ranks share cores, the first to leave must not be just any: a broadcast lasts
-    until its root has had its turn. After the barriers of MPI broadcasts take less than
-    a turn, so rank 0 seems to be the first there; here it is.
+    If ranks share cores, a broadcast lasts until its root has been scheduled, so the
+    first rank to leave the barrier matters. After the barriers of MPI a broadcast takes
+    less than a time slice, so rank 0 seems to leave first there; here it does.
     """
     from collalgo.engine.transport.waiting import cores
 
@@ -176,7 +176,7 @@ LIBRARIES: dict[str, Any] = {"mpi": Mpi, "gloo": Gloo, "collalgo": Collalgo}
 
 
 def arrays_for(spec: Spec) -> tuple[Any, Any] | None:
-    """What the call reads, and where it writes if not there; None for other dtypes."""
+    """The input and the output array of a call; None for dtypes that NumPy lacks."""
     try:
         dtype = np.dtype(spec["dtype"])
     except TypeError:
@@ -192,10 +192,10 @@ def arrays_for(spec: Spec) -> tuple[Any, Any] | None:
 
 
 def writer(spec: Spec, rank: int, source: Any) -> Call:
-    """What a rank does before each call: write what it sends, as programs do.
+    """The write of a rank's input before each call, as in a program.
 
-    Of what nobody has written since the last call a receiver that reads the memory of
-    the sender finds a copy in its own cache, and nothing would have to be sent.
+    Without it a receiver that reads the sender's memory would find the data of the last
+    call in its own cache.
     """
     sends = spec["collective"] not in OF_THE_ROOT or rank == spec["root"]
     if spec["fresh"] and sends:
@@ -204,7 +204,7 @@ def writer(spec: Spec, rank: int, source: Any) -> Call:
 
 
 def as_one(call: Call, number: int) -> Call:
-    """So many calls as one; one is itself, for a loop would take its time too."""
+    """``number`` calls as one; a single call is returned as is, without a loop."""
     if number == 1:
         return call
 
@@ -216,10 +216,10 @@ def as_one(call: Call, number: int) -> Call:
 
 
 def time_calls(write: Call, barrier: Call, call: Call, iterations: int) -> list[float]:
-    """The seconds of each of some calls, each begun at a barrier.
+    """The seconds of each of ``iterations`` calls, each started at a barrier.
 
-    Some calls before and one after them do not count: where ranks share cores they come
-    from their commands one after the other, and the first are soon at their answers.
+    Some calls before and one after them are not counted: if ranks share cores, they
+    start one after the other, and the first to finish already send their answers.
     """
     before = 1 + iterations // 16
     seconds = [0.0] * (before + iterations + 1)
@@ -233,7 +233,7 @@ def time_calls(write: Call, barrier: Call, call: Call, iterations: int) -> list[
 
 
 def serve(library: Any, commands: Any, replies: Any) -> None:
-    """Do what is asked until nobody asks any more."""
+    """Run commands until the stream ends."""
     job: Job | None = None
     for line in commands:
         asked = json.loads(line)
@@ -248,22 +248,22 @@ def serve(library: Any, commands: Any, replies: Any) -> None:
             write = writer(spec, library.rank, job.source)
             begin, number = library.barrier, spec["in_a_row"]
             if spec["collective"] == "barrier":
-                begin = job.call  # as that of MPI is both
+                begin = job.call  # MPI has one barrier for both
             row = as_one(job.call, number)
             times = time_calls(write, begin, row, asked["times"])
             answer = {"seconds": [seconds / number for seconds in times]}
-        else:  # the arrays may be large, and the others need the memory
+        else:  # release the arrays, since the others need the memory
             job = None
         replies.write(json.dumps(answer) + "\n")
         replies.flush()
 
 
 def main() -> None:
-    """Come up as a rank of a library, and serve."""
+    """Start as a rank of a library, and serve."""
     name, kind, address = sys.argv[1:]
     cores = sorted(os.sched_getaffinity(0))
     library = LIBRARIES[kind]()
-    if library.size <= len(cores):  # else whoever spins would keep another from running
+    if library.size <= len(cores):  # else a spinning rank would block another
         os.sched_setaffinity(0, {cores[library.rank]})
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)

@@ -30,7 +30,7 @@ def connect_by_url(arguments: JoinArguments) -> Context:
     Raises
     ------
     ValueError
-        If the URL is none of these, or rank and size are missing.
+        If the URL has another scheme, or rank and size are missing.
     BootstrapError
         If the ranks cannot connect.
     """

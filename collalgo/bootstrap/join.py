@@ -16,7 +16,7 @@ def join(arguments: JoinArguments) -> Context:
     Raises
     ------
     ValueError
-        If the store is none, or rank and size are not known.
+        If the store is invalid, or rank and size are unknown.
     BootstrapError
         If the ranks do not find each other.
     """

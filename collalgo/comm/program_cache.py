@@ -84,7 +84,7 @@ class ProgramCache:
         return self._decide(call, call.layout(self.size)).name
 
     def exchange(self, call: Call, nbytes: int, name: str) -> Program:
-        """A program by which all ranks tell each other so many bytes, before a call.
+        """A program that exchanges ``nbytes`` of each rank among all, before a call.
 
         It is compared as that call by an algorithm of that name.
         """

@@ -63,7 +63,7 @@ def select(
     AlgorithmNotApplicable
         If none can run, or not the one that is asked for.
     RulesError
-        If a file of rules is none.
+        If a file is not a file of rules.
 
     Examples
     --------

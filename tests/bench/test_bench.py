@@ -246,7 +246,7 @@ def test_the_command_measures_writes_and_compares(tmp_path):
         (["broadcast", "-e", "8", "-r", "7"], "root 7 is out of range"),
         (["-e", "8", "--load", __file__, "-a", "mine"], "there is no algorithm 'mine'"),
         (["--against", "lam"], "unknown peer 'lam'; choose from openmpi"),
-        (["-a", "ring,bine", "--against", "gloo"], "one algorithm can race"),
+        (["-a", "ring,bine", "--against", "gloo"], "compared with one algorithm"),
         (["--help"], "compare"),
     ],
 )

@@ -229,7 +229,7 @@ def test_a_cluster_takes_only_its_own_namespaces_down(hosts, monkeypatch):
     assert there.names == others
     kernel.down(star)
     there.names.append("collalgo-star-h0")
-    with pytest.raises(kernel.ClusterError, match="which is there and of another"):
+    with pytest.raises(kernel.ClusterError, match="which belongs to another"):
         kernel.up(star)
     kernel.down(star)
     assert there.names == [*others, "collalgo-star-h0"]

@@ -44,7 +44,7 @@ def survey(runtime: Runtime, leads: bool, gather: Tell) -> TopologyPricer:
     runtime
         Of this rank.
     leads
-        Whether this is the rank that tells of its host.
+        Whether this rank describes its host.
     gather
         Gives what each rank has told.
     """

@@ -31,8 +31,8 @@ class Pairs:
         """The pair with another rank, for a tag."""
         if not 0 <= peer < self._size or peer == self._rank:
             raise ValueError(
-                f"{call}: rank {self._rank} cannot exchange messages with rank {peer}; "
-                f"name another rank of this communicator's {self._size}"
+                f"{call}: rank {peer} must be another rank of this communicator, which "
+                f"has {self._size}; this is rank {self._rank}"
             )
         with self._lock:
             if (peer, tag) not in self._pairs:

@@ -84,7 +84,7 @@ def itemsize(dtype: str) -> int:
 
 
 def interpreter(dtype: str, op: str) -> Interpreter:
-    """The kernel that runs plans for a dtype and an op, which is none of means.
+    """The kernel that runs plans for a dtype and an op, except averages.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def interpreter(dtype: str, op: str) -> Interpreter:
 
 @cache
 def kernels(dtype: str, op: str) -> tuple[Kernel, ...]:
-    """The kernels for a dtype and an op, which is none of means.
+    """The kernels for a dtype and an op, except averages.
 
     Raises
     ------
