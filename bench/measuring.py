@@ -32,7 +32,7 @@ from collalgo.bench.records import AS_ASKED, Record, record
 from collalgo.bench.timing import race, row_of
 
 from collalgo import Communicator, Selection, spawn, verify
-from collalgo.algorithms import Algorithm, candidates
+from collalgo.algorithms.catalogue import Algorithm, candidates
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.integrations.algorithm_files import load_algorithms
 from collalgo.selection.choice import select

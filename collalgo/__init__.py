@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from collalgo._kernels.comm.work import (
         Work as Work,
     )
-    from collalgo.algorithms import (
+    from collalgo.algorithms.catalogue import (
         ALGORITHMS as ALGORITHMS,
         algorithm as algorithm,
     )
@@ -158,7 +158,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "collalgo._kernels.comm.persistent": ("Persistent",),
     "collalgo._kernels.comm.work": ("Work",),
-    "collalgo.algorithms": (
+    "collalgo.algorithms.catalogue": (
         "ALGORITHMS",
         "algorithm",
     ),

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from collalgo import Selection, Topology, select
-from collalgo.algorithms import find
+from collalgo.algorithms.catalogue import find
 from collalgo.base import output_files, plotting as pictures
 from collalgo.base.plotting import new_figure
 from collalgo.base.units import human, human_time

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from collalgo import ALGORITHMS, Proof, verify
-from collalgo.algorithms import Algorithm
+from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.literature import CATALOGUE, values_at
 from collalgo.base import output_files
 from collalgo.schedule.collective import COLLECTIVES, Collective

@@ -23,7 +23,7 @@ FACE = {"__init__", "__main__", "_version", "errors"}
 PURE = {"collections", "functools", "itertools", "math", "operator", "typing"}
 
 #: Modules of collalgo/algorithms that are no algorithms.
-ABOUT_ALGORITHMS = {"__init__", "literature", "row", "table", "verify"}
+ABOUT_ALGORITHMS = {"__init__", "catalogue", "literature", "row", "table", "verify"}
 
 
 def layer(module):

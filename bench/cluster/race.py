@@ -94,10 +94,12 @@ def race_cell(
     chosen = comm.select(cell.collective, bench.nbytes)
     bound = chosen.bound_seconds or 0.0
     candidates = list(contestants(comm, cell.collective, bench.nbytes, most))
-    for candidate in candidates:
-        if bench.wrong(candidate.row.name):
-            sys.exit(f"{cell.collective}: {candidate.row.name} gave a wrong result")
-    calls = [bench.call(candidate.row.name) for candidate in candidates]
+    names = [candidate.row.name for candidate in candidates]
+    names[0] = chosen.decision.name  # with the order of ranks that was decided on
+    for name in names:
+        if bench.wrong(name):
+            sys.exit(f"{cell.collective} by {name} is wrong")
+    calls = [bench.call(name) for name in names]
     entries = [
         Entry(
             cell.collective,

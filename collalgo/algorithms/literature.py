@@ -1,17 +1,17 @@
-"""What the literature says of each algorithm, to be compared with what is proved.
+"""The formulas of the literature for each algorithm, to compare with the proofs.
 
-Formulas are of Python, over the number of ranks ``p`` with ``q = ceil(log2 p)``,
-``h = floor(log2 p)``, ``P = 2**h`` and ``f = 1`` where p is no power of two and the
-ranks beyond P fold; over the radix ``k`` with ``S``, the sum of all factors less one,
-``g = 1`` where a fold is needed for them, and ``w = ceil(log_k p)``; over the number
-``n`` of segments or blocks; and over the dimensions ``d`` of a grid. Rounds are of
-one-ported ranks that send and receive at once, bytes in buffers.
+Formulas are Python expressions over the number of ranks ``p`` with ``q = ceil(log2
+p)``, ``h = floor(log2 p)``, ``P = 2**h`` and ``f = 1`` where p is not a power of two
+and the ranks beyond P fold; over the radix ``k`` with ``S``, the sum of all factors
+less one, ``g = 1`` where a fold is needed for them, and ``w = ceil(log_k p)``; over the
+number ``n`` of segments or blocks; and over the dimensions ``d`` of a grid. Rounds are
+of one-ported ranks that send and receive at once, bytes in buffers.
 """
 
 from math import ceil, log, log2
 from typing import NamedTuple
 
-from collalgo.algorithms import Algorithm
+from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.radix import factors, primes, smooth, square
 
 

@@ -56,28 +56,28 @@ class Algorithm(NamedTuple):
     Attributes
     ----------
     collective, name : str
-        What it does, and what it is called.
+        Its collective and its name.
     function : callable
         The generator function of its steps.
     parameters : tuple of pairs
-        The parameters that it has by default, by their names.
+        Its default parameters, by their names.
     size_obstacle : callable
         Returns the reason why it cannot run with a number of ranks, or None.
     serial : bool
         Whether all contributions to a result are combined at once in the order of the
         ranks, so that the result is the same whatever the size and the topology.
     hierarchical : bool
-        Whether it is meant for machines of several levels, as hosts with several ranks.
+        Whether it is for machines of several levels, as hosts with several ranks.
     parameters_for_counts : callable, optional
-        Gives the parameters that follow from the bytes of all blocks.
+        Returns the parameters that follow from the bytes of all blocks.
     unproved : bool
-        Whether no test of the library proves it, so that it is proved when it is used.
+        Whether no test of the library proves it, so that it is proved at its first use.
     ranges : tuple of pairs
         The ranges of its parameters, by their names; others may have any value.
     ways : callable
-        How many lanes it has at most between two ranks, as it stands.
+        Returns the largest number of lanes between two ranks, without ``lanes``.
     unfit : callable
-        Says why parameters that are in their ranges will not do together.
+        Returns the reason why parameters in their ranges do not suit each other.
     """
 
     collective: str
@@ -107,8 +107,8 @@ class Algorithm(NamedTuple):
         """The steps with these parameters and those of the row.
 
         ``lanes`` is the number of parts of the data that run together, ``segments`` the
-        number of parts of each that run as a pipeline; ``order`` gives the ranks
-        in the order in which the algorithm is to count them.
+        number of parts of each that run as a pipeline; ``order`` lists the
+        ranks in the order of the algorithm's positions.
         """
         row = self._with(self.checked(parameters)) if parameters else self
         if row.parameters and (obstacle := row.obstacle(group.size)):

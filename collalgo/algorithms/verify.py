@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from threading import RLock
 
-from collalgo.algorithms import ALGORITHMS, find
+from collalgo.algorithms.catalogue import ALGORITHMS, find
 from collalgo.base.integers import integer, rank_of
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import LANES, ScheduleFunction, Step, trace
 from collalgo.schedule.collective import COLLECTIVES, Collective
 from collalgo.schedule.group_layout import flat
-from collalgo.schedule.prover import Proof, Prover
+from collalgo.schedule.proof import Proof
+from collalgo.schedule.prover import Prover
 
 #: The largest world for which a user's schedule is proved before it runs.
 PROVED = 64

@@ -73,24 +73,28 @@ def connect(exchange_group: ExchangeGroup, engine: Engine, timeout: float) -> Co
     same_engine([each.split()[0] for each in identities])
     hosts = _numbered(identities)
     several = len(set(hosts)) > 1
-    server, invitation = None, ""
+    invitation = ""
     if rank == 0:
         secret = secrets.token_bytes(TOKEN)
-        server = Server(secret) if several else None
-        port = server.port if server else 0
+        port = _served(secret) if several else 0
         invitation = f"{_own_addresses(identities)}:{port} {secret.hex()}"
     where, _, secret_text = exchange_group.broadcast(invitation).partition(" ")
     address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": secret_text})
     job = hashlib.sha256(address.secret).hexdigest()
     if not several:
         return HostRendezvous(job).connect("", rank, range(size), timeout)
-    if server is not None:
-        _at_exit(server.close)
     membership = Membership(rank)
     store = Client(*address, timeout, membership.lost)
     membership.begin(store)
     rendezvous = _multi_host(job, membership, store, hosts, engine, timeout)
     return rendezvous.connect("", rank, range(size), timeout)
+
+
+def _served(secret: bytes) -> int:
+    """The port of a new store, which is closed as the process ends."""
+    server = Server(secret)
+    _at_exit(server.close)
+    return server.port
 
 
 def _own_addresses(identities: Sequence[str]) -> str:

@@ -100,6 +100,9 @@ class Folder:
         """Remove the files that this process has written."""
         self._clear(self._written)
 
+    def close(self) -> None:
+        """Do nothing: a folder holds no connection."""
+
     def _clear(self, files: Iterable[Path]) -> None:
         """Remove files; with the last one the folders too that ranks have made."""
         mark = self._path / MADE

@@ -22,6 +22,8 @@ LOOK_SECONDS = 0.01
 class SharedPrefix:
     """A key-value store that other programs use too; nothing of theirs is changed.
 
+    It closes the store in the end.
+
     Parameters
     ----------
     store
@@ -55,6 +57,10 @@ class SharedPrefix:
     def take_back(self) -> None:
         """Remove the keys that this process has written."""
         self._clear(self._written)
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
 
     def _clear(self, keys: Iterable[str]) -> None:
         with suppress(BootstrapError):

@@ -124,7 +124,7 @@ class _Joining:
             selector.register(connection, selectors.EVENT_READ, rank)
 
     def _admit(self, connection: socket.socket) -> int | None:
-        """The rank of a connection; None, after a refusal, if it is not missing."""
+        """The rank of a connection; None if it was refused."""
         process, user, _ = credentials(connection)
         hello = b""
         with suppress(OSError):

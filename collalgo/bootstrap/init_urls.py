@@ -86,9 +86,12 @@ def _over_temporary(
     except BaseException:
         store.take_back()
         raise
-    if arguments.position[0] == 0:  # all ranks have connected, so all have read
-        store.remove()
-    return context
+    else:
+        if arguments.position[0] == 0:  # all ranks have connected, so all have read
+            store.remove()
+        return context
+    finally:
+        store.close()
 
 
 def _by_environment(arguments: JoinArguments) -> Context:

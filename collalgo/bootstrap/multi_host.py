@@ -120,16 +120,14 @@ class MultiHostRendezvous:
     def _across(self, world: _NewWorld, joining: PendingJoin, label: str) -> Context:
         """Connect with the other ranks of a world, some of which are on other hosts."""
         job, here, ranks = self._job, world.here, world.ranks
-        local = f"{job.name}@{world.hosts[world.rank]}/{world.path}"
-        names = [world.members[each] for each in here]
-        local_rank = here.index(world.rank)
-        memory = share_memory(local, local_rank, names, world.left, joining)
+        name = f"{job.name}@{world.hosts[world.rank]}/{world.path}"
+        names, me = [world.members[each] for each in here], here.index(world.rank)
+        memory = share_memory(name, me, names, world.left, joining)
         number, machine = self._assemble(world, joining)
-        shared = shm.attach(
-            memory.segment, local_rank, len(here), memory.cores, here, len(ranks)
-        )
+        size = len(ranks)
+        shared = shm.attach(memory.segment, me, len(here), memory.cores, here, size)
         network = Network(job.wire, list(ranks), number % job.worlds * LANES)
-        transport = Composite(shared, network, len(ranks))
+        transport = Composite(shared, network, size)
         return Context(
             transport,
             MultiHostRendezvous(job, ranks, world.path),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from collalgo.algorithms import ALGORITHMS, Algorithm, named
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, named
 from collalgo.algorithms.verify import Proof, verify
 from collalgo.cli.options import load_file, register_file
 from collalgo.errors import CollalgoError

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from collalgo.algorithms import ALGORITHMS, Algorithm
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm
 from collalgo.algorithms.parameters import COMMON, OWN
 from collalgo.algorithms.verify import verify
 from collalgo.base.console import wide_console

@@ -22,8 +22,7 @@ def in_background(function: Callable[P, Any]) -> Callable[P, Work]:
 
     def submit(*args: P.args, **named: P.kwargs) -> Work:
         comm = args[place] if len(args) > place else named.get("comm")
-        call = partial(function, *args, **named)
-        work: Work = runner_of(comm).submit(name, call)
+        work: Work = runner_of(comm).submit(name, partial(function, *args, **named))
         return work
 
     doc = (
@@ -42,8 +41,8 @@ def persistent(function: Callable[P, Any]) -> Callable[P, Persistent]:
     def prepare(*args: P.args, **named: P.kwargs) -> Persistent:
         comm = args[place] if len(args) > place else named.get("comm")
         call = partial(function, *args, **named)
-        prepared: Persistent = runner_of(comm).submit(name, call, True)
-        return prepared
+        work: Persistent = runner_of(comm).submit(name, call, True)
+        return work
 
     doc = f"Prepare the call :func:`{name}` to be made many times."
     return declared(prepare, function, f"persistent_{name}", Persistent, doc)

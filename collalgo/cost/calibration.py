@@ -115,7 +115,7 @@ def _exchange(rank: int, fetched: bool) -> Program:
     lowering = Lowering(layout, rank, 2, *call.ends(layout, rank, 2))
     plan = lowering.lower(trace(direct.allgather, rank, 2), Averaging.NO)
     record = (0, 0, 0, 0, 0, 0, "swap")
-    return Program(plan, None, 0, record, fetched, lingers=False)
+    return Program(plan, None, 0, record, fetched, stays_cached=False)
 
 
 def _stay(number: int) -> None:

@@ -72,7 +72,7 @@ def finish_times(
 
     Examples
     --------
-    >>> from collalgo.algorithms import find
+    >>> from collalgo.algorithms.catalogue import find
     >>> from collalgo.schedule import trace
     >>> reduce = find("reduce", "binomial", 8).schedule
     >>> schedules = [trace(reduce, rank, 8) for rank in range(8)]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collalgo.algorithms import find
+from collalgo.algorithms.catalogue import find
 from collalgo.base.units import human, human_time
 from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.fluid import FluidSimulation

@@ -143,7 +143,7 @@ class Replay(TransferTable):
         )
         wrong = np.flatnonzero(same[self.sent] != same[self.taken])
         if len(wrong):
-            raise self._different(min(wrong, key=lambda m: self.into[m]))
+            raise self._different(int(min(wrong, key=lambda m: self.into[m])))
 
     def _different(self, message: int) -> ScheduleError:
         """The error of a message whose ends have different chunks."""
@@ -255,7 +255,8 @@ class Replay(TransferTable):
             for place in self.places
             for c in place
         ]
-        return np.array(runs, np.int64).reshape(-1, 2).T.copy()
+        found: Ints = np.array(runs, np.int64).reshape(-1, 2).T.copy()
+        return found
 
 
 def _steps_by_channel(table: Ints) -> dict[Channel, list[int]]:

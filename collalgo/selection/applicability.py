@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from collalgo.algorithms import Algorithm
+from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.verify import prove_once
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 

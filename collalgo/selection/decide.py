@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from collalgo.algorithms import Algorithm, find, named
+from collalgo.algorithms.catalogue import Algorithm, find, named
 from collalgo.algorithms.verify import prove_once
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.errors import AlgorithmNotApplicable

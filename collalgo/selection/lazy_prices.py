@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from collalgo.algorithms import Algorithm
+from collalgo.algorithms.catalogue import Algorithm
 from collalgo.cost.folding import FEW, Traces
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collalgo.algorithms import ALGORITHMS, Algorithm, candidates
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_price import HostPrice
 from collalgo.cost.host_profile import HostProfile

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from threading import RLock
 
-from collalgo.algorithms import ALGORITHMS, Algorithm, candidates
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates
 from collalgo.algorithms.ring import along
 from collalgo.algorithms.row import fits
 from collalgo.cost.bounds import Bound, bound_of

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Protocol
 
-from collalgo.algorithms import Algorithm
+from collalgo.algorithms.catalogue import Algorithm
 from collalgo.base.cache import make_room
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.prices import Choices, Priced

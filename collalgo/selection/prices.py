@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from collalgo.algorithms import Algorithm
+from collalgo.algorithms.catalogue import Algorithm
 from collalgo.schedule.transfers import Reals
 
 #: The sizes at which candidates are compared: eight for each power of two.

@@ -23,7 +23,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from collalgo.algorithms import named
+from collalgo.algorithms.catalogue import named
 from collalgo.errors import CollalgoError, RulesError
 from collalgo.schedule.collective import COLLECTIVES
 

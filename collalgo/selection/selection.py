@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from collalgo.algorithms import Algorithm
+from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.table import parse
 from collalgo.base.units import human, human_time
 from collalgo.errors import AlgorithmNotApplicable

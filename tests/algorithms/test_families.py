@@ -13,10 +13,10 @@ from collalgo.algorithms import (
     circulant,
     circulant_blocks,
     double_tree,
-    find,
     radix,
     swing,
 )
+from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.table import candidates
 from collalgo.schedule import Kind, trace
 

@@ -6,10 +6,8 @@ from math import prod
 import pytest
 
 from collalgo import Group, verify
-from collalgo.algorithms import (
-    find,
-    torus_trees,
-)
+from collalgo.algorithms import torus_trees
+from collalgo.algorithms.catalogue import find
 from collalgo.cost.messages import all_messages
 
 SIZES = [2, 3, 5, 7, 8, 12, 16, 17, 33]

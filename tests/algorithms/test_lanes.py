@@ -12,7 +12,8 @@ from collalgo import (
     verify,
 )
 from collalgo._kernels.engine.transport import transport
-from collalgo.algorithms import candidates, linear
+from collalgo.algorithms import linear
+from collalgo.algorithms.catalogue import candidates
 from collalgo.algorithms.row import one_way
 from collalgo.schedule import LANES, pipeline, recv, send, together
 from tests.support.parameter_checks import examine, rows_with_parameters

@@ -17,7 +17,8 @@ from collalgo import (
     threads,
     verify,
 )
-from collalgo.algorithms import candidates, find, linear
+from collalgo.algorithms import linear
+from collalgo.algorithms.catalogue import candidates, find
 from collalgo.algorithms.parameters import COMMON, OWN
 from collalgo.algorithms.verify import prove_once
 from collalgo.cli.main import main as cli

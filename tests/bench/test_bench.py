@@ -32,7 +32,7 @@ from collalgo.bench.tuning import rules_of, text_of
 from rich.console import Console
 
 from collalgo import ALGORITHMS, select, threads
-from collalgo.algorithms import find
+from collalgo.algorithms.catalogue import find
 from collalgo.base.units import human
 from collalgo.cli.main import main as whole
 from collalgo.comm.current import runner_of

@@ -13,7 +13,6 @@ import pytest
 from collalgo.bootstrap.store import client as client_module, server as server_module
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.connection import exactly
-from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.protocol import LeaseExpired, StoreError
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.store.session import (
@@ -30,13 +29,6 @@ def holders(server):
     """The client of the server that holds the lease of each key."""
     leases = server._data._lease_of
     return {key: lease.holder for key, lease in leases.items()}
-
-
-def test_an_etcd_that_does_not_answer_is_named():
-    with pytest.raises(
-        StoreError, match=r"not answer at 127\.0\.0\.1:1 .*; localhost:2"
-    ):
-        Etcd([("127.0.0.1", 1), ("localhost", 2)], "tests")
 
 
 def test_a_large_value_arrives_whole_and_a_larger_one_is_refused(connect):

@@ -3,7 +3,7 @@
 import pytest
 
 from collalgo import Topology, select
-from collalgo.algorithms import find
+from collalgo.algorithms.catalogue import find
 from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.link_model import LinkModel
 from collalgo.selection.on_topology import TopologyPricer

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from collalgo import ALGORITHMS, Topology, TopologyError
-from collalgo.algorithms import find
+from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.ring import along
 from collalgo.cost.cluster_routing import ClusterRoutes
 from collalgo.cost.folding import Traces, fold

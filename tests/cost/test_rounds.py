@@ -3,7 +3,7 @@
 import pytest
 
 from collalgo import Topology
-from collalgo.algorithms import candidates
+from collalgo.algorithms.catalogue import candidates
 from collalgo.cost.messages import NOTHING, all_messages
 from collalgo.cost.placement import Placement
 

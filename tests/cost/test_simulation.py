@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
 from collalgo import ALGORITHMS, ScheduleError, Topology, TopologyError
-from collalgo.algorithms import find
+from collalgo.algorithms.catalogue import find
 from collalgo.cli.main import main
 from collalgo.cost.bounds import BOUNDED, bound
 from collalgo.cost.fluid import FluidSimulation

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from collalgo import Topology, select
-from collalgo.algorithms import find
+from collalgo.algorithms.catalogue import find
 from collalgo.cost.messages import all_messages
 from docs import folklore, ratios
 

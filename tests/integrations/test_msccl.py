@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
 from collalgo import ALGORITHMS, ScheduleError, load_algorithms, threads, verify
-from collalgo.algorithms import find
+from collalgo.algorithms.catalogue import find
 from collalgo.cli.main import main
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.integrations.msccl import algorithm_of, xml_of

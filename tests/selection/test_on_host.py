@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from collalgo import ALGORITHMS, select, threads
-from collalgo.algorithms import find
+from collalgo.algorithms.catalogue import find
 from collalgo.cli.main import main
 from collalgo.comm.current import runner_of
 from collalgo.cost import host_profile as machine_module

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from collalgo import ALGORITHMS
-from collalgo.algorithms import find
+from collalgo.algorithms.catalogue import find
 from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.rounds import Line
 from collalgo.selection.on_host import HostPricer

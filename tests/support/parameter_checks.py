@@ -6,7 +6,7 @@ from collalgo import (
     ALGORITHMS,
     AlgorithmNotApplicable,
 )
-from collalgo.algorithms import find
+from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.verify import prove_once
 from collalgo.engine.call import Call
 from collalgo.engine.plan.lowering import Averaging, Lowering

@@ -55,9 +55,12 @@ class Rank:
             assert time.monotonic() < deadline, f"rank {rank} never signalled {name}"
             time.sleep(0.001)
 
-    def call(self, steps, buffer, timeout=ENOUGH):
-        """Run steps in place on a buffer of bytes; return the status of the run."""
-        layout = Layout(len(buffer), 1, self.size)
+    def call(self, steps, buffer, timeout=ENOUGH, counts=None):
+        """Run steps in place on a buffer of bytes; return the status of the run.
+
+        With counts of bytes, chunks begin exactly at blocks, not at cache lines.
+        """
+        layout = Layout(len(buffer), 1, len(counts or range(self.size)), counts)
         whole = Region([layout.whole])
         lowering = Lowering(layout, self.rank, self.size, whole, whole)
         plan = lowering.lower([tuple(step) for step in steps], Averaging.NO)
@@ -79,7 +82,7 @@ class Rank:
                 there = peer * lanes + lane
                 step.append(transfer(Kind.SEND, peer, mine[lane], parts, lane))
                 step.append(transfer(Kind.RECV, peer, there, parts, lane))
-        status = self.call([step], buffer, timeout)
+        status = self.call([step], buffer, timeout, (nbytes,) * parts)
         if status == RUN_DONE:
             for part in range(parts):
                 expect(buffer[part * nbytes :][:nbytes], pattern(part, nbytes))

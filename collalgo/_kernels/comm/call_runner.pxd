@@ -49,15 +49,7 @@ cdef class CallRunner(CommunicatorBase):
     cdef int64_t root_of(self, root, str caller) except -1
     cdef cnp.ndarray scratch_for(self, Program program)
     cdef bint is_preparing(self)
-    cdef int run_in_turn(
-        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
-        str caller, pending_call=*
-    ) except -1
     cdef int call_on_devices(
         self, tuple fields, cnp.ndarray source, cnp.ndarray target, double waiting,
-        str caller
-    ) except -1
-    cdef int run_once(
-        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller
     ) except -1

@@ -124,7 +124,9 @@ cdef class CallRunner(CommunicatorBase):
             return self.prepared.prepare(
                 last.program, source, target, self.scratch_for(last.program), waiting
             )
-        return self.run_in_turn(last.program, source, target, waiting, caller)
+        return run_in_turn(
+            self, last.program, source, target, waiting, caller, None
+        )
 
     cdef LastCall find_call(
         self, str collective, dtype, int64_t count, op, int64_t root, algorithm,
@@ -187,13 +189,13 @@ cdef class CallRunner(CommunicatorBase):
 
     def run_again(self, Work work):
         """Make a prepared call in the foreground."""
-        self.run_in_turn(
-            work.program, work.source, work.target, work.waiting, work.name
+        run_in_turn(
+            self, work.program, work.source, work.target, work.waiting, work.name, None
         )
 
     def run_now(self, Program program, source, target, double waiting, str caller):
         """Run a program of the library itself, after all calls in the background."""
-        self.run_in_turn(program, source, target, waiting, caller)
+        run_in_turn(self, program, source, target, waiting, caller, None)
 
     cdef int call_on_devices(
         self, tuple fields, cnp.ndarray source, cnp.ndarray target, double waiting,
@@ -207,9 +209,9 @@ cdef class CallRunner(CommunicatorBase):
         if background:
             scratch = self.scratch_for(pending_call.exchange)
             return self.prepared.prepare_on_device(pending_call, scratch, waiting)
-        return self.run_in_turn(
-            pending_call.exchange, pending_call.mine, pending_call.everyone, waiting, caller,
-            pending_call,
+        return run_in_turn(
+            self, pending_call.exchange, pending_call.mine, pending_call.everyone,
+            waiting, caller, pending_call,
         )
 
     def drain(self):
@@ -231,55 +233,58 @@ cdef class CallRunner(CommunicatorBase):
             self.scratch = np.empty(program.scratch_bytes, np.uint8)
         return self.scratch
 
-    cdef int run_in_turn(
-        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
-        str caller, pending_call=None
-    ) except -1:
-        """Run a program after all calls in the background.
-
-        A pending call on devices continues before the next call begins.
-        """
-        cdef bint shared = self.progress.used
-        if shared:
-            self.progress.reserve()
-        cdef int64_t number = self.recorder.enter(program, None)
-        if self.transport.log != NULL:
-            self.transport.log.call = number
-        cdef int status = CLOSED
-        try:
-            status = self.run_once(program, source, target, waiting, caller)
-            if pending_call is not None:
-                pending_call.go_on()
-        finally:
-            self.recorder.end(number, status)
-            if shared:
-                self.progress.release()
-        return status
-
     def run(
         self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller
     ):
         """Run a program in the turn of this thread."""
-        return self.run_once(program, source, target, waiting, caller)
+        return run_once(self, program, source, target, waiting, caller)
 
-    cdef int run_once(
-        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
-        str caller
-    ) except -1:
-        """Run a program, and handle its status unless it succeeded."""
-        cdef int status
-        try:
-            status = program.run(self.transport, source, target, self.scratch, waiting)
-            if status == NEEDS_SCRATCH:
-                status = program.run(
-                    self.transport, source, target, self.scratch_for(program), waiting
-                )
-            if status != GO_ON:  # a signal explains the status
-                PyErr_CheckSignals()
-        except BaseException as error:
-            self.interrupted(caller, error)
-            raise
-        if status != GO_ON:
-            self.handle_status(program, source, target, waiting, caller, status, self.run)
-        return 0
+
+cdef inline int run_once(
+    CallRunner runner, Program program, cnp.ndarray source, cnp.ndarray target,
+    double waiting, str caller
+) except -1:
+    """Run a program, and handle its status unless it succeeded."""
+    cdef int status
+    try:
+        status = program.run(runner.transport, source, target, runner.scratch, waiting)
+        if status == NEEDS_SCRATCH:
+            scratch = runner.scratch_for(program)
+            status = program.run(runner.transport, source, target, scratch, waiting)
+        if status != GO_ON:  # a signal explains the status
+            PyErr_CheckSignals()
+    except BaseException as error:
+        runner.interrupted(caller, error)
+        raise
+    if status != GO_ON:
+        runner.handle_status(
+            program, source, target, waiting, caller, status, runner.run
+        )
+    return 0
+
+
+cdef inline int run_in_turn(
+    CallRunner runner, Program program, cnp.ndarray source, cnp.ndarray target,
+    double waiting, str caller, pending_call
+) except -1:
+    """Run a program after all calls in the background.
+
+    A pending call on devices continues before the next call begins.
+    """
+    cdef bint shared = runner.progress.used
+    if shared:
+        runner.progress.reserve()
+    cdef int64_t number = runner.recorder.enter(program, None)
+    if runner.transport.log != NULL:
+        runner.transport.log.call = number
+    cdef int status = CLOSED
+    try:
+        status = run_once(runner, program, source, target, waiting, caller)
+        if pending_call is not None:
+            pending_call.go_on()
+    finally:
+        runner.recorder.end(number, status)
+        if shared:
+            runner.progress.release()
+    return status

@@ -79,13 +79,15 @@ cdef class Program(Steps):
     record : tuple
         Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
     """
+
     def __init__(
         self, plan, Reduction reduction, int64_t divisor, tuple record,
-        bint fetched=False, bint streamed=False, bint shares=False, bint stays_cached=True,
-        bint interleaved=True
+        bint fetched=False, bint streamed=False, bint shares=False,
+        bint stays_cached=True, bint interleaved=True
     ):
         Steps.__init__(
-            self, plan, reduction, divisor, streamed, interleaved, fetched, shares, stays_cached
+            self, plan, reduction, divisor, streamed, interleaved, fetched, shares,
+            stays_cached
         )
         self.brief = plan.slices == 1 and plan.pieces[:, BYTES].sum() <= BRIEF_BYTES
         (

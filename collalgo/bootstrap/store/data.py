@@ -70,7 +70,10 @@ class Data:
         self._lease_of: dict[bytes, _Lease] = {}
         self._waiting: dict[bytes, list[_Request]] = defaultdict(list)
         self._watches: dict[_Request, bytes] = {}
-        self._commands: dict[bytes, Callable[..., Iterable[bytes] | None]] = {
+        self._commands = self._all_commands()
+
+    def _all_commands(self) -> dict[bytes, Callable[..., Iterable[bytes] | None]]:
+        return {
             b"set": self._set,
             b"compare_set": self._compare_set,
             b"get": self._get,

@@ -87,6 +87,9 @@ class Gateway:
                 self._fail(connection, error, problems)
                 if repeat is Repeat.NEVER:
                     break
+            except StoreError:
+                connection.close()
+                raise
         raise StoreError(f"etcd does not answer at {'; '.join(problems)}")
 
     def close(self) -> None:
@@ -190,7 +193,6 @@ def _answered(
     answer = connection.getresponse()
     if answer.status != 200:
         reason = answer.read().decode(errors="replace").strip()
-        connection.close()
         raise StoreError(f"etcd refuses {path}: {answer.status} {reason:.300}")
     return answer
 

@@ -94,11 +94,8 @@ class EtcdWatch:
 
     def _follow(self, revision: int) -> None:
         """Report the changes from a revision on, until the stream ends."""
-        request = {
-            "key": text(self._start),
-            "range_end": text(after_all(self._start)),
-            "start_revision": revision,
-        }
+        start, end = text(self._start), text(after_all(self._start))
+        request = {"key": start, "range_end": end, "start_revision": revision}
         stream = self._gateway.stream("watch", {"create_request": request})
         with self._lock:
             self._stream = stream
