@@ -9,6 +9,9 @@ from pathlib import Path
 
 import tomllib
 
+from collalgo.base import output_files
+from docs.pages import PAGE
+
 ROOT = Path(__file__).parents[1]
 PICTURE = Path(__file__).with_name("pictures") / "layers.svg"
 
@@ -59,4 +62,4 @@ def _box(top: int, name: str, text: str) -> list[str]:
 
 def write() -> None:
     """Write the picture."""
-    PICTURE.write_text(picture())
+    output_files.write(PICTURE, picture(), PAGE, force=True)

@@ -6,6 +6,7 @@ import pytest
 import collalgo
 from collalgo import ALGORITHMS, AlgorithmNotApplicable, ScheduleError, threads, verify
 from collalgo.algorithms import k_nomial, ring
+from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.table import parse
 
 pytestmark = pytest.mark.parallel
@@ -165,6 +166,6 @@ def test_an_order_that_breaks_equal_bits_is_refused_in_an_allreduce():
 
 def test_a_name_that_is_misspelt_is_told_what_it_may_mean():
     with pytest.raises(AlgorithmNotApplicable, match=r"'rnig'; did you mean 'ring'\?"):
-        collalgo.algorithms.find("allreduce", "rnig", 4)
+        find("allreduce", "rnig", 4)
     with pytest.raises(AlgorithmNotApplicable, match="'xyzzy'; choose one of one_shot"):
-        collalgo.algorithms.find("allreduce", "xyzzy", 4)
+        find("allreduce", "xyzzy", 4)

@@ -22,6 +22,7 @@ from collalgo.base import plotting as pictures
 from collalgo.base.output_files import MARK, check, marked, write
 from collalgo.cli.main import main
 from collalgo.cost.timeline import timeline
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.parallel
 
@@ -347,7 +348,7 @@ def test_no_file_is_written_otherwise():
     }
     words = ("write_text(", "write_bytes(", ".savefig(p", 'open("w', 'open("a',
              "rmtree", 'File("w', "os.replace", "os.rename")  # fmt: skip
-    root = Path(__file__).parents[1]
+    root = ROOT
     found = {
         str(path.relative_to(root))
         for folder in ("collalgo", "bench", "docs", "examples")

@@ -380,7 +380,7 @@ def test_where_ranks_share_cores_rank_0_leaves_the_barrier_first(monkeypatch):
         algorithm = runner_of(comm).recorder.records()[-1]["algorithm"]
         return algorithm, starting_barrier(comm) == comm.barrier
 
-    monkeypatch.setattr("collalgo.bench.timing.cores", lambda: 2)
+    monkeypatch.setattr("collalgo.engine.transport.waiting.cores", lambda: 2)
     assert threads(on_each_rank, 3) == [("linear", False)] * 3
     assert all(default for _, default in threads(on_each_rank, 2))
 

@@ -7,8 +7,16 @@ import pytest
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.server import Server
+from collalgo.comm import current
 
 SECRET = b"of the tests"
+
+
+@pytest.fixture(autouse=True)
+def _no_world():
+    """Close the world of this process, which init() would return instead."""
+    if current.of_process.world is not None:
+        current.of_process.world.close()
 
 
 @pytest.fixture

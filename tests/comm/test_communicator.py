@@ -200,7 +200,10 @@ def test_an_output_that_overlaps_is_refused_unless_it_is_the_same(alone):
 
 
 def test_who_passes_the_output_as_op_is_told_how_to_pass_it(alone):
-    with pytest.raises(ValueError, match=r"op is of type ndarray; .* to go by out="):
+    with pytest.raises(
+        ValueError,
+        match=r"op is of type ndarray; .* pass the target of the result as out=",
+    ):
         alone.reduce_scatter(np.ones(2), np.ones(2))
 
 

@@ -222,8 +222,12 @@ def test_a_closed_communicator_says_so():
 
 def test_ranks_that_cannot_be():
     def on_each_rank(comm):
-        for peer in (comm.rank, comm.size, -1):
-            with pytest.raises(ValueError, match=f"send: rank {peer} must be another"):
+        other = f"send: rank {comm.rank} must be another"
+        with pytest.raises(ValueError, match=other):
+            comm.send(np.ones(3), comm.rank)
+        for peer in (comm.size, -1):
+            far = f"send: to is {peer}, which is out of range; .* from 0 to 1"
+            with pytest.raises(ValueError, match=far):
                 comm.send(np.ones(3), peer)
 
     threads(on_each_rank, 2, timeout=60)

@@ -102,7 +102,7 @@ def in_a_group(comm, folder):
                   r"made call #4; its last was allreduce #3 \(10 float64, sum, "),
         (different, 3, r"world: rank 1 diverged first, at call #2\n(.*\n)*.*rank 1 "
                        r"instead: allreduce #2 \(11 float64"),
-        (in_a_group, 4, r"1-3#1: rank 1 diverged first, at call #2\n(.*\n)*.*nobody"),
+        (in_a_group, 4, r"1-3#1: rank 1 diverged first, at call #2\n(.*\n)*.*no rank"),
     ],
 )  # fmt: skip
 def test_who_diverged_first_is_found(duty, size, found, tmp_path, monkeypatch):

@@ -34,7 +34,7 @@ def test_every_function_on_the_ways_is_in_its_file():
     for name, file in steps:
         text = (ROOT / "collalgo" / file).read_text()
         for part in name.split("."):
-            assert re.search(rf"(def|class|c(p)?def \w+) {part}\b", text), name
+            assert re.search(rf"(def|class|cp?def (inline )?\w+) {part}\b", text), name
 
 
 def test_a_term_of_the_glossary_has_at_most_25_words():

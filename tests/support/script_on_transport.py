@@ -78,7 +78,8 @@ def main():
         network = Network(wire, range(len(hosts)), 0)
         transport = Composite(transport, network, len(hosts))
         left = transport.leave_behind
-    here = Rank(transport, folder, left)
+    across = tuple(hosts) if wire is not None else ()
+    here = Rank(transport, folder, left, across)
     SCENARIOS[scenario](here)
     finish(here, but=[len(hosts) - 1] if "died" in scenario else [])
     transport.close()

@@ -42,13 +42,15 @@ class Rank:
     left
         Called with a rank that has left and the number of its calls, for transports
         that learn it from outside.
+    hosts
+        The number of the host of each rank; none if all are on one.
     """
 
-    def __init__(self, transport, folder, left=lambda rank, completed: None):
+    def __init__(self, transport, folder, left=lambda rank, completed: None, hosts=()):
         self.transport = transport
         self.rank, self.size = transport.rank, transport.size
         self.folder = Path(folder)
-        self.left = left
+        self.left, self.hosts = left, hosts
 
     def signal(self, name):
         (self.folder / f"{name}.{self.rank}").touch()
@@ -66,7 +68,9 @@ class Rank:
         """
         layout = Layout(len(buffer), 1, len(counts or range(self.size)), counts)
         whole = Region([layout.whole])
-        lowering = Lowering(layout, self.rank, self.size, whole, whole)
+        lowering = Lowering(
+            layout, self.rank, self.size, whole, whole, hosts=self.hosts
+        )
         plan = lowering.lower([tuple(step) for step in steps], Averaging.NO)
         record = (len(buffer) + 1, 0, 0, 0, 0, len(buffer), "scenario")
         program = Program(plan, reduction(np.dtype(np.uint8), "sum"), 0, record)

@@ -15,7 +15,8 @@ import pytest
 import collalgo
 from collalgo import MismatchError
 from collalgo._kernels.engine.devices import cuda
-from collalgo.comm.devices import calls
+from collalgo.comm.current import runner_of
+from collalgo.comm.devices import context
 from collalgo.engine.devices import arrays
 from tests.conftest import at_leisure
 from tests.engine.devices.test_interpreter import build
@@ -52,7 +53,7 @@ def devices(monkeypatch, interpreters, request):
             process = comm.rank if "processes" in kind else 0
             device = comm.rank if "devices" in kind else 0
             if "several hosts" in kind:
-                comm.hosts = (0, *[1] * (size - 1))
+                runner_of(comm).hosts = (0, *[1] * (size - 1))
             mine.runtime = shared or StandIn(
                 process, device, maps=kind != "by way of the host",
                 reaches=kind != "devices that do not reach each other" or not comm.rank,
@@ -513,7 +514,7 @@ def test_a_call_that_does_not_end_does_not_keep_its_communicator(
     devices, caplog, monkeypatch
 ):
     """A rank never comes to its part: the others close, and say what they give up."""
-    monkeypatch.setattr(calls, "PATIENCE", 0.1)
+    monkeypatch.setattr(context, "PATIENCE", 0.1)
     gates = []
 
     def rank(comm, runtime):
@@ -552,7 +553,7 @@ def test_a_communicator_may_be_closed_while_streams_go_on(devices):
 
 def test_streams_do_not_wait_for_the_dead(devices, caplog, monkeypatch):
     """Several calls are on the stream of a rank when the process of another ends."""
-    monkeypatch.setattr(calls, "PATIENCE", 0.1)
+    monkeypatch.setattr(context, "PATIENCE", 0.1)
     lone = subprocess.Popen(["sleep", "60"])
     gates = []
 
@@ -574,7 +575,7 @@ def test_streams_do_not_wait_for_the_dead(devices, caplog, monkeypatch):
     with caplog.at_level(logging.ERROR):
         devices(rank, 2, "several processes")
     gates[0].set()
-    assert "rank 1 is gone" in caplog.text
+    assert "rank 1 has died" in caplog.text
     assert set(os.listdir("/proc/self/fd")) <= before
 
 
