@@ -183,7 +183,7 @@ def test_the_timeout_of_the_environment_counts(monkeypatch):
 
     threads(on_each_rank, 2)
     monkeypatch.setenv("COLLALGO_TIMEOUT", "soon")
-    with pytest.raises(ValueError, match="is no number of seconds"):
+    with pytest.raises(ValueError, match="is not a number of seconds"):
         threads(lambda comm: None, 1)
 
 

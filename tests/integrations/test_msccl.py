@@ -431,7 +431,7 @@ def test_blocks_that_wait_for_each_other_are_found():
 
 def test_what_is_read_before_it_is_written_is_told():
     send = [(1, -1, 0, [("s", "s0", "i0", 1)])], [(-1, 0, 0, [("r", "s0", "i0", 1)])]
-    with pytest.raises(ScheduleError, match="nothing has been written"):
+    with pytest.raises(ScheduleError, match="is read before anything is written to it"):
         read(algo("allreduce", send, 1))
 
 
@@ -460,7 +460,7 @@ def test_what_msccl_does_not_take_is_told(tmp_path):
 
 def test_only_what_msccl_knows_is_written():
     with pytest.raises(
-        AlgorithmNotApplicable, match="written for allreduce, allgather"
+        AlgorithmNotApplicable, match="written only for allreduce, allgather"
     ):
         xml_of(find("scan", "linear", 3), 3)
 

@@ -39,7 +39,7 @@ def test_devices_of_a_host_are_found_by_their_place_on_the_bus():
     topology, _ = host_of("dgx_h100")
     buses = [f"0000:{number + 16:02x}:00.0" for number in (3, 1, 6)]
     found = pricer.prospect(told(buses, topology))
-    assert [place.split("/")[-1] for place in found.placement.places] == [
+    assert [place.split("/")[-1] for place in found.placement.devices] == [
         topology.devices(Kind.GPU)[i].id.split("/")[-1] for i in (3, 1, 6)
     ]
 
