@@ -121,7 +121,7 @@ def test_an_engine_that_there_is_not_or_cannot_be_is_refused(tmp_path):
     done = meets("mpich", script, tmp_path)
     assert "there is no engine 'nccl'; choose one of mpi, ucx" in done.stderr
     collalgo.init().close()  # of an earlier test
-    with pytest.raises(BootstrapError, match="mpi is asked for, but no mpiexec"):
+    with pytest.raises(BootstrapError, match="mpi is requested, but no mpiexec"):
         place = f"file://{tmp_path}/job"
         collalgo.init(place, rank=0, size=2, engine="mpi")
     assert not (tmp_path / "job").exists()
