@@ -24,6 +24,7 @@ from tests.support.clusters import needs_root, ranks_in
 SCRIPT = """
 import os, sys, time
 import numpy as np, collalgo
+import collalgo.bootstrap.connect  # a rank that is ready has only to join
 
 phase, rank = sys.argv[1], int(os.environ.get("RANK") or os.environ["PMI_RANK"])
 x = np.ones(2_000_000, np.float32)
@@ -95,7 +96,7 @@ def job(plan, folder, phase, started=by_collalgo):
             while seen.count("ready") < plan.size:
                 seen += (line := launcher.stdout.readline())
                 assert line, seen
-            time.sleep(1.5 if phase == "joining" else 0.5)
+            time.sleep(3 if phase == "joining" else 0.5)
             yield launcher
         finally:
             launcher.kill()
