@@ -7,7 +7,7 @@ from typing import Any
 
 from collalgo.bench.records import Record
 
-from collalgo.base import plotting as pictures
+from collalgo.base import plotting
 from collalgo.base.plotting import new_figure
 
 
@@ -37,7 +37,7 @@ def plot(records: Sequence[Record], path: Path, *, force: bool = False) -> None:
         one.grid(visible=True, alpha=0.3)
     for one in axes[-1]:
         one.set_xlabel("bytes")
-    pictures.save(figure, path, force=force)
+    plotting.save(figure, path, force=force)
 
 
 def _draw(latency: Any, bandwidth: Any, records: Sequence[Record]) -> None:

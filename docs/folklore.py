@@ -7,7 +7,7 @@ import numpy as np
 
 from collalgo import Selection, Topology, select
 from collalgo.algorithms.catalogue import find
-from collalgo.base import output_files, plotting as pictures
+from collalgo.base import output_files, plotting
 from collalgo.base.plotting import new_figure
 from collalgo.base.units import human, human_time
 from collalgo.cost.messages import Messages, all_messages
@@ -208,7 +208,7 @@ def draw_thousand(path: Path) -> None:
     axes.set_title("allreduce of 1000 ranks on 125 servers of 8 GPUs", loc="left")
     axes.grid(visible=True, alpha=0.3)
     axes.legend()
-    pictures.save(figure, path, force=True)
+    plotting.save(figure, path, force=True)
 
 
 def leaving(messages: Messages, each: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from collalgo.base import plotting as pictures
+from collalgo.base import plotting
 from collalgo.base.plotting import PICTURE, new_figure
 from collalgo.cli.options import force_option, writes
 
@@ -140,7 +140,7 @@ def draw(found: Sequence[Outcome], path: Path, *, force: bool = False) -> None:
     axes.set_ylabel("time over the lower bound")
     axes.set_title("allreduce of 16 MiB on emulated clusters")
     axes.legend(fontsize=7, ncols=2, loc="upper left")
-    pictures.save(figure, path, force=force, dpi=120)
+    plotting.save(figure, path, force=force, dpi=120)
 
 
 @click.command()

@@ -50,10 +50,15 @@ class ProgramCache:
         self._placed = placed
         self._remembered: dict[Call, Program] = {}
 
+    @property
+    def _profile(self) -> HostProfile:
+        """The profile that all ranks have agreed on, or that of this host."""
+        return self.host_profile or host_profile()
+
     @cached_property
     def pricer(self) -> Pricer:
         """The prices of the candidates for the calls of these ranks."""
-        profile = self.host_profile or host_profile()
+        profile = self._profile
         if self._placed is None:
             return HostPricer(self.size, profile)
         from collalgo.selection.on_topology import placed_pricer
@@ -96,7 +101,7 @@ class ProgramCache:
         kernel = self._checked(call)
         layout = call.layout(self.size)
         name, schedule, *_ = self._decide(call, layout)
-        machine = self.host_profile or host_profile()
+        machine = self._profile
         copying = CopyPolicy(call.collective, self.size, machine)
         nbytes = layout.whole.stop // collective.buffers(self.size)
         streamed = copying.held(nbytes) >= machine.cache
@@ -181,7 +186,7 @@ class ProgramCache:
         nbytes = layout.whole.stop
         if nbytes <= SHORT or self.size > RANKS or self.hosts:
             return Slicing()
-        cost = price(schedule, self.size, self.host_profile or host_profile())
+        cost = price(schedule, self.size, self._profile)
         blocks = layout.blocks if layout.counts is not None else 1
         count = cost.slices(nbytes)
         return cut(count, schedule, self.size, call.root, blocks)

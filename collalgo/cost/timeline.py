@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from collalgo.base import (
-    chrome_trace as trace_events,
+    chrome_trace,
     output_files,
-    plotting as pictures,
+    plotting,
 )
 from collalgo.base.chrome_trace import Event
 from collalgo.base.plotting import new_figure
@@ -60,21 +60,21 @@ class Timeline(NamedTuple):
         Each rank has a track with its steps and its messages within them; an arrow
         joins the sender and the receiver of a message.
         """
-        return trace_events.document(self._events())
+        return chrome_trace.document(self._events())
 
     def _events(self) -> Iterator[Event]:
         for rank, device in enumerate(self.devices):
-            yield trace_events.title(rank, f"rank {rank}, {device}")
+            yield chrome_trace.title(rank, f"rank {rank}, {device}")
         for (rank, step), (begin, end) in self.spans().items():
-            yield trace_events.span(rank, f"step {step}", begin * 1e6, end * 1e6)
+            yield chrome_trace.span(rank, f"step {step}", begin * 1e6, end * 1e6)
         for i in range(len(self.begin)):
             source, target = int(self.sends.rank[i]), int(self.sends.peer[i])
             begin, end = float(self.begin[i]) * 1e6, float(self.end[i]) * 1e6
             about = {"bytes": float(self.nbytes[i]), "step": int(self.sends.step[i])}
             what = human(float(self.nbytes[i]))
-            yield trace_events.span(source, f"{what} to {target}", begin, end, about)
-            yield trace_events.tail(source, i, "message", begin)
-            yield trace_events.head(target, i, "message", end)
+            yield chrome_trace.span(source, f"{what} to {target}", begin, end, about)
+            yield chrome_trace.tail(source, i, "message", begin)
+            yield chrome_trace.head(target, i, "message", end)
 
     def spans(self) -> dict[tuple[int, int], tuple[float, float]]:
         """The begin and the end of each step of each rank."""
@@ -103,7 +103,7 @@ class Timeline(NamedTuple):
         """
         if path.suffix == ".json":
             found = json.dumps(self.chrome())
-            output_files.write(path, found, trace_events.TRACE, force=force)
+            output_files.write(path, found, chrome_trace.TRACE, force=force)
         else:
             self.draw(path, force=force)
 
@@ -122,7 +122,7 @@ class Timeline(NamedTuple):
         axes.invert_yaxis()
         axes.set_xlabel("microseconds; red crosses hosts")
         axes.set_title(self.title, loc="left", fontsize=10)
-        pictures.save(figure, path, force=force)
+        plotting.save(figure, path, force=force)
 
     def _draw_steps(self, axes: Any) -> None:
         spans = self.spans()

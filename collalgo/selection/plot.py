@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from collalgo.base import plotting as pictures
+from collalgo.base import plotting
 from collalgo.base.plotting import new_figure
 from collalgo.selection.selection import Selection, shortened
 
@@ -55,7 +55,7 @@ def plot(
     axes.set_ylabel("predicted time in us")
     axes.grid(visible=True, alpha=0.3)
     axes.legend(fontsize="x-small")
-    pictures.save(figure, path, force=force)
+    plotting.save(figure, path, force=force)
 
 
 def _worth_drawing(chosen: Sequence[Selection]) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import networkx as nx
 
-from collalgo.base import plotting as pictures
+from collalgo.base import plotting
 from collalgo.base.plotting import new_figure
 from collalgo.topology.domains import distance_from_hosts
 from collalgo.topology.model import FAST, Kind, LinkKind, Topology
@@ -77,7 +77,7 @@ def draw(
     lowest = min(y for _, y in positions.values())
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(lowest - 0.5, 0.6)  # arcs need room above the first row
-    pictures.save(figure, path, force=force, dpi=150)
+    plotting.save(figure, path, force=force, dpi=150)
 
 
 def _inches(graph: Graph) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from collalgo._kernels.comm.call_runner import CallRunner
-from collalgo.base import chrome_trace as trace_events, output_files
+from collalgo.base import chrome_trace, output_files
 from collalgo.base.chrome_trace import Event
 from collalgo.base.units import human
 from collalgo.comm.current import runner_of
@@ -90,8 +90,8 @@ def trace(
         ends = np.cumsum(lengths)[:-1]
         parts = np.split(everyone, ends)
         tracks = [Track(*json.loads(part.tobytes())) for part in parts]
-        found = json.dumps(trace_events.document(events(tracks)))
-        output_files.write(path, found, trace_events.TRACE, force=force)
+        found = json.dumps(chrome_trace.document(events(tracks)))
+        output_files.write(path, found, chrome_trace.TRACE, force=force)
 
 
 def _refuse(path: str | Path, runner: CallRunner, force: bool) -> None:
@@ -105,7 +105,7 @@ def _refuse(path: str | Path, runner: CallRunner, force: bool) -> None:
     refusal = ""
     if runner.rank == 0:
         try:
-            output_files.check(path, trace_events.TRACE, force=force)
+            output_files.check(path, chrome_trace.TRACE, force=force)
         except OutputError as error:
             refusal = str(error)
     length = np.array([len(refusal.encode())])
@@ -164,14 +164,14 @@ def events(tracks: list[Track]) -> Iterator[Event]:
         # Ranks on one host share a clock; other hosts are aligned by their start.
         zero = track.start if track.host != tracks[0].host else tracks[0].start
         missing = f", {track.lost} steps missing" * bool(track.lost)
-        yield trace_events.title(rank, f"rank {rank}{missing}")
+        yield chrome_trace.title(rank, f"rank {rank}{missing}")
         for call in track.calls:
             if call["ended"] is not None:
                 name = f"{call['collective']} ({call['algorithm']})"
-                yield trace_events.span(rank, name, *_times(zero, call), call)
+                yield chrome_trace.span(rank, name, *_times(zero, call), call)
         for step in track.steps:
             name, about = f"step {step['step']}", {"slice": step["slice"]}
-            yield trace_events.span(rank, name, *_times(zero, step), about)
+            yield chrome_trace.span(rank, name, *_times(zero, step), about)
             yield from arrows.of(rank, zero, step)
 
 
@@ -194,8 +194,8 @@ class _Arrows:
         """The ends of arrows in a step of a rank."""
         begun, ended = _times(zero, step)
         for end, messages, when in (
-            (trace_events.tail, step["sent"], begun),
-            (trace_events.head, step["received"], ended),
+            (chrome_trace.tail, step["sent"], begun),
+            (chrome_trace.head, step["received"], ended),
         ):
             for peer, lane, nbytes in messages:
                 route = (rank, peer) if messages is step["sent"] else (peer, rank)
