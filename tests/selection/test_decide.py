@@ -13,6 +13,7 @@ import collalgo
 from collalgo import ALGORITHMS, CollalgoError, Topology, select, threads
 from collalgo.algorithms import ring
 from collalgo.comm import program_cache
+from collalgo.comm.current import runner_of
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.cost.host_profile import HostProfile
 from collalgo.schedule.collective import COLLECTIVES
@@ -240,13 +241,13 @@ def test_a_long_call_of_two_ranks_is_announced_as_it_runs(run):
 def test_ranks_that_are_threads_price_once(monkeypatch):
     """All ranks ask at once; one of them computes for all."""
     priced = []
-    real = on_host.Price
+    real = on_host.HostPrice
 
     def price(schedules, profile):
         priced.append(len(schedules))
         return real(schedules, profile)
 
-    monkeypatch.setattr(on_host, "Price", price)
+    monkeypatch.setattr(on_host, "HostPrice", price)
     profile = random_profile(np.random.default_rng(64))
 
     def ask(_):
@@ -289,7 +290,7 @@ def test_an_algorithm_of_a_user_goes_the_same_way():
 
 def recorded_of(comm, asked):
     comm.allreduce(np.ones(100), algorithm=asked)
-    return comm.recorder.records()[-1]["algorithm"]
+    return runner_of(comm).recorder.records()[-1]["algorithm"]
 
 
 def test_an_order_of_the_ranks_is_part_of_the_decision(run):
