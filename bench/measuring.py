@@ -33,9 +33,11 @@ from collalgo.bench.timing import race, row_of
 
 from collalgo import Communicator, Selection, spawn, verify
 from collalgo.algorithms.catalogue import Algorithm, candidates
+from collalgo.cost.host_profile import HostProfile
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.integrations.algorithm_files import load_algorithms
 from collalgo.selection.choice import select
+from collalgo.selection.on_host import HostPricer
 
 #: Called with each cell before its measurement.
 Progress = Callable[[Cell], None]
@@ -179,12 +181,14 @@ def measure_against(
             for contestant, bursts in found.items():
                 times[cell, contestant] += bursts
         versions = {one.name: one.version for one in field}
+        profile = HostProfile(**next(one.profile for one in field if one.profile))
     records = []
     for (cell, contestant), bursts in times.items():
         more: dict[str, Any] = {"in_a_row": sweep.row(cell)}
         if contestant == OURS:
             nbytes = cell.counts(ranks)[1] * dtype_of(cell.dtype).itemsize
-            chosen = select(cell.collective, nbytes, size=ranks, algorithm=name)
+            pricer = HostPricer(ranks, profile)
+            chosen = select(cell.collective, nbytes, topology=pricer, algorithm=name)
             more |= particulars(cell, chosen, floor)
             more["reason"] = AS_ASKED if name else chosen.reason
             more["wrong"] = 0 if sweep.check else None  # a wrong result ends the race

@@ -9,7 +9,7 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.literature import CATALOGUE, values_at
 from collalgo.base import output_files
 from collalgo.schedule.collective import COLLECTIVES, Collective
-from docs import folklore, layers, ratios
+from docs import folklore, layers, ratios, stubs
 from docs.pages import PAGE
 
 HEAD = """# The catalogue of algorithms
@@ -150,3 +150,4 @@ if __name__ == "__main__":
     folklore.write()
     ratios.write()
     layers.write()
+    stubs.write()

@@ -52,14 +52,15 @@ class Contestant:
     ):
         self.name = name
         self.version = ""
+        self.profile: dict[str, Any] | None = None  # of the host, if it has one
         self._log = log
         self._processes = processes
         self._streams: dict[int, IO[str]] = {}
 
-    def add(self, rank: int, version: str, stream: IO[str]) -> None:
+    def add(self, hello: Mapping[str, Any], stream: IO[str]) -> None:
         """Add a rank that has started."""
-        self.version = version
-        self._streams[rank] = stream
+        self.version, self.profile = hello["version"], hello["profile"]
+        self._streams[hello["rank"]] = stream
 
     @property
     def ranks(self) -> int:
@@ -184,8 +185,7 @@ def _accept(listener: socket.socket, one: Contestant, ranks: int) -> None:
         with connection:  # the stream keeps it open
             connection.settimeout(ANSWER)
             stream = connection.makefile("rw")
-        hello = json.loads(stream.readline())
-        one.add(hello["rank"], hello["version"], stream)
+        one.add(json.loads(stream.readline()), stream)
 
 
 def race_cell(

@@ -146,6 +146,13 @@ class Collalgo:
         self.version = f"collalgo {collalgo.__version__}"
         self.barrier = starting_barrier(self.comm)
 
+    @property
+    def profile(self) -> dict[str, float]:
+        """The host profile that the ranks have agreed on, by which they select."""
+        from collalgo.comm.current import runner_of
+
+        return vars(runner_of(self.comm).programs.host_profile)
+
     def job(self, spec: Spec) -> Job:
         """The call on arrays of its own, after a check of its result."""
         from collalgo.bench.cells import Bench, Cell
@@ -268,7 +275,12 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
         stream = connection.makefile("rw")
-        hello = {"name": name, "rank": library.rank, "version": library.version}
+        hello = {
+            "name": name,
+            "rank": library.rank,
+            "version": library.version,
+            "profile": getattr(library, "profile", None),
+        }
         stream.write(json.dumps(hello) + "\n")
         stream.flush()
         serve(library, stream, stream)

@@ -149,7 +149,7 @@ class _Joining:
         _, rank, its_size = HELLO.unpack(hello)
         size = self._request.size
         if its_size != size:
-            return f"it was is one of {its_size} ranks but rank 0 is one of {size}"
+            return f"it is one of {its_size} ranks but rank 0 is one of {size}"
         if not 0 < rank < size or rank in self._peers:
             return f"rank {rank} of {size} is out of range or has joined already"
         return None

@@ -101,25 +101,18 @@ class ProgramCache:
         kernel = self._checked(call)
         layout = call.layout(self.size)
         name, schedule, *_ = self._decide(call, layout)
-        machine = self._profile
-        copying = CopyPolicy(call.collective, self.size, machine)
+        policy = CopyPolicy(call.collective, self.size, self._profile)
         nbytes = layout.whole.stop // collective.buffers(self.size)
-        streamed = copying.held(nbytes) >= machine.cache
-        shares, lingers = copying.is_shared(nbytes), copying.lingers(nbytes)
-        abreast = copying.is_read_abreast(nbytes)
         handed_out = (
-            copying.is_handed_out_by_kernel(nbytes)
+            policy.is_handed_out_by_kernel(nbytes)
             and step_count(schedule, self.size, call.root) == 1
         )
-        fetched = handed_out or copying.is_exchanged_by_kernel(nbytes)
-        at_once = handed_out or copying.is_at_once(nbytes)
+        at_once = handed_out or policy.is_at_once(nbytes)
         slicing = Slicing() if at_once else self._slicing(call, layout, schedule)
         plan = self._plan(call, layout, schedule, self.rank, slicing, self.hosts)
         divisor = self.size if call.op == "avg" else 0
         record = self._record(call, layout, name)
-        return Program(
-            plan, kernel, divisor, record, fetched, streamed, shares, lingers, abreast
-        )
+        return Program(plan, kernel, divisor, record, policy.copying(nbytes, handed_out))
 
     def _checked(self, call: Call) -> Reduction | None:
         """The kernel of a call, if it reduces; an error if the call cannot be made."""

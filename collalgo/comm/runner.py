@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from collalgo._kernels.comm.progress import Progress
-from collalgo._kernels.comm.reducing import CollectiveRunner
+from collalgo._kernels.comm.collective_runner import CollectiveRunner
 from collalgo.bootstrap.context import Context, default_timeout, seconds
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.comm.recovery import Recovery

@@ -11,6 +11,7 @@ import numpy as np
 from collalgo._kernels.engine.engine import Program
 from collalgo.algorithms import direct, dissemination
 from collalgo.engine.call import Call
+from collalgo.engine.plan.copying import Copying
 from collalgo.engine.plan.layout import Layout, Region
 from collalgo.engine.plan.lowering import Averaging, Lowering
 from collalgo.engine.reduction import reduction
@@ -115,7 +116,7 @@ def _exchange(rank: int, fetched: bool) -> Program:
     lowering = Lowering(layout, rank, 2, *call.ends(layout, rank, 2))
     plan = lowering.lower(trace(direct.allgather, rank, 2), Averaging.NO)
     record = (0, 0, 0, 0, 0, 0, "swap")
-    return Program(plan, None, 0, record, fetched, stays_cached=False)
+    return Program(plan, None, 0, record, Copying(fetched, stays_cached=False))
 
 
 def _stay(number: int) -> None:

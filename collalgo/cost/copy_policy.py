@@ -9,6 +9,7 @@ that pays.
 from typing import Any, NamedTuple
 
 from collalgo.cost.host_profile import HostProfile
+from collalgo.engine.plan.copying import Copying
 from collalgo.schedule.collective import COLLECTIVES
 
 #: Collectives in which all ranks copy equally much. One copy by the kernel takes 0.7 to
@@ -87,15 +88,25 @@ class CopyPolicy(NamedTuple):
     size: int
     profile: HostProfile
 
+    def copying(self, nbytes: int, handed_out: bool) -> Copying:
+        """How a call copies; ``handed_out``: the kernel copies from or to the root."""
+        return Copying(
+            fetched=handed_out or self.is_exchanged_by_kernel(nbytes),
+            streamed=self.held(nbytes) >= self.profile.cache,
+            shares=self.is_shared(nbytes),
+            stays_cached=self.stays_cached(nbytes),
+            interleaved=self.is_interleaved(nbytes),
+        )
+
     def held(self, nbytes: Any) -> Any:
         """The bytes of the arrays of all ranks."""
         return 2 * self.size * nbytes
 
-    def lingers(self, nbytes: Any) -> Any:
+    def stays_cached(self, nbytes: Any) -> Any:
         """Whether arrays are still in a cache when written and read again."""
         return self.held(nbytes) < LINGERING * self.profile.cache
 
-    def is_read_abreast(self, nbytes: Any) -> Any:
+    def is_interleaved(self, nbytes: Any) -> Any:
         """Whether staged data is read from several pages at once."""
         is_short = self.held(nbytes) < LONG_RESULT * self.profile.cache
         return (not self._is_crowded) | is_short

@@ -57,7 +57,7 @@ def world_communicator(arguments: JoinArguments) -> Communicator:
     by_pmi, asked = pmi.VARIABLE in os.environ, asked_for(arguments.engine)
     if not (by_pmi and asked == "ucx"):
         try:
-            return communicator(_world_of(me), asked)
+            return communicator(_world_of(me), asked, arguments.timeout)
         except (ImportError, RuntimeError) as error:
             if asked == "mpi" or not by_pmi:
                 raise BootstrapError(
@@ -91,7 +91,9 @@ def _world_of(me: Identity) -> Any:
     return MPI.COMM_WORLD
 
 
-def communicator(comm: Any, engine: str | None = None) -> Communicator:
+def communicator(
+    comm: Any, engine: str | None = None, timeout: float = JOIN_TIMEOUT
+) -> Communicator:
     """The communicator of the ranks of an mpi4py communicator; a collective call.
 
     The first call creates it. It is cached as an attribute of the mpi4py communicator
@@ -105,7 +107,7 @@ def communicator(comm: Any, engine: str | None = None) -> Communicator:
     kept = comm.Get_attr(_keyval)
     if isinstance(kept, Communicator) and not kept.closed:
         return kept
-    made = _connect(comm, engine)
+    made = _connect(comm, engine, timeout)
     comm.Set_attr(_keyval, made)
     return made
 
@@ -114,14 +116,14 @@ def _forget(_comm: Any, _keyval: int, kept: Communicator) -> None:
     kept.close()
 
 
-def _connect(comm: Any, engine: str | None) -> Communicator:
+def _connect(comm: Any, engine: str | None, timeout: float) -> Communicator:
     """Connect the ranks within each host and, if there are several, between hosts."""
     private = comm.Dup()
     ours: Engine = Ucx() if asked_for(engine) == "ucx" else Mpi(private)
     exchange_group = OverMpi(private)
     # Mpi calls a collective of MPI to find the ranks on each host: all ranks must.
     same_engine(exchange_group.allgather(ours.kind))
-    connection = connect(exchange_group, ours, JOIN_TIMEOUT)
+    connection = connect(exchange_group, ours, timeout)
     if connection.engine is None or not isinstance(ours, Mpi):
         private.Free()
     return Communicator(connection)

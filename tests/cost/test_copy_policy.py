@@ -50,9 +50,9 @@ def test_ranks_that_share_a_core_find_staged_data_in_its_cache():
 
 def test_long_results_on_shared_cores_are_written_in_order():
     sizes = np.array([64 * KIB, 512 * KIB, 1 * MIB, 32 * MIB])
-    abreast = copy_policy("allreduce", 4).is_read_abreast(sizes)
+    abreast = copy_policy("allreduce", 4).is_interleaved(sizes)
     assert abreast.tolist() == [True, True, False, False]
-    assert copy_policy("allreduce", 4, cores=4).is_read_abreast(sizes).all()
+    assert copy_policy("allreduce", 4, cores=4).is_interleaved(sizes).all()
 
 
 def test_few_ranks_that_share_cores_allgather_by_the_kernel():

@@ -6,8 +6,10 @@ import pytest
 
 from collalgo import Topology, select
 from collalgo.algorithms.catalogue import find
+from collalgo.base.output_files import check
 from collalgo.cost.messages import all_messages
-from docs import folklore, ratios
+from docs import folklore, ratios, stubs
+from docs.pages import PAGE
 
 pytestmark = pytest.mark.parallel
 
@@ -18,6 +20,15 @@ DOCS = Path(folklore.__file__).parent
 def test_a_page_is_what_the_code_makes(module):
     name = module.__name__.rpartition(".")[2]
     assert (DOCS / f"{name}.md").read_text() == module.page(), "run make docs"
+
+
+@pytest.mark.parametrize("name", ["algorithms", "folklore", "ratios"])
+def test_make_docs_replaces_its_pages(name):
+    check(DOCS / f"{name}.md", PAGE)
+
+
+def test_the_stub_of_the_methods_is_what_the_functions_declare():
+    assert stubs.STUB.read_text() == stubs.stub(), "run make docs"
 
 
 def price_of(chosen, name):

@@ -1,15 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Collectives that reduce, and the runner of a communicator."""
+"""Collectives that reduce; see ``collalgo/comm/functions/reducing.py``."""
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.comm.arrays cimport array_of, fits, length_of, like_it
-from collalgo._kernels.comm.call_runner cimport CommunicatorBase
 from collalgo._kernels.comm.rooted cimport Rooted
 
-from collalgo.comm.current import resolve
 from collalgo.engine.arrays import (
     check_counts,
     check_overlap,
@@ -20,8 +18,8 @@ from collalgo.engine.arrays import (
 cnp.import_array()
 
 
-cdef class CollectiveRunner(Rooted):
-    """Runs all collectives; these are those of ``collalgo/comm/functions/reducing.py``."""
+cdef class Reducing(Rooted):
+    """Runs collectives that combine the arrays of the ranks."""
 
     cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "allreduce")
@@ -92,11 +90,3 @@ cdef class CollectiveRunner(Rooted):
             name, source, like_it(out, source, name), timeout, algorithm, source, op
         )
         return buf if out is None else out
-
-
-cdef CollectiveRunner find_runner(comm):
-    """The runner of anything that stands for a communicator."""
-    if not isinstance(comm, CommunicatorBase):
-        comm = resolve(comm)
-    runner = (<CommunicatorBase>comm)._runner
-    return <CollectiveRunner?>(comm if runner is None else runner)

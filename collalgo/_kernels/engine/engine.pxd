@@ -23,6 +23,7 @@ cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target)
 
 @cython.final
 cdef class Program(Steps):
+    cdef readonly str algorithm  # its whole name
     cdef PyThreadState *thread  # the running thread, while it has released the GIL
     cdef bint has_gil, brief
     cdef void *source  # the arrays of a run, owned by its caller

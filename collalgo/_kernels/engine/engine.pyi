@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo._kernels.engine.steps import Steps
 from collalgo._kernels.engine.transport.transport import Transport
+from collalgo.engine.plan.copying import Copying
 from collalgo.engine.plan.rows import Plan
 
 RUN_DONE: int
@@ -26,11 +27,7 @@ class Program(Steps):
         reduction: Reduction | None,
         divisor: int,
         record: tuple[int, int, int, int, int, int, str],
-        fetched: bool = False,
-        streamed: bool = False,
-        shares: bool = False,
-        stays_cached: bool = True,
-        interleaved: bool = True,
+        copying: Copying = ...,
     ) -> None: ...
     def run(
         self,

@@ -29,6 +29,8 @@ from collalgo._kernels.engine.transport.transport cimport (
     step_time,
 )
 
+from collalgo.engine.plan.copying import Copying
+
 cnp.import_array()
 
 cdef extern from "ticks.h" nogil:
@@ -74,7 +76,7 @@ cdef class Program(Steps):
 
     Parameters
     ----------
-    plan, reduction, divisor, fetched, streamed, shares, stays_cached, interleaved
+    plan, reduction, divisor, copying
         As of :class:`Steps`.
     record : tuple
         Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
@@ -82,19 +84,16 @@ cdef class Program(Steps):
 
     def __init__(
         self, plan, Reduction reduction, int64_t divisor, tuple record,
-        bint fetched=False, bint streamed=False, bint shares=False,
-        bint stays_cached=True, bint interleaved=True
+        copying=Copying()
     ):
-        Steps.__init__(
-            self, plan, reduction, divisor, streamed, interleaved, fetched, shares,
-            stays_cached
-        )
+        Steps.__init__(self, plan, reduction, divisor, copying)
         self.brief = plan.slices == 1 and plan.pieces[:, BYTES].sum() <= BRIEF_BYTES
         (
             self.record.fingerprint, self.record.collective, self.record.dtype,
-            self.record.op, self.record.root, self.record.count, name
+            self.record.op, self.record.root, self.record.count, self.algorithm
         ) = record
-        strncpy(self.record.algorithm, <bytes>name.encode(), NAME_BYTES - 1)
+        name = self.algorithm.encode()
+        strncpy(self.record.algorithm, <bytes>name, NAME_BYTES - 1)
 
     cpdef int run(
         self, Transport transport, cnp.ndarray source, cnp.ndarray target,
@@ -242,7 +241,7 @@ cdef class Program(Steps):
         """The arguments that the ranks compare, as numbers, and the algorithm."""
         found = as_dict(&self.record)
         del found["sequence"], found["fingerprint"]  # of each single call
-        return found
+        return {**found, "algorithm": self.algorithm}  # which is cut in the record
 
     def position(self):
         """The current step of a running program, and the ranks that it waits for."""

@@ -54,27 +54,17 @@ cdef class Posts(Rows):
 
     Parameters
     ----------
-    plan, reduction, divisor, streamed, interleaved
+    plan, reduction, divisor, copying
         As of :class:`Rows`.
-    fetched : bool
-        Whether a copy out of the sender's process is faster than staging.
-    shares : bool
-        Whether zero copy pays for memory that the ranks have mapped: if the message
-        leaves the caches of a core before it is used again.
-    stays_cached : bool
-        Whether the message is still in some cache by then, perhaps a far one.
     """
-    def __init__(
-        self, plan, Reduction reduction, int64_t divisor, bint streamed,
-        bint interleaved, bint fetched, bint shares, bint stays_cached
-    ):
-        Rows.__init__(self, plan, reduction, divisor, streamed, interleaved)
-        self.fetched = fetched
+    def __init__(self, plan, Reduction reduction, int64_t divisor, copying):
+        Rows.__init__(self, plan, reduction, divisor, copying)
+        self.fetched = copying.fetched
         cdef int policy = SHARED
-        if stays_cached:  # staging past the caches is slow anyway, and measures nothing
-            policy = SHARED_UNLESS_FAR if streamed else SHARED_IF_NEAR
-        self.fetch = policy if fetched else STAGED
-        self.mapped = policy if shares else STAGED
+        if copying.stays_cached:  # staging past the caches is slow, and measures nothing
+            policy = SHARED_UNLESS_FAR if copying.streamed else SHARED_IF_NEAR
+        self.fetch = policy if copying.fetched else STAGED
+        self.mapped = policy if copying.shares else STAGED
         self.states = states_of(plan)
         self.offers_end = len(self.states[4])
         self.progress = <message_state *>address(self.states[0])

@@ -35,18 +35,14 @@ cdef class Rows:
         The kernel, for collectives that reduce.
     divisor : int
         The divisor of complete sums; 0 for none.
-    streamed : bool
-        Whether results that are not read again are written past the caches.
-    interleaved : bool
-        Whether staged messages are read from several pages in parallel.
+    copying : collalgo.engine.plan.copying.Copying
+        How messages and results are copied.
     """
-    def __init__(
-        self, plan, Reduction reduction, int64_t divisor, bint streamed, bint interleaved
-    ):
+    def __init__(self, plan, Reduction reduction, int64_t divisor, copying):
         self.plan = plan
         self.reduction = reduction
         self.divisor = divisor
-        self.streamed, self.interleaved = streamed, interleaved
+        self.streamed, self.interleaved = copying.streamed, copying.interleaved
         self.slices = plan.slices
         self.scratch_bytes = plan.scratch_bytes
         self.steps_end = len(plan.steps)

@@ -243,5 +243,5 @@ def test_arrays_are_shared_that_do_not_fit_the_caches_of_a_core():
 def test_arrays_beyond_the_caches_are_in_none_when_they_are_used_again():
     machine = replace(host_profile(), cache=1 << 20)
     ways = copy_policy.CopyPolicy("allgather", 2, machine)
-    assert ways.lingers((1 << 20) - 1)
-    assert not ways.lingers(1 << 20)
+    assert ways.stays_cached((1 << 20) - 1)
+    assert not ways.stays_cached(1 << 20)
