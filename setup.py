@@ -32,6 +32,8 @@ extensions = [
 ]
 
 setup(
-    ext_modules=cythonize(extensions, build_dir="build", compiler_directives=DIRECTIVES),
+    ext_modules=cythonize(
+        extensions, build_dir="build", compiler_directives=DIRECTIVES
+    ),
     options={"build_ext": {"parallel": True}},  # a compiler for each core
 )

@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -151,7 +152,8 @@ class Collalgo:
         """The host profile that the ranks have agreed on, by which they select."""
         from collalgo.comm.current import runner_of
 
-        return vars(runner_of(self.comm).programs.host_profile)
+        runner: Any = runner_of(self.comm)
+        return asdict(runner.programs.host_profile)
 
     def job(self, spec: Spec) -> Job:
         """The call on arrays of its own, after a check of its result."""

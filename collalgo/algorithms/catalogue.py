@@ -57,8 +57,8 @@ add("allreduce", "one_shot", direct.one_shot, serial=True)
 add("allreduce", "two_shot", direct.two_shot, serial=True)
 add("allreduce", "ring", ring.allreduce)
 add("allreduce", "segmented_ring", ring.allreduce, segments=4)
-add("allreduce", "bidirectional_ring", ring.bidirectional, ways=lanes.two)
-add("allreduce", "multi_ring", ring.disjoint, ways=lanes.rings)
+add("allreduce", "bidirectional_ring", ring.bidirectional, lane_count=lanes.two)
+add("allreduce", "multi_ring", ring.disjoint, lane_count=lanes.rings)
 add("allreduce", "halving_doubling", halving_doubling.allreduce)
 add("allreduce", "k_ary_halving_doubling", halving_doubling.allreduce, radix=4)
 add(
@@ -82,7 +82,7 @@ add("allreduce", "circulant_pipeline", circulant_blocks.allreduce)
 add("allreduce", "swing", swing.allreduce)
 add("allreduce", "bine", bine.allreduce)
 add("allreduce", "pipeline", chain.allreduce, segments=8)
-add("allreduce", "double_tree", double_tree.allreduce, ways=lanes.two, segments=4)
+add("allreduce", "double_tree", double_tree.allreduce, lane_count=lanes.two, segments=4)
 add("allreduce", "butterfly", butterfly.allreduce)
 add("allreduce", "ring_2d", grid_ring.rings, hierarchical=True)
 add("allreduce", "ring_3d", grid_ring.rings, hierarchical=True, axes=3)
@@ -92,20 +92,26 @@ add(
     "allreduce",
     "torus_2d_all_ways",
     tori.all_ways,
-    ways=lanes.axes_both_ways,
+    lane_count=lanes.axes_both_ways,
     hierarchical=True,
 )
 add(
     "allreduce",
     "torus_3d_all_ways",
     tori.all_ways,
-    ways=lanes.axes_both_ways,
+    lane_count=lanes.axes_both_ways,
     hierarchical=True,
     axes=3,
 )
 add("allreduce", "mesh_2d", grid.mesh, hierarchical=True)
 add("allreduce", "mesh_3d", grid.mesh, hierarchical=True, axes=3)
-add("allreduce", "mesh_2d_both_axes", tori.all_axes, ways=lanes.axes, hierarchical=True)
+add(
+    "allreduce",
+    "mesh_2d_both_axes",
+    tori.all_axes,
+    lane_count=lanes.axes,
+    hierarchical=True,
+)
 add("allreduce", "blueconnect", grid.blueconnect, hierarchical=True)
 add("allreduce", "bcube", grid.bcube, hierarchical=True)
 add("allreduce", "hierarchical", hierarchical.allreduce, hierarchical=True)
@@ -113,7 +119,7 @@ add(
     "allreduce",
     "forest",
     forest.allreduce,
-    ways=lanes.forest,
+    lane_count=lanes.forest,
     unfit=forest.unfit,
     hierarchical=True,
 )
@@ -127,13 +133,13 @@ add("reduce", "binomial", k_nomial.reduce)
 add("reduce", "k_nomial", k_nomial.reduce, radix=4)
 add("reduce", "rabenseifner", halving_doubling.reduce)
 add("reduce", "circulant", circulant_blocks.reduce)
-add("reduce", "double_tree", double_tree.reduce, ways=lanes.two, segments=4)
+add("reduce", "double_tree", double_tree.reduce, lane_count=lanes.two, segments=4)
 add("reduce", "bine", bine.reduce)
 add(
     "reduce",
     "torus_2d_trees",
     torus_trees.reduce,
-    ways=lanes.torus_trees,
+    lane_count=lanes.torus_trees,
     segments=4,
     hierarchical=True,
 )
@@ -141,7 +147,7 @@ add(
     "reduce",
     "striped_chains",
     striped_chains.reduce,
-    ways=lanes.two,
+    lane_count=lanes.two,
     segments=4,
     hierarchical=True,
 )
@@ -156,14 +162,14 @@ add("broadcast", "k_nomial", k_nomial.broadcast, radix=4)
 add("broadcast", "van_de_geijn", van_de_geijn.broadcast)
 add("broadcast", "van_de_geijn_doubling", van_de_geijn.broadcast_doubling)
 add("broadcast", "circulant", circulant_blocks.broadcast)
-add("broadcast", "double_tree", double_tree.broadcast, ways=lanes.two, segments=4)
+add("broadcast", "double_tree", double_tree.broadcast, lane_count=lanes.two, segments=4)
 add("broadcast", "bine", bine.broadcast)
 add("broadcast", "two_level", hierarchical.broadcast, hierarchical=True)
 add(
     "broadcast",
     "torus_2d_trees",
     torus_trees.broadcast,
-    ways=lanes.torus_trees,
+    lane_count=lanes.torus_trees,
     segments=4,
     hierarchical=True,
 )
@@ -171,7 +177,7 @@ add(
     "broadcast",
     "striped_chains",
     striped_chains.broadcast,
-    ways=lanes.two,
+    lane_count=lanes.two,
     segments=4,
     hierarchical=True,
 )
@@ -194,14 +200,14 @@ add(
     "allgather",
     "torus_2d_all_ways",
     tori.all_ways_allgather,
-    ways=lanes.axes_both_ways,
+    lane_count=lanes.axes_both_ways,
     hierarchical=True,
 )
 add(
     "allgather",
     "torus_3d_all_ways",
     tori.all_ways_allgather,
-    ways=lanes.axes_both_ways,
+    lane_count=lanes.axes_both_ways,
     hierarchical=True,
     axes=3,
 )
@@ -226,14 +232,14 @@ add(
     "reduce_scatter",
     "torus_2d_all_ways",
     tori.all_ways_reduce_scatter,
-    ways=lanes.axes_both_ways,
+    lane_count=lanes.axes_both_ways,
     hierarchical=True,
 )
 add(
     "reduce_scatter",
     "torus_3d_all_ways",
     tori.all_ways_reduce_scatter,
-    ways=lanes.axes_both_ways,
+    lane_count=lanes.axes_both_ways,
     hierarchical=True,
     axes=3,
 )

@@ -24,7 +24,7 @@ FEW_PIECES = 256
 Unfit: TypeAlias = Callable[[int, Mapping[str, Any]], str | None]
 
 #: The largest number of lanes of an algorithm between two ranks, by number of ranks.
-Ways: TypeAlias = Callable[[int, Mapping[str, Any]], int]
+LaneCount: TypeAlias = Callable[[int, Mapping[str, Any]], int]
 
 
 @cache
@@ -45,7 +45,7 @@ def fits(_: int, __: Mapping[str, Any]) -> None:
     """No parameters in their ranges are an obstacle."""
 
 
-def one_way(_: int, __: Mapping[str, Any]) -> int:
+def one_lane(_: int, __: Mapping[str, Any]) -> int:
     """No two schedules run together."""
     return 1
 
@@ -74,7 +74,7 @@ class Algorithm(NamedTuple):
         Whether no test of the library proves it, so that it is proved at its first use.
     ranges : tuple of pairs
         The ranges of its parameters, by their names; others may have any value.
-    ways : callable
+    lane_count : callable
         Returns the largest number of lanes between two ranks, without ``lanes``.
     unfit : callable
         Returns the reason why parameters in their ranges do not suit each other.
@@ -90,7 +90,7 @@ class Algorithm(NamedTuple):
     parameters_for_counts: Callable[[Sequence[int]], dict[str, Any]] | None = None
     unproved: bool = False
     ranges: tuple[tuple[str, Range], ...] = tuple(COMMON.items())
-    ways: Ways = one_way
+    lane_count: LaneCount = one_lane
     unfit: Unfit = fits
 
     @property
@@ -206,7 +206,7 @@ class Algorithm(NamedTuple):
         values = ", ".join(f"{key}={value!r}" for key, value in checked.items())
         name = f"{self.name}({values})"  # which tells True from 1, unlike their hashes
         if _can_be_remembered(checked):
-            return _having(self, name, tuple(checked.items()))
+            return _named(self, name, tuple(checked.items()))
         return self._with(checked)._replace(name=name)
 
     def _with(self, parameters: Mapping[str, Any]) -> "Algorithm":
@@ -227,7 +227,7 @@ def _can_be_remembered(parameters: Mapping[str, Any]) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _having(
+def _named(
     row: Algorithm, name: str, parameters: tuple[tuple[str, Any], ...]
 ) -> Algorithm:
     """The cached row of a name, which also keeps its proofs."""
@@ -257,7 +257,7 @@ def _too_much(row: Algorithm, size: int, given: Mapping[str, Any]) -> str | None
             f"{pieces} pieces of the data for each of {size} ranks are more than "
             f"{MANY} in all; choose fewer segments, blocks or lanes"
         )
-    own = row.ways(size, given)
+    own = row.lane_count(size, given)
     needed = own * (2 if segments > 1 else 1) * lanes
     if needed > LANES:
         return (

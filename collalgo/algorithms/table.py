@@ -7,11 +7,11 @@ from typing import Any
 from collalgo.algorithms.parameters import COMMON, OWN
 from collalgo.algorithms.row import (
     Algorithm,
+    LaneCount,
     Unfit,
-    Ways,
     fits,
     no_obstacle,
-    one_way,
+    one_lane,
     own_parameters,
 )
 from collalgo.errors import AlgorithmNotApplicable
@@ -31,7 +31,7 @@ def add(
     hierarchical: bool = False,
     parameters_for_counts: Callable[[Sequence[int]], dict[str, Any]] | None = None,
     unproved: bool = False,
-    ways: Ways = one_way,
+    lane_count: LaneCount = one_lane,
     unfit: Unfit = fits,
     **parameters: Any,
 ) -> Algorithm:
@@ -51,7 +51,7 @@ def add(
         parameters_for_counts,
         unproved,
         tuple({**own, **COMMON}.items()),
-        ways,
+        lane_count,
         unfit,
     )
     ALGORITHMS.append(row)

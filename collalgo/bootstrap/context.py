@@ -62,7 +62,7 @@ class Context:
         The profile that all ranks of the world use.
     hosts : tuple of int
         The number of the host of each rank.
-    ground : callable or None
+    placed : callable or None
         On several hosts: returns their topology, and the device of each rank.
     label : str
         A short label that all ranks of the world give it.
@@ -83,7 +83,7 @@ class Context:
         descriptors: Sequence[int] = (),
         hosts: Sequence[int] = (),
         failure_agreement: FailureAgreement | None = None,
-        ground: "Callable[[], tuple[Topology, Sequence[str]]] | None" = None,
+        placed: "Callable[[], tuple[Topology, Sequence[str]]] | None" = None,
         label: str = "world",
         engine: str | None = None,
     ):
@@ -92,7 +92,7 @@ class Context:
         self.machine = machine
         self.descriptors = list(descriptors)
         self.hosts = tuple(hosts) or (0,) * transport.size
-        self.ground = ground
+        self.placed = placed
         self.label = label
         self.engine = engine
         self._failure_agreement = failure_agreement

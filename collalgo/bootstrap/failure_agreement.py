@@ -80,7 +80,7 @@ class FailureAgreement:
         """React to a rank that has left after a number of calls."""
         self._exit_reasons[rank] = exit_reason
         if rank not in self._transport.shared.members:
-            self._transport.leave_behind(rank, completed)
+            self._transport.mark_departed(rank, completed)
 
     def failed(self, failure: dict[str, Any]) -> None:
         """React to a failure that a rank has found: report, and stop all calls here."""
@@ -138,7 +138,7 @@ class FailureAgreement:
                     both = json.dumps([call, mine[call["sequence"]]]).encode()
                     self._job.store.post(f"mismatch/{self._name}", both, ABSENT)
                     return
-            self._transport.comparison.put_off(theirs[-1]["sequence"])
+            self._transport.comparison.defer(theirs[-1]["sequence"])
 
     def differ(self, calls: list[dict[str, Any]]) -> None:
         """React to two different calls: fail if this rank has made one of them."""

@@ -14,7 +14,7 @@ from collalgo.errors import BootstrapError
 LOOK_SECONDS = 0.01
 
 #: The private folder inside the one that the user names.
-INSIDE = "collalgo-meeting"
+INSIDE = "collalgo-rendezvous"
 
 #: The file in it that marks the named folder as made by a rank.
 MADE = "made-by-a-rank"

@@ -61,7 +61,7 @@ class HostInventory:
             common = json.dumps([given, 1e-9 / host_profile().copy])
             self._exchange.publish(common)
 
-    def ground(self, members: Sequence[int]) -> PlacedTopology:
+    def placed(self, members: Sequence[int]) -> PlacedTopology:
         """The machines of some of the processes, which are the ranks of a world."""
         topology, devices = self._whole
         return PlacedTopology(topology, tuple(devices[rank] for rank in members))

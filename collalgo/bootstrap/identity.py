@@ -21,7 +21,7 @@ SRUN = (
 )
 
 
-class Means(Enum):
+class Route(Enum):
     """How the ranks of a job connect."""
 
     HOST = "all of them are on this host"
@@ -40,7 +40,7 @@ class Identity(NamedTuple):
     size: int
     job: str
     launcher: str
-    means: Means = Means.HOST
+    route: Route = Route.HOST
 
 
 def identity(environment: Mapping[str, str] | None = None) -> Identity:
@@ -55,7 +55,7 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
     env = os.environ if environment is None else environment
     if "COLLALGO_STORE" in env or "COLLALGO_JOB" in env:
         job = env.get("COLLALGO_JOB") or env["COLLALGO_STORE"]
-        across = Means.STORE if "COLLALGO_STORE" in env else None
+        across = Route.STORE if "COLLALGO_STORE" in env else None
         return _by_variables(env, job, "collalgo run", across=across)
     if "RANK" in env and "WORLD_SIZE" in env:
         return _of_torchrun(env)
@@ -77,7 +77,7 @@ def _of_torchrun(env: Mapping[str, str]) -> Identity:
         "TORCHELASTIC_RESTART_COUNT",
     )
     job = "torchrun/" + "/".join(env.get(name, "") for name in names)
-    across = Means.LAUNCHER_STORE if torchrun_keeps_a_store(env) else None
+    across = Route.LAUNCHER_STORE if torchrun_keeps_a_store(env) else None
     return _by_variables(env, job, "torchrun", across=across)
 
 
@@ -88,7 +88,7 @@ def _of_mpiexec(env: Mapping[str, str]) -> Identity | None:
     ):
         if rank in env and size in env:
             numbers = _number(env, rank), _number(env, size)
-            return Identity(*numbers, "", launcher, Means.MPI)
+            return Identity(*numbers, "", launcher, Route.MPI)
     return None
 
 
@@ -96,7 +96,7 @@ def _of_horovodrun(env: Mapping[str, str]) -> Identity:
     server = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
     job = "horovodrun/" + "/".join(env.get(name, "") for name in server)
     has_store = all(name in env for name in server)
-    across = Means.LAUNCHER_STORE if has_store else None
+    across = Route.LAUNCHER_STORE if has_store else None
     return _by_variables(env, job, "horovodrun", HOROVOD, across=across)
 
 
@@ -110,7 +110,7 @@ def _of_srun(env: Mapping[str, str]) -> Identity:
     job, step, rank, size, nodes = SRUN
     numbers = _number(env, rank), _number(env, size)
     if _number(env, nodes) > 1:
-        return Identity(*numbers, "", "srun", Means.MPI)
+        return Identity(*numbers, "", "srun", Route.MPI)
     return Identity(*numbers, f"srun/{env[job]}.{env[step]}", "srun")
 
 
@@ -120,7 +120,7 @@ def _by_variables(
     launcher: str,
     names: tuple[str, str, str] = TORCH,
     *,
-    across: Means | None = None,
+    across: Route | None = None,
 ) -> Identity:
     """A rank from the variables of its launcher.
 
@@ -134,7 +134,7 @@ def _by_variables(
             f"{launcher} sets {of_rank}={rank} and {of_size}={size}; need 0 <= rank < "
             "size"
         )
-    if across is Means.STORE:
+    if across is Route.STORE:
         return Identity(rank, size, job, launcher, across)
     if here == size:
         return Identity(rank, size, job, launcher)

@@ -3,7 +3,7 @@
 import os
 
 from collalgo.bootstrap.context import Context
-from collalgo.bootstrap.identity import Means
+from collalgo.bootstrap.identity import Route
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.rendezvous import HostRendezvous
 
@@ -25,11 +25,11 @@ def join(arguments: JoinArguments) -> Context:
         from collalgo.bootstrap.init_urls import connect_by_url
 
         return connect_by_url(arguments)
-    if me.means is Means.HOST or me.size == 1:
+    if me.route is Route.HOST or me.size == 1:
         job = me.job or f"alone/{os.getpid()}"
         rendezvous = HostRendezvous(job)
         return rendezvous.connect("", me.rank, range(me.size), arguments.timeout)
-    if me.means is Means.STORE:
+    if me.route is Route.STORE:
         from collalgo.bootstrap.connect import connect_to_store
         from collalgo.bootstrap.membership import Membership
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import JOIN_TIMEOUT
-from collalgo.bootstrap.identity import Identity, Means, identity
+from collalgo.bootstrap.identity import Identity, Route, identity
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class JoinArguments:
     def over_mpi(self) -> bool:
         """Whether the ranks find each other over MPI or PMI."""
         me = self.launched
-        return me is not None and me.means is Means.MPI and me.size > 1
+        return me is not None and me.route is Route.MPI and me.size > 1
 
     @property
     def position(self) -> tuple[int, int]:
@@ -58,7 +58,7 @@ class JoinArguments:
             return self.launched.rank, self.launched.size
         if self.rank is None or self.size is None:
             raise ValueError(
-                f"init: with a place to meet, pass rank and size too, 0 <= rank < "
+                f"init: a rendezvous address needs rank and size too, 0 <= rank < "
                 f"size; these are rank {self.rank} and size {self.size}"
             )
         size = integer(self.size, "size", "init", 1)

@@ -135,7 +135,7 @@ class MultiHostRendezvous:
             memory.watch(shared),
             world.hosts,
             job.membership.register(world.path, transport, ranks),
-            partial(job.inventory.ground, ranks),
+            partial(job.inventory.placed, ranks),
             label_of(f"{job.name}{world.path}", label),
             job.engine,
         )

@@ -78,8 +78,8 @@ def _ranges() -> Table:
     for name in ("parameter", "values", "algorithms"):
         table.add_column(name)
     for name, allowed in (COMMON | OWN).items():
-        having = {row.name for row in ALGORITHMS if name in row.known}
-        whose = "all" if name in COMMON else ", ".join(sorted(having))
+        takers = {row.name for row in ALGORITHMS if name in row.known}
+        whose = "all" if name in COMMON else ", ".join(sorted(takers))
         table.add_row(name, allowed.words, whose)
     return table
 

@@ -125,18 +125,16 @@ def simulate_command(
     try:
         machine = load_machine(what, parameters)
         where: dict[str, Any] = {"collective": collective, "root": root}
-        how: dict[str, Any]
+        how: dict[str, Any] = {"model": model, "link_model": figures, **where}
         if isinstance(machine, Topology):
-            where["order"] = ORDERS[order](machine) if order else None
+            how["order"] = where["order"] = ORDERS[order](machine) if order else None
             if picture:
-                how = {"model": model, "link_model": figures, **where}
                 timeline(algorithm, machine, nbytes, **how).write(picture, force=force)
         elif order or picture or exactly or model == "fluid":
             raise click.UsageError(
                 f"{machine.hosts} hosts are priced by one of them: in rounds, without "
                 "an order, a timeline or exact ratios"
             )
-        how = {"model": model, "figures": figures, **where}
         found = [str(simulate(algorithm, machine, nbytes, **how))]
         if exactly and isinstance(machine, Topology):
             found.append(str(exact(algorithm, machine, **where)))

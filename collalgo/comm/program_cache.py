@@ -112,7 +112,9 @@ class ProgramCache:
         plan = self._plan(call, layout, schedule, self.rank, slicing, self.hosts)
         divisor = self.size if call.op == "avg" else 0
         record = self._record(call, layout, name)
-        return Program(plan, kernel, divisor, record, policy.copying(nbytes, handed_out))
+        return Program(
+            plan, kernel, divisor, record, policy.copying(nbytes, handed_out)
+        )
 
     def _checked(self, call: Call) -> Reduction | None:
         """The kernel of a call, if it reduces; an error if the call cannot be made."""
@@ -157,9 +159,9 @@ class ProgramCache:
     ) -> Plan:
         steps = trace(schedule, rank, self.size, call.root)
         ends = call.ends(layout, rank, self.size)
-        walk = Lowering(layout, rank, self.size, *ends, slicing, hosts)
+        lowering = Lowering(layout, rank, self.size, *ends, slicing, hosts)
         shared = call.collective == "allreduce"
-        return walk.lower(steps, _averaging(shared, call.op), shared)
+        return lowering.lower(steps, _averaging(shared, call.op), shared)
 
     def _record(self, call: Call, layout: Layout, name: str) -> tuple[Any, ...]:
         """What the ranks compare of a call."""

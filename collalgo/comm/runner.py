@@ -5,8 +5,8 @@ import weakref
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from collalgo._kernels.comm.progress import Progress
 from collalgo._kernels.comm.collective_runner import CollectiveRunner
+from collalgo._kernels.comm.progress import Progress
 from collalgo.bootstrap.context import Context, default_timeout, seconds
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.comm.recovery import Recovery
@@ -45,7 +45,7 @@ class Runner(CollectiveRunner):
             transport.size,
             context.machine,
             context.hosts,
-            context.ground,
+            context.placed,
         )
         self.recovery = Recovery(context)
         super().__init__(

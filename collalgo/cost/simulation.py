@@ -8,6 +8,7 @@ link carries its bandwidth in both directions at once.
   links max-min fairly; see :mod:`collalgo.cost.fluid`.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ class Simulation(NamedTuple):
         The time until the last rank is done.
     steps : tuple of float
         The seconds of each step, in the model of rounds.
-    in_the_way : tuple
+    bottlenecks : tuple
         The bottleneck of each step, a link and its direction, or None for a step
         without messages; in the model of rounds.
     busy : dict
@@ -64,7 +65,7 @@ class Simulation(NamedTuple):
     nbytes: float
     seconds: float
     steps: tuple[float, ...]
-    in_the_way: tuple[DirectedLink | None, ...]
+    bottlenecks: tuple[DirectedLink | None, ...]
     busy: dict[DirectedLink, float]
     bound: Bound | None
 
@@ -73,6 +74,12 @@ class Simulation(NamedTuple):
         """The time as a multiple of the bound; None without a bound."""
         least = self.bound.seconds(self.nbytes) if self.bound else 0.0
         return self.seconds / least if least else None
+
+    @property
+    def in_the_way(self) -> tuple[DirectedLink | None, ...]:
+        """The former name of ``bottlenecks``; deprecated."""
+        _warn("Simulation.in_the_way", "bottlenecks")
+        return self.bottlenecks
 
     @property
     def bottleneck(self) -> DirectedLink | None:
@@ -95,6 +102,10 @@ class Simulation(NamedTuple):
         return text
 
 
+def _warn(old: str, new: str) -> None:
+    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=3)
+
+
 def describe(directed_link: DirectedLink) -> str:
     """Describe a link and its direction."""
     link, forth = directed_link
@@ -110,8 +121,9 @@ def simulate(
     collective: str,
     root: int = 0,
     order: Sequence[str] | None = None,
-    figures: LinkModel = DEFAULTS,
+    link_model: LinkModel = DEFAULTS,
     model: str = "rounds",
+    figures: LinkModel | None = None,
 ) -> Simulation:
     """Predict the time of a schedule on a topology.
 
@@ -130,10 +142,12 @@ def simulate(
     order
         The device of each rank; by default the order of the topology. See
         ``collalgo.topology.orders``.
-    figures
+    link_model
         The costs of a message that the links do not give.
     model
         ``rounds`` or ``fluid``.
+    figures
+        The former name of ``link_model``; deprecated.
 
     Raises
     ------
@@ -144,7 +158,10 @@ def simulate(
         raise TopologyError(
             f"there is no model {model!r}; choose one of {', '.join(MODELS)}"
         )
-    placement = Placement(topology, order or (), figures)
+    if figures is not None:
+        _warn("simulate(figures=)", "link_model")
+        link_model = figures
+    placement = Placement(topology, order or (), link_model)
     job = Job.of(algorithm, collective, placement.size, nbytes)
     run = _in_rounds if model == "rounds" else _as_fluid
     outcome = run(placement, job, root)

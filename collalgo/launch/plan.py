@@ -42,7 +42,9 @@ class LaunchOptions:
 
     def __post_init__(self) -> None:
         if self.size is None and not self.hosts:
-            raise ValueError("say how many ranks: -n 4")
+            raise ValueError(
+                "the number of ranks is missing; pass -n 4, or hosts with slots"
+            )
         if self.logs is not None and self.launcher is Launcher.MPI:
             raise ValueError("--log-dir is not for --mpi; mpiexec has its own")
 

@@ -14,7 +14,7 @@ from collalgo import (
 from collalgo._kernels.engine.transport import transport
 from collalgo.algorithms import linear
 from collalgo.algorithms.catalogue import candidates
-from collalgo.algorithms.row import one_way
+from collalgo.algorithms.row import one_lane
 from collalgo.schedule import LANES, pipeline, recv, send, together
 from tests.support.parameter_checks import examine, rows_with_parameters
 
@@ -40,11 +40,11 @@ def test_the_lanes_are_those_of_the_engine():
 @pytest.mark.parametrize("size", [2, 3, 4, 8, 9, 16, 18, 25])
 def test_no_algorithm_has_more_lanes_between_two_ranks_than_it_says(size):
     for row in rows_with_parameters():
-        if row.ways is not one_way and row.obstacle(size) is None:
+        if row.lane_count is not one_lane and row.obstacle(size) is None:
             proof = verify(
                 row.schedule, size=size, collective=row.collective, segments=1
             )
-            assert proof.lanes <= row.ways(size, dict(row.parameters)), row.name
+            assert proof.lanes <= row.lane_count(size, dict(row.parameters)), row.name
 
 
 @pytest.mark.parametrize("size", [25, 30, 49])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from collalgo import BootstrapError
-from collalgo.bootstrap.identity import Identity, Means, identity
+from collalgo.bootstrap.identity import Identity, Route, identity
 from collalgo.bootstrap.join_request import HELLO, MAGIC
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.comm.communicator import Communicator
@@ -31,17 +31,17 @@ RUN = {"COLLALGO_JOB": "j", "RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": 
         (RUN, Identity(1, 4, "j", "collalgo run")),
         (
             {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"},
-            Identity(2, 3, "", "mpiexec of Open MPI", Means.MPI),
+            Identity(2, 3, "", "mpiexec of Open MPI", Route.MPI),
         ),
         (
             {"PMI_RANK": "0", "PMI_SIZE": "2"},
-            Identity(0, 2, "", "mpiexec of MPICH", Means.MPI),
+            Identity(0, 2, "", "mpiexec of MPICH", Route.MPI),
         ),
         ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, Identity(0, 1, "", "none")),
         (STEP, Identity(3, 4, "srun/7.2", "srun")),
         (
             STEP | {"SLURM_STEP_NUM_NODES": "2"},
-            Identity(3, 4, "", "srun", Means.MPI),
+            Identity(3, 4, "", "srun", Route.MPI),
         ),
         (
             {"HOROVOD_RANK": "1", "HOROVOD_SIZE": "2", "HOROVOD_LOCAL_SIZE": "2"},

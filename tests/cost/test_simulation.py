@@ -147,7 +147,11 @@ def test_reductions_cost_what_the_link_model_says():
     machine = Topology.load("torus", dims=(4,), bandwidth=10.0, latency=0.0)
     free = simulate("ring", machine, MIB, collective="allreduce")
     paid = simulate(
-        "ring", machine, MIB, collective="allreduce", figures=LinkModel(reduction=1e-9)
+        "ring",
+        machine,
+        MIB,
+        collective="allreduce",
+        link_model=LinkModel(reduction=1e-9),
     )
     assert paid.seconds - free.seconds == pytest.approx(3 * MIB / 4 * 1e-9)
 
@@ -292,3 +296,12 @@ def test_a_machine_without_devices_for_ranks_is_refused():
         TopologyError, match="cpu2s has no GPUs, cores or hosts to place ranks on"
     ):
         simulate("ring", Topology.load("cpu2s"), MIB, collective="allreduce")
+
+
+def test_former_names_work_with_a_warning():
+    machine, slow = Topology.load("dgx1v"), LinkModel(reduction=1e-3)
+    with pytest.warns(DeprecationWarning, match="link_model"):
+        found = simulate("ring", machine, MIB, collective="allreduce", figures=slow)
+    assert found.seconds > 1
+    with pytest.warns(DeprecationWarning, match="bottlenecks"):
+        assert found.in_the_way == found.bottlenecks

@@ -15,7 +15,7 @@ import pytest
 
 import collalgo
 from collalgo.bootstrap.connect import store_address
-from collalgo.bootstrap.identity import Means, identity
+from collalgo.bootstrap.identity import Route, identity
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
 from tests.conftest import at_leisure
@@ -28,7 +28,7 @@ def test_a_rank_is_told_of_the_store():
     env = {"COLLALGO_STORE": "10.0.0.1,fe80::1:77", "COLLALGO_SECRET": "00ff"}
     assert store_address(env) == (["10.0.0.1", "fe80::1"], 77, b"\0\xff")
     env |= {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
-    assert identity(env).means is Means.STORE
+    assert identity(env).route is Route.STORE
     for change in ({"COLLALGO_SECRET": "xyz"}, {"COLLALGO_STORE": "nowhere"}):
         with pytest.raises(BootstrapError, match="must be HOST:PORT"):
             store_address(env | change)

@@ -77,7 +77,7 @@ def main():
     if wire is not None:
         network = Network(wire, range(len(hosts)), 0)
         transport = Composite(transport, network, len(hosts))
-        left = transport.leave_behind
+        left = transport.mark_departed
     across = tuple(hosts) if wire is not None else ()
     here = Rank(transport, folder, left, across)
     SCENARIOS[scenario](here)

@@ -16,4 +16,4 @@ cdef class Progress(WaitableQueue):
 
     cdef int submit(self, Task task) except -1
     cdef bint await_call(self, bint tidy) noexcept nogil
-    cdef void remind(self) noexcept nogil
+    cdef void wake_if_late(self) noexcept nogil

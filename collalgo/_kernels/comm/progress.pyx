@@ -130,27 +130,27 @@ cdef class Progress(WaitableQueue):
         if self.waiting == 1:
             self.due = self.submitted + MOMENT
         if short:
-            self.remind()
+            self.wake_if_late()
         else:
-            self.hasten()
+            self.run_soon()
 
-    cdef void hasten(self) noexcept nogil:
+    cdef void run_soon(self) noexcept nogil:
         """Make the thread run the queue at once; the caller holds the mutex."""
         self.due = nanoseconds()
         if self.held_until > self.due:
-            self.remind()
+            self.wake_if_late()
         elif self.waiting:
             pthread_cond_signal(&self.arrived)
 
-    cdef void remind(self) noexcept nogil:
+    cdef void wake_if_late(self) noexcept nogil:
         """Wake the thread if it would poll too late; the caller holds the mutex."""
         if self.waiting and max(self.due, self.held_until) + SELDOM < self.wakes:
             pthread_cond_signal(&self.arrived)
 
-    cdef void rouse(self) noexcept nogil:
+    cdef void wake(self) noexcept nogil:
         """The same; the caller does not hold the mutex."""
         pthread_mutex_lock(&self.mutex)
-        self.remind()
+        self.wake_if_late()
         pthread_mutex_unlock(&self.mutex)
 
     def hold(self):
@@ -180,5 +180,5 @@ cdef class Progress(WaitableQueue):
         pthread_mutex_lock(&self.mutex)
         if self.held_until:
             self.held_until = 0
-            self.hasten()
+            self.run_soon()
         pthread_mutex_unlock(&self.mutex)

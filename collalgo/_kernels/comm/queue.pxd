@@ -20,11 +20,11 @@ cdef class Queue:
 
     cdef int append(self, Task task) except -1
     cdef void arrive(self, bint short) noexcept nogil
-    cdef void hasten(self) noexcept nogil
-    cdef void rouse(self) noexcept nogil
+    cdef void run_soon(self) noexcept nogil
+    cdef void wake(self) noexcept nogil
     cdef void let_go(self) noexcept nogil
-    cdef int perform_next(self, bint gives_way) noexcept nogil
-    cdef int perform(self, void *task, bint gives_way) noexcept nogil
+    cdef int perform_next(self, bint yields) noexcept nogil
+    cdef int perform(self, void *task, bint yields) noexcept nogil
     cdef bint end(self, void *task, int status, bint with_gil) noexcept nogil
     cdef void end_with_gil(self, Task task, int status)
     cdef int prune(self) except -1

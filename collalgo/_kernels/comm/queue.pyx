@@ -60,10 +60,10 @@ cdef class Queue:
     cdef void arrive(self, bint short) noexcept nogil:
         """A call was appended."""
 
-    cdef void hasten(self) noexcept nogil:
+    cdef void run_soon(self) noexcept nogil:
         """Run the calls in the queue at once."""
 
-    cdef void rouse(self) noexcept nogil:
+    cdef void wake(self) noexcept nogil:
         """No call runs, and some may wait; the caller does not hold the mutex."""
 
     cdef void let_go(self) noexcept nogil:
@@ -89,10 +89,10 @@ cdef class Queue:
         pthread_mutex_unlock(&self.mutex)
         return 0
 
-    cdef int perform_next(self, bint gives_way) noexcept nogil:
+    cdef int perform_next(self, bint yields) noexcept nogil:
         """Run the next call of the queue: its status, or PENDING if there is none.
 
-        With ``gives_way`` it yields the core while the thread of the caller computes.
+        With ``yields`` it yields the core while the thread of the caller computes.
         """
         cdef int status = CLOSED
         cdef void *task
@@ -106,7 +106,7 @@ cdef class Queue:
         self.running = True
         pthread_mutex_unlock(&self.mutex)
         if not self.closing:
-            status = self.perform(task, gives_way)
+            status = self.perform(task, yields)
         self.recorder.end((<Task>task).number, status)
         if status == INTERRUPTED:
             return status  # raise_interrupted() ends the call
@@ -115,7 +115,7 @@ cdef class Queue:
                 self.end_with_gil(<Task>task, status)
         return status
 
-    cdef int perform(self, void *task, bint gives_way) noexcept nogil:
+    cdef int perform(self, void *task, bint yields) noexcept nogil:
         """Run a call: its status.
 
         Its arrays are packed now, because earlier calls may have changed them.
@@ -129,11 +129,11 @@ cdef class Queue:
             return status
         if self.transport.log != NULL:
             self.transport.log.call = (<Task>task).number
-        self.transport.give_way((<Task>task).caller if gives_way else NOBODY)
+        self.transport.yield_core((<Task>task).caller if yields else NOBODY)
         status = (<Task>task).program.run_without_gil(
             self.transport, &(<Task>task).arrays, (<Task>task).waiting
         )
-        self.transport.give_way(NOBODY)
+        self.transport.yield_core(NOBODY)
         return status
 
     cdef bint end(self, void *task, int status, bint with_gil) noexcept nogil:
@@ -185,6 +185,6 @@ cdef class Queue:
         if pending:
             task.watched = True
             task.callbacks.append(callback)
-            self.hasten()  # since nobody may wait for it
+            self.run_soon()  # since nobody may wait for it
         pthread_mutex_unlock(&self.mutex)
         return pending

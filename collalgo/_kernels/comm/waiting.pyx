@@ -26,9 +26,9 @@ from collalgo._kernels.engine.engine cimport INTERRUPTED
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON, QUIET
 
 #: The names of the outlooks that transports return.
-OUTLOOKS = ("quiet", "called", "left")
+PEER_STATES = ("quiet", "called", "left")
 
-cdef double DOZE = 0.05  # seconds between two checks of a waiter for signals
+cdef double SIGNAL_CHECK = 0.05  # seconds between two checks of a waiter for signals
 
 
 cdef class WaitableQueue(Queue):
@@ -38,13 +38,13 @@ cdef class WaitableQueue(Queue):
         """Whether no more calls can be made: after a fork, or after the end."""
         return (<object>self.transport).forked or self.closing
 
-    def outlook(self, int64_t rank):
+    def peer_state(self, int64_t rank):
         """The state of a rank apart from the current call with it."""
         cdef int found = QUIET
         if not self.transport.busy and self.try_reserve():
-            found = self.transport.outlook(rank)
+            found = self.transport.peer_state(rank)
             self.release()
-        return OUTLOOKS[found]
+        return PEER_STATES[found]
 
     cdef int reserve(self) except -1:
         """Wait for the end of all calls in the background, and block new ones."""
@@ -53,7 +53,7 @@ cdef class WaitableQueue(Queue):
             with nogil:
                 status = self.help_until(NULL)
                 if status != INTERRUPTED:
-                    self.doze(NULL, DOZE)
+                    self.sleep_until_end(NULL, SIGNAL_CHECK)
             if status == INTERRUPTED:
                 self.raise_interrupted()
             PyErr_CheckSignals()
@@ -73,11 +73,11 @@ cdef class WaitableQueue(Queue):
         self.running = False
         pthread_cond_broadcast(&self.ended)
         pthread_mutex_unlock(&self.mutex)
-        self.rouse()
+        self.wake()
 
     cdef bint await_end(self, Task task, double seconds) except -1:
         """Wait for the end of a call, for ever or ``seconds``: whether it has ended."""
-        cdef double left = DOZE, deadline = monotonic() + seconds
+        cdef double left = SIGNAL_CHECK, deadline = monotonic() + seconds
         cdef int status = PENDING
         if seconds >= 0:
             self.let_go()
@@ -90,7 +90,7 @@ cdef class WaitableQueue(Queue):
                 if seconds < 0:  # a call that we run could take longer
                     status = self.help_until(<void *>task)
                 if status != INTERRUPTED and task.status == PENDING:
-                    self.doze(<void *>task, min(left, DOZE))
+                    self.sleep_until_end(<void *>task, min(left, SIGNAL_CHECK))
             if status == INTERRUPTED:
                 self.raise_interrupted()
             PyErr_CheckSignals()
@@ -104,10 +104,10 @@ cdef class WaitableQueue(Queue):
             if task != NULL and (<Task>task).status != PENDING:
                 break
             status = self.perform_next(False)
-        self.rouse()
+        self.wake()
         return status
 
-    cdef void doze(self, void *task, double seconds) noexcept nogil:
+    cdef void sleep_until_end(self, void *task, double seconds) noexcept nogil:
         """Wait up to ``seconds`` for the end of a call, or of any."""
         cdef timespec until = at(nanoseconds() + <int64_t>(seconds * 1e9))
         pthread_mutex_lock(&self.mutex)
@@ -126,7 +126,7 @@ cdef class WaitableQueue(Queue):
         except BaseException as error:
             self.interrupted(task.name, error)
             self.end_with_gil(task, CLOSED)
-            self.rouse()
+            self.wake()
             raise
         return 0
 

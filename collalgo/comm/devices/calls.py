@@ -16,7 +16,7 @@ import numpy as np
 from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo.base.cache import recalled
 from collalgo.comm.devices.context import DeviceArrays, DeviceContext
-from collalgo.comm.devices.device_pricing import survey
+from collalgo.comm.devices.device_pricing import gathered_pricer
 from collalgo.comm.devices.pending_call import Lowered, PendingCall
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.engine.arrays import Array, check_writeable
@@ -43,7 +43,7 @@ class DeviceCalls(DeviceContext):
         The number of the host of each rank.
     runner
         Gives the runner of the communicator, unless it is gone.
-    survey
+    shares_facts
         Whether the ranks exchange facts about their devices before the first call, for
         prices; that call then blocks until all ranks make it, in the background too.
     """
@@ -53,11 +53,11 @@ class DeviceCalls(DeviceContext):
         programs: ProgramCache,
         hosts: Sequence[int],
         runner: Callable[[], CallRunner | None],
-        survey: bool,
+        shares_facts: bool,
     ):
         super().__init__(programs, hosts, runner)
         self._known: dict[tuple[Any, ...], Lowered] = {}  # also by aliases of ops
-        self._survey = survey and self.size > 1
+        self._shares_facts = shares_facts and self.size > 1
         self._on_devices: ProgramCache | None = None
 
     @property
@@ -100,19 +100,19 @@ class DeviceCalls(DeviceContext):
         arrays = DeviceArrays(_shadow(source, caller), _shadow(target, caller))
         if self._on_devices is None:
             call = Call(*fields).plain()
-            self._on_devices = self._surveyed(call, arrays.runtime, waiting, caller)
+            self._on_devices = self._of_devices(call, arrays.runtime, waiting, caller)
         lowered = recalled(
             self._known, fields, partial(self._lowered, self._on_devices)
         )
         return PendingCall(self, arrays, lowered, waiting, caller, background)
 
-    def _surveyed(
+    def _of_devices(
         self, call: Call, runtime: Runtime, waiting: float, caller: str
     ) -> ProgramCache:
         """Programs by the prices of the devices, gathered from all ranks."""
         here = self.programs
         found = ProgramCache(here.rank, self.size, here.host_profile)
-        if not self._survey:
+        if not self._shares_facts:
             return found
 
         def gather(mine: bytes) -> list[bytes]:
@@ -131,8 +131,8 @@ class DeviceCalls(DeviceContext):
             parts = np.split(joined, np.cumsum(counts)[:-1])
             return [part.tobytes() for part in parts]
 
-        leads = self.hosts.index(self.hosts[here.rank]) == here.rank
-        found.pricer = survey(runtime, leads, gather)
+        is_first = self.hosts.index(self.hosts[here.rank]) == here.rank
+        found.pricer = gathered_pricer(runtime, is_first, gather)
         return found
 
     def _lowered(self, programs: ProgramCache, fields: tuple[Any, ...]) -> Lowered:

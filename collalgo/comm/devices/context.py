@@ -11,7 +11,7 @@ from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.devices.network import come_up
-from collalgo.engine.devices.peers import Peers, Tell
+from collalgo.engine.devices.peers import Exchange, Peers
 from collalgo.engine.devices.runtime import Mark, Network, Runtime
 
 log = logging.getLogger("collalgo")
@@ -119,10 +119,10 @@ class DeviceContext:
             while self._kept and self._kept[0][0].done:
                 self._kept.popleft()
 
-    def network(self, runtime: Runtime, tell: Tell) -> Network | None:
+    def network(self, runtime: Runtime, exchange: Exchange) -> Network | None:
         """The network between the devices, if all ranks have it."""
         if not self._came_up:
-            self._network = come_up(runtime, self.rank, self.hosts, tell)
+            self._network = come_up(runtime, self.rank, self.hosts, exchange)
             self._came_up = True
         return self._network
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from collalgo.cost.link_model import LinkModel
-from collalgo.engine.devices.peers import Tell
+from collalgo.engine.devices.peers import Exchange
 from collalgo.engine.devices.runtime import Runtime
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology import ranks
@@ -15,7 +15,7 @@ from collalgo.topology.nvml import short_busid
 from collalgo.topology.path_types import PathType
 
 #: Seconds of a message between two devices: two flags, and what waits for them.
-#: Reckoned, not measured.
+#: Computed, not measured.
 LATENCY = 2e-6
 
 #: How often a byte that is received touches the memory of a device: it is read and
@@ -23,7 +23,7 @@ LATENCY = 2e-6
 TOUCHED, REDUCED = 2, 1
 
 
-def figures(reduction: float = 0.0) -> LinkModel:
+def link_model(reduction: float = 0.0) -> LinkModel:
     """What messages cost between devices that read each other's memory.
 
     Parameters
@@ -36,30 +36,32 @@ def figures(reduction: float = 0.0) -> LinkModel:
     return LinkModel(latency, reduction=reduction)
 
 
-def survey(runtime: Runtime, leads: bool, gather: Tell) -> TopologyPricer:
+def gathered_pricer(
+    runtime: Runtime, is_first: bool, gather: Exchange
+) -> TopologyPricer:
     """The prices for calls between the devices of some ranks, the same on all of them.
 
     Parameters
     ----------
     runtime
         Of this rank.
-    leads
-        Whether this rank describes its host.
+    is_first
+        Whether this rank is the first of its host, which it describes.
     gather
-        Gives what each rank has told.
+        Exchanges bytes among all ranks.
     """
     mine: dict[str, Any] = {
         "identity": ranks.identity(),
         "bus": short_busid(runtime.bus_id),
         "bandwidth": runtime.bandwidth,
     }
-    if leads:
+    if is_first:
         mine |= ranks.local_view()
-    return prospect([json.loads(part) for part in gather(json.dumps(mine).encode())])
+    return pricer_of([json.loads(part) for part in gather(json.dumps(mine).encode())])
 
 
-def prospect(parts: Sequence[dict[str, Any]]) -> TopologyPricer:
-    """The prices on the devices that ranks have told of, or on what stands for them."""
+def pricer_of(parts: Sequence[dict[str, Any]]) -> TopologyPricer:
+    """The prices on the devices of the ranks, or on one that they share."""
     places = [(part["identity"], part["bus"]) for part in parts]
     if len(set(places)) == len(places):
         leaders = [part for part in parts if "machine" in part]
@@ -71,7 +73,7 @@ def prospect(parts: Sequence[dict[str, Any]]) -> TopologyPricer:
         }
         if all((names[host], bus) in known for host, bus in places):
             found = [known[names[host], bus] for host, bus in places]
-            return TopologyPricer(topology, figures(), found)
+            return TopologyPricer(topology, link_model(), found)
     return shared(len(parts), min(part["bandwidth"] for part in parts))
 
 
@@ -84,4 +86,4 @@ def shared(size: int, bandwidth: float) -> TopologyPricer:
     for rank in range(size):
         part = topology.add(f"part{rank}", Kind.GPU, host="host0")
         topology.link(part, "memory", LinkKind.NVLINK, share / TOUCHED)
-    return TopologyPricer(topology, figures(REDUCED / (share * 1e9)))
+    return TopologyPricer(topology, link_model(REDUCED / (share * 1e9)))

@@ -97,7 +97,7 @@ class AnySource:
             pair.start_connecting(call, timeout)
         pauses = _pauses()
         while True:
-            outlooks = [pair.outlook() for pair in self._pairs]
+            outlooks = [pair.peer_state() for pair in self._pairs]
             if "called" in outlooks:
                 self._pairs.rotate(-outlooks.index("called") - 1)
                 return self._pairs[-1]

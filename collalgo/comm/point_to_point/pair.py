@@ -88,7 +88,7 @@ class Pair:
         with self._queueing:
             self._begin(message, 1 - self._place, buf)
 
-    def outlook(self) -> "Outlook":
+    def peer_state(self) -> "Outlook":
         """The state of the other rank, as seen by this one.
 
         Raises
@@ -98,11 +98,11 @@ class Pair:
         """
         if self._lanes:
             other = 1 - self._place
-            return self._lanes[other].progress.outlook(other)
+            return self._lanes[other].progress.peer_state(other)
         if self._obstacle is None or isinstance(self._obstacle, CollectiveTimeout):
             return "quiet"
         home = self._home()
-        if home is not None and home.progress.outlook(self.peer) == "left":
+        if home is not None and home.progress.peer_state(self.peer) == "left":
             return "left"
         raise self._obstacle
 

@@ -20,7 +20,7 @@ log = logging.getLogger("collalgo")
 _abandoned: list["Peers"] = []
 
 #: An exchange of bytes among all ranks: the bytes of each, of any length.
-Tell: TypeAlias = Callable[[bytes], Sequence[bytes]]
+Exchange: TypeAlias = Callable[[bytes], Sequence[bytes]]
 
 #: The addresses of the buffers of each rank in this process; ranks that are missing in
 #: the mapping are unknown.
@@ -130,7 +130,9 @@ class Peers:
             self._room(runtime, OUTBOX, box),
         ]
 
-    def found(self, runtime: Runtime, told: Array, tell: Tell) -> Bases | None:
+    def found(
+        self, runtime: Runtime, records: Array, exchange: Exchange
+    ) -> Bases | None:
         """The addresses of all buffers; None if a rank cannot access another.
 
         The result of an exchange is cached, on all ranks alike.
@@ -139,29 +141,29 @@ class Peers:
         ----------
         runtime
             The device of this rank.
-        told
+        records
             The records of all ranks, in rows.
-        tell
+        exchange
             A further exchange, if the devices have changed.
         """
-        key = runtime.device, told.tobytes()
+        key = runtime.device, records.tobytes()
         if key not in self._known:
-            offers = [BufferExchange.unpack(offer.tobytes()) for offer in told]
-            crowded = len({offer.process for offer in offers}) < self._size
-            bases = self._bases(runtime, offers, tell)
-            self._known[key] = crowded, _sharing(runtime, offers), bases
+            buffers = [BufferExchange.unpack(record.tobytes()) for record in records]
+            crowded = len({each.process for each in buffers}) < self._size
+            bases = self._bases(runtime, buffers, exchange)
+            self._known[key] = crowded, _sharing(runtime, buffers), bases
             make_room(self._known)
         self.crowded, self.sharing, bases = self._known[key]
         return bases
 
     def _bases(
-        self, runtime: Runtime, offers: Sequence[BufferExchange], tell: Tell
+        self, runtime: Runtime, offers: Sequence[BufferExchange], exchange: Exchange
     ) -> Bases | None:
         if not all(offer.mappable for offer in offers):
             return None
         places = [(offer.process, offer.device) for offer in offers]
         if places != self._tried:
-            self._reach_all = all_can(self._reaches(runtime, offers), tell)
+            self._reach_all = all_can(self._reaches(runtime, offers), exchange)
             self._tried = places
             self._watch_over(runtime, offers)
         if not self._reach_all:
@@ -269,9 +271,9 @@ class Peers:
         return self._mapped[key] + export.offset
 
 
-def all_can(able: bool, tell: Tell) -> bool:
+def all_can(able: bool, exchange: Exchange) -> bool:
     """Whether all ranks can do something; the same result on all."""
-    return all(told[0] for told in tell(bytes([able])))
+    return all(told[0] for told in exchange(bytes([able])))
 
 
 def _sharing(runtime: Runtime, offers: Sequence[BufferExchange]) -> Sharing:

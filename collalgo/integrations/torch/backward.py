@@ -30,7 +30,7 @@ class BackwardPass(local):
 last = BackwardPass()
 
 
-def put_off(queue: Progress) -> None:
+def defer(queue: Progress) -> None:
     """Defer the calls of a queue to the end of the current backward pass, if any."""
     number = torch._C._current_graph_task_id()
     if number == NO_PASS:

@@ -9,7 +9,7 @@ from torch.distributed.distributed_c10d import AllgatherOptions
 
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import runner_of
-from collalgo.integrations.torch.backward import put_off
+from collalgo.integrations.torch.backward import defer
 from collalgo.integrations.torch.buckets import in_heap, is_called_by_ddp
 from collalgo.integrations.torch.ops import operands
 from collalgo.integrations.torch.profiling import profiled
@@ -88,7 +88,7 @@ class CollalgoGroup(dist.ProcessGroup):
         in_background = opts.asyncOp or self._coalesced is not None
         if in_background:
             if source is not None and source.is_cpu:
-                put_off(runner_of(self.comm).progress)
+                defer(runner_of(self.comm).progress)
             works.append(getattr(self.comm, f"{call}_async")(*args, **named))
         else:
             getattr(self.comm, call)(*args, **named)

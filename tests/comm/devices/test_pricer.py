@@ -38,7 +38,7 @@ def names(found, *sizes):
 def test_devices_of_a_host_are_found_by_their_place_on_the_bus():
     topology, _ = host_of("dgx_h100")
     buses = [f"0000:{number + 16:02x}:00.0" for number in (3, 1, 6)]
-    found = pricer.prospect(told(buses, topology))
+    found = pricer.pricer_of(told(buses, topology))
     assert [place.split("/")[-1] for place in found.placement.devices] == [
         topology.devices(Kind.GPU)[i].id.split("/")[-1] for i in (3, 1, 6)
     ]
@@ -48,17 +48,17 @@ def test_the_links_decide():
     """Behind switches short calls are other than long; a ring follows the NVLinks."""
     topology, _ = host_of("dgx_h100")
     buses = [f"0000:{number + 16:02x}:00.0" for number in range(8)]
-    short, long = names(pricer.prospect(told(buses, topology)), 1024, 1 << 28)
+    short, long = names(pricer.pricer_of(told(buses, topology)), 1024, 1 << 28)
     assert short != long
     mesh, _ = host_of("dgx1v")
-    assert "ring" in pricer.prospect(told(buses, mesh)).features.placements
+    assert "ring" in pricer.pricer_of(told(buses, mesh)).features.placements
 
 
 @pytest.mark.parametrize("buses", [["10:00.0"] * 4, ["7f:00.0", "80:00.0"]])
 def test_a_device_that_is_shared_or_not_known_is_its_memory(buses):
     """Ranks that share a device share its memory: twice as many take twice as long."""
     topology, _ = host_of("dgx_h100")
-    found = pricer.prospect(told([f"0000:{bus}" for bus in buses], topology))
+    found = pricer.pricer_of(told([f"0000:{bus}" for bus in buses], topology))
     assert found.size == len(buses)
     assert "one device" in found.basis
     whole, half = (
@@ -81,5 +81,5 @@ def test_all_ranks_choose_the_same():
     buses = [f"0000:{number + 16:02x}:00.0" for number in range(8)]
     parts = json.dumps(told(buses, topology))
     sizes = [1 << k for k in range(3, 30)]
-    first, second = (pricer.prospect(json.loads(parts)) for _ in range(2))
+    first, second = (pricer.pricer_of(json.loads(parts)) for _ in range(2))
     assert names(first, *sizes) == names(second, *sizes)

@@ -72,7 +72,7 @@ cdef class Comparison:
             "record": (<const char *>&found)[:sizeof(found)].hex(),
         }
 
-    def put_off(self, int64_t sequence):
+    def defer(self, int64_t sequence):
         """Delay the question about a call: another rank has asked it."""
         if self.shared.open().sequence == sequence:
             self.ask_later()

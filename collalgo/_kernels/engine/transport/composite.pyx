@@ -96,7 +96,7 @@ cdef class Composite(Transport):
         """The failure of this world: a dict, or None; see :class:`HostEndpoint`."""
         return self.shared.failure()
 
-    def leave_behind(self, int64_t rank, int64_t completed):
+    def mark_departed(self, int64_t rank, int64_t completed):
         """Note that a rank on another host has left after ``completed`` calls."""
         self.completed[rank] = completed
 
@@ -115,12 +115,12 @@ cdef class Composite(Transport):
     cdef void leave(self) noexcept nogil:
         self.shared.leave()
 
-    cdef int outlook(self, int64_t rank) noexcept nogil:
+    cdef int peer_state(self, int64_t rank) noexcept nogil:
         cdef const call_record *theirs
         cdef int64_t nbytes
         if self.local[rank] != ELSEWHERE:
-            return self.shared.outlook(self.local[rank])
-        if self.shared.outlook(self.shared.rank) == CALLED:  # something has failed
+            return self.shared.peer_state(self.local[rank])
+        if self.shared.peer_state(self.shared.rank) == CALLED:  # something has failed
             return CALLED
         if self.network.peek(rank, &nbytes, &theirs) != NULL or self.network.lost >= 0:
             return CALLED
@@ -248,8 +248,8 @@ cdef class Composite(Transport):
             else:
                 self.shared.release(&self.local[channels[i]], 1)
 
-    cdef void give_way(self, clockid_t caller) noexcept nogil:
-        self.shared.give_way(caller)
+    cdef void yield_core(self, clockid_t caller) noexcept nogil:
+        self.shared.yield_core(caller)
 
     cdef int pause(self, int64_t *idle) noexcept nogil:
         cdef int status = self.shared.pause(idle)

@@ -33,7 +33,7 @@ cdef extern from "transport.h" nogil:
         double timeout, waiting_since, checked
 
 cdef extern from "waiting.h" nogil:
-    void endpoint_give_way(endpoint *e, clockid_t caller)
+    void endpoint_yield_core(endpoint *e, clockid_t caller)
     int endpoint_pause(endpoint *e, int64_t *idle)
     void endpoint_resume(endpoint *e)
 
@@ -90,4 +90,4 @@ cdef extern from "shared_memory.h" nogil:
     bint may_fetch(int process)
     void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders)
     bint is_gone(endpoint *e, int64_t rank)
-    int endpoint_outlook(endpoint *e, int64_t rank)
+    int endpoint_peer_state(endpoint *e, int64_t rank)

@@ -143,7 +143,7 @@ static int endpoint_enter(endpoint *e, const call_record *call, double timeout) 
 }
 
 /* The state of a rank between calls; CALLED too if the next call reports a failure. */
-static int endpoint_outlook(endpoint *e, int64_t rank) {
+static int endpoint_peer_state(endpoint *e, int64_t rank) {
     rank_header *peer = header(e, rank);
     uint32_t status = LOAD(&peer->status);
     if (LOAD(&peer->entered) > (uint64_t)e->sequence) return CALLED;

@@ -16,10 +16,10 @@ from collalgo._kernels.engine.transport.endpoint cimport (
     endpoint_exit,
     endpoint_fence,
     endpoint_free,
-    endpoint_give_way,
+    endpoint_yield_core,
     endpoint_leave,
     endpoint_new,
-    endpoint_outlook,
+    endpoint_peer_state,
     endpoint_pause,
     endpoint_resume,
     header,
@@ -252,14 +252,14 @@ cdef class HostEndpoint(Transport):
     cdef void leave(self) noexcept nogil:
         endpoint_exit(self.end)
 
-    cdef int outlook(self, int64_t rank) noexcept nogil:
+    cdef int peer_state(self, int64_t rank) noexcept nogil:
         if self.end == NULL or self.generation != forks:
             return CALLED
-        return endpoint_outlook(self.end, rank)
+        return endpoint_peer_state(self.end, rank)
 
-    cdef void give_way(self, clockid_t caller) noexcept nogil:
+    cdef void yield_core(self, clockid_t caller) noexcept nogil:
         if self.end != NULL:
-            endpoint_give_way(self.end, caller)
+            endpoint_yield_core(self.end, caller)
 
     cdef int pause(self, int64_t *idle) noexcept nogil:
         return endpoint_pause(self.end, idle)

@@ -63,7 +63,7 @@ cdef class Transport:
 
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil
     cdef void leave(self) noexcept nogil
-    cdef int outlook(self, int64_t rank) noexcept nogil
+    cdef int peer_state(self, int64_t rank) noexcept nogil
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil
     cdef bint post(
         self, const int64_t *channels, int64_t readers, const char *data, int64_t nbytes
@@ -95,6 +95,6 @@ cdef class Transport:
         self, int64_t channel, char *target, const char *data, int64_t nbytes
     ) noexcept nogil
     cdef void release(self, const int64_t *channels, int64_t senders) noexcept nogil
-    cdef void give_way(self, clockid_t caller) noexcept nogil
+    cdef void yield_core(self, clockid_t caller) noexcept nogil
     cdef int pause(self, int64_t *idle) noexcept nogil
     cdef void resume(self) noexcept nogil

@@ -50,7 +50,7 @@ cdef class Transport:
     cdef void leave(self) noexcept nogil:
         """End a call that has succeeded."""
 
-    cdef int outlook(self, int64_t rank) noexcept nogil:
+    cdef int peer_state(self, int64_t rank) noexcept nogil:
         """The state of a rank between two calls: QUIET, CALLED or LEFT."""
         return QUIET
 
@@ -148,7 +148,7 @@ cdef class Transport:
     cdef void release(self, const int64_t *channels, int64_t senders) noexcept nogil:
         """Consume the segments last peeked at; their memory may be reused."""
 
-    cdef void give_way(self, clockid_t caller) noexcept nogil:
+    cdef void yield_core(self, clockid_t caller) noexcept nogil:
         """Leave the core to the thread with this clock while it computes; or NOBODY."""
 
     cdef int pause(self, int64_t *idle) noexcept nogil:

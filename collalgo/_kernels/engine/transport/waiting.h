@@ -39,7 +39,7 @@ static void arm(endpoint *e) {
 
 /* Give the core to the thread of a caller, known by the clock of its processor time, while that
  * computes; NOBODY ends it. */
-static void endpoint_give_way(endpoint *e, clockid_t caller) {
+static void endpoint_yield_core(endpoint *e, clockid_t caller) {
     e->caller = caller;
     e->looked = 0;
     e->caller_idle = 0;
