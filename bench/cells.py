@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from collalgo import Communicator
 from collalgo.engine.reduction import OPS
+from collalgo.schedule.collective import COLLECTIVES
 
 Array = NDArray[Any]
 
@@ -28,10 +29,10 @@ PLACES = {
 }
 
 #: Collectives whose size counts the blocks of all ranks.
-BLOCKS = ("allgather", "reduce_scatter", "alltoall", "gather", "scatter")
+BLOCKS = tuple(name for name in PLACES if COLLECTIVES[name].blocks)
 
-REDUCING = ("allreduce", "reduce", "reduce_scatter", "scan", "exscan")
-ROOTED = ("broadcast", "reduce", "gather", "scatter")
+REDUCING = tuple(name for name in PLACES if COLLECTIVES[name].reduces)
+ROOTED = tuple(name for name in PLACES if COLLECTIVES[name].rooted)
 
 #: Collectives in which every rank waits for every other, so that none runs ahead.
 MUTUAL = ("allreduce", "allgather", "reduce_scatter", "alltoall", "barrier")
@@ -252,7 +253,7 @@ def able(cell: Cell) -> bool:
 
     if cell.op is None:
         return True
-    if cell.collective in ("scan", "exscan") and cell.op == "avg":
+    if COLLECTIVES[cell.collective].prefix and cell.op == "avg":
         return False
     try:
         reduction(dtype_of(cell.dtype), cell.op)

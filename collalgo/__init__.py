@@ -7,8 +7,8 @@ array([4., 4.])
 
 What all collectives have in common
 -----------------------------------
-Arrays are NumPy arrays or anything with the buffer protocol or DLPack, in the memory
-of the host. Results go into the first array unless ``out=`` is given; arrays that are
+Arrays are NumPy arrays or anything with the buffer protocol, DLPack or the interface of
+CUDA arrays, in the memory of the host or of a device. Results go into the first array unless ``out=`` is given; arrays that are
 not contiguous are packed and unpacked. ``comm`` is a :class:`Communicator`, one of
 mpi4py, or None for the world of :func:`init`. ``algorithm`` is None for the cheapest,
 a name, which may give parameters as in ``"k_nomial(radix=8)"``, a list of names in

@@ -5,6 +5,7 @@ holds for Python; here compiled code is held to it as well.
 """
 
 import ast
+import re
 
 import networkx as nx
 import pytest
@@ -18,6 +19,9 @@ LAYERS = CONTRACTS["contracts"][0]["layers"]
 
 #: Modules of the package's root, and what belongs to no layer.
 FACE = {"__init__", "__main__", "_version", "errors"}
+
+#: A call of :func:`collalgo.base.hooks.register` with two names.
+REGISTERED = re.compile(r'^register\("([^"]+)", "', re.MULTILINE)
 
 #: What an algorithm file may import of the standard library: no arrays, no files.
 PURE = {"collections", "functools", "itertools", "math", "operator", "typing"}
@@ -63,6 +67,26 @@ def test_nothing_imports_in_a_circle():
     graph = nx.DiGraph(edges())
     circles = [c for c in nx.strongly_connected_components(graph) if len(c) > 1]
     assert not circles
+
+
+#: What a lower layer calls of a higher one by its registered name, and why.
+HOOKS = {
+    "Topology.load": "a constructor, of the presets, which build a Topology",
+    "Topology.read": "a constructor, of the readers, which build a Topology",
+    "Topology.detect": "a constructor, of what looks at the machine",
+    "Topology.write": "a method, of the format, which reads as well",
+    "Topology.of": "a constructor from a communicator, two layers above",
+    "init": "a call without a communicator makes the world at first use",
+    "world of MPI": "init under mpiexec; mpi4py is optional",
+    "communicator of mpi4py": "comm= may be one of mpi4py, which is optional",
+    "dtype of torch": "arrays may be tensors of torch, which is optional",
+}
+
+
+def test_calls_upwards_are_those_with_a_reason():
+    texts = [file.read_text() for files in modules().values() for file in files]
+    registered = {name for text in texts for name in REGISTERED.findall(text)}
+    assert registered == set(HOOKS)
 
 
 def test_no_module_imports_the_public_face():

@@ -180,7 +180,7 @@ class Algorithm(NamedTuple):
                 raise self._refusal(
                     f"needs {name} to be {ranges[name].words}, not {value!r:.80}"
                 ) from None
-        if found.get("order") and self.collective in ("scan", "exscan"):
+        if found.get("order") and COLLECTIVES[self.collective].prefix:
             raise self._refusal("is made in the order of the ranks; pass no order")
         return found
 

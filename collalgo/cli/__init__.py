@@ -1,1 +1,1 @@
-"""The command ``collalgo``: one file for each of its commands."""
+"""The command ``collalgo``: a file for each command; bench, tune, cluster: bench/."""

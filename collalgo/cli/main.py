@@ -8,16 +8,16 @@ import click
 COMMANDS = {
     "algorithms": "collalgo.cli.algorithms:algorithms",
     "bench": "collalgo.bench.cli:main",
-    "bound": "collalgo.cli.cost:bound_command",
-    "calibrate": "collalgo.cli.cost:calibrate_command",
+    "bound": "collalgo.cli.bound:bound_command",
+    "calibrate": "collalgo.cli.calibrate:calibrate_command",
     "cluster": "collalgo.bench.cluster.cli:main",
     "doctor": "collalgo.cli.doctor:doctor_command",
     "run": "collalgo.cli.run:run_command",
     "select": "collalgo.cli.select:select_command",
-    "simulate": "collalgo.cli.cost:simulate_command",
+    "simulate": "collalgo.cli.simulate:simulate_command",
     "topo": "collalgo.cli.topo:main",
     "trace": "collalgo.cli.trace:main",
-    "tune": "collalgo.bench.cli:tune",
+    "tune": "collalgo.bench.tune:tune",
     "verify": "collalgo.cli.verify:verify_command",
 }
 

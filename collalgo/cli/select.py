@@ -12,7 +12,7 @@ from rich.table import Table
 from collalgo.base.console import wide_console
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import human, human_time, sizes_between
-from collalgo.cli.cost import figures_option, load_machine
+from collalgo.cli.machine import figures_option, load_machine
 from collalgo.cli.options import force_option, load_option, writes
 from collalgo.cost.link_model import LinkModel
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError

@@ -1,7 +1,6 @@
 """The command ``collalgo topo``."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -9,14 +8,12 @@ from rich.table import Table
 
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
+from collalgo.cli.machine import load, parameters_argument, what_argument
 from collalgo.cli.options import force_option, writes
-from collalgo.errors import CollalgoError, TopologyError
+from collalgo.errors import CollalgoError
 from collalgo.topology import compare, document, presets, show as text
 from collalgo.topology.detect import from_lstopo
 from collalgo.topology.model import Topology
-
-what_argument = click.argument("what")
-parameters_argument = click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
 
 HELP = """WHAT is a file of any known format, the name of a machine or fabric (collalgo
 topo list), or "here" for this machine. Names take parameters, as hosts=4 or
@@ -26,43 +23,6 @@ nvlink=25."""
 @click.group(epilog=HELP)
 def main() -> None:
     """Read, build, detect, compare and draw machines and fabrics."""
-
-
-def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
-    """Load a topology given by a file, a name or "here"."""
-    try:
-        if what == "here":
-            return Topology.detect()
-        if what in presets.names():
-            return Topology.load(what, **named(parameters))
-        if not Path(what).exists():
-            raise TopologyError(
-                f"there is no file and no machine or fabric {what!r}; "
-                f"the names are {', '.join(presets.names())}"
-            )
-        return Topology.read(what)
-    except (CollalgoError, OSError) as error:
-        raise click.ClickException(str(error)) from error
-
-
-def named(words: tuple[str, ...]) -> dict[str, Any]:
-    """Parse the parameters of a machine or fabric."""
-    return dict(map(_parameter, words))
-
-
-def _parameter(word: str) -> tuple[str, Any]:
-    """Parse a parameter: a number, true, false, or a list as 4x4 or 4,4."""
-    name, equals, value = word.partition("=")
-    if not equals:
-        raise click.BadParameter(f"{word!r} must be of the form name=value")
-    if value in ("true", "false"):
-        return name, value == "true"
-    parts = value.replace("x", ",").split(",")
-    try:
-        numbers = [float(p) if "." in p or "e" in p else int(p) for p in parts]
-    except ValueError:
-        raise click.BadParameter(f"{word!r}: {value!r} is not a number") from None
-    return name, tuple(numbers) if len(numbers) > 1 or name == "dims" else numbers[0]
 
 
 @main.command("list")

@@ -4,6 +4,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from collalgo.comm.call_text import COMPARED, call_text
 from collalgo.engine.reduction import DTYPES, OPS
 from collalgo.errors import (
     CollalgoError,
@@ -15,9 +16,6 @@ from collalgo.schedule.collective import COLLECTIVES
 
 #: The most characters of an exception that are sent to the other ranks.
 REASON = 150
-
-#: The fields of a call that the ranks compare.
-COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
 
 #: The advice for ranks that make different calls.
 SAME_CALLS = "every rank must make the same calls in the same order"
@@ -83,13 +81,11 @@ def _collective(call: dict[str, Any]) -> str:
 
 
 def _call(call: dict[str, Any]) -> str:
-    """A call in words: ``allreduce #3 (1024 float32, sum, ring)``."""
-    details = [f"{call['count']} {DTYPES[call['dtype']]}", call["algorithm"]]
-    if call["op"] >= 0:
-        details.insert(1, OPS[call["op"]])
-    if _collective(call) == "barrier":
-        details = details[1:]
-    return f"{_collective(call)} #{call['sequence']} ({', '.join(details)})"
+    op = OPS[call["op"]] if call["op"] >= 0 else None
+    dtype = DTYPES[call["dtype"]]
+    return call_text(
+        _collective(call), call["sequence"], call["count"], dtype, op, call["algorithm"]
+    )
 
 
 def _mismatch(failure: dict[str, Any]) -> str:

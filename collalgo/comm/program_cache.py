@@ -123,7 +123,7 @@ class ProgramCache:
                 f"{call.collective}: root {call.root} is out of range; this "
                 f"communicator has {self.size} ranks, 0 to {self.size - 1}"
             )
-        if call.op == "avg" and call.collective in ("scan", "exscan"):
+        if call.op == "avg" and COLLECTIVES[call.collective].prefix:
             raise ValueError(f"{call.collective} has no op 'avg'; use 'sum'")
         try:
             dtype_name(call.dtype)

@@ -12,7 +12,7 @@ from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 
 #: Collectives with one block for each rank, all equal unless counts are given.
-EQUAL_BLOCKS = ("allgather", "alltoall", "gather", "reduce_scatter", "scatter")
+EQUAL_BLOCKS = tuple(name for name in COLLECTIVES if COLLECTIVES[name].blocks)
 
 #: Those of them whose input holds the blocks of all ranks.
 SPLIT = ("alltoall", "reduce_scatter")
@@ -20,6 +20,19 @@ SPLIT = ("alltoall", "reduce_scatter")
 #: An algorithm as passed to a call: None for the cheapest, a name, names in the order
 #: of preference, or a schedule function.
 AlgorithmChoice = str | Sequence[str] | ScheduleFunction | None
+
+
+def check_algorithm(choice: Any, caller: str) -> None:
+    """Refuse what is no choice of an algorithm; ``caller`` is named in the error."""
+    if choice is None or isinstance(choice, str) or callable(choice):
+        return
+    if not isinstance(choice, list | tuple) or not all(
+        isinstance(name, str) for name in choice
+    ):
+        raise TypeError(
+            f"{caller}: algorithm is {shown(choice)}, of type {type(choice).__name__}; "
+            "pass a name, several in order of preference, or a schedule function"
+        )
 
 
 class Call(NamedTuple):  # "count" hides a method of tuples that is not used
@@ -43,21 +56,9 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
         reduces = COLLECTIVES[self.collective].reduces
         op = op_name(self.op) if reduces else None
         names = self.algorithm
-        if not (names is None or isinstance(names, str) or callable(names)):
-            self._check_names(names)
+        check_algorithm(names, self.collective)
         algorithm = tuple(names) if isinstance(names, list) else names
         return self._replace(op=op, algorithm=algorithm)
-
-    def _check_names(self, names: Any) -> None:
-        """Refuse arguments that are not names of algorithms."""
-        if not isinstance(names, list | tuple) or not all(
-            isinstance(name, str) for name in names
-        ):
-            raise TypeError(
-                f"{self.collective}: algorithm is {shown(names)}, of type "
-                f"{type(names).__name__}; pass a name, several in order of preference, "
-                "or a schedule function"
-            )
 
     def layout(self, size: int) -> Layout:
         """The layout of the whole buffer of the schedules."""

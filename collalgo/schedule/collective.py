@@ -37,7 +37,8 @@ Promise: TypeAlias = Callable[[Place], Any]
 class Collective(NamedTuple):
     """A collective: its name, and the contents of a block before and after.
 
-    The number of blocks is the number of ranks to the power of ``blocks``.
+    The number of blocks is the number of ranks to the power of ``blocks``. In a
+    ``prefix`` the result of a rank depends on the ranks before it.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Collective(NamedTuple):
     rooted: bool = False
     reduces: bool = False
     carries_data: bool = True
+    prefix: bool = False
 
     def buffers(self, size: int) -> int:
         """The number of buffers of a rank in the whole buffer of the schedules."""
@@ -105,12 +107,13 @@ COLLECTIVES = {
             blocks=1,
             rooted=True,
         ),
-        Collective("scan", _mine, lambda p: p.size + p.rank, reduces=True),
+        Collective("scan", _mine, lambda p: p.size + p.rank, reduces=True, prefix=True),
         Collective(
             "exscan",
             _mine,
             lambda p: p.size + p.rank - 1 if p.rank else NOTHING,
             reduces=True,
+            prefix=True,
         ),
         Collective("barrier", lambda _: NOTHING, lambda _: NOTHING, carries_data=False),
     )

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from collalgo.base.integers import integer, shown
+from collalgo.base.integers import integer
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.cost.uniform_cluster import UniformCluster
-from collalgo.engine.call import AlgorithmChoice
+from collalgo.engine.call import AlgorithmChoice, check_algorithm
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.decide import Question, decide
 from collalgo.selection.on_host import HostPricer
@@ -77,7 +77,7 @@ def select(
         raise ValueError(
             f"unknown collective {collective!r}; choose one of {', '.join(COLLECTIVES)}"
         )
-    _check_names(algorithm)
+    check_algorithm(algorithm, "select")
     pricer = _pricer(topology) if topology else _on_host(size, machine)
     question = Question(collective, nbytes, algorithm, reproducible, policy)
     decision = decide(question, pricer)
@@ -90,21 +90,6 @@ def select(
     return Selection(
         collective, pricer.size, nbytes, pricer.basis, decision, candidates, bound
     )
-
-
-def _check_names(algorithm: AlgorithmChoice) -> None:
-    """See that an algorithm is asked for as calls take it."""
-    names = (algorithm,) if isinstance(algorithm, str) else algorithm
-    if names is None or callable(names):
-        return
-    if not isinstance(names, list | tuple) or not all(
-        isinstance(name, str) for name in names
-    ):
-        raise TypeError(
-            f"select: algorithm is {shown(algorithm)}, of type "
-            f"{type(algorithm).__name__}; pass a name, several in order of preference, "
-            "or a schedule function"
-        )
 
 
 def _pricer(topology: Topology | UniformCluster | Pricer) -> Pricer:

@@ -115,8 +115,8 @@ class TopologyPricer:
         Where the number of a rank has a meaning, as for a root, that is the order of
         the numbers; cycles have an order of their own.
         """
-        rooted = COLLECTIVES[row.collective].rooted
-        if rooted or row.collective in ("scan", "exscan"):
+        collective = COLLECTIVES[row.collective]
+        if collective.rooted or collective.prefix:
             return [""]
         if "cycles" in dict(row.parameters):
             return [self.features.along]

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from collalgo.bench.cli import main as bench, tune
+from collalgo.bench.cli import main as bench
 from collalgo.bench.cluster.race import main as race
 from collalgo.bench.cluster.report import main as report
 from collalgo.bench.heap import main as heap
+from collalgo.bench.tune import tune
 
 import collalgo
 from collalgo import OutputError, Topology

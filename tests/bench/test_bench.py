@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner
 from collalgo.bench import heap
 from collalgo.bench.cells import BARRIERS, PLACES, Bench, Cell, able, differing, ops_of
-from collalgo.bench.cli import main, sizes, split_names
+from collalgo.bench.cli import main
 from collalgo.bench.compare import compare
 from collalgo.bench.limits import Limit, hand_over
 from collalgo.bench.measuring import Sweep, contestants, measure, sent
+from collalgo.bench.options import sizes, split_names
 from collalgo.bench.peers.worker import as_one, writer
 from collalgo.bench.records import (
     AS_ASKED,

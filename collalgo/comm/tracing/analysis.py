@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from collalgo.comm.call_text import COMPARED, call_text
+
 Record = dict[str, Any]
 
 #: The most bytes of a dump.
 LARGEST = 64 << 20
-
-#: The fields of a call that must be equal on all ranks.
-COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
 
 
 class DumpError(ValueError):
@@ -40,12 +39,8 @@ class Rank(NamedTuple):
         record = self.call(number)
         if record is None:
             return "nothing" if number > self.last else f"call #{number}, forgotten"
-        details = [f"{record['count']} {record['dtype']}", record["algorithm"]]
-        if record["op"] is not None:
-            details.insert(1, record["op"])
-        if record["collective"] == "barrier":
-            details = details[1:]
-        words = f"{record['collective']} #{number} ({', '.join(details)})"
+        what = (record[key] for key in ("count", "dtype", "op", "algorithm"))
+        words = call_text(record["collective"], number, *what)
         where = f" at {record['place']}" if record["place"] else ""
         return f"{words}{where}, {self._state(record)}"
 

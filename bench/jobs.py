@@ -1,0 +1,95 @@
+"""Measure a sweep on all ranks of a job, with a progress bar."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import click
+from collalgo.bench.cells import PLACES, Cell
+from collalgo.bench.measuring import Sweep, measure, measure_against
+from collalgo.bench.options import sizes
+from collalgo.bench.peers.environments import Peer, peers
+from collalgo.bench.records import Record, environment
+from rich.console import Console
+from rich.progress import Progress
+
+import collalgo
+from collalgo.base.units import human
+from collalgo.bootstrap.identity import identity
+from collalgo.errors import CollalgoError
+
+#: Rows, and the environment of the measurement.
+Measured = tuple[list[Record], dict[str, Any]]
+
+
+def measured(
+    options: dict,  # type: ignore[type-arg]
+    places: tuple[str, ...],
+    algorithms: tuple[str, ...],
+    against: str | None = None,
+    long_rows: bool = False,
+) -> Measured:
+    """Measure on all ranks; the rows are those of rank 0."""
+    chosen = options["collectives"] or ("allreduce",)
+    todo = Sweep(
+        collectives=tuple(PLACES) if "all" in chosen else chosen,
+        sizes=sizes(options["first"], options["last"], options["factor"]),
+        dtypes=options["dtypes"],
+        op=options["op"],
+        root=options["root"],
+        places=places,
+        algorithms=algorithms,
+        iterations=options["iterations"],
+        warmup=options["warmup"],
+        cycles=options["cycles"],
+        check=bool(options["check"]),
+        fresh=bool(options["fresh"]),
+        in_a_row=options["in_a_row"],
+        long_rows=long_rows,
+        against_mpi=against == "mpi",
+        files=options["files"],
+    )
+    work = partial(on_each_rank, sweep=todo)
+    found: Measured | None
+    try:
+        if against not in (None, "mpi"):
+            found = raced(peers(against), options["ranks"] or 2, todo)
+        elif identity().launcher == "none" and options["ranks"]:
+            found = collalgo.spawn(work, options["ranks"])[0]
+        else:
+            found = work(collalgo.init())
+    except (CollalgoError, RuntimeError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+    return found or ([], {})
+
+
+def on_each_rank(comm: collalgo.Communicator, sweep: Sweep) -> Measured | None:
+    """Measure on one rank; rank 0 shows the progress and returns the rows."""
+    if comm.rank:
+        measure(comm, sweep)
+        return None
+    with progress_bar(sweep, comm.size) as progress:
+        return measure(comm, sweep, progress), environment(comm.size)
+
+
+def raced(against: list[Peer], ranks: int, sweep: Sweep) -> Measured:
+    """Measure against peers, from a process that is not a rank."""
+    with progress_bar(sweep, ranks, sweep.cycles) as progress:
+        records, versions = measure_against(against, ranks, sweep, progress)
+    return records, environment(ranks, contestants=versions)
+
+
+@contextmanager
+def progress_bar(
+    sweep: Sweep, ranks: int, cycles: int = 1
+) -> Iterator[Callable[[Cell], None]]:
+    """A progress bar over cells."""
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring", total=cycles * len(list(sweep.cells(ranks))))
+
+        def progress(cell: Cell) -> None:
+            words = f"{cell.collective} {human(cell.nbytes)}"
+            bar.update(task, advance=1, description=words)
+
+        yield progress

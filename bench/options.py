@@ -1,0 +1,126 @@
+"""The options of the commands that measure sweeps."""
+
+from collections.abc import Callable
+
+import click
+from collalgo.bench.cells import PLACES
+from collalgo.bench.records import CSV, RESULTS
+
+from collalgo.base.plotting import PICTURE
+from collalgo.base.units import parse_size
+from collalgo.cli.options import force_option, writes
+from collalgo.engine.reduction import DTYPES, OPS
+
+
+def parse_names(
+    _context: object, parameter: click.Parameter, text: str
+) -> tuple[str, ...]:
+    """Parse names separated by commas, or ``all``."""
+    known = {"dtypes": DTYPES}.get(str(parameter.name), ())
+    names = tuple(known) if text == "all" and known else tuple(text.split(","))
+    for name in names:
+        if known and name not in known:
+            raise click.BadParameter(f"{name!r}: choose from {', '.join(known)}")
+    return names
+
+
+def parse_root(_context: object, _parameter: object, text: str) -> int | None:
+    """Parse a rank; None for ``all``."""
+    if text == "all":
+        return None
+    if not text.isdecimal():
+        raise click.BadParameter(f"{text!r} is no rank; write a number, or all")
+    return int(text)
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    """Split names at commas outside of brackets.
+
+    >>> split_names("ring,torus_2d(dims=(2, 3)),bine")
+    ('ring', 'torus_2d(dims=(2, 3))', 'bine')
+    """
+    names, depth = [""], 0
+    for letter in text or "":
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            names.append("")
+        else:
+            names[-1] += letter
+    return tuple(filter(None, names))
+
+
+def sizes(first: int, last: int, factor: int) -> tuple[int, ...]:
+    """The sizes of a sweep, in bytes."""
+    steps = [first]
+    while 0 < steps[-1] * factor <= last:
+        steps.append(steps[-1] * factor)
+    return tuple(steps)
+
+
+SIZES = [
+    click.option(
+        "-b", "first", default="8", callback=parse_size,
+        help="Smallest size in bytes; by default 8.",
+    ),
+    click.option(
+        "-e", "last", default="64M", callback=parse_size,
+        help="Largest size in bytes; by default 64M.",
+    ),
+    click.option(
+        "-f", "factor", default=2, type=click.IntRange(2),
+        help="Factor between sizes; by default 2.",
+    ),
+    click.option(
+        "-d", "dtypes", default="float32", callback=parse_names,
+        help="dtypes, separated by commas, or all; by default float32.",
+    ),
+    click.option("-o", "op", default="sum", type=click.Choice([*OPS, "all"])),
+    click.option(
+        "-r", "root", default="0", callback=parse_root,
+        help="The root rank, or all; by default 0.",
+    ),
+    click.option(
+        "-n", "iterations", type=click.IntRange(1),
+        help="Timed calls in a cycle; by default as many as fit into 0.4 s.",
+    ),
+    click.option(
+        "-w", "warmup", type=click.IntRange(0), default=2,
+        help="Warm-up calls; by default 2.",
+    ),
+    click.option(
+        "-N", "cycles", type=click.IntRange(1), default=1,
+        help="Cycles of each cell; by default 1.",
+    ),
+    click.option(
+        "-c", "check", type=click.IntRange(0, 1), default=1,
+        help="Check the results (1, the default) or not (0).",
+    ),
+    click.option(
+        "--fresh", type=click.IntRange(0, 1), default=1,
+        help="Write the input before each call (1, the default), or not (0).",
+    ),
+    click.option(
+        "-m", "in_a_row", type=click.IntRange(1),
+        help="Calls timed together; by default 1, for barriers 16, and in a sweep as "
+        "many as take 100 us in collectives where no rank can run ahead.",
+    ),
+    click.option(
+        "-R", "--ranks", type=click.IntRange(1), help="Start this number of ranks."
+    ),
+    click.option(
+        "-l", "--load", "files", multiple=True, type=click.Path(exists=True),
+        help="Load algorithms: Python with @collalgo.algorithm, or MSCCL XML.",
+    ),
+    click.option("-J", "--json", "json_file", **writes(RESULTS, by_ranks=True)),
+    click.option("--csv", "csv_file", **writes(CSV, by_ranks=True)),
+    click.option("--plot", "plot_file", **writes(PICTURE, by_ranks=True)),
+    force_option,
+]  # fmt: skip
+
+
+def sweep_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of all sweeps to a command."""
+    for option in reversed(SIZES):
+        command = option(command)
+    names = click.Choice([*PLACES, "all"])
+    return click.argument("collectives", nargs=-1, type=names)(command)

@@ -1,0 +1,78 @@
+"""The command ``collalgo tune``."""
+
+import platform
+from functools import partial
+from pathlib import Path
+
+import click
+from collalgo.bench.cells import PLACES
+from collalgo.bench.jobs import on_each_rank
+from collalgo.bench.measuring import Sweep
+from collalgo.bench.options import sizes
+from collalgo.bench.records import Record
+from collalgo.bench.report import verdict
+from collalgo.bench.tuning import RULES, TUNED, rules_of, text_of
+
+import collalgo
+from collalgo.base.output_files import is_standard_output
+from collalgo.base.units import parse_size
+from collalgo.cli.options import force_option, write_or_refuse, writes
+from collalgo.errors import CollalgoError
+
+
+@click.command()
+@click.argument("file", **writes(RULES))
+@force_option
+@click.option(
+    "-R",
+    "--ranks",
+    multiple=True,
+    type=click.IntRange(2),
+    default=(2, 4),
+    help="The number of ranks to measure; may be repeated.",
+    show_default=True,
+)
+@click.option("-b", "first", default="8", callback=parse_size, help="Smallest size.")
+@click.option("-e", "last", default="64M", callback=parse_size, help="Largest size.")
+@click.option(
+    "-f", "factor", default=4, type=click.IntRange(2), help="Factor between sizes."
+)
+@click.option(
+    "-n", "iterations", type=click.IntRange(1), default=50, help="Timed calls."
+)
+def tune(
+    file: Path,
+    force: bool,
+    ranks: tuple[int, ...],
+    first: int,
+    last: int,
+    factor: int,
+    iterations: int,
+) -> None:
+    """Measure all algorithms on this host, and write rules with the fastest to FILE.
+
+    With COLLALGO_RULES=FILE, calls and collalgo select follow the rules for the
+    measured numbers of ranks.
+    """
+    todo = Sweep(
+        collectives=tuple(PLACES),
+        sizes=sizes(first, last, factor),
+        algorithms=("all",),
+        iterations=iterations,
+        long_rows=True,
+        check=False,
+    )
+    records: list[Record] = []
+    try:
+        for count in ranks:
+            found = collalgo.spawn(partial(on_each_rank, sweep=todo), count)[0]
+            assert found is not None  # rank 0 has the rows
+            records += found[0]
+    except (CollalgoError, RuntimeError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+    for line in verdict(records):
+        click.echo(f"before: {line}", err=is_standard_output(file))
+    text = text_of(rules_of(records), f"{TUNED} {platform.node()}")
+    write_or_refuse(file, text, RULES, force=force)
+    if not is_standard_output(file):
+        click.echo(f"set COLLALGO_RULES={file} to follow them")

@@ -1,0 +1,92 @@
+"""The arguments and options of commands on a machine, and how they load it."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from collalgo.base.units import parse_size
+from collalgo.cost.link_model import DEFAULTS, LinkModel
+from collalgo.cost.uniform_cluster import UniformCluster
+from collalgo.errors import CollalgoError, TopologyError
+from collalgo.topology import presets
+from collalgo.topology.model import Topology
+
+what_argument = click.argument("what")
+parameters_argument = click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
+
+size_option = click.option(
+    "--size",
+    "nbytes",
+    callback=parse_size,
+    default="1G",
+    help="Bytes of the buffer, as 64K or 1G (default 1G).",
+)
+root_option = click.option("--root", default=0, help="Rank of the root (default 0).")
+
+
+def _read_link_model(
+    _context: object, _parameter: object, path: str | None
+) -> LinkModel:
+    """The link model of a file, or the default."""
+    try:
+        return LinkModel.read(path) if path else DEFAULTS
+    except CollalgoError as error:
+        raise click.ClickException(str(error)) from error
+
+
+figures_option = click.option(
+    "--figures",
+    type=click.Path(exists=True, dir_okay=False),
+    callback=_read_link_model,
+    help="YAML file with the costs of messages that links do not give.",
+)
+
+#: Beyond this number of hosts one host represents all, for up to a million ranks.
+MOST_HOSTS = 256
+
+
+def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | UniformCluster:
+    """Load a file or a named machine; many hosts become a uniform cluster."""
+    if what in presets.machines():
+        given = named(parameters)
+        if given.get("hosts", 1) > MOST_HOSTS:
+            return UniformCluster.load(what, **given)
+    return load(what, parameters)
+
+
+def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
+    """Load a topology given by a file, a name or "here"."""
+    try:
+        if what == "here":
+            return Topology.detect()
+        if what in presets.names():
+            return Topology.load(what, **named(parameters))
+        if not Path(what).exists():
+            raise TopologyError(
+                f"there is no file and no machine or fabric {what!r}; "
+                f"the names are {', '.join(presets.names())}"
+            )
+        return Topology.read(what)
+    except (CollalgoError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def named(words: tuple[str, ...]) -> dict[str, Any]:
+    """Parse the parameters of a machine or fabric."""
+    return dict(map(_parameter, words))
+
+
+def _parameter(word: str) -> tuple[str, Any]:
+    """Parse a parameter: a number, true, false, or a list as 4x4 or 4,4."""
+    name, equals, value = word.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{word!r} must be of the form name=value")
+    if value in ("true", "false"):
+        return name, value == "true"
+    parts = value.replace("x", ",").split(",")
+    try:
+        numbers = [float(p) if "." in p or "e" in p else int(p) for p in parts]
+    except ValueError:
+        raise click.BadParameter(f"{word!r}: {value!r} is not a number") from None
+    return name, tuple(numbers) if len(numbers) > 1 or name == "dims" else numbers[0]

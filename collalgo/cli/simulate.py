@@ -1,0 +1,100 @@
+"""The command ``collalgo simulate``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from collalgo.base.chrome_trace import TRACE
+from collalgo.base.plotting import PICTURE
+from collalgo.cli.machine import (
+    figures_option,
+    load_machine,
+    parameters_argument,
+    root_option,
+    size_option,
+)
+from collalgo.cli.options import force_option, load_option, writes
+from collalgo.cost.exact import exact
+from collalgo.cost.link_model import LinkModel
+from collalgo.cost.simulation import MODELS, simulate
+from collalgo.cost.timeline import timeline
+from collalgo.errors import CollalgoError
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.topology import orders
+from collalgo.topology.model import Topology
+
+#: The orders of ranks on the devices.
+ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
+
+
+@click.command("simulate")
+@click.argument("collective", type=click.Choice(list(COLLECTIVES)))
+@click.argument("algorithm")
+@click.argument("what")
+@parameters_argument
+@size_option
+@root_option
+@click.option(
+    "--order",
+    type=click.Choice(list(ORDERS)),
+    help="Order of the ranks on the devices (default: that of the topology).",
+)
+@click.option(
+    "--model",
+    type=click.Choice(MODELS),
+    default="rounds",
+    help="Price model (default rounds).",
+)
+@click.option(
+    "--exact",
+    "exactly",
+    is_flag=True,
+    help="Also compute the exact ratio to the bound.",
+)
+@click.option(
+    "--timeline",
+    "picture",
+    **writes(PICTURE, json=TRACE),
+    help="Write the timeline of all messages: a picture, or as .json a Perfetto trace.",
+)
+@force_option
+@figures_option
+@load_option
+def simulate_command(
+    collective: str,
+    algorithm: str,
+    what: str,
+    parameters: tuple[str, ...],
+    nbytes: int,
+    root: int,
+    order: str | None,
+    model: str,
+    exactly: bool,
+    picture: Path | None,
+    force: bool,
+    figures: LinkModel,
+) -> None:
+    """Predict the time of a schedule on a topology, and find its bottleneck.
+
+    WHAT and its parameters are those of collalgo topo.
+    """
+    try:
+        machine = load_machine(what, parameters)
+        where: dict[str, Any] = {"collective": collective, "root": root}
+        how: dict[str, Any] = {"model": model, "link_model": figures, **where}
+        if isinstance(machine, Topology):
+            how["order"] = where["order"] = ORDERS[order](machine) if order else None
+            if picture:
+                timeline(algorithm, machine, nbytes, **how).write(picture, force=force)
+        elif order or picture or exactly or model == "fluid":
+            raise click.UsageError(
+                f"{machine.hosts} hosts are priced by one of them: in rounds, without "
+                "an order, a timeline or exact ratios"
+            )
+        found = [str(simulate(algorithm, machine, nbytes, **how))]
+        if exactly and isinstance(machine, Topology):
+            found.append(str(exact(algorithm, machine, **where)))
+    except (CollalgoError, ImportError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo("\n".join(found))
