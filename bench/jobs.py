@@ -8,14 +8,13 @@ from typing import Any
 import click
 from collalgo.bench.cells import PLACES, Cell
 from collalgo.bench.measuring import Sweep, measure, measure_against
-from collalgo.bench.options import sizes
 from collalgo.bench.peers.environments import Peer, peers
 from collalgo.bench.records import Record, environment
 from rich.console import Console
 from rich.progress import Progress
 
 import collalgo
-from collalgo.base.units import human
+from collalgo.base.units import human, sizes_between
 from collalgo.bootstrap.identity import identity
 from collalgo.errors import CollalgoError
 
@@ -32,9 +31,10 @@ def measured(
 ) -> Measured:
     """Measure on all ranks; the rows are those of rank 0."""
     chosen = options["collectives"] or ("allreduce",)
+    span = (options[name] for name in ("first", "last", "factor"))
     todo = Sweep(
         collectives=tuple(PLACES) if "all" in chosen else chosen,
-        sizes=sizes(options["first"], options["last"], options["factor"]),
+        sizes=tuple(options["sizes"] or sizes_between(*span)),
         dtypes=options["dtypes"],
         op=options["op"],
         root=options["root"],

@@ -7,8 +7,7 @@ from collalgo.bench.cells import PLACES
 from collalgo.bench.records import CSV, RESULTS
 
 from collalgo.base.plotting import PICTURE
-from collalgo.base.units import parse_size
-from collalgo.cli.options import force_option, writes
+from collalgo.cli.options import force_option, parse_size, parse_sizes, writes
 from collalgo.engine.reduction import DTYPES, OPS
 
 
@@ -49,15 +48,11 @@ def split_names(text: str | None) -> tuple[str, ...]:
     return tuple(filter(None, names))
 
 
-def sizes(first: int, last: int, factor: int) -> tuple[int, ...]:
-    """The sizes of a sweep, in bytes."""
-    steps = [first]
-    while 0 < steps[-1] * factor <= last:
-        steps.append(steps[-1] * factor)
-    return tuple(steps)
-
-
 SIZES = [
+    click.option(
+        "-s", "--size", "sizes", callback=parse_sizes,
+        help="Sizes in bytes: a list 1M,256M or ranges 1K..1G; instead of -b and -e.",
+    ),
     click.option(
         "-b", "first", default="8", callback=parse_size,
         help="Smallest size in bytes; by default 8.",

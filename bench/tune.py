@@ -8,15 +8,14 @@ import click
 from collalgo.bench.cells import PLACES
 from collalgo.bench.jobs import on_each_rank
 from collalgo.bench.measuring import Sweep
-from collalgo.bench.options import sizes
 from collalgo.bench.records import Record
 from collalgo.bench.report import verdict
 from collalgo.bench.tuning import RULES, TUNED, rules_of, text_of
 
 import collalgo
 from collalgo.base.output_files import is_standard_output
-from collalgo.base.units import parse_size
-from collalgo.cli.options import force_option, write_or_refuse, writes
+from collalgo.base.units import sizes_between
+from collalgo.cli.options import force_option, parse_size, write_or_refuse, writes
 from collalgo.errors import CollalgoError
 
 
@@ -56,7 +55,7 @@ def tune(
     """
     todo = Sweep(
         collectives=tuple(PLACES),
-        sizes=sizes(first, last, factor),
+        sizes=tuple(sizes_between(first, last, factor)),
         algorithms=("all",),
         iterations=iterations,
         long_rows=True,

@@ -8,13 +8,14 @@ array([4., 4.])
 What all collectives have in common
 -----------------------------------
 Arrays are NumPy arrays or anything with the buffer protocol, DLPack or the interface of
-CUDA arrays, in the memory of the host or of a device. Results go into the first array unless ``out=`` is given; arrays that are
-not contiguous are packed and unpacked. ``comm`` is a :class:`Communicator`, one of
-mpi4py, or None for the world of :func:`init`. ``algorithm`` is None for the cheapest,
-a name, which may give parameters as in ``"k_nomial(radix=8)"``, a list of names in
-the order of preference, or a function of a :class:`Group` that is proved before it
-runs. ``timeout`` is in seconds. All ranks must make the same calls in the same order;
-these errors are raised on every rank that is in a call:
+CUDA arrays, in the memory of the host or of a device. Results go into the first array
+unless ``out=`` is given; arrays that are not contiguous are packed and unpacked.
+``comm`` is a :class:`Communicator`, one of mpi4py, or None for the world of
+:func:`init`. ``algorithm`` is None for the cheapest, a name, which may give parameters
+as in ``"k_nomial(radix=8)"``, a list of names in the order of preference, or a function
+of a :class:`Group` that is proved before it runs. ``timeout`` is in seconds. All ranks
+must make the same calls in the same order; these errors are raised on every rank that
+is in a call:
 
 MismatchError
     The ranks have passed different counts, dtypes, ops, roots or algorithms.

@@ -22,9 +22,8 @@ from collalgo.bench.timing import race
 
 import collalgo
 from collalgo import Communicator
-from collalgo.base.units import parse_size
 from collalgo.bootstrap.identity import identity
-from collalgo.cli.options import force_option, writes
+from collalgo.cli.options import force_option, parse_size, writes
 from collalgo.selection.selection import Candidate
 
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall")

@@ -1,19 +1,74 @@
 """Parse and format sizes and times with units."""
 
-UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
+import re
+from decimal import Decimal
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+#: A number, a unit, and perhaps the word for bytes.
+SIZE = re.compile(
+    r"(\d{1,20}(?:\.\d{1,20})?(?:e\+?\d{1,2})?)\s*([KMGT]?)(?:i?B)?",
+    re.IGNORECASE | re.ASCII,
+)
+
+#: The largest size, in bytes.
+LARGEST = 2**62
 
 
-def parse_size(_context: object, _parameter: object, text: str) -> int:
-    """Parse the size of an option to bytes: ``8``, ``4K``, ``64M`` or ``1G``."""
-    import click
+def size_in_bytes(text: str) -> int:
+    """A size in bytes; units are powers of 1024, with or without ``B``.
 
-    try:
-        text = text.strip()
-        if text[-1:].upper() in UNITS:
-            return int(text[:-1]) * UNITS[text[-1].upper()]
-        return int(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no size; write 8, 4K or 64M") from None
+    >>> size_in_bytes("8"), size_in_bytes("200 MB"), size_in_bytes("1.5KiB")
+    (8, 209715200, 1536)
+    >>> size_in_bytes("1e6")
+    1000000
+
+    Raises
+    ------
+    ValueError
+        If it is no size, no whole number of bytes, or too large.
+    """
+    found = SIZE.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r:.60} is no size; write 8, 4K, 64MB or 1e6")
+    nbytes = Decimal(found[1]) * UNITS[found[2].upper()]
+    if nbytes != int(nbytes):
+        raise ValueError(f"{text!r} is {nbytes} bytes; pass a whole number of bytes")
+    if nbytes > LARGEST:
+        raise ValueError(f"{text!r} is {nbytes} bytes; the most are {LARGEST}")
+    return int(nbytes)
+
+
+def sizes_in_bytes(text: str, factor: int = 4) -> list[int]:
+    """The sizes of a list of sizes and ranges, each once.
+
+    In a range each size is ``factor`` times the previous one.
+
+    >>> sizes_in_bytes("1K..16K,1M"), sizes_in_bytes("64")
+    ([1024, 4096, 16384, 1048576], [64])
+
+    Raises
+    ------
+    ValueError
+        If a part is no size, or a range ends before it begins.
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        first, dots, last = part.partition("..")
+        low = size_in_bytes(first)
+        high = size_in_bytes(last) if dots else low
+        if high < low:
+            raise ValueError(f"the range {part!r:.60} ends before it begins")
+        found += sizes_between(low, high, factor)
+    return list(dict.fromkeys(found))
+
+
+def sizes_between(first: int, last: int, factor: int) -> list[int]:
+    """The sizes from the first to the last, each ``factor`` times the previous one."""
+    sizes = [first]
+    while 0 < sizes[-1] * factor <= last:
+        sizes.append(sizes[-1] * factor)
+    return sizes
 
 
 def human(nbytes: float) -> str:
@@ -34,18 +89,3 @@ def human_time(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds / length:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
-
-
-def sizes_between(text: str, factor: int = 4) -> list[int]:
-    """The sizes of a range ``1K..1G``, each ``factor`` times the previous one.
-
-    >>> sizes_between("1K..16K"), sizes_between("64")
-    ([1024, 4096, 16384], [64])
-    """
-    first, dots, last = text.partition("..")
-    low = parse_size(None, None, first)
-    high = parse_size(None, None, last) if dots else low
-    sizes = [low]
-    while 0 < sizes[-1] * factor <= high:
-        sizes.append(sizes[-1] * factor)
-    return sizes

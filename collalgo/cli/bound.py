@@ -7,9 +7,9 @@ from collalgo.cli.machine import (
     load_machine,
     parameters_argument,
     root_option,
-    size_option,
+    sizes_option,
 )
-from collalgo.cost.bounds import BOUNDED, bound
+from collalgo.cost.bounds import BOUNDED, Bound, bound
 from collalgo.errors import CollalgoError
 from collalgo.topology.model import LinkKind
 
@@ -18,7 +18,7 @@ from collalgo.topology.model import LinkKind
 @click.argument("collective", type=click.Choice(list(BOUNDED)))
 @click.argument("what")
 @parameters_argument
-@size_option
+@sizes_option
 @root_option
 @click.option(
     "--only",
@@ -29,7 +29,7 @@ def bound_command(
     collective: str,
     what: str,
     parameters: tuple[str, ...],
-    nbytes: int,
+    sizes: list[int],
     root: int,
     only: tuple[str, ...],
 ) -> None:
@@ -42,9 +42,17 @@ def bound_command(
         found = bound(collective, load_machine(what, parameters), root, kinds)
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
+    for nbytes in sizes:
+        click.echo(_words(found, nbytes))
+
+
+def _words(found: Bound, nbytes: int) -> str:
+    """The bound for a size, and its reason."""
     least = human_time(found.seconds(nbytes))
     most = f", at most {found.bandwidth:.4g} GB/s" if found.per_byte else ""
-    click.echo(f"{collective} of {human(nbytes)}: at least {least}{most}")
     by_bytes = found.seconds(nbytes) > found.latency
     kind = "attained by trees" if found.exact and by_bytes else "a bound"
-    click.echo(f"{kind}: {found.why(nbytes)}")
+    return (
+        f"{found.collective} of {human(nbytes)}: at least {least}{most}\n"
+        f"{kind}: {found.why(nbytes)}"
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from collalgo.base.units import parse_size
+from collalgo.cli.options import parse_sizes
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError, TopologyError
@@ -15,12 +15,12 @@ from collalgo.topology.model import Topology
 what_argument = click.argument("what")
 parameters_argument = click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
 
-size_option = click.option(
+sizes_option = click.option(
     "--size",
-    "nbytes",
-    callback=parse_size,
+    "sizes",
+    callback=parse_sizes,
     default="1G",
-    help="Bytes of the buffer, as 64K or 1G (default 1G).",
+    help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G (default 1G).",
 )
 root_option = click.option("--root", default=0, help="Rank of the root (default 0).")
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from collalgo.base import output_files, plotting
+from collalgo.base.units import size_in_bytes, sizes_in_bytes
 from collalgo.bootstrap.identity import identity
 from collalgo.errors import CollalgoError, OutputError
 from collalgo.integrations.algorithm_files import load, load_algorithms
@@ -48,6 +49,25 @@ load_option = click.option(
     callback=_register_files,
     help="Load algorithms from a file: Python with @collalgo.algorithm, or MSCCL XML.",
 )
+
+
+def parse_size(_context: object, _parameter: object, text: str) -> int:
+    """The size of an option, in bytes."""
+    try:
+        return size_in_bytes(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def parse_sizes(
+    _context: object, _parameter: object, text: str | None
+) -> list[int] | None:
+    """The sizes of an option: a list of sizes and ranges."""
+    try:
+        return None if text is None else sizes_in_bytes(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
 
 collective_option = click.option(
     "-c",

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from collalgo.base.console import wide_console
 from collalgo.base.plotting import PICTURE
-from collalgo.base.units import human, human_time, sizes_between
+from collalgo.base.units import human, human_time
 from collalgo.cli.machine import figures_option, load_machine
-from collalgo.cli.options import force_option, load_option, writes
+from collalgo.cli.options import force_option, load_option, parse_sizes, writes
 from collalgo.cost.link_model import LinkModel
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.schedule.collective import COLLECTIVES
@@ -32,7 +32,7 @@ Others: TypeAlias = dict[str, list[Selection | None]]
 @click.command("select")
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
 @click.argument("words", nargs=-1, metavar="[SIZE] [NAME=VALUE]...")
-@click.option("--size", "range_", help="Bytes, as 64K, or a range, as 1K..1G.")
+@click.option("--size", "range_", help="Bytes: 64K, a list 1M,256M or a range 1K..1G.")
 @click.option("-n", "ranks", type=click.IntRange(1), help="Ranks on this machine.")
 @click.option("--topology", help="Topology of the ranks, as for collalgo topo.")
 @click.option("--hosts", type=click.IntRange(1), help="Number of hosts.")
@@ -71,7 +71,8 @@ def select_command(
         range_, words = words[0], words[1:]
     shape = {name: options.pop(name) for name in ("hosts", "nics")}
     words += tuple(f"{name}={n}" for name, n in shape.items() if n is not None)
-    sizes = sizes_between(range_ or "8..1G")
+    sizes = parse_sizes(None, None, range_ or "8..1G")
+    assert sizes is not None
     try:
         pricer = _pricer(topology, words, figures) if topology else None
         decide = partial(select, collective, size=ranks, topology=pricer)

@@ -12,7 +12,7 @@ from collalgo.cli.machine import (
     load_machine,
     parameters_argument,
     root_option,
-    size_option,
+    sizes_option,
 )
 from collalgo.cli.options import force_option, load_option, writes
 from collalgo.cost.exact import exact
@@ -33,7 +33,7 @@ ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
 @click.argument("algorithm")
 @click.argument("what")
 @parameters_argument
-@size_option
+@sizes_option
 @root_option
 @click.option(
     "--order",
@@ -66,7 +66,7 @@ def simulate_command(
     algorithm: str,
     what: str,
     parameters: tuple[str, ...],
-    nbytes: int,
+    sizes: list[int],
     root: int,
     order: str | None,
     model: str,
@@ -86,13 +86,15 @@ def simulate_command(
         if isinstance(machine, Topology):
             how["order"] = where["order"] = ORDERS[order](machine) if order else None
             if picture:
-                timeline(algorithm, machine, nbytes, **how).write(picture, force=force)
+                if len(sizes) > 1:
+                    raise click.UsageError("a timeline is of one size, not several")
+                timeline(algorithm, machine, *sizes, **how).write(picture, force=force)
         elif order or picture or exactly or model == "fluid":
             raise click.UsageError(
                 f"{machine.hosts} hosts are priced by one of them: in rounds, without "
                 "an order, a timeline or exact ratios"
             )
-        found = [str(simulate(algorithm, machine, nbytes, **how))]
+        found = [str(simulate(algorithm, machine, nbytes, **how)) for nbytes in sizes]
         if exactly and isinstance(machine, Topology):
             found.append(str(exact(algorithm, machine, **where)))
     except (CollalgoError, ImportError, ValueError) as error:

@@ -16,7 +16,7 @@ from collalgo.bench.cli import main
 from collalgo.bench.compare import compare
 from collalgo.bench.limits import Limit, hand_over
 from collalgo.bench.measuring import Sweep, contestants, measure, sent
-from collalgo.bench.options import sizes, split_names
+from collalgo.bench.options import split_names
 from collalgo.bench.peers.worker import as_one, writer
 from collalgo.bench.records import (
     AS_ASKED,
@@ -34,7 +34,7 @@ from rich.console import Console
 
 from collalgo import ALGORITHMS, select, threads
 from collalgo.algorithms.catalogue import find
-from collalgo.base.units import human
+from collalgo.base.units import human, sizes_between
 from collalgo.cli.main import main as whole
 from collalgo.comm.current import runner_of
 from collalgo.errors import AlgorithmNotApplicable
@@ -99,7 +99,7 @@ def test_sizes_count_all_blocks():
     assert Cell("allreduce", 8).busbw_factor(4) == 1.5
     assert Cell("gather", 8).busbw_factor(4) == 0.75
     assert Cell("broadcast", 8).busbw_factor(4) == 1
-    assert sizes(8, 100, 3) == (8, 24, 72)
+    assert sizes_between(8, 100, 3) == [8, 24, 72]
 
 
 def test_a_sweep_names_its_algorithms_predictions_and_bytes():
@@ -238,7 +238,7 @@ def test_the_command_measures_writes_and_compares(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["allreduce", "-b", "x"], "is no size; write 8, 4K or 64M"),
+        (["allreduce", "-b", "x"], "is no size; write 8, 4K, 64MB or 1e6"),
         (["allreduse"], "'allreduse' is not one of"),
         (["-d", "float99"], "'float99': choose from"),
         (["-e", "8", "-a", "rings"], "there is no algorithm 'rings'"),

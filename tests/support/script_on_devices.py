@@ -1,7 +1,7 @@
 """What ranks do on CUDA devices in the tests: a script for collalgo run.
 
 Every algorithm on arrays of CuPy, which all ranks may have on one device, against the
-same call on arrays of the host. With a number, it runs so many ranks as threads.
+same call on arrays of the host. With a number, it runs that many ranks as threads.
 """
 
 import sys

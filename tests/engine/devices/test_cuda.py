@@ -34,7 +34,7 @@ def cupy():
 
 
 def on_device(cupy, arrays, offset):
-    """Arrays on the device that begin so many elements behind a whole vector."""
+    """Arrays on the device that begin some elements after a whole vector."""
     found = []
     for array in arrays:
         room = cupy.zeros(array.nbytes + 256, np.uint8)

@@ -190,7 +190,7 @@ def world(collective, size, root, block, rng):
 
 
 def plans_of(row, size, root, block, op):
-    """What all ranks do in a call with so many words a block."""
+    """What all ranks do in a call with a number of words in each block."""
     words = size * block
     if row.collective in ("allgather", "gather", "scatter"):
         words = block

@@ -50,7 +50,7 @@ def reduce(library, result, arrays, op, divisor=0, threads=3):
 
 
 def placed(array, offset):
-    """The same elements, so many elements behind a multiple of 64 bytes."""
+    """The same elements at an offset from a multiple of 64 bytes."""
     room = np.empty(array.nbytes + 64 + offset * array.itemsize, np.uint8)
     begin = -room.ctypes.data % 64 + offset * array.itemsize
     found = room[begin : begin + array.nbytes].view(array.dtype)

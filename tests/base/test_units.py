@@ -1,0 +1,72 @@
+"""Sizes as people write them."""
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, strategies as st
+
+from collalgo.base.units import LARGEST, UNITS, size_in_bytes, sizes_in_bytes
+from collalgo.cli.main import main
+
+pytestmark = pytest.mark.parallel
+
+
+@given(
+    number=st.integers(0, 1 << 20),
+    unit=st.sampled_from(list(UNITS)),
+    suffix=st.sampled_from(["", "B", "iB", "b", "ib"]),
+    space=st.sampled_from(["", " "]),
+    lower=st.booleans(),
+)
+def test_units_are_powers_of_1024_however_they_are_written(
+    number, unit, suffix, space, lower
+):
+    written = f"{number}{space}{unit.lower() if lower else unit}{suffix}"
+    assert size_in_bytes(written) == number * UNITS[unit]
+
+
+@pytest.mark.parametrize(
+    ("written", "nbytes"),
+    [("200MB", 200 << 20), ("200 MB", 200 << 20), ("1e6", 10**6), ("1.5K", 1536)],
+)
+def test_sizes_of_other_tools_are_understood(written, nbytes):
+    assert size_in_bytes(written) == nbytes
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["", "x", "-8", "8q", "1.5", "1e99", "9e18", "9" * 99, "K", "1e999999999", "²K"],
+)
+def test_what_is_no_size_is_refused(written):
+    with pytest.raises(ValueError, match=r"is no size|whole number|the most are"):
+        size_in_bytes(written)
+
+
+def test_lists_and_ranges():
+    assert sizes_in_bytes("1M,256M") == [1 << 20, 256 << 20]
+    assert sizes_in_bytes("8..64, 1K,8") == [8, 32, 1024]
+    assert sizes_in_bytes("0..8") == [0]
+    assert sizes_in_bytes(f"{LARGEST}") == [LARGEST]
+    with pytest.raises(ValueError, match="ends before it begins"):
+        sizes_in_bytes("1M..1K")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["select", "allreduce", "--size", "1M,256MB", "--topology", "dgx1v"],
+        ["select", "allreduce", "1M, 256MB", "-n", "4"],
+        ["bound", "allreduce", "dgx1v", "--size", "1M,256MB"],
+        ["simulate", "allreduce", "ring", "dgx1v", "--size", "1M,256MB"],
+    ],
+)
+def test_commands_take_lists(words):
+    found = CliRunner().invoke(main, words)
+    assert found.exit_code == 0, found.output
+    assert "1 MiB" in found.output
+    assert "256 MiB" in found.output
+
+
+def test_a_timeline_is_of_one_size(tmp_path):
+    words = ["simulate", "allreduce", "ring", "dgx1v", "--size", "1M,2M"]
+    words += ["--timeline", str(tmp_path / "t.svg")]
+    assert "one size, not several" in CliRunner().invoke(main, words).output
