@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from collalgo.errors import BootstrapError
+from collalgo.errors import BootstrapError, OutputError
 from collalgo.launch.hosts import Host, parse_hosts, read_hostfile
 from collalgo.launch.plan import Launcher, LaunchOptions, launch_plan
 
@@ -64,7 +64,7 @@ def run_command(
         named = _hosts(hosts, hostfile)
         options = _checked(line, size, named, logs, launcher)
         sys.exit(launch_plan(options).run())
-    except BootstrapError as error:
+    except (BootstrapError, OutputError) as error:
         raise click.ClickException(str(error)) from None
 
 

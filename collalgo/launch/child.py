@@ -23,8 +23,8 @@ class Child:
         Its command line.
     sinks
         Destinations of its output.
-    prefix
-        Prefix of each line of output.
+    rank
+        Its rank, the prefix of each line of output; None if the lines have theirs.
     stdin
         As for :class:`subprocess.Popen`.
     environment
@@ -35,7 +35,7 @@ class Child:
         self,
         command: Sequence[str],
         sinks: Sinks,
-        prefix: bytes = b"",
+        rank: int | None = None,
         stdin: int | None = None,
         environment: Mapping[str, str] | None = None,
     ):
@@ -52,9 +52,10 @@ class Child:
         )
         assert self.process.stdout is not None
         assert self.process.stderr is not None
+        prefix = b"" if rank is None else f"[{rank}] ".encode()
         self.streams = [
-            Stream(self.process.stdout, sinks.out, prefix),
-            Stream(self.process.stderr, sinks.err, prefix),
+            Stream(self.process.stdout, sinks.out, prefix, sinks.log(rank)),
+            Stream(self.process.stderr, sinks.err, prefix, sinks.log(rank)),
         ]
         self.descriptor = os.pidfd_open(self.process.pid)
 
@@ -109,7 +110,15 @@ def as_completed(children: Sequence[AChild], deadline: Deadline) -> Iterator[ACh
             for stream in child.streams:
                 selector.register(stream.pipe, selectors.EVENT_READ, stream)
         while running and deadline.left() != 0:
-            for key, _ in selector.select(deadline.left()):
+            unfinished = [
+                stream
+                for child in running.values()
+                for stream in child.streams
+                if stream.seconds_left() is not None
+            ]
+            waits = [deadline.left(), *(s.seconds_left() for s in unfinished)]
+            finite = [seconds for seconds in waits if seconds is not None]
+            for key, _ in selector.select(min(finite, default=None)):
                 if key.data is None:
                     selector.unregister(key.fileobj)
                     child = running.pop(key.fd)
@@ -117,3 +126,6 @@ def as_completed(children: Sequence[AChild], deadline: Deadline) -> Iterator[ACh
                     yield child
                 elif not key.data.forward():
                     selector.unregister(key.fileobj)
+            for stream in unfinished:
+                if stream.seconds_left() == 0:
+                    stream.flush()

@@ -1,9 +1,10 @@
 """Ranks of this host: start a command on each, and supervise them until they end."""
 
+import errno
 import os
+import resource
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+from collalgo.errors import OutputError
 from collalgo.launch import environment, output
 from collalgo.launch.child import Child, Deadline, as_completed
 from collalgo.launch.output import Sinks
@@ -25,6 +27,10 @@ STOP_SECONDS = 5.0
 
 #: The exit code where ranks failed only because those of another host had.
 PEER_FAILED = 76
+
+
+#: Descriptors that the launcher needs: for itself, and for each rank while it starts.
+DESCRIPTORS_OF_ALL, DESCRIPTORS_OF_A_RANK = 16, 3
 
 
 class Scope(Enum):
@@ -53,8 +59,7 @@ class Rank(Child):
         self, spec: RankSpec, command: Sequence[str], sinks: Sinks, stdin: int | None
     ):
         self.rank = spec.rank
-        prefix = f"[{self.rank}] ".encode()
-        super().__init__(command, sinks, prefix, stdin, spec.environment)
+        super().__init__(command, sinks, self.rank, stdin, spec.environment)
 
     def traceback(self) -> list[str]:
         """The last traceback on standard error, or else the last lines of it."""
@@ -119,13 +124,19 @@ class LocalLaunch:
                     Rank(spec, self.command, sinks, self._stdin(spec))
                     for spec in self.specs
                 )
-                return _supervise(ranks, self.scope)
+                return _supervise(ranks, self.scope, sinks)
             except StopRequested as request:
                 with suppress(StopRequested):  # a second request: kill them at once
                     _stop(ranks, request.number)
                 return 128 + request.number
             except BrokenPipeError:  # the reader of our output has ended
                 return 128 + signal.SIGPIPE
+            except OutputError as error:
+                output.report(str(error))
+                return 1
+            except OSError as error:
+                output.report(_start_failure(len(ranks), len(self.specs), error))
+                return 1
             finally:
                 for one in ranks:
                     one.close()
@@ -136,7 +147,20 @@ class LocalLaunch:
         return None if inherits else subprocess.DEVNULL
 
 
-def _supervise(ranks: list[Rank], scope: Scope) -> int:
+def _start_failure(started: int, size: int, error: OSError) -> str:
+    """Why a rank could not be started, and what to do."""
+    words = f"rank {started} of {size} cannot be started: {error.strerror}"
+    if error.errno == errno.EMFILE:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        needed = DESCRIPTORS_OF_ALL + size * DESCRIPTORS_OF_A_RANK
+        words += f"; {limit} are allowed, {needed} are needed: ulimit -n {needed}"
+    elif error.errno == errno.EAGAIN:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+        words += f"; the limit of processes is {limit}: ulimit -u"
+    return words
+
+
+def _supervise(ranks: list[Rank], scope: Scope, sinks: Sinks) -> int:
     """Forward the output until all ranks have ended, or one has failed."""
     failed: list[Rank] = []
     deadline = Deadline()
@@ -151,6 +175,7 @@ def _supervise(ranks: list[Rank], scope: Scope) -> int:
     if scope is Scope.ONE_HOST and first.is_victim():
         return PEER_FAILED
     alone = scope is Scope.WHOLE_JOB and len(ranks) == 1
+    sinks.err.end_line()
     return _report(first, "" if alone else " (the others were stopped)")
 
 
@@ -179,7 +204,7 @@ def _signal(ranks: list[Rank], number: int) -> None:
 def _report(rank: Rank, others: str) -> int:
     """Write the failed rank and its traceback to standard error; its exit code."""
     code = rank.process.returncode
-    lines = [f"collalgo run: rank {rank.rank} {exit_reason(code)}{others}"]
+    lines = [f"rank {rank.rank} {exit_reason(code)}{others}"]
     lines += [f"  {line}" for line in rank.traceback()]
-    sys.stderr.write("\n".join(lines) + "\n")
+    output.report("\n".join(lines))
     return exit_code(code)

@@ -1,15 +1,37 @@
-"""Output of ranks: to the terminal, and to a file for each rank."""
+"""Output of ranks: to the terminal, and to a file for each rank.
+
+Lines of different ranks never mix. A prompt or a progress bar appears without waiting
+for its newline: an unfinished line is forwarded after :data:`PARTIAL_SECONDS`, and a
+part that ends in a carriage return at once.
+"""
 
 import os
 import re
 import select
 import sys
-from collections import deque
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol
+from typing import IO, NamedTuple, TypeAlias
 
-#: A forwarded line with the prefix of its rank.
-LINE = re.compile(rb"\[(\d+)\] (.*\n)")
+from collalgo.errors import OutputError
+
+#: A line with the prefix of its rank.
+LINE = re.compile(rb"\[(\d+)\] ([^\n]*\n)")
+
+#: A carriage return that is not part of a line end.
+RETURN = re.compile(rb"\r(?!\n)")
+
+#: What ends a line or a part of one, the longest first.
+LINE_ENDS = (b"\r\n", b"\n", b"\r")
+
+#: Seconds that an unfinished line waits for its end before it is forwarded.
+PARTIAL_SECONDS = 0.05
+
+#: The most bytes of an unfinished line that wait for its end.
+PARTIAL_BYTES = 65536
 
 #: Limit of reads, of 64 KiB at most, from the output of an ended rank: more than a pipe
 #: holds, and finite where a child of the rank goes on writing.
@@ -18,68 +40,195 @@ DRAIN_READS = 64
 #: Last lines kept of each output, to show the traceback of a failed rank at the end.
 KEPT_LINES = 60
 
+#: The most bytes of them.
+KEPT_BYTES = 16384
 
-class Sink(Protocol):
-    """A destination of lines."""
-
-    def write(self, data: bytes, /) -> object: ...
-
-    def flush(self) -> object: ...
+#: Called with output as it is read.
+Log: TypeAlias = Callable[[bytes], None]
 
 
-class Sinks(NamedTuple):
-    """Destinations of standard output and standard error."""
-
-    out: Sink
-    err: Sink
-
-
-class LogFiles:
-    """A sink that also writes the lines of each rank, without prefix, to a file.
+class Destination:
+    """Standard output or error of the launcher, shared by all ranks.
 
     Parameters
     ----------
-    sink
-        The sink that gets all lines.
-    folder
-        The folder of the files, ``rank_<rank>.log``.
+    file
+        The file, or None if it was closed when the launcher started.
+    name
+        Its name in errors.
     """
 
-    def __init__(self, sink: IO[bytes], folder: Path):
-        self._sink = sink
+    def __init__(self, file: IO[bytes] | None, name: str):
+        self._file = file
+        self._name = name
+        self._owner: Stream | None = None  # of the unfinished line, if there is one
+
+    def continues(self, stream: "Stream") -> bool:
+        """Whether the unfinished line is of this stream."""
+        return self._owner is stream
+
+    def write(self, data: bytes, stream: "Stream | None", finished: bool) -> None:
+        """Write output of a stream, ``finished`` if a line ends with it.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written, as on a full disk.
+        """
+        if self._owner not in (None, stream):
+            data = b"\n" + data
+        self._owner = None if finished else stream
+        if self._file is None:
+            return
+        try:
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            _discard(self._file)
+            if isinstance(error, BrokenPipeError):  # its reader has ended
+                raise
+            raise OutputError(
+                f"cannot write to {self._name}: {error.strerror}; the job was stopped"
+            ) from None
+
+    def end_line(self) -> None:
+        """End an unfinished line, before a message of the launcher."""
+        if self._owner is not None:
+            self.write(b"", None, True)
+
+
+class LogFiles:
+    """A file with the output of each rank, ``rank_<rank>.log``; output is appended.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be made or written.
+    """
+
+    def __init__(self, folder: Path):
         self._folder = folder
+        self._ended: set[int] = set()  # ranks whose file cannot be written any more
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"--log-dir {folder}: cannot be made ({error.strerror})"
+            ) from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise OutputError(f"--log-dir {folder}: you may not write there")
 
-    def write(self, data: bytes, /) -> None:
-        """Write whole lines."""
-        self._sink.write(data)
-        for number, line in LINE.findall(data):
-            with (self._folder / f"rank_{int(number)}.log").open("ab") as file:
-                file.write(line)
+    def write(self, rank: int, data: bytes) -> None:
+        """Append output of a rank; a file that fails ends, and the job goes on."""
+        path = self._folder / f"rank_{rank}.log"
+        if rank in self._ended:
+            return
+        try:
+            with path.open("ab", buffering=0) as file:
+                file.write(data)
+        except OSError as error:
+            self._ended.add(rank)
+            report(f"cannot write {path}: {error.strerror}; it ends here")
 
-    def flush(self) -> None:
-        """Flush the sink."""
-        self._sink.flush()
+    def of_rank(self, rank: int) -> Log:
+        """Takes the output of a rank."""
+        return partial(self.write, rank)
+
+    def of_lines(self) -> Log:
+        """Takes lines with the prefixes of their ranks."""
+        rest = bytearray()
+
+        def write(data: bytes) -> None:
+            rest.extend(data)
+            end = rest.rfind(b"\n") + 1
+            for number, line in LINE.findall(rest[:end]):
+                self.write(int(number), line)
+            del rest[: end or max(len(rest) - PARTIAL_BYTES, 0)]
+
+        return write
+
+
+class Sinks(NamedTuple):
+    """Destinations of standard output and standard error, and files of the ranks."""
+
+    out: Destination
+    err: Destination
+    logs: LogFiles | None = None
+
+    def log(self, rank: int | None) -> Log | None:
+        """Takes the output of a rank, or lines of several with their prefixes."""
+        if self.logs is None:
+            return None
+        return self.logs.of_lines() if rank is None else self.logs.of_rank(rank)
+
+
+def report(text: str) -> None:
+    """Write a message of the launcher to standard error, if that is open."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            sys.stderr.write(f"collalgo run: {text}\n")
+            sys.stderr.flush()
+
+
+def _discard(file: IO[bytes]) -> None:
+    """Send all further output of a file, also what it has buffered, nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, file.fileno())
+    os.close(nowhere)
+
+
+def _open_standard_files() -> None:
+    """Open those that are closed, or sockets and pipes would get their numbers."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def sinks(folder: Path | None = None) -> Sinks:
-    """The terminal, and with a folder, a file for each rank in it."""
-    out, err = sys.stdout.buffer, sys.stderr.buffer
-    if folder is None:
-        return Sinks(out, err)
-    folder.mkdir(parents=True, exist_ok=True)
-    return Sinks(LogFiles(out, folder), LogFiles(err, folder))
+    """The terminal, and with a folder, a file for each rank in it.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be made or written.
+    """
+    _open_standard_files()
+    out, err = (
+        Destination(None if stream is None else stream.buffer, name)
+        for stream, name in (
+            (sys.stdout, "standard output"),
+            (sys.stderr, "standard error"),
+        )
+    )
+    return Sinks(out, err, None if folder is None else LogFiles(folder))
 
 
 class Stream:
-    """One output of a rank, forwarded line by line with a prefix."""
+    """One output of a rank or an agent, forwarded with a prefix for each line."""
 
-    def __init__(self, pipe: IO[bytes], sink: Sink, prefix: bytes = b""):
+    def __init__(
+        self,
+        pipe: IO[bytes],
+        destination: Destination,
+        prefix: bytes = b"",
+        log: Log | None = None,
+    ):
         self.pipe = pipe
-        self.last_lines: deque[bytes] = deque(maxlen=KEPT_LINES)
-        self._sink = sink
+        self._destination = destination
         self._prefix = prefix
-        self._rest = b""
+        self._log = log
+        self._tail = b""
+        self._pending = bytearray()  # of an unfinished line
+        self._due = 0.0  # when it is forwarded as it is
+        self._returned = False  # whether a carriage return was forwarded last
         os.set_blocking(pipe.fileno(), False)
+
+    @property
+    def last_lines(self) -> list[bytes]:
+        """The last lines of the output."""
+        return self._tail.splitlines()[-KEPT_LINES:]
 
     def has_more(self) -> bool:
         """Whether data or the end can be read without waiting."""
@@ -93,18 +242,53 @@ class Stream:
             data = os.read(self.pipe.fileno(), 65536)
         except BlockingIOError:
             return True
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if not data and self._rest:
-            lines.append(self._rest)
-            self._rest = b""
-        if lines:
-            self.last_lines.extend(lines)
-            self._sink.write(b"".join(self._prefix + line + b"\n" for line in lines))
-            self._sink.flush()
+        if self._log is not None and data:
+            self._log(data)
+        self._tail = (self._tail + data)[-KEPT_BYTES:]
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        if end:
+            self._emit(bytes(self._pending) + data[:end])
+            self._pending.clear()
+        if len(data) > end and not self._pending:
+            self._due = time.monotonic() + PARTIAL_SECONDS
+        self._pending += data[end:]
+        if len(self._pending) > PARTIAL_BYTES:
+            self.flush()
+        if not data and (self._pending or self._destination.continues(self)):
+            self._emit(bytes(self._pending) + b"\n")
+            self._pending.clear()
         return bool(data)
+
+    def seconds_left(self) -> float | None:
+        """Seconds until the unfinished line is due; None if there is none."""
+        return max(self._due - time.monotonic(), 0.0) if self._pending else None
+
+    def flush(self) -> None:
+        """Forward an unfinished line as it is."""
+        self._emit(bytes(self._pending))
+        self._pending.clear()
+
+    def _emit(self, data: bytes) -> None:
+        """Write output with the prefix at the beginning of each line."""
+        start = b""
+        continued = self._destination.continues(self)
+        if continued and self._returned and data.startswith(b"\n"):  # a split line end
+            start, data, continued = b"\n", data[1:], False
+        if data:
+            end = next(filter(data.endswith, LINE_ENDS), b"")
+            body = data[: len(data) - len(end)].replace(b"\n", b"\n" + self._prefix)
+            if b"\r" in body:
+                body = RETURN.sub(b"\r" + self._prefix, body)
+            begins = not continued or self._returned
+            start += (self._prefix if begins else b"") + body + end
+        self._returned = start.endswith(b"\r")
+        self._destination.write(start, self, start.endswith(b"\n"))
 
     def drain(self) -> None:
         """Forward the rest of the output of an ended process."""
         for _ in range(DRAIN_READS):
             if not self.has_more() or not self.forward():
                 break
+        if self._pending or self._destination.continues(self):
+            self._pending += b"\n"
+            self.flush()

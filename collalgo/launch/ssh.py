@@ -2,7 +2,6 @@
 
 import secrets
 import shlex
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.store.server import Server
+from collalgo.errors import OutputError
 from collalgo.launch import environment, output
 from collalgo.launch.agent import AgentJob
 from collalgo.launch.child import Deadline, as_completed
@@ -52,6 +52,9 @@ class SshLaunch:
             except StopRequested as request:
                 _stop(agents)
                 return 128 + request.number
+            except OutputError as error:
+                output.report(str(error))
+                return 1
             finally:
                 for agent in agents:
                     agent.close()
@@ -91,9 +94,9 @@ def _supervise(agents: list[RemoteAgent]) -> int:
     first = next((a for a in failed if a.process.returncode != PEER_FAILED), failed[0])
     code = first.process.returncode
     if code in (255, PEER_FAILED) or code < 0:
-        sys.stderr.write(
-            f"collalgo run: host {first.host.name} is lost: "
-            f"{shlex.join(first.command)} ended with {code}\n"
+        output.report(
+            f"host {first.host.name} is lost: {shlex.join(first.command)} ended with "
+            f"{code}"
         )
     return exit_code(code)
 

@@ -69,7 +69,7 @@ def test_an_mpi_or_slurm_is_delegated_to_by_its_own_options(
 
 
 def test_options_that_contradict_each_other_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="say how many ranks"):
+    with pytest.raises(ValueError, match="the number of ranks is missing"):
         LaunchOptions(["true"])
     with pytest.raises(ValueError, match="--log-dir is not for --mpi"):
         LaunchOptions(["true"], 2, logs=tmp_path, launcher=Launcher.MPI)
@@ -82,7 +82,7 @@ def test_a_command_line_that_contradicts_itself_is_an_error_of_usage(tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("a\n")
     for options, message in (
-        (["true"], "say how many ranks: -n 4"),
+        (["true"], "the number of ranks is missing"),
         (["-n", "2", "--mpi", "--log-dir", "x", "true"], "--log-dir is not for --mpi"),
         (
             ["-H", "a", "--hostfile", str(hosts), "true"],
