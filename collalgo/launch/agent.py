@@ -1,8 +1,8 @@
 """The agent of one host for ``collalgo run -H``: it starts and stops the ranks there.
 
-It writes a greeting to standard output, reads what to run from standard input, and
-stops the ranks when standard input ends: so nothing is left running after the end of
-the launcher or of the connection.
+It writes a greeting to standard output, and reads from standard input what to run, then
+a byte for each signal that the ranks are to get. It stops the ranks when standard input
+ends: so nothing is left running after the end of the launcher or of the connection.
 """
 
 import json
@@ -16,6 +16,7 @@ from collalgo._version import __version__
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.launch.environment import free_port, thread_limit
 from collalgo.launch.local import LocalLaunch, RankSpec, Scope
+from collalgo.launch.signals import FORWARDED
 
 #: Start of the greeting; an address and a free port of this host follow.
 GREETING = f"collalgo agent {__version__}"
@@ -62,12 +63,12 @@ def main() -> int:
     """Run the job on standard input: the exit code of the ranks of this host."""
     sys.stdout.write(f"{GREETING} {_address()} {free_port()}\n")
     sys.stdout.flush()
-    line = sys.stdin.buffer.readline()
+    line, numbers = _read_job()
     if not line:
         return 0  # the launcher has only tried whether an agent can start here
     job = AgentJob.decode(line)
     os.chdir(job.folder)
-    Thread(target=_watch_launcher, daemon=True).start()
+    Thread(target=_watch_launcher, args=[numbers], daemon=True).start()
     return job.plan().run()
 
 
@@ -77,10 +78,30 @@ def _address() -> str:
     return connection[2] if len(connection) == 4 else addresses(loopback=True)[0]
 
 
-def _watch_launcher() -> None:
-    """Stop this process when the launcher closes standard input."""
-    while os.read(0, 4096):
-        pass
+def _read_job() -> tuple[bytes, bytes]:
+    """The line of the job, and what has come after it; empty if there is none."""
+    data = b""
+    while b"\n" not in data:
+        part = os.read(0, 65536)
+        if not part:
+            return b"", b""
+        data += part
+    line, _, rest = data.partition(b"\n")
+    return line, rest
+
+
+def _watch_launcher(numbers: bytes) -> None:
+    """Take the numbers of signals from standard input; its end asks to stop.
+
+    Not by ``sys.stdin``, whose lock a thread must not hold when the process ends.
+    """
+    while True:
+        for number in numbers:
+            if number in FORWARDED or number in (signal.SIGTSTP, signal.SIGCONT):
+                os.kill(os.getpid(), number)
+        numbers = os.read(0, 4096)
+        if not numbers:
+            break
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from collalgo.launch import environment, output
 from collalgo.launch.child import Child, Deadline, as_completed
 from collalgo.launch.output import Sinks
 from collalgo.launch.process import exit_code, exit_reason
-from collalgo.launch.signals import StopRequested, signals_raise
+from collalgo.launch.signals import StopRequested, signals_forwarded, signals_raise
 
 #: Seconds to wait for simultaneous failures of other ranks, to find the first cause.
 SETTLE_SECONDS = 0.3
@@ -118,7 +119,8 @@ class LocalLaunch:
         """
         sinks = output.sinks(self.logs)
         ranks: list[Rank] = []
-        with signals_raise():
+        stops = self.scope is Scope.WHOLE_JOB
+        with signals_raise(), signals_forwarded(partial(_send, ranks), stops=stops):
             try:
                 ranks.extend(
                     Rank(spec, self.command, sinks, self._stdin(spec))
@@ -189,6 +191,13 @@ def _stop(ranks: list[Rank], number: int) -> None:
             return
 
 
+def _send(ranks: list[Rank], number: int) -> None:
+    """Send a signal to all running ranks."""
+    for rank in ranks:
+        if not rank.ended:
+            rank.signal(number)
+
+
 def _signal(ranks: list[Rank], number: int) -> None:
     """Send a signal to all running ranks, before any of them runs on.
 
@@ -196,9 +205,7 @@ def _signal(ranks: list[Rank], number: int) -> None:
     would report a failed peer.
     """
     for each in (signal.SIGSTOP, number, signal.SIGCONT):
-        for rank in ranks:
-            if not rank.ended:
-                rank.signal(each)
+        _send(ranks, each)
 
 
 def _report(rank: Rank, others: str) -> int:

@@ -91,6 +91,14 @@ class RemoteAgent(Child):
         self.process.stdin.write(job.encode())
         self.process.stdin.flush()
 
+    def send_signal(self, number: int) -> None:
+        """Make the agent send its ranks a signal."""
+        assert self.process.stdin is not None
+        if not self.process.stdin.closed:
+            with suppress(OSError):  # it has ended
+                self.process.stdin.write(bytes([number]))
+                self.process.stdin.flush()
+
     def request_stop(self) -> None:
         """Make the agent stop its ranks, and end."""
         assert self.process.stdin is not None

@@ -1,9 +1,21 @@
-"""Signals that ask a launcher to stop, as exceptions."""
+"""Signals of a launcher: those that ask it to stop, and those meant for the ranks."""
 
+import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeAlias
+
+Handler: TypeAlias = Callable[[int, FrameType | None], None]
+
+#: Signals that are forwarded to the ranks as they are.
+FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGWINCH)
+
+#: Seconds in which a second request to stop is the same: ``timeout`` sends it to the
+#: launcher and to its process group.
+SAME_REQUEST = 1.0
 
 
 class StopRequested(BaseException):
@@ -15,17 +27,62 @@ class StopRequested(BaseException):
 
 @contextmanager
 def signals_raise() -> Iterator[None]:
-    """Raise StopRequested at SIGINT, SIGTERM and SIGHUP."""
+    """Raise StopRequested at SIGINT, SIGTERM and SIGHUP.
+
+    What is ignored stays ignored, as SIGHUP under ``nohup``.
+    """
+    last = -SAME_REQUEST
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        raise StopRequested(number)
+        nonlocal last
+        before, last = last, time.monotonic()
+        if last - before >= SAME_REQUEST:
+            raise StopRequested(number)
 
-    before = {
-        number: signal.signal(number, handle)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    with _handled(dict.fromkeys(numbers, handle)):
+        yield
+
+
+@contextmanager
+def signals_forwarded(send: Callable[[int], None], *, stops: bool) -> Iterator[None]:
+    """Send the ranks the signals that are meant for them.
+
+    Parameters
+    ----------
+    send
+        Sends a signal to all ranks.
+    stops
+        Whether the launcher stops with the ranks at SIGTSTP. An agent does not: it has
+        to forward the SIGCONT that its launcher passes on.
+    """
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        send(number)
+
+    def suspend(_number: int, _frame: FrameType | None) -> None:
+        send(signal.SIGSTOP)
+        if stops:
+            os.kill(os.getpid(), signal.SIGSTOP)  # goes on at SIGCONT
+            send(signal.SIGCONT)
+
+    handlers: dict[int, Handler] = dict.fromkeys(FORWARDED, forward)
+    handlers[signal.SIGTSTP] = suspend
+    if not stops:
+        handlers[signal.SIGCONT] = forward
+    with _handled(handlers):
+        yield
+
+
+@contextmanager
+def _handled(handlers: Mapping[int, Handler]) -> Iterator[None]:
+    """Handle signals, but those that are ignored."""
+    before = {number: signal.getsignal(number) for number in handlers}
+    for number, handler in handlers.items():
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)

@@ -2,9 +2,11 @@
 
 import secrets
 import shlex
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from collalgo.bootstrap.interfaces import addresses
@@ -17,7 +19,7 @@ from collalgo.launch.hosts import Host, RankPosition
 from collalgo.launch.local import PEER_FAILED, SETTLE_SECONDS, STOP_SECONDS
 from collalgo.launch.process import exit_code
 from collalgo.launch.remote_agent import START_SECONDS, RemoteAgent
-from collalgo.launch.signals import StopRequested, signals_raise
+from collalgo.launch.signals import StopRequested, signals_forwarded, signals_raise
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class SshLaunch:
         secret = secrets.token_bytes(32)
         server = Server(secret)
         agents: list[RemoteAgent] = []
-        with signals_raise():
+        with signals_raise(), signals_forwarded(partial(_send, agents), stops=True):
             try:
                 agents.extend(RemoteAgent(host, sinks) for host in self.positions)
                 self._start_ranks(agents, server.port, secret)
@@ -78,6 +80,12 @@ class SshLaunch:
             ranks = {p.rank: environment.of_rank(p) for p in self.positions[agent.host]}
             shared = {**common, "COLLALGO_HOST": agent.host.name}
             agent.send(AgentJob(list(self.command), str(Path.cwd()), shared, ranks))
+
+
+def _send(agents: Sequence[RemoteAgent], number: int) -> None:
+    """Send a signal to all ranks; SIGSTOP is not for their agents."""
+    for agent in agents:
+        agent.send_signal(signal.SIGTSTP if number == signal.SIGSTOP else number)
 
 
 def _supervise(agents: list[RemoteAgent]) -> int:

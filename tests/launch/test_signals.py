@@ -1,0 +1,128 @@
+"""Signals of the launcher reach the ranks, and those that are ignored end nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+RUN = (sys.executable, "-m", "collalgo", "run")
+
+#: A rank that says which signals it gets, until it is told to end.
+LISTENS = """
+import os, signal, sys, time
+over = []
+def note(number, _):
+    print("got", signal.Signals(number).name, flush=True)
+for name in ("SIGUSR1", "SIGUSR2", "SIGQUIT", "SIGWINCH", "SIGCONT"):
+    signal.signal(getattr(signal, name), note)
+def end(number, _):
+    time.sleep(1)
+    print("cleaned", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+print("ready", os.getpid(), flush=True)
+deadline = time.monotonic() + 60
+while not os.path.exists(sys.argv[1]) and time.monotonic() < deadline:
+    time.sleep(0.02)
+print("over", flush=True)
+"""
+
+#: One host and, by what stands for ssh, two.
+HOSTS = [("-n", "2"), ("-H", "a:1,b:1")]
+
+
+class Job:
+    """A job whose ranks listen, with what they have said."""
+
+    def __init__(self, tmp_path, *options, **started):
+        (tmp_path / "listens.py").write_text(LISTENS)
+        self.flag = tmp_path / "over"
+        command = [*RUN, *options, str(tmp_path / "listens.py"), str(self.flag)]
+        self.launcher = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, text=True, **started
+        )  # fmt: skip
+        self.said = []
+        self.wait_for("ready", 2)
+
+    def wait_for(self, word, times):
+        """Read lines until a word has come often enough."""
+        while sum(word in line for line in self.said) < times:
+            line = self.launcher.stdout.readline()
+            assert line, self.said
+            self.said.append(line)
+
+    @property
+    def processes(self):
+        lines = [line.split() for line in self.said if "ready" in line]
+        return [int(words[-1]) for words in lines]
+
+    def end(self):
+        """Let the ranks end: the exit code of the launcher."""
+        self.flag.touch()
+        self.said += self.launcher.stdout.readlines()
+        self.launcher.stdout.close()
+        return self.launcher.wait(60)
+
+
+def state(process):
+    """The state of a process, as in ps."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def wait_state(processes, states):
+    """Wait until all processes are in one of some states."""
+    deadline = time.monotonic() + 30
+    while not all(state(each) in states for each in processes):
+        assert time.monotonic() < deadline, [state(each) for each in processes]
+        time.sleep(0.02)
+
+
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize("hosts", HOSTS)
+def test_signals_for_the_ranks_reach_them_and_end_nothing(tmp_path, hosts):
+    job = Job(tmp_path, *hosts)
+    for name in ("SIGUSR1", "SIGUSR2", "SIGQUIT", "SIGWINCH"):
+        job.launcher.send_signal(getattr(signal, name))
+        job.wait_for(f"got {name}", 2)
+    assert job.end() == 0
+    assert sum("over" in line for line in job.said) == 2
+
+
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize("hosts", HOSTS)
+def test_a_job_is_suspended_and_continued_as_a_whole(tmp_path, hosts):
+    job = Job(tmp_path, *hosts)
+    job.launcher.send_signal(signal.SIGTSTP)
+    wait_state([job.launcher.pid, *job.processes], "T")
+    job.launcher.send_signal(signal.SIGCONT)
+    job.wait_for("got SIGCONT", 2)
+    assert job.end() == 0
+
+
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize("hosts", HOSTS)
+def test_a_signal_that_was_ignored_at_the_start_stays_ignored(tmp_path, hosts):
+    def ignore():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    job = Job(tmp_path, *hosts, preexec_fn=ignore)
+    job.launcher.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    assert job.end() == 0
+    assert sum("over" in line for line in job.said) == 2
+
+
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize("hosts", HOSTS)
+def test_a_stop_that_comes_twice_at_once_leaves_time_to_clean_up(tmp_path, hosts):
+    """As by timeout, which sends it to the launcher and to its process group."""
+    job = Job(tmp_path, *hosts, start_new_session=True)
+    os.kill(job.launcher.pid, signal.SIGTERM)
+    os.killpg(job.launcher.pid, signal.SIGTERM)
+    assert job.end() == 128 + signal.SIGTERM
+    assert sum("cleaned" in line for line in job.said) == 2, job.said
