@@ -50,7 +50,10 @@ HELP = ("-h", "--help")
 
 @click.group(cls=Default, context_settings={"help_option_names": list(HELP)})
 def main() -> None:
-    """Measure collectives, and compare results."""
+    """Measure collectives, and compare results.
+
+    Without a command, run: its options are those of collalgo bench run --help.
+    """
 
 
 @main.command("run")

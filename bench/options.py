@@ -48,7 +48,8 @@ def split_names(text: str | None) -> tuple[str, ...]:
     return tuple(filter(None, names))
 
 
-SIZES = [
+#: The options of all sweeps.
+SWEEP_OPTIONS = [
     click.option(
         "-s", "--size", "sizes", callback=parse_sizes,
         help="Sizes in bytes: a list 1M,256M or ranges 1K..1G; instead of -b and -e.",
@@ -69,7 +70,10 @@ SIZES = [
         "-d", "dtypes", default="float32", callback=parse_names,
         help="dtypes, separated by commas, or all; by default float32.",
     ),
-    click.option("-o", "op", default="sum", type=click.Choice([*OPS, "all"])),
+    click.option(
+        "-o", "op", default="sum", type=click.Choice([*OPS, "all"]),
+        metavar="OP", help=f"The op, or all: {', '.join(OPS)}; by default sum.",
+    ),
     click.option(
         "-r", "root", default="0", callback=parse_root,
         help="The root rank, or all; by default 0.",
@@ -106,16 +110,24 @@ SIZES = [
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),
         help="Load algorithms: Python with @collalgo.algorithm, or MSCCL XML.",
     ),
-    click.option("-J", "--json", "json_file", **writes(RESULTS, by_ranks=True)),
-    click.option("--csv", "csv_file", **writes(CSV, by_ranks=True)),
-    click.option("--plot", "plot_file", **writes(PICTURE, by_ranks=True)),
+    click.option(
+        "-J", "--json", "json_file", **writes(RESULTS, by_ranks=True),
+        help="Write the rows and the environment as JSON.",
+    ),
+    click.option(
+        "--csv", "csv_file", **writes(CSV, by_ranks=True), help="Write the rows as CSV."
+    ),
+    click.option(
+        "--plot", "plot_file", **writes(PICTURE, by_ranks=True), help="Draw the rows."
+    ),
     force_option,
 ]  # fmt: skip
 
 
 def sweep_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of all sweeps to a command."""
-    for option in reversed(SIZES):
+    for option in reversed(SWEEP_OPTIONS):
         command = option(command)
     names = click.Choice([*PLACES, "all"])
-    return click.argument("collectives", nargs=-1, type=names)(command)
+    add = click.argument("collectives", nargs=-1, type=names, metavar="[COLLECTIVE]...")
+    return add(command)

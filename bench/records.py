@@ -5,6 +5,8 @@ import io
 import json
 import os
 import platform
+import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -176,12 +178,14 @@ def _processor() -> str:
 
 def _commit() -> str:
     """The commit of the sources, if they are in a repository."""
-    head = Path(collalgo.__file__).parents[1] / ".git" / "HEAD"
-    if not head.is_file():
+    folder = Path(collalgo.__file__).parents[1]
+    if not (folder / ".git").exists() or shutil.which("git") is None:
         return ""
-    text = head.read_text().strip()
-    branch = head.parent / text.partition(" ")[2]
-    return branch.read_text().strip() if branch.is_file() else text
+    asked = subprocess.run(
+        ["git", "-C", folder, "rev-parse", "HEAD"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return asked.stdout.strip()
 
 
 def as_json(records: Sequence[Record], conditions: dict[str, Any]) -> str:

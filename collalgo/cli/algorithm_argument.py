@@ -23,7 +23,7 @@ def algorithms_named(
     if algorithm is None:
         rows = list(ALGORITHMS)
     elif ".py:" in algorithm:
-        return [_function(algorithm)]
+        return [_function(algorithm, collective)]
     elif algorithm.endswith((".py", ".xml")):
         rows = _rows_of_file(algorithm)
     else:
@@ -92,11 +92,16 @@ def prove_roots(
     return proof
 
 
-def _function(place: str) -> ScheduleFunction:
-    """The function of a user's file."""
+def _function(place: str, collective: str | None) -> ScheduleFunction:
+    """The function of a user's file; its name is its collective unless one is given."""
     name, _, function = place.rpartition(":")
     schedule = getattr(load_file(name), function, None)
     if not callable(schedule):
         raise click.UsageError(f"{name} has no function {function!r}")
+    if collective is None and function not in COLLECTIVES:
+        raise click.UsageError(
+            f"which collective is {function} to do? Pass -c, one of "
+            f"{', '.join(COLLECTIVES)}"
+        )
     found: ScheduleFunction = schedule
     return found

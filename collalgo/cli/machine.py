@@ -58,10 +58,15 @@ def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | UniformCl
 def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
     """Load a topology given by a file, a name or "here"."""
     try:
-        if what == "here":
-            return Topology.detect()
         if what in presets.names():
             return Topology.load(what, **named(parameters))
+        if parameters:
+            raise click.UsageError(
+                f"{' '.join(parameters)}: only a machine or fabric by name takes "
+                f"parameters; {what} describes one already"
+            )
+        if what == "here":
+            return Topology.detect()
         if not Path(what).exists():
             raise TopologyError(
                 f"there is no file and no machine or fabric {what!r}; "
@@ -73,18 +78,25 @@ def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
 
 
 def named(words: tuple[str, ...]) -> dict[str, Any]:
-    """Parse the parameters of a machine or fabric."""
-    return dict(map(_parameter, words))
+    """Parse the parameters of a machine or fabric, each given once."""
+    found: dict[str, Any] = {}
+    for name, value in map(_parameter, words):
+        if name in found:
+            raise click.BadParameter(
+                f"{name} is given twice: {found[name]} and {value}"
+            )
+        found[name] = value
+    return found
 
 
 def _parameter(word: str) -> tuple[str, Any]:
-    """Parse a parameter: a number, true, false, or a list as 4x4 or 4,4."""
+    """Parse a parameter: a number, true, false, or a list as 4x4, 4,4 or (4, 4)."""
     name, equals, value = word.partition("=")
     if not equals:
         raise click.BadParameter(f"{word!r} must be of the form name=value")
     if value in ("true", "false"):
         return name, value == "true"
-    parts = value.replace("x", ",").split(",")
+    parts = value.strip("()").replace("x", ",").split(",")
     try:
         numbers = [float(p) if "." in p or "e" in p else int(p) for p in parts]
     except ValueError:

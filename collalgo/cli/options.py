@@ -73,7 +73,7 @@ collective_option = click.option(
     "-c",
     "--collective",
     type=click.Choice(list(COLLECTIVES)),
-    help="Limit the command to this collective.",
+    help="The collective, where a name or function is of several.",
 )
 
 #: Where a command may write; it is looked at before the command begins.

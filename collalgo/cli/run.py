@@ -81,6 +81,8 @@ def _command_line(command: tuple[str, ...], module: bool) -> Sequence[str]:
     if module:
         command = (sys.executable, "-m", *command)
     elif command[0].endswith(".py"):
+        if not Path(command[0]).exists():
+            raise click.UsageError(f"there is no file {command[0]!r}")
         command = (sys.executable, *command)
     if shutil.which(command[0]) is None:
         raise click.UsageError(f"there is no program {command[0]!r}")

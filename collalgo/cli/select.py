@@ -66,11 +66,18 @@ def select_command(
     default, a table of the choices.
     """
     if (ranks is None) == (topology is None):
-        raise click.UsageError("give the number of ranks by -n, or a --topology")
+        raise click.UsageError(
+            "give one of -n, ranks of this machine, and --topology, whose ranks are all "
+            "its GPUs, cores or hosts"
+        )
     if words and "=" not in words[0]:
+        if range_ is not None:
+            raise click.UsageError(f"two sizes: {words[0]} and --size {range_}")
         range_, words = words[0], words[1:]
     shape = {name: options.pop(name) for name in ("hosts", "nics")}
     words += tuple(f"{name}={n}" for name, n in shape.items() if n is not None)
+    if words and topology is None:
+        raise click.UsageError(f"{' '.join(words)}: only a --topology has parameters")
     sizes = parse_sizes(None, None, range_ or "8..1G")
     assert sizes is not None
     try:

@@ -33,9 +33,14 @@ def list_command() -> None:
         table.add_row(name, about.strip())
     for name, (function, defaults) in presets.FABRICS.items():
         summary = (function.__doc__ or "").split("\n")[0]
-        given = ", ".join(f"{key}={value}" for key, value in defaults.items())
+        given = ", ".join(f"{key}={_shown(value)}" for key, value in defaults.items())
         table.add_row(name, f"{summary} ({given})")
     Console().print(table)
+
+
+def _shown(value: object) -> str:
+    """A parameter as it is written on the command line."""
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 @main.command(epilog=HELP)

@@ -1,0 +1,76 @@
+"""Command lines that contradict themselves or cannot be are refused with a reason."""
+
+import pytest
+from click.testing import CliRunner
+
+from collalgo.cli.main import main
+
+pytestmark = pytest.mark.parallel
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """A file that describes a machine."""
+    path = str(tmp_path / "machine.yaml")
+    assert (
+        CliRunner().invoke(main, ["topo", "convert", "dgx1v", "-o", path]).exit_code
+        == 0
+    )
+    return path
+
+
+def refused(*words):
+    """What a command says that it refuses."""
+    found = CliRunner().invoke(main, words)
+    assert found.exit_code == 2, found.output
+    return " ".join(found.output.replace("\u2502", " ").split())
+
+
+SELECT = ("select", "allreduce")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((*SELECT, "-n", "4", "--hosts", "3"), "hosts=3: only a --topology"),
+        ((*SELECT, "1M", "-n", "4", "zzz=1"), "zzz=1: only a --topology"),
+        ((*SELECT, "1M", "--size", "2M", "-n", "4"), "two sizes: 1M and --size 2M"),
+        ((*SELECT, "-n", "4", "--topology", "dgx1v"), "give one of -n"),
+        (SELECT, "give one of -n"),
+        (
+            (*SELECT, "--topology", "dgx1v", "1M", "hosts=2", "--hosts", "4"),
+            "hosts is given twice: 2 and 4",
+        ),
+        (("run", "no_such_script.py"), "there is no file 'no_such_script.py'"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(words, reason):
+    assert reason in refused(*words)
+
+
+@pytest.mark.parametrize("command", ["bound", "simulate", "select"])
+def test_parameters_of_a_file_are_refused(command, machine):
+    words = {
+        "bound": ("bound", "allreduce", machine, "hosts=2"),
+        "simulate": ("simulate", "allreduce", "ring", machine, "hosts=2"),
+        "select": (*SELECT, "1M", "--topology", machine, "--hosts", "2"),
+    }
+    reason = "hosts=2: only a machine or fabric by name takes parameters"
+    assert reason in refused(*words[command])
+
+
+def test_a_function_of_no_known_collective_names_the_option(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("def pair(group):\n    yield ()\n")
+    reason = "which collective is pair to do? Pass -c, one of"
+    assert reason in refused("verify", f"{path}:pair")
+
+
+@pytest.mark.parametrize("dims", ["4x4", "4,4", "(4, 4)"])
+def test_lists_are_written_in_the_usual_ways(dims):
+    words = ["bound", "allreduce", "torus", f"dims={dims}"]
+    assert CliRunner().invoke(main, words).exit_code == 0
+
+
+def test_the_list_of_fabrics_shows_what_may_be_typed():
+    assert "dims=4x4" in CliRunner().invoke(main, ["topo", "list"]).output
