@@ -67,8 +67,8 @@ def select_command(
     """
     if (ranks is None) == (topology is None):
         raise click.UsageError(
-            "give one of -n, for ranks of this machine, and --topology, whose ranks are "
-            "all its GPUs, cores or hosts"
+            "give one of -n, for ranks of this machine, and --topology, for its GPUs, "
+            "cores or hosts"
         )
     if words and "=" not in words[0]:
         if range_ is not None:
