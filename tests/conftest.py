@@ -39,9 +39,17 @@ def rsh(tmp_path, monkeypatch):
     monkeypatch.setenv("UCX_TLS", "tcp,self")  # as between real hosts
 
 
-def at_leisure(sizes, quick):
-    """Parameters of a test of which all but some are left to ``make slow``."""
-    return [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in sizes]
+def at_leisure(values, quick):
+    """Parameters of a test of which all but some are left to ``make slow``.
+
+    Each is one value, or a tuple of those of several parameters.
+    """
+    several = [value if isinstance(value, tuple) else (value,) for value in values]
+    quick = [value if isinstance(value, tuple) else (value,) for value in quick]
+    return [
+        pytest.param(*each, marks=[] if each in quick else pytest.mark.slow)
+        for each in several
+    ]
 
 
 @pytest.fixture

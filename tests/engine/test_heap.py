@@ -1,6 +1,7 @@
 """Calls on arrays of the heap, which are sent without a copy."""
 
 from functools import partial
+from itertools import product
 from threading import Event
 
 import numpy as np
@@ -13,6 +14,7 @@ from collalgo.cost import copy_policy, host_price
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.engine.transport import thread
 from collalgo.engine.transport.waiting import ALONE, SHARING
+from tests.conftest import at_leisure
 from tests.engine.plan.test_chunk_pipelining import on_another_machine
 from tests.support.oracle import reduced, same, vectors
 
@@ -26,16 +28,9 @@ LENGTHS = [(480, 4096), (480, 1 << 20), (2400, 1 << 20), (9600, 1 << 16)]
 
 
 def by_turns(sizes, quick):
-    """Sizes with all lengths, of which all but some are left to ``make slow``.
-
-    Those are pairs of a size and of the index of a length.
-    """
-    pairs = [(size, i) for i in range(len(LENGTHS)) for size in sizes]
-    left = [pytest.mark.slow]
-    return [
-        pytest.param(size, *LENGTHS[i], marks=[] if (size, i) in quick else left)
-        for size, i in pairs
-    ]
+    """Sizes with all lengths, of which one size a length is run every time."""
+    pairs = zip(quick, LENGTHS, strict=True)
+    return at_leisure(product(sizes, LENGTHS), set(pairs))
 
 
 def call(comm, row, source, out):
@@ -54,35 +49,26 @@ def shape_of(collective, size, rank, shape):
     return (shape[0] // size,) if collective == "reduce_scatter" else shape
 
 
-@pytest.mark.parametrize(
-    ("size", "count", "slice_bytes"),
-    by_turns([2, 3, 5], {(3, 0), (2, 1), (5, 2), (2, 3)}),
-)
-def test_every_algorithm_gives_the_same_as_on_other_arrays(
-    monkeypatch, size, count, slice_bytes
-):
-    every_algorithm(monkeypatch, size, count, slice_bytes, in_place=False)
+@pytest.mark.parametrize(("size", "lengths"), by_turns([2, 3, 5], quick=(3, 2, 5, 2)))
+def test_every_algorithm_gives_the_same_as_on_other_arrays(monkeypatch, size, lengths):
+    every_algorithm(monkeypatch, size, lengths, in_place=False)
 
 
 @pytest.mark.parametrize(
-    ("size", "count", "slice_bytes"),
-    by_turns([2, 3, 5, 8], {(2, 0), (8, 1), (5, 2), (3, 3)}),
+    ("size", "lengths"), by_turns([2, 3, 5, 8], quick=(2, 8, 5, 3))
 )
-def test_every_allreduce_is_right_in_place(monkeypatch, size, count, slice_bytes):
-    every_algorithm(monkeypatch, size, count, slice_bytes, in_place=True)
+def test_every_allreduce_is_right_in_place(monkeypatch, size, lengths):
+    every_algorithm(monkeypatch, size, lengths, in_place=True)
 
 
-@pytest.mark.parametrize(
-    ("size", "count", "slice_bytes"), by_turns([2, 3, 5], {(5, 0), (2, 2), (3, 3)})
-)
-def test_every_algorithm_gives_the_same_past_the_caches(
-    monkeypatch, size, count, slice_bytes
-):
+@pytest.mark.parametrize(("size", "lengths"), by_turns([2, 3, 5], quick=(5, 3, 2, 3)))
+def test_every_algorithm_gives_the_same_past_the_caches(monkeypatch, size, lengths):
     monkeypatch.setattr(CopyPolicy, "held", lambda self, nbytes: float("inf"))
-    every_algorithm(monkeypatch, size, count, slice_bytes, in_place=False)
+    every_algorithm(monkeypatch, size, lengths, in_place=False)
 
 
-def every_algorithm(monkeypatch, size, count, slice_bytes, in_place):
+def every_algorithm(monkeypatch, size, lengths, in_place):
+    count, slice_bytes = lengths
     monkeypatch.setattr(copy_policy, "OUTGROWN", 0)
     monkeypatch.setattr(host_price, "SLICE_BYTES", slice_bytes)
     monkeypatch.setattr(programs, "SHORT", 0)
