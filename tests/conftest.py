@@ -12,6 +12,9 @@ from collalgo.bench.cluster.kernel import down, is_up, up
 from collalgo.launch.environment import free_port
 from tests.support.clusters import layout
 
+# The many processes that tests start would each compile all sources again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache_of_its_own(tmp_path_factory):

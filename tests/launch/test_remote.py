@@ -212,7 +212,12 @@ def nothing_is_left(marker, seconds):
 
 
 @pytest.mark.usefixtures("rsh")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    at_leisure(
+        [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], {signal.SIGKILL, signal.SIGINT}
+    ),
+)
 def test_nothing_is_left_of_a_job_whose_launcher_is_stopped(tmp_path, number):
     job, marker = start(tmp_path)
     job.send_signal(number)
