@@ -38,7 +38,7 @@ def test_a_thousand_ranks(row, size):
 @pytest.mark.parametrize(
     ("collective", "name", "rounds"),
     [
-        ("allreduce", "circulant", 24),
+        pytest.param("allreduce", "circulant", 24, marks=pytest.mark.slow),
         ("allreduce", "recursive_doubling", 12),
         ("reduce_scatter", "recursive_halving", 12),
         ("broadcast", "binomial", 12),
