@@ -1,7 +1,7 @@
 """Measure the limits of the machine, and the floor of a cell from them."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from mmap import mmap
 from time import perf_counter
 from typing import NamedTuple
@@ -69,23 +69,40 @@ class Floor:
     ----------
     comm
         The communicator.
+    cells
+        The cells whose floors will be asked for, by default any.
     """
 
-    def __init__(self, comm: Communicator):
+    def __init__(self, comm: Communicator, cells: Iterable[Cell] | None = None):
         self.ranks = comm.size
         self.hand_over = hand_over(comm)
-        self._copies = _Curve([_copy(comm, n, self.hand_over) for n in STEPS])
+        steps = STEPS if cells is None else self._steps_of(cells)
+        self._copies = _Curve([_copy(comm, n, self.hand_over) for n in steps])
         apart = 1 < comm.size <= cores() and len(set(comm.hosts)) == 1
-        self._reads = _Curve(_reads(comm, STEPS, self.hand_over) if apart else [])
+        measured = apart and steps
+        self._reads = _Curve(_reads(comm, steps, self.hand_over) if measured else [])
+
+    def _steps_of(self, cells: Iterable[Cell]) -> tuple[int, ...]:
+        """The steps between which the arrays of some cells lie."""
+        lengths = {length for cell in cells for length in self._lengths(cell) if length}
+        if not lengths:
+            return ()
+        first = max((n for n in STEPS if n <= min(lengths)), default=STEPS[0])
+        last = min((n for n in STEPS if n >= max(lengths)), default=STEPS[-1])
+        return tuple(n for n in STEPS if first <= n <= last)
 
     def seconds(self, cell: Cell) -> float:
         """The time to copy the data of the cell, to read it, or of one barrier."""
-        _, count = cell.counts(self.ranks)
-        nbytes = count * dtype_of(cell.dtype).itemsize
+        nbytes, taken = self._lengths(cell)
         moved = traffic(cell.collective, self.ranks) * nbytes
-        taken = self._taken(cell) * nbytes
         reading = self._reads.seconds(taken, 2 * self.ranks * taken)
         return max(self.hand_over, self._copies.seconds(nbytes, moved), reading)
+
+    def _lengths(self, cell: Cell) -> tuple[int, float]:
+        """The bytes of the larger array, and those that a rank reads from others."""
+        _, count = cell.counts(self.ranks)
+        nbytes = count * dtype_of(cell.dtype).itemsize
+        return nbytes, self._taken(cell) * nbytes
 
     def _taken(self, cell: Cell) -> float:
         """The largest share of the array that a rank reads from others."""

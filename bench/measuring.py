@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -106,7 +106,7 @@ def measure(
     for name in sweep.files:
         load_algorithms(name)
     records: list[Record] = []
-    floor = Floor(comm)
+    floor = Floor(comm, sweep.cells(comm.size))
     for cell in sweep.cells(comm.size):
         if progress is not None:
             progress(cell)
@@ -163,7 +163,7 @@ def measure_against(
     if len(sweep.algorithms) > 1 or sweep.algorithms == ("all",):
         raise ValueError("peers can be compared with one algorithm; name one, or none")
     name = sweep.algorithms[0] if sweep.algorithms else None
-    floor = spawn(Floor, ranks)[0]
+    floor = spawn(partial(Floor, cells=list(sweep.cells(ranks))), ranks)[0]
     times: dict[tuple[Cell, str], list[Times]] = defaultdict(list)
     with start_contestants(peers, ranks) as field:
         for cycle, cell in product(range(sweep.cycles), sweep.cells(ranks)):

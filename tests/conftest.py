@@ -12,6 +12,9 @@ from collalgo.bench.cluster.kernel import down, is_up, up
 from collalgo.launch.environment import free_port
 from tests.support.clusters import layout
 
+# The many processes that tests start would each compile all sources again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache_of_its_own(tmp_path_factory):
@@ -39,9 +42,17 @@ def rsh(tmp_path, monkeypatch):
     monkeypatch.setenv("UCX_TLS", "tcp,self")  # as between real hosts
 
 
-def at_leisure(sizes, quick):
-    """Parameters of a test of which all but some are left to ``make slow``."""
-    return [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in sizes]
+def at_leisure(values, quick):
+    """Parameters of a test of which all but some are left to ``make slow``.
+
+    Each is one value, or a tuple of those of several parameters.
+    """
+    several = [value if isinstance(value, tuple) else (value,) for value in values]
+    quick = [value if isinstance(value, tuple) else (value,) for value in quick]
+    return [
+        pytest.param(*each, marks=[] if each in quick else pytest.mark.slow)
+        for each in several
+    ]
 
 
 @pytest.fixture

@@ -458,6 +458,32 @@ def test_the_floor_of_a_cell_is_a_copy_of_what_it_moves(monkeypatch):
     assert floor.seconds(Cell("allgather", long)) == pytest.approx(twice * 3 / 4)
 
 
+def test_a_floor_is_measured_only_for_the_arrays_of_its_cells(monkeypatch):
+    from collalgo.bench import limits
+
+    monkeypatch.setattr(limits, "STEPS", (1 << 12, 1 << 14, 1 << 16))
+    monkeypatch.setattr(limits, "BUDGET", 0.01)
+    monkeypatch.setattr(limits, "cores", lambda: 1)
+    measured = []
+    copy = limits._copy
+    monkeypatch.setattr(
+        limits, "_copy", lambda comm, n, met: measured.append(n) or copy(comm, n, met)
+    )
+
+    def steps(*lengths):
+        measured.clear()
+        cells = [Cell("allreduce", length, op="sum") for length in lengths]
+        floor = threads(partial(limits.Floor, cells=cells), 2)[0]
+        assert all(floor.seconds(cell) > 0 for cell in cells)
+        return sorted(set(measured))
+
+    assert steps(8) == [1 << 12]
+    assert steps(8, 5000) == [1 << 12, 1 << 14]
+    assert steps(1 << 14) == [1 << 14]
+    assert steps(1 << 15, 1 << 20) == [1 << 14, 1 << 16]
+    assert threads(partial(limits.Floor, cells=[Cell("barrier", 0)]), 2)
+
+
 def test_the_floor_of_ranks_with_cores_has_them_read_what_others_write(monkeypatch):
     from collalgo.bench import limits
 

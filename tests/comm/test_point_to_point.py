@@ -6,14 +6,20 @@ import signal
 import threading
 import time
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
 
 import collalgo
 from collalgo import spawn, threads
+from tests.conftest import at_leisure
 
 pytestmark = pytest.mark.parallel
+
+STARTED = at_leisure(
+    product([threads, spawn], [2, 3, 5]), {*product([threads], [2, 3, 5]), (spawn, 3)}
+)
 
 
 def around(comm):
@@ -35,10 +41,9 @@ def around(comm):
     comm.barrier()
 
 
-@pytest.mark.parametrize("size", [2, 3, 5])
-def test_a_ring_of_messages(size):
-    threads(around, size, timeout=60)
-    spawn(around, size, timeout=60)
+@pytest.mark.parametrize(("start", "size"), STARTED)
+def test_a_ring_of_messages(start, size):
+    start(around, size, timeout=60)
 
 
 def test_tags_do_not_wait_for_each_other():
@@ -95,10 +100,9 @@ def from_anybody(comm):
     comm.barrier()
 
 
-@pytest.mark.parametrize("size", [2, 3, 5])
-def test_messages_from_whoever_sends_first(size):
-    threads(from_anybody, size, timeout=60)
-    spawn(from_anybody, size, timeout=60)
+@pytest.mark.parametrize(("start", "size"), STARTED)
+def test_messages_from_whoever_sends_first(start, size):
+    start(from_anybody, size, timeout=60)
 
 
 def leaving(comm):

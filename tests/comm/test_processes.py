@@ -6,6 +6,7 @@ import pickle
 import threading
 import time
 import tracemalloc
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
@@ -42,10 +43,9 @@ def has(dtype, op):
     return True
 
 
-def every_dtype_and_op(comm):
+def every_dtype_and_op(comm, parts):
     """Every pair with some algorithms by turns, every algorithm with several pairs."""
     reducing = [row for row in ALGORITHMS if COLLECTIVES[row.collective].reduces]
-    parts = 12 if comm.size < 4 else 36
     turns = cycle([reducing[i::parts] for i in range(parts)])
     for name in DTYPES:
         dtype = dtype_of(name)
@@ -61,21 +61,35 @@ def every_dtype_and_op(comm):
                         check(comm, row, inputs, op, root=comm.size - 1)
 
 
-def every_algorithm_with_large_data(comm):
+def with_large_data(comm, turn):
+    """All algorithms, or each other one."""
     inputs = vectors(comm.size, 1_000_003 if comm.size < 3 else 300_001, np.float32)
-    for row in ALGORITHMS:
+    for row in ALGORITHMS[turn]:
         if row.obstacle(comm.size) is None:
             check(comm, row, inputs, root=comm.size // 2)
 
 
-@pytest.mark.parametrize("size", at_leisure([2, 3, 4, 7], {3, 7}))
-def test_every_dtype_and_op_between_processes(size):
-    spawn(every_dtype_and_op, size, timeout=120)
+@pytest.mark.parametrize(
+    ("size", "parts"),
+    at_leisure(
+        [(3, 36), (5, 72), (2, 12), (3, 12), (4, 36), (7, 36)], {(3, 36), (5, 72)}
+    ),
+)
+def test_every_dtype_and_op_between_processes(size, parts):
+    spawn(partial(every_dtype_and_op, parts=parts), size, timeout=120)
 
 
-@pytest.mark.parametrize("size", at_leisure([2, 3, 4], {2, 3}))
-def test_large_data_between_processes(size):
-    spawn(every_algorithm_with_large_data, size, timeout=120)
+@pytest.mark.parametrize(
+    ("size", "turn"), [(2, slice(0, None, 2)), (3, slice(1, None, 2))]
+)
+def test_large_data_between_processes(size, turn):
+    spawn(partial(with_large_data, turn=turn), size, timeout=120)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_every_algorithm_with_large_data_between_processes(size):
+    spawn(partial(with_large_data, turn=slice(None)), size, timeout=120)
 
 
 def groups_in_groups(comm):
@@ -112,21 +126,27 @@ def test_other_threads_run_while_a_short_call_waits():
     assert spawn(turns_of_another_thread, 2)[0] > 20
 
 
-def memory_of_calls(comm):
+def memory_of_calls(comm, calls):
     """Bytes that the calls keep, and that they hold at most."""
     x = np.ones(2, np.float32)
     comm.allreduce(x, "max")
     tracemalloc.start()
-    for _ in range(1_000_000 if comm.size == 1 else 10_000):
+    for _ in range(calls):
         comm.allreduce(x, "max")
     found = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return found
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_repeated_calls_allocate_nothing(size):
-    for kept, peak in spawn(memory_of_calls, size):
+@pytest.mark.parametrize(
+    ("size", "calls"),
+    at_leisure(
+        [(1, 100_000), (2, 10_000), (3, 2000), (1, 1_000_000), (3, 10_000)],
+        {(1, 100_000), (2, 10_000), (3, 2000)},
+    ),
+)
+def test_repeated_calls_allocate_nothing(size, calls):
+    for kept, peak in spawn(partial(memory_of_calls, calls=calls), size):
         assert kept < 500
         assert peak < 2000
 

@@ -1,6 +1,7 @@
 """Calls on arrays of the heap, which are sent without a copy."""
 
 from functools import partial
+from itertools import product
 from threading import Event
 
 import numpy as np
@@ -13,6 +14,7 @@ from collalgo.cost import copy_policy, host_price
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.engine.transport import thread
 from collalgo.engine.transport.waiting import ALONE, SHARING
+from tests.conftest import at_leisure
 from tests.engine.plan.test_chunk_pipelining import on_another_machine
 from tests.support.oracle import reduced, same, vectors
 
@@ -23,6 +25,12 @@ JUNK = 7
 #: Elements for each rank, and the bytes of a slice: short messages are read in the
 #: memory of the sender, long ones written to that of the reader, in one slice or some.
 LENGTHS = [(480, 4096), (480, 1 << 20), (2400, 1 << 20), (9600, 1 << 16)]
+
+
+def by_turns(sizes, quick):
+    """Sizes with all lengths, of which one size a length is run every time."""
+    pairs = zip(quick, LENGTHS, strict=True)
+    return at_leisure(product(sizes, LENGTHS), set(pairs))
 
 
 def call(comm, row, source, out):
@@ -41,30 +49,26 @@ def shape_of(collective, size, rank, shape):
     return (shape[0] // size,) if collective == "reduce_scatter" else shape
 
 
-@pytest.mark.parametrize("size", [2, 3, 5])
-@pytest.mark.parametrize(("count", "slice_bytes"), LENGTHS)
-def test_every_algorithm_gives_the_same_as_on_other_arrays(
-    monkeypatch, size, count, slice_bytes
-):
-    every_algorithm(monkeypatch, size, count, slice_bytes, in_place=False)
+@pytest.mark.parametrize(("size", "lengths"), by_turns([2, 3, 5], quick=(3, 2, 5, 2)))
+def test_every_algorithm_gives_the_same_as_on_other_arrays(monkeypatch, size, lengths):
+    every_algorithm(monkeypatch, size, lengths, in_place=False)
 
 
-@pytest.mark.parametrize("size", [2, 3, 5, 8])
-@pytest.mark.parametrize(("count", "slice_bytes"), LENGTHS)
-def test_every_allreduce_is_right_in_place(monkeypatch, size, count, slice_bytes):
-    every_algorithm(monkeypatch, size, count, slice_bytes, in_place=True)
+@pytest.mark.parametrize(
+    ("size", "lengths"), by_turns([2, 3, 5, 8], quick=(2, 8, 5, 3))
+)
+def test_every_allreduce_is_right_in_place(monkeypatch, size, lengths):
+    every_algorithm(monkeypatch, size, lengths, in_place=True)
 
 
-@pytest.mark.parametrize("size", [2, 3, 5])
-@pytest.mark.parametrize(("count", "slice_bytes"), LENGTHS)
-def test_every_algorithm_gives_the_same_past_the_caches(
-    monkeypatch, size, count, slice_bytes
-):
+@pytest.mark.parametrize(("size", "lengths"), by_turns([2, 3, 5], quick=(5, 3, 2, 3)))
+def test_every_algorithm_gives_the_same_past_the_caches(monkeypatch, size, lengths):
     monkeypatch.setattr(CopyPolicy, "held", lambda self, nbytes: float("inf"))
-    every_algorithm(monkeypatch, size, count, slice_bytes, in_place=False)
+    every_algorithm(monkeypatch, size, lengths, in_place=False)
 
 
-def every_algorithm(monkeypatch, size, count, slice_bytes, in_place):
+def every_algorithm(monkeypatch, size, lengths, in_place):
+    count, slice_bytes = lengths
     monkeypatch.setattr(copy_policy, "OUTGROWN", 0)
     monkeypatch.setattr(host_price, "SLICE_BYTES", slice_bytes)
     monkeypatch.setattr(programs, "SHORT", 0)
@@ -153,7 +157,7 @@ def test_a_rank_may_write_as_soon_as_its_call_returns(start):
 def run_many(comm):
     count = 1_000_000
     x, out = comm.empty(count, np.float32), np.empty(count, np.float32)
-    for turn in range(200):
+    for turn in range(60):
         x[:] = turn + comm.rank
         comm.allreduce(x, out=out)
         x[:] = -1

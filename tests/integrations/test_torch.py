@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.conftest import at_leisure
 from tests.support.mpiexec import mpiexec
 from tests.support.paths import ROOT, SCRIPTS
 
@@ -22,6 +23,10 @@ FRAMEWORK = (
     "data_parallel", "sparse_gradients", "zero_redundancy", "fully_sharded",
     "fully_sharded_flat", "compressed_gradients", "resized", "tensors_in_parts",
     "buckets_are_shared", "buckets_stay", "buckets_outlive_their_group",
+)  # fmt: skip
+OF_OURS = (
+    "what_follows_fails", "profiles", "what_cannot_be", "results_are_in_place",
+    "futures_are_of_all_calls",
 )  # fmt: skip
 
 pytestmark = [
@@ -55,21 +60,12 @@ def is_right(done, size, *duties):
 @pytest.mark.parametrize(
     ("launcher", "size", "duties"),
     [
-        (
-            OURS,
-            2,
-            (
-                *COLLECTIVES,
-                "what_follows_fails",
-                "profiles",
-                "what_cannot_be",
-                "results_are_in_place",
-                "futures_are_of_all_calls",
-            ),
-        ),
-        (TORCHRUN, 4, (*COLLECTIVES, *FRAMEWORK)),
+        (OURS, 2, ("every_collective", *OF_OURS)),
+        (TORCHRUN, 2, (*COLLECTIVES, *FRAMEWORK)),
+        pytest.param(OURS, 2, (*COLLECTIVES, *OF_OURS), marks=pytest.mark.slow),
+        pytest.param(TORCHRUN, 4, (*COLLECTIVES, *FRAMEWORK), marks=pytest.mark.slow),
     ],
-    ids=["ours", "torchrun"],
+    ids=["ours", "torchrun", "ours-all", "torchrun-4"],
 )
 def test_torch_works_on_it(launcher, size, duties):
     is_right(run(launcher, size, *duties), size, *duties)
@@ -110,12 +106,13 @@ def test_tensors_of_a_gpu_give_what_those_of_the_host_do():
 
 
 @pytest.mark.parallel
-def test_calls_of_a_backward_pass_are_put_off_where_no_core_is_spare():
+@pytest.mark.parametrize("size", at_leisure([2, 3], {2}))
+def test_calls_of_a_backward_pass_are_put_off_where_no_core_is_spare(size):
     duties = ("data_parallel", "ends_of_backward_passes", "waits_in_backward_passes")
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
-        is_right(run(OURS, 3, *duties), 3, *duties)
+        is_right(run(OURS, size, *duties), size, *duties)
     finally:
         os.sched_setaffinity(0, allowed)
 

@@ -141,7 +141,7 @@ def nothing_is_left(plan, seconds):
     return all_are_gone(lambda: processes(plan), seconds)
 
 
-@pytest.mark.parametrize("phase", at_leisure(PHASES, {"joining", "splitting"}))
+@pytest.mark.parametrize("phase", at_leisure(PHASES, {"splitting"}))
 def test_a_killed_rank_is_named_by_all_others(cluster, tmp_path, phase):
     plan = cluster("star")
     with job(plan, tmp_path, phase) as launcher:
@@ -166,7 +166,7 @@ def test_a_host_that_is_cut_off_is_named_by_all_others(cluster, tmp_path, phase)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("phase", at_leisure(PHASES[1:], {"receiving", "calling"}))
+@pytest.mark.parametrize("phase", at_leisure(PHASES[1:], {"calling"}))
 def test_so_it_is_under_mpi_once_that_has_started(cluster, tmp_path, phase):
     plan = cluster("star")
     before = set(Path("/dev/shm").glob("mpich_shm_*"))

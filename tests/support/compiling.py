@@ -14,7 +14,7 @@ from tests.support.paths import ROOT
 
 NATIVE = ROOT / "tests" / "engine" / "native"
 KERNELS = Path(sources.__file__).parent
-FLAGS = ("-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas",
+FLAGS = ("-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas",
          "-ffp-contract=off", "-shared", "-fPIC", "-pthread")  # fmt: skip
 
 NVCC = shutil.which("nvcc")

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import weakref
+from itertools import product
 
 import numpy as np
 import pytest
@@ -219,8 +220,13 @@ def test_ranks_of_one_process_load_kernels_while_no_stream_waits_for_them(
     assert found == [[0, 3, 6, 9, 12, 15]] * 3
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", at_leisure([1, 2, 3], {1, 3}))
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    at_leisure(
+        product(KINDS, [1, 2, 3]),
+        {*product(KINDS, [3]), ("several processes", 1), ("by way of the host", 1)},
+    ),
+)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_gives_what_it_does_on_the_host(devices, call, size, kind):
     if size == 1 and ("gather" in call or "scatter" in call) and "all" not in call:

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -35,8 +35,10 @@ from tests.support.oracle import check, vectors
 pytestmark = pytest.mark.parallel
 
 
-@pytest.mark.parametrize("size", at_leisure([2, 3, 5, 8], {2, 3, 5}))
-@pytest.mark.parametrize("nbytes", [64, 1500])
+@pytest.mark.parametrize(
+    ("nbytes", "size"),
+    at_leisure(product([64, 1500], [2, 3, 5, 8]), {(64, 2), (64, 5), (1500, 3)}),
+)
 def test_every_algorithm_in_short_slices(monkeypatch, size, nbytes):
     monkeypatch.setattr(host_price, "SLICE_BYTES", nbytes)
     monkeypatch.setattr(programs, "SHORT", 0)
@@ -128,10 +130,21 @@ def copied_by_the_kernel_on_one_core(comm):
     is_right(comm)
 
 
-@pytest.mark.parametrize("start", [spawn, threads])
-@pytest.mark.parametrize("size", [2, 3])
+WAYS = [past_the_caches, copied_by_the_kernel, copied_by_the_kernel_on_one_core]
+
+
 @pytest.mark.parametrize(
-    "way", [past_the_caches, copied_by_the_kernel, copied_by_the_kernel_on_one_core]
+    ("way", "size", "start"),
+    at_leisure(
+        product(WAYS, [2, 3], [spawn, threads]),
+        {
+            *product(WAYS, [2], [threads]),
+            (past_the_caches, 2, spawn),
+            (copied_by_the_kernel, 3, spawn),
+            (copied_by_the_kernel_on_one_core, 2, spawn),
+            (past_the_caches, 3, threads),
+        },
+    ),
 )
 def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, start):
     monkeypatch.setattr(programs, "SHORT", 0)
