@@ -1,10 +1,11 @@
 """The rank of this process, and the size of its job, from the launcher's variables."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from collalgo.bootstrap.ancestors import depth
 from collalgo.errors import BootstrapError
 
 #: The variables of rank, size and local size, as torchrun and horovodrun call them.
@@ -43,30 +44,86 @@ class Identity(NamedTuple):
     route: Route = Route.HOST
 
 
+class Launcher(NamedTuple):
+    """The variables by which a launcher numbers the ranks, and how they are read.
+
+    ``mark`` is a further variable that tells it from others; ``fresh`` if it sets that
+    for each process, so that an older one is of another job.
+    """
+
+    rank: str
+    size: str
+    read: Callable[[Mapping[str, str]], "Identity"]
+    mark: str | None = None
+    fresh: bool = True
+
+    def is_in(self, env: Mapping[str, str]) -> bool:
+        """Whether all its variables are set."""
+        names = (self.rank, self.size, self.mark or self.rank)
+        return all(name in env for name in names)
+
+    def depth(self, env: Mapping[str, str]) -> int:
+        """Of how many processes the numbers are, from this one upwards."""
+        return depth((self.rank, self.size), env)
+
+    def is_stale(self, env: Mapping[str, str]) -> bool:
+        """Whether the numbers have been set again since the mark was."""
+        if self.mark is None or not self.fresh:
+            return False
+        return depth((self.mark,), env) > self.depth(env)
+
+    def numbers(self, env: Mapping[str, str]) -> tuple[str, str]:
+        """The values of rank and size."""
+        return env[self.rank].strip(), env[self.size].strip()
+
+    def words(self, env: Mapping[str, str]) -> str:
+        """The variables of rank and size with their values."""
+        return f"{self.rank}={env[self.rank]} and {self.size}={env[self.size]}"
+
+
 def identity(environment: Mapping[str, str] | None = None) -> Identity:
     """The identity of this process; without launcher the only rank of its job.
+
+    Of several launchers the nearest decides: the one that has started this process, or
+    the nearest of its ancestors.
 
     Raises
     ------
     BootstrapError
-        If the launcher has started ranks on several hosts that cannot connect, or a
-        variable of it is malformed.
+        If launchers contradict each other and none is nearer, if one has started ranks
+        on several hosts that cannot connect, or a variable is malformed.
     """
     env = os.environ if environment is None else environment
+    chosen = launcher_of(env, by_depth=environment is None)
+    if chosen is not None:
+        return chosen.read(env)
     if "COLLALGO_STORE" in env or "COLLALGO_JOB" in env:
-        job = env.get("COLLALGO_JOB") or env["COLLALGO_STORE"]
-        across = Route.STORE if "COLLALGO_STORE" in env else None
-        return _by_variables(env, job, "collalgo run", across=across)
-    if "RANK" in env and "WORLD_SIZE" in env:
-        return _of_torchrun(env)
-    if (found := _of_mpiexec(env)) is not None:
-        return found
-    # In a shell within an allocation of Slurm there is a job, but no step.
-    if all(name in env for name in SRUN):
-        return _of_srun(env)
-    if "HOROVOD_RANK" in env and "HOROVOD_SIZE" in env:
-        return _of_horovodrun(env)
+        return _of_run(env)  # which says what is missing
     return Identity(0, 1, "", "none")
+
+
+def launcher_of(env: Mapping[str, str], *, by_depth: bool = True) -> Launcher | None:
+    """The launcher that decides, if there is one; the nearest with ``by_depth``."""
+    found = nearest = [each for each in LAUNCHERS if each.is_in(env)]
+    if len(found) > 1 and by_depth:
+        found = [each for each in found if not each.is_stale(env)]
+        depths = [each.depth(env) for each in found]
+        nearest = [e for e, n in zip(found, depths, strict=True) if n == min(depths)]
+    for other in nearest[1:]:
+        if other.numbers(env) != nearest[0].numbers(env):
+            raise BootstrapError(
+                f"who is this process? {nearest[0].words(env)}, but "
+                f"{other.words(env)}; unset those that are not of this job"
+            )
+    if nearest == [BY_HAND]:  # a launcher that agrees knows how the ranks connect
+        return next(e for e in found if e.numbers(env) == BY_HAND.numbers(env))
+    return nearest[0] if nearest else None
+
+
+def _of_run(env: Mapping[str, str]) -> Identity:
+    job = env.get("COLLALGO_JOB") or env["COLLALGO_STORE"]
+    across = Route.STORE if "COLLALGO_STORE" in env else None
+    return _by_variables(env, job, "collalgo run", across=across)
 
 
 def _of_torchrun(env: Mapping[str, str]) -> Identity:
@@ -81,15 +138,14 @@ def _of_torchrun(env: Mapping[str, str]) -> Identity:
     return _by_variables(env, job, "torchrun", across=across)
 
 
-def _of_mpiexec(env: Mapping[str, str]) -> Identity | None:
-    for launcher, rank, size in (
-        ("mpiexec of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-        ("mpiexec of MPICH", "PMI_RANK", "PMI_SIZE"),  # which srun may set, too
-    ):
-        if rank in env and size in env:
-            numbers = _number(env, rank), _number(env, size)
-            return Identity(*numbers, "", launcher, Route.MPI)
-    return None
+def _of_open_mpi(env: Mapping[str, str]) -> Identity:
+    rank, size = (_number(env, f"OMPI_COMM_WORLD_{what}") for what in ("RANK", "SIZE"))
+    return Identity(rank, size, "", "mpiexec of Open MPI", Route.MPI)
+
+
+def _of_mpich(env: Mapping[str, str]) -> Identity:
+    rank, size = _number(env, "PMI_RANK"), _number(env, "PMI_SIZE")
+    return Identity(rank, size, "", "mpiexec of MPICH", Route.MPI)
 
 
 def _of_horovodrun(env: Mapping[str, str]) -> Identity:
@@ -156,3 +212,20 @@ def _number(env: Mapping[str, str], name: str) -> int:
             f"the environment variable {name} is {env.get(name)!r}, not a number; "
             "the launcher must set it"
         ) from None
+
+
+#: Those who set RANK and WORLD_SIZE and nothing else: a script, a platform, a user.
+BY_HAND = Launcher(*TORCH[:2], _of_torchrun)
+
+#: The launchers. Of those that agree the first decides.
+LAUNCHERS = (
+    Launcher(*TORCH[:2], _of_run, "COLLALGO_JOB"),
+    Launcher(*TORCH[:2], _of_torchrun, "TORCHELASTIC_RUN_ID"),
+    Launcher(*TORCH[:2], _of_run, "COLLALGO_STORE", fresh=False),
+    Launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", _of_open_mpi),
+    Launcher("PMI_RANK", "PMI_SIZE", _of_mpich),
+    # In a shell within an allocation of Slurm there is a job, but no step.
+    Launcher("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", _of_srun, "SLURM_STEP_ID"),
+    Launcher(*HOROVOD[:2], _of_horovodrun),
+    BY_HAND,
+)

@@ -3,9 +3,10 @@
 import os
 
 from collalgo.bootstrap.context import Context
-from collalgo.bootstrap.identity import Route
+from collalgo.bootstrap.identity import Identity, Route, launcher_of
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.rendezvous import HostRendezvous
+from collalgo.errors import BootstrapError
 
 
 def join(arguments: JoinArguments) -> Context:
@@ -25,6 +26,23 @@ def join(arguments: JoinArguments) -> Context:
         from collalgo.bootstrap.init_urls import connect_by_url
 
         return connect_by_url(arguments)
+    try:
+        return _join_launched(arguments, me)
+    except BootstrapError as error:
+        raise _with_source(error) from None
+
+
+def _with_source(error: BootstrapError) -> BootstrapError:
+    """The error, with the variables that rank and size are from."""
+    launcher = launcher_of(os.environ)
+    if launcher is None or launcher.mark == "COLLALGO_JOB":  # which starts all ranks
+        return error
+    text = f"{error}; rank and size are from {launcher.words(os.environ)}"
+    return BootstrapError(text, rank=error.rank, missing=error.missing)
+
+
+def _join_launched(arguments: JoinArguments, me: Identity) -> Context:
+    """Connect as the launcher says."""
     if me.route is Route.HOST or me.size == 1:
         job = me.job or f"alone/{os.getpid()}"
         rendezvous = HostRendezvous(job)

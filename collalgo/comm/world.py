@@ -7,6 +7,7 @@ from typing import Any
 
 from collalgo.base.hooks import hook
 from collalgo.bootstrap.context import JOIN_TIMEOUT
+from collalgo.bootstrap.descent import mark_rank, refuse_child
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
@@ -78,11 +79,15 @@ def init(
             engine = asked_for(engine)
             _install_hooks()
             arguments = JoinArguments(store, rank, size, secret, engine, join_timeout)
+            if arguments.launched is not None:
+                refuse_child()
             if arguments.over_mpi:
                 _world = hook("world of MPI")(arguments)
             else:
                 _world = Communicator(join(arguments))
             current.of_process.world = _world
+            if arguments.launched is not None and _world.size > 1:
+                mark_rank(_world.rank, _world.size)
         if timeout is not None:
             _world.timeout = timeout
         return _world
