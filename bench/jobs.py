@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,24 +32,12 @@ def measured(
     long_rows: bool = False,
 ) -> Measured:
     """Measure on all ranks; the rows are those of rank 0."""
-    chosen = options["collectives"] or ("allreduce",)
-    todo = Sweep(
-        collectives=tuple(PLACES) if "all" in chosen else chosen,
-        sizes=sizes(options["first"], options["last"], options["factor"]),
-        dtypes=options["dtypes"],
-        op=options["op"],
-        root=options["root"],
+    todo = replace(
+        _sweep(options),
         places=places,
         algorithms=algorithms,
-        iterations=options["iterations"],
-        warmup=options["warmup"],
-        cycles=options["cycles"],
-        check=bool(options["check"]),
-        fresh=bool(options["fresh"]),
-        in_a_row=options["in_a_row"],
         long_rows=long_rows,
         against_mpi=against == "mpi",
-        files=options["files"],
     )
     work = partial(on_each_rank, sweep=todo)
     found: Measured | None
@@ -62,6 +51,25 @@ def measured(
     except (CollalgoError, RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     return found or ([], {})
+
+
+def _sweep(options: dict) -> Sweep:  # type: ignore[type-arg]
+    """The sweep that the options of a command line ask for."""
+    chosen = options["collectives"] or ("allreduce",)
+    return Sweep(
+        collectives=tuple(PLACES) if "all" in chosen else chosen,
+        sizes=sizes(options["first"], options["last"], options["factor"]),
+        dtypes=options["dtypes"],
+        op=options["op"],
+        root=options["root"],
+        iterations=options["iterations"],
+        warmup=options["warmup"],
+        cycles=options["cycles"],
+        check=bool(options["check"]),
+        fresh=bool(options["fresh"]),
+        in_a_row=options["in_a_row"],
+        files=options["files"],
+    )
 
 
 def on_each_rank(comm: collalgo.Communicator, sweep: Sweep) -> Measured | None:
