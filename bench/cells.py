@@ -131,12 +131,7 @@ class Bench:
         out_of_place = cell.place == "out"
         match cell.collective:
             case "allgather" | "gather":
-                table = np.full((self.comm.size, self.block), JUNK).astype(self.dtype)
-                mine = self._data(rank, self.block)
-                if not out_of_place:
-                    table[rank] = mine
-                    mine = table[rank]
-                return mine, table
+                return self._block_and_table(out_of_place)
             case "reduce_scatter":
                 source = self._data(rank, self.count)
                 block = np.split(source, self.comm.size)[rank]
@@ -152,6 +147,15 @@ class Bench:
             case _:
                 source = self._data(rank, self.count)
                 return source, np.full_like(source, JUNK) if out_of_place else None
+
+    def _block_and_table(self, out_of_place: bool) -> tuple[Array, Array]:
+        """The block of the rank, and the table of the blocks of all ranks."""
+        table = np.full((self.comm.size, self.block), JUNK).astype(self.dtype)
+        block = self._data(self.comm.rank, self.block)
+        if not out_of_place:
+            table[self.comm.rank] = block
+            block = table[self.comm.rank]
+        return block, table
 
     @property
     def _ranks(self) -> range:

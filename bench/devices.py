@@ -81,15 +81,7 @@ def _reduction(cupy: Any, nbytes: int, dtype: str, inputs: int) -> dict[str, Any
     blocks = [rng.integers(0, 8, BLOCK).astype(kind) for _ in range(inputs)]
     arrays = [_repeated(cupy, block, nbytes) for block in blocks]
     result = cupy.empty_like(arrays[0])
-    ours = reducer(cupy.cuda.Device().id, dtype, "sum")
-    pointers = [array.data.ptr for array in arrays]
-    works: dict[str, Callable[[], object]] = {
-        "copy": lambda: cupy.copyto(result, arrays[0]),
-        "collalgo": lambda: ours(result.data.ptr, pointers, result.size),
-    }
-    works |= _of_torch(arrays, result, dtype)
-    if arrays[0].dtype == kind:
-        works |= _of_cupy(cupy, arrays, result) | _of_cub(arrays, result)
+    works = _of_each(cupy, arrays, result, dtype)
     found: dict[str, Any] = {
         "nbytes": nbytes,
         "dtype": dtype,
@@ -103,6 +95,22 @@ def _reduction(cupy: Any, nbytes: int, dtype: str, inputs: int) -> dict[str, Any
         found[name] = moved * nbytes / _seconds(cupy, work) / 1e9
         assert name == "copy" or (result == expected).all(), name
     return found
+
+
+def _of_each(
+    cupy: Any, arrays: list[Any], result: Any, dtype: str
+) -> dict[str, Callable[[], object]]:
+    """The sum by each library that supports the dtype, and a copy."""
+    ours = reducer(cupy.cuda.Device().id, dtype, "sum")
+    pointers = [array.data.ptr for array in arrays]
+    works: dict[str, Callable[[], object]] = {
+        "copy": lambda: cupy.copyto(result, arrays[0]),
+        "collalgo": lambda: ours(result.data.ptr, pointers, result.size),
+    }
+    works |= _of_torch(arrays, result, dtype)
+    if arrays[0].dtype == dtype_of(dtype):
+        works |= _of_cupy(cupy, arrays, result) | _of_cub(arrays, result)
+    return works
 
 
 def _repeated(cupy: Any, block: Any, nbytes: int) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,25 +31,12 @@ def measured(
     long_rows: bool = False,
 ) -> Measured:
     """Measure on all ranks; the rows are those of rank 0."""
-    chosen = options["collectives"] or ("allreduce",)
-    span = (options[name] for name in ("first", "last", "factor"))
-    todo = Sweep(
-        collectives=tuple(PLACES) if "all" in chosen else chosen,
-        sizes=tuple(options["sizes"] or sizes_between(*span)),
-        dtypes=options["dtypes"],
-        op=options["op"],
-        root=options["root"],
+    todo = replace(
+        _sweep(options),
         places=places,
         algorithms=algorithms,
-        iterations=options["iterations"],
-        warmup=options["warmup"],
-        cycles=options["cycles"],
-        check=bool(options["check"]),
-        fresh=bool(options["fresh"]),
-        in_a_row=options["in_a_row"],
         long_rows=long_rows,
         against_mpi=against == "mpi",
-        files=options["files"],
     )
     work = partial(on_each_rank, sweep=todo)
     found: Measured | None
@@ -59,9 +47,29 @@ def measured(
             found = collalgo.spawn(work, options["ranks"])[0]
         else:
             found = work(collalgo.init())
-    except (CollalgoError, RuntimeError, ValueError) as error:
+    except (CollalgoError, MemoryError, RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     return found or ([], {})
+
+
+def _sweep(options: dict) -> Sweep:  # type: ignore[type-arg]
+    """The sweep that the options of a command line ask for."""
+    chosen = options["collectives"] or ("allreduce",)
+    span = (options[name] for name in ("first", "last", "factor"))
+    return Sweep(
+        collectives=tuple(PLACES) if "all" in chosen else chosen,
+        sizes=tuple(options["sizes"] or sizes_between(*span)),
+        dtypes=options["dtypes"],
+        op=options["op"],
+        root=options["root"],
+        iterations=options["iterations"],
+        warmup=options["warmup"],
+        cycles=options["cycles"],
+        check=bool(options["check"]),
+        fresh=bool(options["fresh"]),
+        in_a_row=options["in_a_row"],
+        files=options["files"],
+    )
 
 
 def on_each_rank(comm: collalgo.Communicator, sweep: Sweep) -> Measured | None:

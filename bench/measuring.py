@@ -22,6 +22,7 @@ from collalgo.bench.cells import (
 from collalgo.bench.limits import Floor
 from collalgo.bench.peers.contest import (
     OURS,
+    Contestant,
     Times,
     contestants as start_contestants,
     race_cell,
@@ -89,6 +90,11 @@ class Sweep:
         """The number of calls of a cell that are timed together."""
         return self.in_a_row or cell.in_a_row
 
+    @property
+    def algorithm(self) -> str | None:
+        """The first named algorithm, or None."""
+        return self.algorithms[0] if self.algorithms else None
+
     def _roots(self, ranks: int) -> Sequence[int]:
         if self.root is None:
             return range(ranks)
@@ -127,29 +133,32 @@ def measure_cell(
     calls = [bench.call(name) for name in names]
     if sweep.against_mpi:
         calls += mpi_calls(bench)
+    in_a_row, times = _times(bench, calls, sweep)
+    row = partial(record, cell, comm.size, in_a_row=in_a_row)
+    ours, peers = times[: len(found)], times[len(found) :]
+    records = []
+    for one, seconds, elements in zip(found, ours, wrong, strict=True):
+        reason = chosen.reason if one.algorithm == chosen.algorithm else AS_ASKED
+        more = particulars(cell, one, floor)
+        records.append(row(seconds, wrong=elements, reason=reason, **more))
+    return records + [row(seconds, contestant="mpi") for seconds in peers]
+
+
+def _times(
+    bench: Bench, calls: Sequence[Callable[[], object]], sweep: Sweep
+) -> tuple[int, list[list[Times]]]:
+    """The number of calls in a row, and for each call the times of each cycle."""
+    cell, comm = bench.cell, bench.comm
     spec = {**cell._asdict(), "fresh": sweep.fresh}
     write = writer(spec, comm.rank, bench.source)
     in_a_row = sweep.row(cell)
     if sweep.long_rows and sweep.in_a_row is None and cell.collective in MUTUAL:
         in_a_row = row_of(comm, calls)
-    times = [
+    cycles = [
         race(comm, calls, sweep.iterations, sweep.warmup, write, in_a_row)
         for _ in range(sweep.cycles)
     ]
-    records = []
-    for number, one in enumerate(found):
-        reason = chosen.reason if one.algorithm == chosen.algorithm else AS_ASKED
-        seconds = [cycle[number] for cycle in times]
-        more = particulars(cell, one, floor) | {"in_a_row": in_a_row}
-        records.append(
-            record(cell, comm.size, seconds, wrong=wrong[number], reason=reason, **more)
-        )
-    for number in range(len(found), len(calls)):
-        seconds = [cycle[number] for cycle in times]
-        records.append(
-            record(cell, comm.size, seconds, contestant="mpi", in_a_row=in_a_row)
-        )
-    return records
+    return in_a_row, [list(of_call) for of_call in zip(*cycles, strict=True)]
 
 
 def measure_against(
@@ -162,38 +171,55 @@ def measure_against(
     """
     if len(sweep.algorithms) > 1 or sweep.algorithms == ("all",):
         raise ValueError("peers can be compared with one algorithm; name one, or none")
-    name = sweep.algorithms[0] if sweep.algorithms else None
     floor = spawn(partial(Floor, cells=list(sweep.cells(ranks))), ranks)[0]
-    times: dict[tuple[Cell, str], list[Times]] = defaultdict(list)
     with start_contestants(peers, ranks) as field:
-        for cycle, cell in product(range(sweep.cycles), sweep.cells(ranks)):
-            if progress is not None:
-                progress(cell)
-            found = race_cell(
-                field,
-                cell,
-                name,
-                warmup=sweep.warmup,
-                check=sweep.check and cycle == 0,
-                fresh=sweep.fresh,
-                in_a_row=sweep.row(cell),
-            )
-            for contestant, bursts in found.items():
-                times[cell, contestant] += bursts
+        times = _race(field, sweep, progress)
         versions = {one.name: one.version for one in field}
         profile = HostProfile(**next(one.profile for one in field if one.profile))
+    pricer = HostPricer(ranks, profile)
     records = []
     for (cell, contestant), bursts in times.items():
         more: dict[str, Any] = {"in_a_row": sweep.row(cell)}
         if contestant == OURS:
-            nbytes = cell.counts(ranks)[1] * dtype_of(cell.dtype).itemsize
-            pricer = HostPricer(ranks, profile)
-            chosen = select(cell.collective, nbytes, topology=pricer, algorithm=name)
-            more |= particulars(cell, chosen, floor)
-            more["reason"] = AS_ASKED if name else chosen.reason
-            more["wrong"] = 0 if sweep.check else None  # a wrong result ends the race
+            more |= _columns_of_ours(cell, sweep, pricer, floor)
         records.append(record(cell, ranks, bursts, contestant=contestant, **more))
     return records, versions
+
+
+def _race(
+    field: Sequence[Contestant], sweep: Sweep, progress: Progress | None
+) -> dict[tuple[Cell, str], list[Times]]:
+    """The times of each contestant for each cell, an array for each burst."""
+    times: dict[tuple[Cell, str], list[Times]] = defaultdict(list)
+    for cycle, cell in product(range(sweep.cycles), sweep.cells(field[0].ranks)):
+        if progress is not None:
+            progress(cell)
+        found = race_cell(
+            field,
+            cell,
+            sweep.algorithm,
+            warmup=sweep.warmup,
+            check=sweep.check and cycle == 0,
+            fresh=sweep.fresh,
+            in_a_row=sweep.row(cell),
+        )
+        for contestant, bursts in found.items():
+            times[cell, contestant] += bursts
+    return times
+
+
+def _columns_of_ours(
+    cell: Cell, sweep: Sweep, pricer: HostPricer, floor: Floor
+) -> dict[str, Any]:
+    """The columns that only our row of a cell has, compared with peers."""
+    name = sweep.algorithm
+    nbytes = cell.counts(pricer.size)[1] * dtype_of(cell.dtype).itemsize
+    chosen = select(cell.collective, nbytes, topology=pricer, algorithm=name)
+    return {
+        **particulars(cell, chosen, floor),
+        "reason": AS_ASKED if name else chosen.reason,
+        "wrong": 0 if sweep.check else None,  # a wrong result ends the race
+    }
 
 
 def particulars(cell: Cell, decided: Selection, floor: Floor) -> dict[str, Any]:

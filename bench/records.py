@@ -97,6 +97,7 @@ def record(
     nbytes = count * dtype_of(cell.dtype).itemsize
     times = np.concatenate(seconds)
     p50, p95, p99 = (float(x) for x in np.percentile(times, [50, 95, 99]))
+    # One line for each column of a row makes this function long.
     return Record(
         contestant,
         cell.collective,

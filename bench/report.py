@@ -29,6 +29,12 @@ def tables(records: Sequence[Record]) -> list[Table]:
 #: The columns that move to the title of a table if they are equal in all rows.
 COMMON = {"dtype": "type", "op": "redop", "root": "root", "place": "place"}
 
+#: The measured and predicted columns of a table.
+MEASURES = (
+    *("time us", "p95", "p99", "min", "max", "algbw", "busbw"),
+    *("predicted", "floor", "sent", "#wrong"),
+)
+
 
 def table(records: Sequence[Record]) -> Table:
     """The table of one collective."""
@@ -39,18 +45,7 @@ def table(records: Sequence[Record]) -> Table:
     for name in ("size", "count", *(COMMON[name] for name in varying)):
         result.add_column(name, justify="right", no_wrap=True)
     result.add_column("algorithm", no_wrap=True)
-    measures = (
-        "time us",
-        "p95",
-        "p99",
-        "min",
-        "max",
-        "algbw",
-        "busbw",
-        "predicted",
-        "floor",
-    )
-    for name in (*measures, "sent", "#wrong", *(["ratio"] if peers else [])):
+    for name in (*MEASURES, *(["ratio"] if peers else [])):
         result.add_column(name, justify="right", no_wrap=True)
     result.add_column("why")
     ours: dict[tuple[object, ...], float] = {}

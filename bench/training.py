@@ -129,39 +129,50 @@ def main(
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     groups = {GLOO: dist.group.WORLD, OURS: dist.new_group(backend="collalgo")}
-
-    comm = groups[OURS].comm
-    rank, size = dist.get_rank(), dist.get_world_size()
-    rows = []
-    for millions in parameters:
-        torch.manual_seed(0)
-        steps = contestants(int(millions * 1e6), groups)
-        in_a_row = row_of(comm, [steps[ALONE]], ROW_SECONDS)
-        seconds = medians(comm, steps, rounds, in_a_row)
-        costs = {name: seconds[name] - seconds[ALONE] for name in groups}
-        row = {"ranks": size, "parameters": millions * 1e6, "in_a_row": in_a_row}
-        rows.append({**row, **seconds})
-        if rank == 0:
-            print(
-                f"{size} ranks, {millions:5g} M parameters: alone "
-                f"{1e3 * seconds[ALONE]:8.2f} ms, communication with gloo "
-                f"{1e3 * costs[GLOO]:8.2f} ms, with collalgo {1e3 * costs[OURS]:8.2f} "
-                f"ms, {costs[OURS] / costs[GLOO]:.2f} of it",
-                flush=True,
-            )
+    rows = [_time_steps(groups, millions, rounds) for millions in parameters]
     for count, times in ((2, 100), (1 << 18, 1)):
-        found = medians(comm, all_reduces(groups, count, times), 5 * rounds)
-        seconds = {name: whole / times for name, whole in found.items()}
-        rows.append({"ranks": size, "floats": count, **seconds})
-        if rank == 0:
-            print(
-                f"{size} ranks, all_reduce of {4 * count} B: gloo "
-                f"{1e6 * seconds[GLOO]:9.1f} us, collalgo "
-                f"{1e6 * seconds[OURS]:9.1f} us"
-            )
-    if rank == 0 and file is not None:
+        rows.append(_time_allreduces(groups, count, times, rounds))
+    if dist.get_rank() == 0 and file is not None:
         keep(file, rows, force=force)
     dist.destroy_process_group()
+
+
+def _time_steps(groups: dict[str, Any], millions: float, rounds: int) -> dict[str, Any]:
+    """The row of a network with ``millions`` of parameters; rank 0 prints it."""
+    import torch
+
+    torch.manual_seed(0)
+    comm = groups[OURS].comm
+    steps = contestants(int(millions * 1e6), groups)
+    in_a_row = row_of(comm, [steps[ALONE]], ROW_SECONDS)
+    seconds = medians(comm, steps, rounds, in_a_row)
+    costs = {name: seconds[name] - seconds[ALONE] for name in groups}
+    row = {"ranks": comm.size, "parameters": millions * 1e6, "in_a_row": in_a_row}
+    if comm.rank == 0:
+        print(
+            f"{comm.size} ranks, {millions:5g} M parameters: alone "
+            f"{1e3 * seconds[ALONE]:8.2f} ms, communication with gloo "
+            f"{1e3 * costs[GLOO]:8.2f} ms, with collalgo {1e3 * costs[OURS]:8.2f} "
+            f"ms, {costs[OURS] / costs[GLOO]:.2f} of it",
+            flush=True,
+        )
+    return {**row, **seconds}
+
+
+def _time_allreduces(
+    groups: dict[str, Any], count: int, times: int, rounds: int
+) -> dict[str, Any]:
+    """The row of an allreduce of ``count`` floats; rank 0 prints it."""
+    comm = groups[OURS].comm
+    found = medians(comm, all_reduces(groups, count, times), 5 * rounds)
+    seconds = {name: whole / times for name, whole in found.items()}
+    if comm.rank == 0:
+        print(
+            f"{comm.size} ranks, all_reduce of {4 * count} B: gloo "
+            f"{1e6 * seconds[GLOO]:9.1f} us, collalgo "
+            f"{1e6 * seconds[OURS]:9.1f} us"
+        )
+    return {"ranks": comm.size, "floats": count, **seconds}
 
 
 if __name__ == "__main__":

@@ -102,34 +102,29 @@ def up(layout: Layout) -> None:
     check_possible()
     _refuse_taken(layout)
     try:
-        for place in ("", *layout.hosts):
-            _run("ip", "netns", "add", namespace(layout, place))
-            _in(layout, place, "ip", "link", "set", "lo", "up")
-        for bridge in layout.bridges:
-            _in(
-                layout,
-                "",
-                "ip",
-                "link",
-                "add",
-                bridge,
-                "mtu",
-                str(MTU),
-                "type",
-                "bridge",
-            )
-            _in(layout, "", "ip", "link", "set", bridge, "up")
-        for host in layout.hosts:
-            _settle(layout, host)
-        for cable in layout.cables:
-            _lay(layout, cable)
-        for host in layout.hosts:
-            _show_neighbours(layout, host)
-        for host, other in layout.routes:
-            _route(layout, host, other)
+        _create(layout)
     except BaseException:
         down(layout)
         raise
+
+
+def _create(layout: Layout) -> None:
+    """Create the namespaces, the bridges, the cables, and the routes."""
+    for place in ("", *layout.hosts):
+        _run("ip", "netns", "add", namespace(layout, place))
+        _in(layout, place, "ip", "link", "set", "lo", "up")
+    for bridge in layout.bridges:
+        kind = ("mtu", str(MTU), "type", "bridge")
+        _in(layout, "", "ip", "link", "add", bridge, *kind)
+        _in(layout, "", "ip", "link", "set", bridge, "up")
+    for host in layout.hosts:
+        _settle(layout, host)
+    for cable in layout.cables:
+        _lay(layout, cable)
+    for host in layout.hosts:
+        _show_neighbours(layout, host)
+    for host, other in layout.routes:
+        _route(layout, host, other)
 
 
 def _settle(layout: Layout, host: str) -> None:
@@ -199,14 +194,17 @@ def _connect(layout: Layout, end: Interface, rate: float) -> None:
         *("burst", str(max(int(BURST * rate), 65536))),
         *("latency", f"{QUEUE}s"),
     )
-    if end.address.startswith("10.254."):
-        return
-    if place and end.address:  # route by source address
-        source = end.address.partition("/")[0]
-        table = str(100 + int(end.name.removeprefix("eth")))
-        _in(layout, place, "ip", "rule", "add", "from", source, "table", table)
-        _in(layout, place, "ip", "route", "add", "10.1.0.0/16", "dev", end.name,
-            "src", source, "table", table)  # fmt: skip
+    if place and end.address and not end.address.startswith("10.254."):
+        _route_by_source(layout, end)
+
+
+def _route_by_source(layout: Layout, end: Interface) -> None:
+    """Send what comes from the address of an interface through that interface."""
+    place, source = end.namespace, end.address.partition("/")[0]
+    table = str(100 + int(end.name.removeprefix("eth")))
+    _in(layout, place, "ip", "rule", "add", "from", source, "table", table)
+    _in(layout, place, "ip", "route", "add", "10.1.0.0/16", "dev", end.name,
+        "src", source, "table", table)  # fmt: skip
 
 
 def _show_neighbours(layout: Layout, host: str) -> None:

@@ -115,15 +115,7 @@ def layout_of(topology: Topology) -> Layout:
     TopologyError
         If it has no cores, links without a rate, or switches that form a cycle.
     """
-    cores = topology.devices(Kind.CORE)
-    slots = {host: sum(c.host == host for c in cores) for host in topology.hosts}
-    if not cores or not all(slots.values()) or len(slots) > MOST_HOSTS:
-        raise TopologyError(
-            f"{topology.name}: a cluster has a core for each rank, on every host, and "
-            f"at most {MOST_HOSTS} hosts; here {len(cores)} cores are on {len(slots)}"
-        )
-    slug = re.sub(r"[^a-z0-9]+", "-", topology.name.lower()).strip("-")[:24]
-    layout = Layout(slug or "cluster", slots)
+    layout = Layout(_name(topology), _slots(topology))
     switches = [device.id for device in topology.devices(Kind.SWITCH)]
     layout.bridges = [f"br{i}" for i in range(len(switches))]
     _refuse_cycles(topology, switches)
@@ -142,6 +134,24 @@ def layout_of(topology: Topology) -> Layout:
     if any(all(end.namespace for end in cable.ends) for cable in layout.cables):
         layout.routes = _routes(layout)
     return layout
+
+
+def _name(topology: Topology) -> str:
+    """The name of a topology, shortened for namespaces."""
+    slug = re.sub(r"[^a-z0-9]+", "-", topology.name.lower()).strip("-")[:24]
+    return slug or "cluster"
+
+
+def _slots(topology: Topology) -> dict[str, int]:
+    """The number of ranks of each host, one for each core."""
+    cores = topology.devices(Kind.CORE)
+    slots = {host: sum(c.host == host for c in cores) for host in topology.hosts}
+    if not cores or not all(slots.values()) or len(slots) > MOST_HOSTS:
+        raise TopologyError(
+            f"{topology.name}: a cluster has a core for each rank, on every host, and "
+            f"at most {MOST_HOSTS} hosts; here {len(cores)} cores are on {len(slots)}"
+        )
+    return slots
 
 
 def _network(topology: Topology) -> list[Link]:

@@ -6,9 +6,10 @@ Every rank of a cluster runs this script; rank 0 writes the results.
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,27 +100,26 @@ def race_cell(
         if bench.wrong(name):
             sys.exit(f"{cell.collective} by {name} is wrong")
     calls = [bench.call(name) for name in names]
-    entries = [
-        Entry(
-            cell.collective,
-            bench.nbytes,
-            candidate.row.name,
-            candidate.seconds,
-            bound,
-            chosen=number == 0,
-        )
-        for number, candidate in enumerate(candidates)
-    ]
-    for call in mpi_calls(bench):
+    new_entry = partial(Entry, cell.collective, bench.nbytes, bound=bound)
+    entries = [new_entry(one.row.name, one.seconds) for one in candidates]
+    entries[0].chosen = True
+    for library, call in peer_calls(bench, gloo):
         calls.append(call)
-        entries.append(Entry(cell.collective, bench.nbytes, _mpi(), 0.0, bound))
-    if gloo is not None and (job := gloo.job(cell.spec(comm.size))):
-        calls.append(job.call)
-        entries.append(Entry(cell.collective, bench.nbytes, gloo.version, 0.0, bound))
+        entries.append(new_entry(library, 0.0))
     times = race(comm, calls, rounds, warmup=1)
     for entry, seconds in zip(entries, times, strict=True):
         entry.seconds = seconds.tolist()
     return entries
+
+
+def peer_calls(
+    bench: Bench, gloo: Gloo | None
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    """The same call by each peer that has it, and the name of its library."""
+    for call in mpi_calls(bench):
+        yield _mpi(), call
+    if gloo is not None and (job := gloo.job(bench.cell.spec(bench.comm.size))):
+        yield gloo.version, job.call
 
 
 def _mpi() -> str:
@@ -184,7 +184,7 @@ def main(
     """
     comm = collalgo.init(timeout=120)
     gloo = None if store is None else gloo_of(comm, store)
-    entries = []
+    entries: list[Entry] = []
     for collective in collectives:
         op = "sum" if collective in REDUCING else None
         place = PLACES[collective][0]
@@ -199,13 +199,18 @@ def main(
             "entries": [*others, *(asdict(entry) for entry in entries)],
         }
         for entry in entries:
-            median = float(np.median(entry.seconds))
-            click.echo(
-                f"{entry.collective:15} {entry.algorithm:36} {median * 1e3:9.1f} ms  "
-                f"predicted {entry.predicted * 1e3:9.1f}  "
-                f"bound {entry.bound * 1e3:9.1f}  {'chosen' * entry.chosen}"
-            )
+            _echo(entry)
         keep(output, found, force=force)
+
+
+def _echo(entry: Entry) -> None:
+    """Print the median time of an entry, its prediction and its bound."""
+    median = float(np.median(entry.seconds))
+    click.echo(
+        f"{entry.collective:15} {entry.algorithm:36} {median * 1e3:9.1f} ms  "
+        f"predicted {entry.predicted * 1e3:9.1f}  "
+        f"bound {entry.bound * 1e3:9.1f}  {'chosen' * entry.chosen}"
+    )
 
 
 if __name__ == "__main__":

@@ -135,24 +135,10 @@ def _start(peer: Peer | None, ranks: int, folder: Path) -> Contestant:
     """Start the processes of a peer, or those of collalgo."""
     name = peer.name if peer else OURS
     log = (folder / f"{name}.log").open("w+")
-    script = [
-        worker.__file__,
-        name,
-        peer.kind if peer else OURS,
-        str(folder / "listener"),
-    ]
-    number = ["-n", str(ranks)]
+    command = _command(peer, ranks, folder)
     environments = [dict(os.environ)]
-    if peer is None:
-        run = ["-c", "from collalgo.cli.main import main; main()", "run"]
-        command = [sys.executable, *run, *number, "--", sys.executable, *script]
-    else:
-        binaries = install(peer) / "bin"
-        command = [str(binaries / "python"), *script]
-        if peer.launcher:
-            program, *options = peer.launcher
-            command = [str(binaries / program), *number, *options, *command]
-        else:
+    if peer is not None:
+        if not peer.launcher:
             environments = [_of_rank(rank, ranks, folder) for rank in range(ranks)]
         environments = [{**one, **peer.settings} for one in environments]
     streams: dict[str, Any] = {"stdout": log, "stderr": log, "text": True}
@@ -161,6 +147,22 @@ def _start(peer: Peer | None, ranks: int, folder: Path) -> Contestant:
         for one in environments
     ]
     return Contestant(name, log, processes)
+
+
+def _command(peer: Peer | None, ranks: int, folder: Path) -> list[str]:
+    """The command line of a peer, or of collalgo: its launcher, or one rank."""
+    name, kind = (peer.name, peer.kind) if peer else (OURS, OURS)
+    script = [worker.__file__, name, kind, str(folder / "listener")]
+    number = ["-n", str(ranks)]
+    if peer is None:
+        run = ["-c", "from collalgo.cli.main import main; main()", "run"]
+        return [sys.executable, *run, *number, "--", sys.executable, *script]
+    binaries = install(peer) / "bin"
+    command = [str(binaries / "python"), *script]
+    if peer.launcher:
+        program, *options = peer.launcher
+        return [str(binaries / program), *number, *options, *command]
+    return command
 
 
 def _of_rank(rank: int, ranks: int, folder: Path) -> dict[str, str]:
@@ -211,13 +213,7 @@ def race_cell(
     ranks = field[0].ranks
     more = {"warmup": warmup, "algorithm": algorithm, "check": check}
     spec = cell.spec(ranks) | more | {"fresh": fresh, "in_a_row": in_a_row}
-    able = []
-    for one in field:
-        answer = one.ask({"prepare": spec})[0]
-        if answer["wrong"]:
-            raise one.failure(f"gave {answer['wrong']} wrong elements of {cell}")
-        if answer["able"]:
-            able.append(one)
+    able = [one for one in field if _prepare(one, cell, spec)]
     calls = {one.name: FEWEST for one in able}
     times: dict[str, list[Times]] = {one.name: [] for one in able}
     for turn in range(TRIALS + rounds):
@@ -231,3 +227,17 @@ def race_cell(
     for one in field:
         one.ask({"forget": True})
     return times
+
+
+def _prepare(contestant: Contestant, cell: Cell, spec: Mapping[str, Any]) -> bool:
+    """Prepare a call, and return whether the contestant supports it.
+
+    Raises
+    ------
+    ContestError
+        If the result is wrong.
+    """
+    answer = contestant.ask({"prepare": spec})[0]
+    if answer["wrong"]:
+        raise contestant.failure(f"gave {answer['wrong']} wrong elements of {cell}")
+    return bool(answer["able"])

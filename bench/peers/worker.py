@@ -65,26 +65,20 @@ def mpi_call(mpi: Any, world: Any, spec: Spec, source: Any, out: Any) -> Call | 
     if op is None or spec["place"] != PLACES.get(collective, "out"):
         return None
     at_root = world.rank == root
-    match collective:
-        case "barrier":
-            return world.Barrier  # type: ignore[no-any-return]
-        case "broadcast":
-            return lambda: world.Bcast(source, root)
-        case "reduce":
-            return lambda: world.Reduce(source, out, op, root)
-        case "reduce_scatter":
-            return lambda: world.Reduce_scatter_block(source, out, op)
-        case "gather":
-            return lambda: world.Gather(source, out if at_root else None, root)
-        case "scatter":
-            return lambda: world.Scatter(source if at_root else None, out, root)
-        case "allgather":
-            return lambda: world.Allgather(source, out)
-        case "alltoall":
-            return lambda: world.Alltoall(source, out)
-        case _:
-            call = getattr(world, collective.capitalize())
-            return lambda: call(source, out, op)
+    calls: dict[str, Call] = {
+        "barrier": world.Barrier,
+        "broadcast": lambda: world.Bcast(source, root),
+        "reduce": lambda: world.Reduce(source, out, op, root),
+        "reduce_scatter": lambda: world.Reduce_scatter_block(source, out, op),
+        "gather": lambda: world.Gather(source, out if at_root else None, root),
+        "scatter": lambda: world.Scatter(source if at_root else None, out, root),
+        "allgather": lambda: world.Allgather(source, out),
+        "alltoall": lambda: world.Alltoall(source, out),
+    }
+    if collective in calls:
+        return calls[collective]
+    call = getattr(world, collective.capitalize())
+    return lambda: call(source, out, op)
 
 
 class Gloo:
@@ -254,17 +248,22 @@ def serve(library: Any, commands: Any, replies: Any) -> None:
             for _ in range(spec["warmup"] if job else 0):
                 job.call()
         elif "times" in asked and job is not None:
-            write = writer(spec, library.rank, job.source)
-            begin, number = library.barrier, spec["in_a_row"]
-            if spec["collective"] == "barrier":
-                begin = job.call  # MPI has one barrier for both
-            row = as_one(job.call, number)
-            times = time_calls(write, begin, row, asked["times"])
-            answer = {"seconds": [seconds / number for seconds in times]}
+            answer = {"seconds": time_job(library, spec, job, asked["times"])}
         else:  # release the arrays, since the others need the memory
             job = None
         replies.write(json.dumps(answer) + "\n")
         replies.flush()
+
+
+def time_job(library: Any, spec: Spec, job: Job, iterations: int) -> list[float]:
+    """The seconds of each of ``iterations`` calls of a job; see :func:`time_calls`."""
+    write = writer(spec, library.rank, job.source)
+    begin, number = library.barrier, spec["in_a_row"]
+    if spec["collective"] == "barrier":
+        begin = job.call  # MPI has one barrier for both
+    row = as_one(job.call, number)
+    times = time_calls(write, begin, row, iterations)
+    return [seconds / number for seconds in times]
 
 
 def main() -> None:

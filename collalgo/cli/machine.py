@@ -22,7 +22,9 @@ sizes_option = click.option(
     default="1G",
     help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G (default 1G).",
 )
-root_option = click.option("--root", default=0, help="Rank of the root (default 0).")
+root_option = click.option(
+    "--root", type=click.IntRange(0), default=0, help="Rank of the root (default 0)."
+)
 
 
 def _read_link_model(
@@ -89,6 +91,13 @@ def named(words: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
+def _number(text: str) -> int | float:
+    """A number; 1e3 is the integer 1000, as is 1000, and 25.0 a float."""
+    if "e" in text and float(text).is_integer():
+        return int(float(text))
+    return float(text) if "." in text or "e" in text else int(text)
+
+
 def _parameter(word: str) -> tuple[str, Any]:
     """Parse a parameter: a number, true, false, or a list as 4x4, 4,4 or (4, 4)."""
     name, equals, value = word.partition("=")
@@ -98,7 +107,7 @@ def _parameter(word: str) -> tuple[str, Any]:
         return name, value == "true"
     parts = value.strip("()").replace("x", ",").split(",")
     try:
-        numbers = [float(p) if "." in p or "e" in p else int(p) for p in parts]
+        numbers = list(map(_number, parts))
     except ValueError:
         raise click.BadParameter(f"{word!r}: {value!r} is not a number") from None
     return name, tuple(numbers) if len(numbers) > 1 or name == "dims" else numbers[0]

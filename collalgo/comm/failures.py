@@ -98,21 +98,27 @@ def _mismatch(failure: dict[str, Any]) -> str:
             f"{_collective(theirs)} #{theirs['sequence']}; {SAME_CALLS}"
         )
     for what in COMPARED:
-        if mine[what] == theirs[what]:
-            continue
-        if what == "collective":
-            return (
-                f"call #{failure['sequence']}: rank {rank} called {_collective(mine)} "
-                f"but rank {other} called {_collective(theirs)}; {SAME_CALLS}"
-            )
-        ours, its = (_value(what, one[what]) for one in (mine, theirs))
-        return (
-            f"{call}: rank {rank} passed {ours} but rank {other} passed {its}; "
-            f"every rank must pass the same {what}"
-        )
+        if mine[what] != theirs[what]:
+            return _difference(failure, what)
     return (
         f"{call}: ranks {rank} and {other} passed different counts for some rank; "
         "every rank must pass the same counts"
+    )
+
+
+def _difference(failure: dict[str, Any], what: str) -> str:
+    """The mismatch of one argument, or of the collective."""
+    mine, theirs = failure["mine"], failure["theirs"]
+    rank, other, number = failure["rank"], failure["culprit"], failure["sequence"]
+    if what == "collective":
+        return (
+            f"call #{number}: rank {rank} called {_collective(mine)} "
+            f"but rank {other} called {_collective(theirs)}; {SAME_CALLS}"
+        )
+    ours, its = (_value(what, one[what]) for one in (mine, theirs))
+    return (
+        f"{_collective(mine)} #{number}: rank {rank} passed {ours} but rank {other} "
+        f"passed {its}; every rank must pass the same {what}"
     )
 
 

@@ -18,6 +18,9 @@ from collalgo.launch.environment import free_port, thread_limit
 from collalgo.launch.local import LocalLaunch, RankSpec, Scope
 from collalgo.launch.signals import FORWARDED
 
+#: The exit code of an agent that was sent no job.
+NO_JOB = 77
+
 #: Start of the greeting; an address and a free port of this host follow.
 GREETING = f"collalgo agent {__version__}"
 
@@ -65,7 +68,7 @@ def main() -> int:
     sys.stdout.flush()
     line, numbers = _read_job()
     if not line:
-        return 0  # the launcher has only tried whether an agent can start here
+        return NO_JOB  # the launcher has only tried whether an agent can start here
     job = AgentJob.decode(line)
     os.chdir(job.folder)
     Thread(target=_watch_launcher, args=[numbers], daemon=True).start()

@@ -76,7 +76,8 @@ class Child:
         self.signal(signal.SIGKILL)
         self.process.wait()
         if self.process.stdin is not None:
-            self.process.stdin.close()
+            with suppress(BrokenPipeError):  # with what it did not read
+                self.process.stdin.close()
         for stream in self.streams:
             stream.pipe.close()
         os.close(self.descriptor)
@@ -127,5 +128,5 @@ def as_completed(children: Sequence[AChild], deadline: Deadline) -> Iterator[ACh
                 elif not key.data.forward():
                     selector.unregister(key.fileobj)
             for stream in unfinished:
-                if stream.seconds_left() == 0:
+                if stream.seconds_left() == 0 and not stream.has_more():
                     stream.flush()

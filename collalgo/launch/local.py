@@ -128,6 +128,7 @@ class LocalLaunch:
                 )
                 return _supervise(ranks, self.scope, sinks)
             except StopRequested as request:
+                sinks.hurry(STOP_SECONDS)
                 with suppress(StopRequested):  # a second request: kill them at once
                     _stop(ranks, request.number)
                 return 128 + request.number

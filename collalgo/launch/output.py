@@ -5,9 +5,11 @@ for its newline: an unfinished line is forwarded after :data:`PARTIAL_SECONDS`, 
 part that ends in a carriage return at once.
 """
 
+import math
 import os
 import re
 import select
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, TypeAlias
 
 from collalgo.errors import OutputError
+from collalgo.launch.signals import check_stop, stop_delayed
 
 #: A line with the prefix of its rank.
 LINE = re.compile(rb"\[(\d+)\] ([^\n]*\n)")
@@ -29,6 +32,9 @@ LINE_ENDS = (b"\r\n", b"\n", b"\r")
 
 #: Seconds that an unfinished line waits for its end before it is forwarded.
 PARTIAL_SECONDS = 0.05
+
+#: The most bytes of a write to a file; pipes and terminals take PIPE_BUF at least.
+PIECE = 1 << 20
 
 #: The most bytes of an unfinished line that wait for its end.
 PARTIAL_BYTES = 65536
@@ -59,9 +65,17 @@ class Destination:
     """
 
     def __init__(self, file: IO[bytes] | None, name: str):
-        self._file = file
+        self.patience = math.inf  # seconds that the reader may take no output
+        self._descriptor = None if file is None else file.fileno()
         self._name = name
         self._owner: Stream | None = None  # of the unfinished line, if there is one
+        self._poll = select.poll()
+        self._room = PIECE
+        if file is not None:
+            file.flush()
+            self._poll.register(file, select.POLLOUT)
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                self._room = select.PIPE_BUF
 
     def continues(self, stream: "Stream") -> bool:
         """Whether the unfinished line is of this stream."""
@@ -78,18 +92,42 @@ class Destination:
         if self._owner not in (None, stream):
             data = b"\n" + data
         self._owner = None if finished else stream
-        if self._file is None:
-            return
         try:
-            self._file.write(data)
-            self._file.flush()
+            self._write_all(data)
         except OSError as error:
-            _discard(self._file)
+            self._discard()
             if isinstance(error, BrokenPipeError):  # its reader has ended
                 raise
             raise OutputError(
                 f"cannot write to {self._name}: {error.strerror}; the job was stopped"
             ) from None
+
+    def _write_all(self, data: bytes) -> None:
+        """Write in parts for which there is room, so that no signal is kept waiting."""
+        rest = memoryview(data)
+        while rest and self._descriptor is not None:
+            if not self._wait_for_room():
+                self._discard()
+                return
+            with suppress(BlockingIOError):
+                rest = rest[os.write(self._descriptor, rest[: self._room]) :]
+
+    def _wait_for_room(self) -> bool:
+        """Wait until the reader takes more; False if that takes too long."""
+        begin = time.monotonic()
+        while not self._poll.poll(100):
+            check_stop()
+            if time.monotonic() - begin > self.patience:
+                return False
+        return True
+
+    def _discard(self) -> None:
+        """Send all further output nowhere, also what Python has buffered."""
+        if self._descriptor is not None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._descriptor)
+            os.close(nowhere)
+        self._descriptor = None
 
     def end_line(self) -> None:
         """End an unfinished line, before a message of the launcher."""
@@ -124,7 +162,7 @@ class LogFiles:
         if rank in self._ended:
             return
         try:
-            with path.open("ab", buffering=0) as file:
+            with open(path, "ab", buffering=0, opener=_without_waiting) as file:
                 file.write(data)
         except OSError as error:
             self._ended.add(rank)
@@ -148,12 +186,21 @@ class LogFiles:
         return write
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a named pipe without a reader is an error."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)
+
+
 class Sinks(NamedTuple):
     """Destinations of standard output and standard error, and files of the ranks."""
 
     out: Destination
     err: Destination
     logs: LogFiles | None = None
+
+    def hurry(self, seconds: float) -> None:
+        """Give up output that the reader does not take within some seconds."""
+        self.out.patience = self.err.patience = seconds
 
     def log(self, rank: int | None) -> Log | None:
         """Takes the output of a rank, or lines of several with their prefixes."""
@@ -168,13 +215,6 @@ def report(text: str) -> None:
         with suppress(OSError):
             sys.stderr.write(f"collalgo run: {text}\n")
             sys.stderr.flush()
-
-
-def _discard(file: IO[bytes]) -> None:
-    """Send all further output of a file, also what it has buffered, nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, file.fileno())
-    os.close(nowhere)
 
 
 def _open_standard_files() -> None:
@@ -238,10 +278,16 @@ class Stream:
 
     def forward(self) -> bool:
         """Forward the data that has arrived; False at the end."""
-        try:
-            data = os.read(self.pipe.fileno(), 65536)
-        except BlockingIOError:
-            return True
+        with stop_delayed():
+            try:
+                data = os.read(self.pipe.fileno(), 65536)
+            except BlockingIOError:
+                return True
+            self._take(data)
+        return bool(data)
+
+    def _take(self, data: bytes) -> None:
+        """Log output, and forward what of it is due."""
         if self._log is not None and data:
             self._log(data)
         self._tail = (self._tail + data)[-KEPT_BYTES:]
@@ -249,15 +295,13 @@ class Stream:
         if end:
             self._emit(bytes(self._pending) + data[:end])
             self._pending.clear()
-        if len(data) > end and not self._pending:
-            self._due = time.monotonic() + PARTIAL_SECONDS
+        self._due = time.monotonic() + PARTIAL_SECONDS
         self._pending += data[end:]
         if len(self._pending) > PARTIAL_BYTES:
             self.flush()
         if not data and (self._pending or self._destination.continues(self)):
             self._emit(bytes(self._pending) + b"\n")
             self._pending.clear()
-        return bool(data)
 
     def seconds_left(self) -> float | None:
         """Seconds until the unfinished line is due; None if there is none."""
@@ -265,8 +309,9 @@ class Stream:
 
     def flush(self) -> None:
         """Forward an unfinished line as it is."""
-        self._emit(bytes(self._pending))
-        self._pending.clear()
+        with stop_delayed():
+            self._emit(bytes(self._pending))
+            self._pending.clear()
 
     def _emit(self, data: bytes) -> None:
         """Write output with the prefix at the beginning of each line."""

@@ -18,8 +18,16 @@ def die_with(parent: int | None) -> None:
 def exit_reason(code: int) -> str:
     """An exit code in words."""
     if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
+        return f"was killed by {_signal_name(-code)}"
     return f"ended with exit code {code}"
+
+
+def _signal_name(number: int) -> str:
+    """The name of a signal; real-time signals have numbers only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def exit_code(code: int) -> int:

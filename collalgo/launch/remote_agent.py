@@ -87,22 +87,25 @@ class RemoteAgent(Child):
 
     def send(self, job: AgentJob) -> None:
         """Send the job. Its secrets are on no command line."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(job.encode())
-        self.process.stdin.flush()
+        self._write(job.encode())
 
     def send_signal(self, number: int) -> None:
         """Make the agent send its ranks a signal."""
+        self._write(bytes([number]))
+
+    def _write(self, data: bytes) -> None:
+        """Write to the agent, unless it has ended, which its exit code reports."""
         assert self.process.stdin is not None
         if not self.process.stdin.closed:
-            with suppress(OSError):  # it has ended
-                self.process.stdin.write(bytes([number]))
+            with suppress(BrokenPipeError):
+                self.process.stdin.write(data)
                 self.process.stdin.flush()
 
     def request_stop(self) -> None:
         """Make the agent stop its ranks, and end."""
         assert self.process.stdin is not None
-        self.process.stdin.close()
+        with suppress(BrokenPipeError):  # with what it did not read
+            self.process.stdin.close()
 
 
 def agent_command(name: str) -> list[str]:
@@ -115,7 +118,11 @@ def agent_command(name: str) -> list[str]:
 
 def _remote_shell() -> list[str]:
     """The command that runs a command line on a host."""
-    return shlex.split(os.environ.get("COLLALGO_RSH", "")) or list(SSH)
+    given = os.environ.get("COLLALGO_RSH", "")
+    try:
+        return shlex.split(given) or list(SSH)
+    except ValueError as error:
+        raise BootstrapError(f"COLLALGO_RSH is no command: {given} ({error})") from None
 
 
 def resolve_alias(name: str) -> str:

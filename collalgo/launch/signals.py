@@ -25,6 +25,32 @@ class StopRequested(BaseException):
         self.number = number
 
 
+class _Delay:
+    """Whether StopRequested is delayed, and the signal that was."""
+
+    depth = 0
+    number: int | None = None
+
+
+@contextmanager
+def stop_delayed() -> Iterator[None]:
+    """Raise StopRequested at the end, not within: what was read must be written."""
+    _Delay.depth += 1
+    try:
+        yield
+    finally:
+        _Delay.depth -= 1
+    if not _Delay.depth:
+        check_stop()
+
+
+def check_stop() -> None:
+    """Raise a StopRequested that was delayed."""
+    number, _Delay.number = _Delay.number, None
+    if number is not None:
+        raise StopRequested(number)
+
+
 @contextmanager
 def signals_raise() -> Iterator[None]:
     """Raise StopRequested at SIGINT, SIGTERM and SIGHUP.
@@ -37,7 +63,9 @@ def signals_raise() -> Iterator[None]:
         nonlocal last
         before, last = last, time.monotonic()
         if last - before >= SAME_REQUEST:
-            raise StopRequested(number)
+            _Delay.number = number
+            if not _Delay.depth:
+                check_stop()
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with _handled(dict.fromkeys(numbers, handle)):

@@ -5,6 +5,7 @@ import shlex
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.store.server import Server
 from collalgo.errors import OutputError
 from collalgo.launch import environment, output
-from collalgo.launch.agent import AgentJob
+from collalgo.launch.agent import NO_JOB, AgentJob
 from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.hosts import Host, RankPosition
 from collalgo.launch.local import PEER_FAILED, SETTLE_SECONDS, STOP_SECONDS
@@ -52,10 +53,17 @@ class SshLaunch:
                 self._start_ranks(agents, server.port, secret)
                 return _supervise(agents)
             except StopRequested as request:
-                _stop(agents)
+                sinks.hurry(STOP_SECONDS)
+                with suppress(StopRequested):  # a second request: end them at once
+                    _stop(agents)
                 return 128 + request.number
+            except BrokenPipeError:  # the reader of our output has ended
+                return 128 + signal.SIGPIPE
             except OutputError as error:
                 output.report(str(error))
+                return 1
+            except OSError as error:
+                output.report(f"host {len(agents)} cannot be reached: {error}")
                 return 1
             finally:
                 for agent in agents:
@@ -101,7 +109,12 @@ def _supervise(agents: list[RemoteAgent]) -> int:
     _stop(agents)
     first = next((a for a in failed if a.process.returncode != PEER_FAILED), failed[0])
     code = first.process.returncode
-    if code in (255, PEER_FAILED) or code < 0:
+    if code == NO_JOB:
+        output.report(
+            f"host {first.host.name} got nothing to run: {shlex.join(first.command)} "
+            "passes on no standard input"
+        )
+    elif code in (255, PEER_FAILED) or code < 0:
         output.report(
             f"host {first.host.name} is lost: {shlex.join(first.command)} ended with "
             f"{code}"

@@ -50,6 +50,7 @@ class Prover:
         sends = r.remote & (r.kind == 0)
         scale = Fraction(self.promise.buffers(self.size), r.grid)
         volume, rounds = self._longest_chain(sends)
+        # One line for each field of a proof makes this function long.
         return Proof(
             collective=self.promise.name,
             size=self.size,

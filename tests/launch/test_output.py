@@ -1,9 +1,11 @@
 """The output of ranks: whole lines, prompts and progress bars at once, and failures."""
 
-import io
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -20,6 +22,20 @@ PIECES = st.lists(
 )
 
 
+class Written:
+    """A file that is not seen by others, and what was written to it."""
+
+    def __init__(self):
+        self.file = os.fdopen(os.memfd_create("written"), "wb")
+
+    def value(self):
+        """All that was written."""
+        return os.pread(self.file.fileno(), 1 << 20, 0)
+
+    def __del__(self):
+        self.file.close()
+
+
 class Piped:
     """A stream with the other end of its pipe."""
 
@@ -32,12 +48,20 @@ class Piped:
         os.write(self.into, data)
         self.stream.forward()
 
+    def __del__(self):
+        self.stream.pipe.close()
+
     def end(self):
         """Close the pipe, and let the stream forward the rest."""
         os.close(self.into)
         while self.stream.forward():
             pass
         self.stream.pipe.close()
+
+
+def nowhere():
+    """A destination that keeps nothing."""
+    return Destination(None, "nothing")
 
 
 def parts(output):
@@ -48,21 +72,21 @@ def parts(output):
 @settings(deadline=None, max_examples=200)
 @given(pieces=PIECES)
 def test_one_rank_gets_all_through_however_it_is_cut(pieces):
-    file = io.BytesIO()
-    rank = Piped(Destination(file, "a file"), b"")
+    file = Written()
+    rank = Piped(Destination(file.file, "a file"), b"")
     for piece in pieces:
         rank.send(piece)
         rank.stream.flush()
     rank.end()
     whole = b"".join(pieces)
-    assert file.getvalue() in (whole, whole + b"\n")
+    assert file.value() in (whole, whole + b"\n")
 
 
 @settings(deadline=None, max_examples=200)
 @given(turns=st.lists(st.tuples(st.integers(0, 2), PIECES), max_size=8))
 def test_lines_of_ranks_never_mix(turns):
-    file = io.BytesIO()
-    destination = Destination(file, "a file")
+    file = Written()
+    destination = Destination(file.file, "a file")
     ranks = [Piped(destination, f"[{number}] ".encode()) for number in range(3)]
     written = [b"", b"", b""]
     for number, pieces in turns:
@@ -71,7 +95,7 @@ def test_lines_of_ranks_never_mix(turns):
             written[number] += piece
     for rank in ranks:
         rank.end()
-    output = file.getvalue()
+    output = file.value()
     for line in output.splitlines():
         assert not line or line.startswith((b"[0] ", b"[1] ", b"[2] "))
     for number in range(3):
@@ -85,36 +109,36 @@ def test_lines_of_ranks_never_mix(turns):
 
 
 def test_an_unfinished_line_waits_for_its_end_and_is_bounded():
-    file = io.BytesIO()
-    rank = Piped(Destination(file, "a file"), b"[0] ")
+    file = Written()
+    rank = Piped(Destination(file.file, "a file"), b"[0] ")
     rank.send(b"name? ")
-    assert file.getvalue() == b""
+    assert file.value() == b""
     assert 0 <= rank.stream.seconds_left() < 1
     rank.stream.flush()
-    assert file.getvalue() == b"[0] name? "
+    assert file.value() == b"[0] name? "
     rank.send(b"Ada\n")
-    assert file.getvalue() == b"[0] name? Ada\n"
+    assert file.value() == b"[0] name? Ada\n"
     for _ in range(2 + PARTIAL_BYTES // 60_000):
         rank.send(b"x" * 60_000)
-    assert len(file.getvalue()) > PARTIAL_BYTES
+    assert len(file.value()) > PARTIAL_BYTES
     rank.end()
 
 
 def test_another_rank_ends_an_unfinished_line_and_its_own_goes_on():
-    file = io.BytesIO()
-    destination = Destination(file, "a file")
+    file = Written()
+    destination = Destination(file.file, "a file")
     first, second = (Piped(destination, f"[{n}] ".encode()) for n in range(2))
     first.send(b"name? ")
     first.stream.flush()
     second.send(b"here\n")
     first.send(b"Ada\n")
-    assert file.getvalue() == b"[0] name? \n[1] here\n[0] Ada\n"
+    assert file.value() == b"[0] name? \n[1] here\n[0] Ada\n"
     first.end()
     second.end()
 
 
 def test_the_last_lines_are_kept():
-    rank = Piped(Destination(io.BytesIO(), "a file"), b"[0] ")
+    rank = Piped(nowhere(), b"[0] ")
     for number in range(100):
         rank.send(b"line %d\n" % number)
     assert rank.stream.last_lines[-2:] == [b"line 98", b"line 99"]
@@ -124,7 +148,7 @@ def test_the_last_lines_are_kept():
 
 def test_a_log_is_what_the_ranks_wrote(tmp_path):
     logs = LogFiles(tmp_path)
-    rank = Piped(Destination(io.BytesIO(), "a file"), b"[7] ", logs.of_rank(7))
+    rank = Piped(nowhere(), b"[7] ", logs.of_rank(7))
     rank.send(b"10%\r20%\rdone\nno ")
     rank.send(b"end")
     rank.end()
@@ -210,3 +234,78 @@ def test_progress_bars_appear_at_once():
     ) as job:
         assert os.read(job.stdout.fileno(), 100) == b"[0] 50%\r"
         job.terminate()
+
+
+def test_nothing_is_lost_to_a_slow_reader_and_signals():
+    """In short writes, while the launcher handles signals between them."""
+    program = "for i in range(40): print((str(i) + ' ') * 15000, flush=True)"
+    with subprocess.Popen(
+        [*RUN, "2", sys.executable, "-c", program],
+        stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as job:  # fmt: skip
+        os.read(job.stdout.fileno(), 1)
+        for _ in range(20):
+            time.sleep(0.02)
+            job.send_signal(signal.SIGWINCH)
+        lines = job.stdout.read().splitlines()
+    assert job.returncode == 0
+    assert len(lines) == 80
+    assert {len(line.split()) for line in lines} <= {15000, 15001}
+
+
+def test_a_stop_loses_no_output_and_tears_no_line(tmp_path):
+    program = """
+import signal, sys
+over = []
+signal.signal(signal.SIGTERM, lambda *_: over.append(1))
+number = 0
+while not over:
+    print(f"line {number} END\\n", end="", flush=True)
+    number += 1
+"""
+    with subprocess.Popen(
+        [*RUN, "2", "--log-dir", str(tmp_path), sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+    ) as job:
+        first = os.read(job.stdout.fileno(), 100)
+        reader = threading.Timer(0.3, job.terminate)
+        reader.start()
+        output = first + job.stdout.read()
+    assert job.returncode == 128 + signal.SIGTERM
+    for rank in range(2):
+        prefix = f"[{rank}] ".encode()
+        lines = [line for line in output.splitlines(True) if line.startswith(prefix)]
+        numbers = [int(line.split()[2]) for line in lines]
+        assert numbers == list(range(len(numbers)))
+        assert all(line.endswith(b"END\n") for line in lines)
+        log = (tmp_path / f"rank_{rank}.log").read_bytes()
+        assert log == b"".join(line.removeprefix(prefix) for line in lines)
+
+
+def test_a_reader_that_takes_nothing_does_not_hold_up_a_stop():
+    with subprocess.Popen(
+        [*RUN, "2", "yes"], stdout=subprocess.PIPE, start_new_session=True
+    ) as job:
+        os.read(job.stdout.fileno(), 1)
+        job.terminate()
+        assert job.wait(60) == 128 + signal.SIGTERM  # with its output unread
+
+
+def test_a_log_that_is_a_pipe_without_reader_is_an_error(tmp_path):
+    os.mkfifo(tmp_path / "rank_1.log")
+    done = subprocess.run(
+        [*RUN, "2", "--log-dir", tmp_path, "echo", "hi"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert sorted(done.stdout.splitlines()) == ["[0] hi", "[1] hi"]
+    assert "rank_1.log: No such device or address" in done.stderr
+
+
+def test_a_rank_killed_by_a_signal_without_a_name_is_reported():
+    done = subprocess.run(
+        [*RUN, "1", "sh", "-c", "kill -40 $$"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 128 + 40
+    assert "was killed by signal 40" in done.stderr

@@ -126,3 +126,36 @@ def test_a_stop_that_comes_twice_at_once_leaves_time_to_clean_up(tmp_path, hosts
     os.killpg(job.launcher.pid, signal.SIGTERM)
     assert job.end() == 128 + signal.SIGTERM
     assert sum("cleaned" in line for line in job.said) == 2, job.said
+
+
+@pytest.mark.usefixtures("rsh")
+def test_two_requests_to_stop_end_a_job_on_several_hosts(tmp_path):
+    job = Job(tmp_path, "-H", "a:1,b:1")
+    job.launcher.terminate()
+    time.sleep(1.2)
+    job.launcher.terminate()
+    assert job.end() == 128 + signal.SIGTERM
+    assert not any("Traceback" in line for line in job.said)
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    [
+        ("/no/such/shell", "host 0 cannot be reached: [Errno 2] No such file"),
+        ('"unclosed', "COLLALGO_RSH is no command"),
+        ("script", "got nothing to run"),
+    ],
+)
+def test_a_remote_shell_that_cannot_be_is_one_sentence(tmp_path, shell, words):
+    if shell == "script":
+        shell = str(tmp_path / "shell")
+        Path(shell).write_text('#!/bin/sh\nshift; exec sh -c "$*" < /dev/null\n')
+        Path(shell).chmod(0o700)
+    done = subprocess.run(
+        [*RUN, "-H", "a:1,b:1", "echo", "hi"],
+        env={**os.environ, "COLLALGO_RSH": shell},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr

@@ -140,9 +140,8 @@ cdef class SymbolicReplay:
     cdef int32_t[::1] total
     cdef int64_t[::1] arrived
     cdef char[::1] owned
-    cdef int64_t cells, last_key, last_value
+    cdef int64_t cells, messages, last_key, last_value
     cdef int32_t **flying
-    cdef int64_t messages
     cdef object terms
     cdef dict known
 

@@ -160,9 +160,22 @@ def beyond(program: Program) -> list[str]:
 
 def text_of(program: Program, protocol: str = "Simple") -> str:
     """Format a program as XML, for a protocol of NCCL."""
+    algo = Element("algo", _texts(_algorithm(program, protocol)))
+    for number, blocks in enumerate(program.blocks):
+        chunks = _chunks(program.cells, blocks)
+        gpu = SubElement(algo, "gpu", _texts({"id": number, **chunks}))
+        awaited = {step.after for block in blocks for step in block.steps}
+        for place, block in enumerate(blocks):
+            _add_block(gpu, place, block, awaited)
+    indent(algo)
+    return f"{tostring(algo, encoding='unicode')}\n<!-- {MARK} -->\n"
+
+
+def _algorithm(program: Program, protocol: str) -> dict[str, Any]:
+    """The attributes of the ``algo`` of a program."""
     cells = program.cells
     channels = [block.channel for blocks in program.blocks for block in blocks]
-    attributes = {
+    return {
         "name": program.name,
         "proto": protocol,
         "nchannels": max(channels, default=0) + 1,
@@ -174,26 +187,23 @@ def text_of(program: Program, protocol: str = "Simple") -> str:
         "minBytes": 0,
         "maxBytes": 0,
     }
-    algo = Element("algo", _texts(attributes))
-    for number, blocks in enumerate(program.blocks):
-        chunks = _chunks(cells, blocks)
-        gpu = SubElement(algo, "gpu", _texts({"id": number, **chunks}))
-        awaited = {step.after for block in blocks for step in block.steps}
-        for place, block in enumerate(blocks):
-            peers = {"send": block.send, "recv": block.recv}
-            numbers = {
-                name: -1 if peer is None else peer for name, peer in peers.items()
-            }
-            ends = {"id": place, **numbers, "chan": block.channel}
-            tb = SubElement(gpu, "tb", _texts(ends))
-            for s, step in enumerate(block.steps):
-                has_dependents = int((place, s) in awaited)
-                SubElement(tb, "step", _texts(_attributes(s, step, has_dependents)))
-    indent(algo)
-    return f"{tostring(algo, encoding='unicode')}\n<!-- {MARK} -->\n"
 
 
-def _attributes(number: int, step: Instruction, has_dependents: int) -> dict[str, Any]:
+def _add_block(
+    gpu: Element, place: int, block: Block, awaited: set[tuple[int, int] | None]
+) -> None:
+    """Add a ``tb`` to its ``gpu``; ``awaited`` are the steps that others wait for."""
+    peers = {"send": block.send, "recv": block.recv}
+    numbers = {name: -1 if peer is None else peer for name, peer in peers.items()}
+    ends = {"id": place, **numbers, "chan": block.channel}
+    tb = SubElement(gpu, "tb", _texts(ends))
+    for s, step in enumerate(block.steps):
+        has_dependents = int((place, s) in awaited)
+        SubElement(tb, "step", _texts(_step(s, step, has_dependents)))
+
+
+def _step(number: int, step: Instruction, has_dependents: int) -> dict[str, Any]:
+    """The attributes of a ``step``."""
     block, after = step.after or (-1, -1)
     return {
         "s": number,

@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from collalgo.integrations.msccl.cells import Cell
-from collalgo.integrations.msccl.order import Node, Order, cells_from, levels
+from collalgo.integrations.msccl.order import Node, Order, add_edge, cells_from, levels
 from collalgo.integrations.msccl.program import Connection, Message, Program
 
 
@@ -216,29 +216,12 @@ class Operations:
         an earlier read.
         """
         edges: dict[int, dict[int, int]] = defaultdict(dict)
-
-        def later(first: int, second: int, by: int) -> None:
-            if first != second:
-                edges[first][second] = max(by, edges[first].get(second, 0))
-
         for _, touches in self._uses():
-            written: Touch | None = None
-            read: list[Touch] = []
-            for touch in touches:
-                if written is not None:
-                    alike = self._are_alike(written, touch)
-                    later(written.event, touch.event, 0 if alike else 1)
-                if touch.writes:
-                    for one in read:
-                        later(one.event, touch.event, 0)
-                    written, read = touch, []
-                else:
-                    read.append(touch)
+            self._add_accesses(edges, touches)
         last: dict[Connection, int] = {}
         for number, event in enumerate(self.events):
             if event.message is not None:
-                if event.connection in last:
-                    later(last[event.connection], number, 0)
+                add_edge(edges, last.get(event.connection, number), number, 0)
                 last[event.connection] = number
         while True:
             found = levels(edges, len(self.events))
@@ -246,7 +229,24 @@ class Operations:
             if not apart:
                 return found
             for first, second in apart:
-                later(first, second, 1)
+                add_edge(edges, first, second, 1)
+
+    def _add_accesses(
+        self, edges: dict[int, dict[int, int]], touches: list[Touch]
+    ) -> None:
+        """Add the dependencies between the accesses to one cell."""
+        written: Touch | None = None
+        read: list[Touch] = []
+        for touch in touches:
+            if written is not None:
+                distance = 0 if self._are_alike(written, touch) else 1
+                add_edge(edges, written.event, touch.event, distance)
+            if touch.writes:
+                for one in read:
+                    add_edge(edges, one.event, touch.event, 0)
+                written, read = touch, []
+            else:
+                read.append(touch)
 
     def _not_at_once(self, found: list[int]) -> list[tuple[int, int]]:
         """Pairs of messages of one connection that cannot share a step.

@@ -149,6 +149,14 @@ def cells_from(first: Cell, count: int) -> Iterator[Cell]:
     return (Cell(first.buffer, first.number + i) for i in range(count))
 
 
+def add_edge(
+    edges: dict[int, dict[int, int]], first: int, second: int, distance: int
+) -> None:
+    """Let an event be at least ``distance`` levels after another."""
+    if first != second:
+        edges[first][second] = max(distance, edges[first].get(second, 0))
+
+
 def levels(edges: dict[int, dict[int, int]], count: int) -> list[int]:
     """The earliest level of each event, under minimum distances between events.
 

@@ -136,12 +136,7 @@ def _ends(program: Program, *, sends: bool) -> dict[Connection, list[Position]]:
             ]
             if not places:
                 continue
-            peer = block.send if sends else block.recv
-            if peer is None:
-                raise ScheduleError(
-                    f"{program.name}: block {number} of GPU {gpu} "
-                    f"{'sends' if sends else 'receives'}, but names no peer for it"
-                )
+            peer = _peer(program, gpu, number, sends=sends)
             ends = (gpu, peer) if sends else (peer, gpu)
             connection = (*ends, block.channel)
             if connection in found:
@@ -151,6 +146,18 @@ def _ends(program: Program, *, sends: bool) -> dict[Connection, list[Position]]:
                 )
             found[connection] = places
     return found
+
+
+def _peer(program: Program, gpu: int, number: int, *, sends: bool) -> int:
+    """The peer of a thread block that sends, or that receives."""
+    block = program.blocks[gpu][number]
+    peer = block.send if sends else block.recv
+    if peer is None:
+        raise ScheduleError(
+            f"{program.name}: block {number} of GPU {gpu} "
+            f"{'sends' if sends else 'receives'}, but names no peer for it"
+        )
+    return peer
 
 
 def _paired(

@@ -21,6 +21,7 @@ from collalgo.integrations.torch.tensors import (
     gpu_of,
     in_rows,
     source_of,
+    split_counts,
 )
 from collalgo.integrations.torch.work import GroupWork, seconds_of
 
@@ -236,10 +237,7 @@ class CollalgoGroup(dist.ProcessGroup):
             parts = in_rows(source, self.comm.size)
             into = Target([output], self.comm.size)
             return self._make("alltoall", opts, [output], parts, into=into)
-        rows = len(input) if input.dim() else 1
-        splits = input_splits or [rows // self.comm.size] * self.comm.size
-        width = len(source) // rows if rows else 0
-        counts = [split * width for split in splits]
+        counts = split_counts(input, input_splits, self.comm.size)
         return self._swap([output], source, counts, opts)
 
     alltoall_base = all_to_all_single

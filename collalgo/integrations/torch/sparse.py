@@ -32,11 +32,7 @@ def reduce_sparse(
         If the ranks pass different shapes or ops.
     """
     op = reduction.op
-    if op not in OPS or (op == OPS[1] and not tensor.dtype.is_floating_point):
-        raise ValueError(
-            f"collalgo: sparse tensors of {tensor.dtype} cannot be reduced by {op}; "
-            "choose SUM, or for floats AVG, or pass tensor.to_dense()"
-        )
+    _check_supported(op, tensor)
     mine = tensor.detach().coalesce()
     indices, values = mine.indices(), mine.values()
     form = [len(values), OPS.index(op), mine.sparse_dim(), *mine.shape]
@@ -56,6 +52,15 @@ def reduce_sparse(
         where.t(), what, mine.shape, check_invariants=False
     ).coalesce()
     tensor.copy_(total / comm.size if op == OPS[1] else total)
+
+
+def _check_supported(op: Any, tensor: Tensor) -> None:
+    """Check that sparse tensors of this dtype can be reduced by an op."""
+    if op not in OPS or (op == OPS[1] and not tensor.dtype.is_floating_point):
+        raise ValueError(
+            f"collalgo: sparse tensors of {tensor.dtype} cannot be reduced by {op}; "
+            "choose SUM, or for floats AVG, or pass tensor.to_dense()"
+        )
 
 
 def _check_alike(forms: Any) -> None:

@@ -115,6 +115,13 @@ def in_rows(row: Tensor, rows: int) -> Tensor:
     return row.view(rows, row.numel() // rows)
 
 
+def split_counts(tensor: Tensor, splits: list[int], parts: int) -> list[int]:
+    """The elements of each part of a tensor split by rows; evenly without splits."""
+    rows = len(tensor) if tensor.dim() else 1
+    width = tensor.numel() // rows if rows else 0
+    return [split * width for split in splits or [rows // parts] * parts]
+
+
 def row_of(tensors: Sequence[Tensor]) -> Tensor | None:
     """Tensors that are adjacent in one storage, as one flat tensor; else None."""
     first, end = tensors[0], tensors[0].data_ptr()
