@@ -81,6 +81,7 @@ def test_a_peer_that_does_not_start_is_named_with_what_it_said(here):
         pass
 
 
+@pytest.mark.slow
 def test_what_cannot_be_installed_says_why(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")

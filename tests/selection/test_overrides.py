@@ -225,6 +225,6 @@ def test_the_command_prints_json():
 
 
 def test_the_command_refuses_what_is_wrong():
-    assert "give the number of ranks" in invoke("broadcast", "8").output
+    assert "give one of -n" in invoke("broadcast", "8").output
     assert "no policy" in invoke("scan", "8", "-n", "2", "--policy", "x").output
     assert "is no size" in invoke("scan", "8q", "-n", "2").output

@@ -1,6 +1,6 @@
 from typing import Literal
 
-Outlook = Literal["quiet", "called", "left"]
+PeerState = Literal["quiet", "called", "left"]
 
 class WaitableQueue:
-    def peer_state(self, rank: int) -> Outlook: ...
+    def peer_state(self, rank: int) -> PeerState: ...

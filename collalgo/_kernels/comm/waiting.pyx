@@ -25,7 +25,7 @@ from collalgo._kernels.comm.task cimport PENDING, Task
 from collalgo._kernels.engine.engine cimport INTERRUPTED
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON, QUIET
 
-#: The names of the outlooks that transports return.
+#: The names of the states of a peer that transports return.
 PEER_STATES = ("quiet", "called", "left")
 
 cdef double SIGNAL_CHECK = 0.05  # seconds between two checks of a waiter for signals

@@ -97,11 +97,11 @@ class AnySource:
             pair.start_connecting(call, timeout)
         pauses = _pauses()
         while True:
-            outlooks = [pair.peer_state() for pair in self._pairs]
-            if "called" in outlooks:
-                self._pairs.rotate(-outlooks.index("called") - 1)
+            states = [pair.peer_state() for pair in self._pairs]
+            if "called" in states:
+                self._pairs.rotate(-states.index("called") - 1)
                 return self._pairs[-1]
-            if "quiet" not in outlooks:
+            if "quiet" not in states:
                 raise self._all_left(call)
             if self._home() is None:
                 raise CommunicatorClosed(f"{call}: the communicator is gone")

@@ -24,7 +24,7 @@ from collalgo.errors import (
 )
 
 if TYPE_CHECKING:
-    from collalgo._kernels.comm.waiting import Outlook
+    from collalgo._kernels.comm.waiting import PeerState
 
 #: Returns the runner of the communicator of the messages, or None after its end.
 Home = Callable[[], Runner | None]
@@ -88,7 +88,7 @@ class Pair:
         with self._queueing:
             self._begin(message, 1 - self._place, buf)
 
-    def peer_state(self) -> "Outlook":
+    def peer_state(self) -> "PeerState":
         """The state of the other rank, as seen by this one.
 
         Raises

@@ -157,7 +157,7 @@ static void *run(void *argument) {
     call_record call = {.fingerprint = 1};
     for (int64_t i = 0; i < CALLS_MADE; i++) {
         if (endpoint_enter(e, &call, 60.0) != GO_ON) abort();
-        endpoint_give_way(e, i % 3 == 1 ? resting : i % 3 ? clock_of(pthread_self()) : NOBODY);
+        endpoint_yield_core(e, i % 3 == 1 ? resting : i % 3 ? clock_of(pthread_self()) : NOBODY);
         exchange(e, i, mine);
         endpoint_exit(e);
     }

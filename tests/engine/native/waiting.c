@@ -25,14 +25,14 @@ static void becomes(endpoint *e, int computes) {
         if (nanoseconds() > end) abort();
 }
 
-static void gives_way(void) {
+static void yields_core(void) {
     endpoint e = {.caller = NOBODY, .by_caller.until = INT64_MAX};
     clockid_t clock;
     pthread_t thread;
     if (caller_computes(&e) || is_core_busy(&e, 0)) abort();
     pthread_create(&thread, NULL, caller, NULL);
     pthread_getcpuclockid(thread, &clock);
-    endpoint_give_way(&e, clock);
+    endpoint_yield_core(&e, clock);
     if (!caller_computes(&e)) abort(); /* nothing is known yet */
     becomes(&e, 1);
     STORE(&does, RESTS_NOW);
@@ -40,7 +40,7 @@ static void gives_way(void) {
     STORE(&does, LEAVES);
     pthread_join(thread, NULL);
     becomes(&e, 0); /* the thread has ended */
-    endpoint_give_way(&e, NOBODY);
+    endpoint_yield_core(&e, NOBODY);
     if (caller_computes(&e)) abort();
 }
 
@@ -192,7 +192,7 @@ static void sleeps_sooner_in_slices(void) {
 }
 
 int main(void) {
-    gives_way();
+    yields_core();
     sleeps_sooner_in_slices();
     finds_a_less_loaded_core();
     stays_after_a_mistake();
