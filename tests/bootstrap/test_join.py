@@ -48,8 +48,8 @@ def test_with_a_store_the_launcher_is_not_asked(launched):
 @pytest.mark.parametrize(
     ("position", "message"),
     [
-        ((None, 2), "pass rank and size too"),
-        ((0, None), "pass rank and size too"),
+        ((None, 2), "needs rank and size too"),
+        ((0, None), "needs rank and size too"),
         ((2, 2), "init: rank is 2, which is out of range"),
         ((-1, 2), "init: rank is -1, which is out of range"),
         ((0, 0), "init: size is 0, which is out of range"),

@@ -328,7 +328,7 @@ def test_ranks_may_be_told_everything_by_init(tmp_path, monkeypatch):
 
 def test_init_needs_all_of_rank_size_and_secret(monkeypatch):
     collalgo.init().close()  # or it would be given again
-    with pytest.raises(ValueError, match="pass rank and size too"):
+    with pytest.raises(ValueError, match="needs rank and size too"):
         collalgo.init(store="127.0.0.1:1", rank=1)
     monkeypatch.delenv("COLLALGO_SECRET", raising=False)
     with pytest.raises(BootstrapError, match="needs a secret"):

@@ -20,7 +20,7 @@ def note(number, _):
 for name in ("SIGUSR1", "SIGUSR2", "SIGQUIT", "SIGWINCH", "SIGCONT"):
     signal.signal(getattr(signal, name), note)
 def end(number, _):
-    time.sleep(1)
+    time.sleep(2)
     print("cleaned", flush=True)
     sys.exit(0)
 signal.signal(signal.SIGTERM, end)
@@ -64,6 +64,10 @@ class Job:
     def end(self):
         """Let the ranks end: the exit code of the launcher."""
         self.flag.touch()
+        return self.ended()
+
+    def ended(self):
+        """Wait for the end of the job: the exit code of the launcher."""
         self.said += self.launcher.stdout.readlines()
         self.launcher.stdout.close()
         return self.launcher.wait(60)
@@ -124,7 +128,7 @@ def test_a_stop_that_comes_twice_at_once_leaves_time_to_clean_up(tmp_path, hosts
     job = Job(tmp_path, *hosts, start_new_session=True)
     os.kill(job.launcher.pid, signal.SIGTERM)
     os.killpg(job.launcher.pid, signal.SIGTERM)
-    assert job.end() == 128 + signal.SIGTERM
+    assert job.ended() == 128 + signal.SIGTERM
     assert sum("cleaned" in line for line in job.said) == 2, job.said
 
 
@@ -134,7 +138,7 @@ def test_two_requests_to_stop_end_a_job_on_several_hosts(tmp_path):
     job.launcher.terminate()
     time.sleep(1.2)
     job.launcher.terminate()
-    assert job.end() == 128 + signal.SIGTERM
+    assert job.ended() == 128 + signal.SIGTERM
     assert not any("Traceback" in line for line in job.said)
 
 
