@@ -5,11 +5,9 @@ for its newline: an unfinished line is forwarded after :data:`PARTIAL_SECONDS`, 
 part that ends in a carriage return at once.
 """
 
-import math
 import os
 import re
 import select
-import stat
 import sys
 import time
 from collections.abc import Callable
@@ -19,7 +17,8 @@ from pathlib import Path
 from typing import IO, NamedTuple, TypeAlias
 
 from collalgo.errors import OutputError
-from collalgo.launch.signals import check_stop, stop_delayed
+from collalgo.launch.destination import Destination
+from collalgo.launch.signals import stop_delayed
 
 #: A line with the prefix of its rank.
 LINE = re.compile(rb"\[(\d+)\] ([^\n]*\n)")
@@ -32,9 +31,6 @@ LINE_ENDS = (b"\r\n", b"\n", b"\r")
 
 #: Seconds that an unfinished line waits for its end before it is forwarded.
 PARTIAL_SECONDS = 0.05
-
-#: The most bytes of a write to a file; pipes and terminals take PIPE_BUF at least.
-PIECE = 1 << 20
 
 #: The most bytes of an unfinished line that wait for its end.
 PARTIAL_BYTES = 65536
@@ -51,88 +47,6 @@ KEPT_BYTES = 16384
 
 #: Called with output as it is read.
 Log: TypeAlias = Callable[[bytes], None]
-
-
-class Destination:
-    """Standard output or error of the launcher, shared by all ranks.
-
-    Parameters
-    ----------
-    file
-        The file, or None if it was closed when the launcher started.
-    name
-        Its name in errors.
-    """
-
-    def __init__(self, file: IO[bytes] | None, name: str):
-        self.patience = math.inf  # seconds that the reader may take no output
-        self._descriptor = None if file is None else file.fileno()
-        self._name = name
-        self._owner: Stream | None = None  # of the unfinished line, if there is one
-        self._poll = select.poll()
-        self._room = PIECE
-        if file is not None:
-            file.flush()
-            self._poll.register(file, select.POLLOUT)
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                self._room = select.PIPE_BUF
-
-    def continues(self, stream: "Stream") -> bool:
-        """Whether the unfinished line is of this stream."""
-        return self._owner is stream
-
-    def write(self, data: bytes, stream: "Stream | None", finished: bool) -> None:
-        """Write output of a stream, ``finished`` if a line ends with it.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written, as on a full disk.
-        """
-        if self._owner not in (None, stream):
-            data = b"\n" + data
-        self._owner = None if finished else stream
-        try:
-            self._write_all(data)
-        except OSError as error:
-            self._discard()
-            if isinstance(error, BrokenPipeError):  # its reader has ended
-                raise
-            raise OutputError(
-                f"cannot write to {self._name}: {error.strerror}; the job was stopped"
-            ) from None
-
-    def _write_all(self, data: bytes) -> None:
-        """Write in parts for which there is room, so that no signal is kept waiting."""
-        rest = memoryview(data)
-        while rest and self._descriptor is not None:
-            if not self._wait_for_room():
-                self._discard()
-                return
-            with suppress(BlockingIOError):
-                rest = rest[os.write(self._descriptor, rest[: self._room]) :]
-
-    def _wait_for_room(self) -> bool:
-        """Wait until the reader takes more; False if that takes too long."""
-        begin = time.monotonic()
-        while not self._poll.poll(100):
-            check_stop()
-            if time.monotonic() - begin > self.patience:
-                return False
-        return True
-
-    def _discard(self) -> None:
-        """Send all further output nowhere, also what Python has buffered."""
-        if self._descriptor is not None:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._descriptor)
-            os.close(nowhere)
-        self._descriptor = None
-
-    def end_line(self) -> None:
-        """End an unfinished line, before a message of the launcher."""
-        if self._owner is not None:
-            self.write(b"", None, True)
 
 
 class LogFiles:
@@ -299,9 +213,8 @@ class Stream:
         self._pending += data[end:]
         if len(self._pending) > PARTIAL_BYTES:
             self.flush()
-        if not data and (self._pending or self._destination.continues(self)):
-            self._emit(bytes(self._pending) + b"\n")
-            self._pending.clear()
+        if not data:
+            self._end_line()
 
     def seconds_left(self) -> float | None:
         """Seconds until the unfinished line is due; None if there is none."""
@@ -313,27 +226,31 @@ class Stream:
             self._emit(bytes(self._pending))
             self._pending.clear()
 
+    def _end_line(self) -> None:
+        """Forward an unfinished line with a newline, as no more will come."""
+        if self._pending or self._destination.continues(self):
+            self._pending += b"\n"
+            self.flush()
+
     def _emit(self, data: bytes) -> None:
         """Write output with the prefix at the beginning of each line."""
-        start = b""
+        text = b""
         continued = self._destination.continues(self)
         if continued and self._returned and data.startswith(b"\n"):  # a split line end
-            start, data, continued = b"\n", data[1:], False
+            text, data, continued = b"\n", data[1:], False
         if data:
             end = next(filter(data.endswith, LINE_ENDS), b"")
             body = data[: len(data) - len(end)].replace(b"\n", b"\n" + self._prefix)
             if b"\r" in body:
                 body = RETURN.sub(b"\r" + self._prefix, body)
             begins = not continued or self._returned
-            start += (self._prefix if begins else b"") + body + end
-        self._returned = start.endswith(b"\r")
-        self._destination.write(start, self, start.endswith(b"\n"))
+            text += (self._prefix if begins else b"") + body + end
+        self._returned = text.endswith(b"\r")
+        self._destination.write(text, self, text.endswith(b"\n"))
 
     def drain(self) -> None:
         """Forward the rest of the output of an ended process."""
         for _ in range(DRAIN_READS):
             if not self.has_more() or not self.forward():
                 break
-        if self._pending or self._destination.continues(self):
-            self._pending += b"\n"
-            self.flush()
+        self._end_line()
