@@ -5,7 +5,7 @@ import os
 import resource
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -122,21 +122,9 @@ class LocalLaunch:
         stops = self.scope is Scope.WHOLE_JOB
         with signals_raise(), signals_forwarded(partial(_send, ranks), stops=stops):
             try:
-                ranks.extend(
-                    Rank(spec, self.command, sinks, self._stdin(spec))
-                    for spec in self.specs
+                return run_to_end(
+                    partial(self._run, ranks, sinks), partial(_stop, ranks), sinks
                 )
-                return _supervise(ranks, self.scope, sinks)
-            except StopRequested as request:
-                sinks.hurry(STOP_SECONDS)
-                with suppress(StopRequested):  # a second request: kill them at once
-                    _stop(ranks, request.number)
-                return 128 + request.number
-            except BrokenPipeError:  # the reader of our output has ended
-                return 128 + signal.SIGPIPE
-            except OutputError as error:
-                output.report(str(error))
-                return 1
             except OSError as error:
                 output.report(_start_failure(len(ranks), len(self.specs), error))
                 return 1
@@ -144,10 +132,38 @@ class LocalLaunch:
                 for one in ranks:
                     one.close()
 
+    def _run(self, ranks: list[Rank], sinks: Sinks) -> int:
+        """Start the ranks, into the list, and supervise them."""
+        ranks.extend(
+            Rank(spec, self.command, sinks, self._stdin(spec)) for spec in self.specs
+        )
+        return _supervise(ranks, self.scope, sinks)
+
     def _stdin(self, spec: RankSpec) -> int | None:
         """Standard input of a rank: that of the launcher (None), or none."""
         inherits = spec.rank == 0 and self.scope is Scope.WHOLE_JOB
         return None if inherits else subprocess.DEVNULL
+
+
+def run_to_end(
+    work: Callable[[], int], stop: Callable[[int], None], sinks: Sinks
+) -> int:
+    """Run the processes of a job: the exit code of ``work``, or of what ends it.
+
+    ``stop`` is called with the number of the signal that asked to stop.
+    """
+    try:
+        return work()
+    except StopRequested as request:
+        sinks.hurry(STOP_SECONDS)
+        with suppress(StopRequested):  # a second request: end them at once
+            stop(request.number)
+        return 128 + request.number
+    except BrokenPipeError:  # the reader of our output has ended
+        return 128 + signal.SIGPIPE
+    except OutputError as error:
+        output.report(str(error))
+        return 1
 
 
 def _start_failure(started: int, size: int, error: OSError) -> str:

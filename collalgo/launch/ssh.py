@@ -5,22 +5,26 @@ import shlex
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.store.server import Server
-from collalgo.errors import OutputError
 from collalgo.launch import environment, output
 from collalgo.launch.agent import NO_JOB, AgentJob
 from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.hosts import Host, RankPosition
-from collalgo.launch.local import PEER_FAILED, SETTLE_SECONDS, STOP_SECONDS
+from collalgo.launch.local import (
+    PEER_FAILED,
+    SETTLE_SECONDS,
+    STOP_SECONDS,
+    run_to_end,
+)
+from collalgo.launch.output import Sinks
 from collalgo.launch.process import exit_code
 from collalgo.launch.remote_agent import START_SECONDS, RemoteAgent
-from collalgo.launch.signals import StopRequested, signals_forwarded, signals_raise
+from collalgo.launch.signals import signals_forwarded, signals_raise
 
 
 @dataclass(frozen=True)
@@ -49,19 +53,11 @@ class SshLaunch:
         agents: list[RemoteAgent] = []
         with signals_raise(), signals_forwarded(partial(_send, agents), stops=True):
             try:
-                agents.extend(RemoteAgent(host, sinks) for host in self.positions)
-                self._start_ranks(agents, server.port, secret)
-                return _supervise(agents)
-            except StopRequested as request:
-                sinks.hurry(STOP_SECONDS)
-                with suppress(StopRequested):  # a second request: end them at once
-                    _stop(agents)
-                return 128 + request.number
-            except BrokenPipeError:  # the reader of our output has ended
-                return 128 + signal.SIGPIPE
-            except OutputError as error:
-                output.report(str(error))
-                return 1
+                return run_to_end(
+                    partial(self._run, agents, sinks, server.port, secret),
+                    lambda _number: _stop(agents),
+                    sinks,
+                )
             except OSError as error:
                 output.report(f"host {len(agents)} cannot be reached: {error}")
                 return 1
@@ -69,6 +65,14 @@ class SshLaunch:
                 for agent in agents:
                     agent.close()
                 server.close()
+
+    def _run(
+        self, agents: list[RemoteAgent], sinks: Sinks, port: int, secret: bytes
+    ) -> int:
+        """Start the agents, into the list, and their ranks, and supervise them."""
+        agents.extend(RemoteAgent(host, sinks) for host in self.positions)
+        self._start_ranks(agents, port, secret)
+        return _supervise(agents)
 
     def _start_ranks(
         self, agents: Sequence[RemoteAgent], port: int, secret: bytes
