@@ -12,8 +12,10 @@ from collalgo.bench.cluster.kernel import down, is_up, up
 from collalgo.launch.environment import free_port
 from tests.support.clusters import layout
 
-# The many processes that tests start would each compile all sources again.
+# The many processes that tests start would each compile all sources again, or write
+# each line in two pieces, between which mpiexec puts those of other ranks.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ.pop("PYTHONUNBUFFERED", None)
 
 
 @pytest.fixture(scope="session", autouse=True)
