@@ -3,8 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := pyproject.toml setup.py $(shell find collalgo/_kernels -name '*.p[xy]*' \
-	-o -name '*.h') $(wildcard collalgo/comm/functions/*.py collalgo/comm/*.py)
+SOURCES := pyproject.toml setup.py $(shell find collalgo/_kernels -name '*.py' \
+	-o -name '*.pyx' -o -name '*.pxd' -o -name '*.h') $(wildcard collalgo/comm/functions/*.py collalgo/comm/*.py)
 
 # The version of torch that its backend is tested with.
 TORCH ?= torch==2.13.0
