@@ -150,6 +150,8 @@ def connect_to_store(
     engine = without_mpi(arguments.engine)
     if address is None:
         address = store_address(os.environ)
+    # The meeting place of a host is named after this, so other users must not guess it.
+    job = hashlib.sha256(f"{job} {address.secret.hex()}".encode()).hexdigest()
     store = Client(*address, timeout, membership.lost)
     try:
         membership.begin(store)

@@ -1,7 +1,9 @@
 """The root in the rendezvous of one host: it makes the memory that all share."""
 
+import errno
 import logging
 import os
+import resource
 import selectors
 import socket
 import time
@@ -24,6 +26,9 @@ from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
 
 _LOG = logging.getLogger("collalgo")
+
+#: Connections that have not said yet which rank they are, beside those of peers.
+VISITORS = 64
 
 
 def serve(address: str, join_request: JoinRequest) -> tuple[int, list[int]]:
@@ -87,7 +92,7 @@ class _Joining:
         self.processes = [os.getpid()] + [0] * (join_request.size - 1)
         self._request = join_request
         self._peers: dict[int, socket.socket] = {}
-        self._unknown: set[socket.socket] = set()
+        self._unknown: dict[socket.socket, None] = {}  # the oldest first
 
     def wait(self, listener: socket.socket) -> None:
         """Wait until all peers have sent their request."""
@@ -108,42 +113,59 @@ class _Joining:
         selector: selectors.BaseSelector,
     ) -> None:
         if key.fileobj is listener:
-            accepted, _ = listener.accept()
-            accepted.setblocking(False)
-            self._unknown.add(accepted)
-            selector.register(accepted, selectors.EVENT_READ)
+            self._accept(listener, selector)
             return
+        if key.fileobj not in self._unknown and key.data is None:
+            return  # closed since the selector has seen it
         if key.data is not None:  # a peer, which has nothing more to send
             raise self._request.left(key.data)
         assert isinstance(key.fileobj, socket.socket)
         connection = key.fileobj
         selector.unregister(connection)
-        self._unknown.discard(connection)
+        self._unknown.pop(connection)
         rank = self._admit(connection)
         if rank is not None:
             selector.register(connection, selectors.EVENT_READ, rank)
 
+    def _accept(
+        self, listener: socket.socket, selector: selectors.BaseSelector
+    ) -> None:
+        """Accept a connection of this user, and keep no more than may be needed."""
+        try:
+            connection, _ = listener.accept()
+        except BlockingIOError:  # it has left
+            return
+        except OSError as error:
+            raise _no_descriptor(error, self._request) from None
+        connection.setblocking(False)
+        _, user, _ = credentials(connection)
+        if user != os.geteuid():
+            _refuse(connection, f"user {user} is not user {os.geteuid()}")
+            return
+        self._unknown[connection] = None
+        selector.register(connection, selectors.EVENT_READ)
+        if len(self._unknown) > VISITORS + self._request.size:
+            oldest = next(iter(self._unknown))
+            selector.unregister(oldest)
+            self._unknown.pop(oldest)
+            _refuse(oldest, "it has not said which rank it is")
+
     def _admit(self, connection: socket.socket) -> int | None:
         """The rank of a connection; None if it was refused."""
-        process, user, _ = credentials(connection)
         hello = b""
         with suppress(OSError):
             hello = connection.recv(HELLO.size + 1)
-        problem = self._problem(user, hello)
-        if problem is None:
-            rank: int = HELLO.unpack(hello)[1]
-            self._peers[rank] = connection
-            self.processes[rank] = process
-            return rank
-        _LOG.warning("process %d was refused at the rendezvous: %s", process, problem)
-        with connection, suppress(OSError):
-            connection.send(problem.encode())
-        return None
+        problem = self._problem(hello)
+        if problem is not None:
+            _refuse(connection, problem)
+            return None
+        rank: int = HELLO.unpack(hello)[1]
+        self._peers[rank] = connection
+        self.processes[rank], _, _ = credentials(connection)
+        return rank
 
-    def _problem(self, user: int, hello: bytes) -> str | None:
+    def _problem(self, hello: bytes) -> str | None:
         """The reason to refuse a request; None for a process that is missing."""
-        if user != os.geteuid():
-            return f"user {user} is not user {os.geteuid()}"
         if len(hello) != HELLO.size or not hello.startswith(MAGIC):
             return "it does not speak this version of collalgo's protocol"
         _, rank, its_size = HELLO.unpack(hello)
@@ -173,6 +195,29 @@ class _Joining:
         """Close all connections."""
         for connection in (*self._peers.values(), *self._unknown):
             connection.close()
+
+
+def _refuse(connection: socket.socket, problem: str) -> None:
+    """Close a connection after its process was told why."""
+    process, _, _ = credentials(connection)
+    _LOG.warning("process %d was refused at the rendezvous: %s", process, problem)
+    with connection, suppress(OSError):
+        connection.send(problem.encode())
+
+
+def _no_descriptor(error: OSError, join_request: JoinRequest) -> BootstrapError:
+    """The error of a root that cannot accept a connection."""
+    advice = ""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        advice = (
+            f"; at most {limit} files may be open in it, and {join_request.size - 1} "
+            "ranks join: raise the limit (ulimit -n)"
+        )
+    return BootstrapError(
+        f"rank {join_request.me} cannot accept the ranks that join ({error}){advice}",
+        rank=join_request.me,
+    )
 
 
 def _timed_out(

@@ -93,6 +93,11 @@ class HostMemory(NamedTuple):
         return shm.watch(transport, self.processes)
 
 
+def address_of(job: str) -> str:
+    """The address of the socket at which processes that know a job's name meet."""
+    return "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
+
+
 def share_memory(
     job: str,
     local_rank: int,
@@ -101,7 +106,7 @@ def share_memory(
     liveness: LivenessCheck,
 ) -> HostMemory:
     """Share memory with the other processes of this host that name the same job."""
-    address = "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
+    address = address_of(job)
     deadline = time.monotonic() + timeout
     join_request = JoinRequest(local_rank, members, deadline, liveness)
     if local_rank == 0:
