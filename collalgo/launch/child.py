@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from collalgo.launch.output import Sinks, Stream
 from collalgo.launch.process import die_with
+from collalgo.launch.signals import clear_wakeup, register_wakeup
 
 
 class Child:
@@ -105,6 +106,7 @@ AChild = TypeVar("AChild", bound=Child)
 def as_completed(children: Sequence[AChild], deadline: Deadline) -> Iterator[AChild]:
     """Forward the output and yield each child when it ends, until the deadline."""
     with selectors.DefaultSelector() as selector:
+        register_wakeup(selector)
         running = {child.descriptor: child for child in children if not child.ended}
         for descriptor, child in running.items():
             selector.register(descriptor, selectors.EVENT_READ)
@@ -120,7 +122,9 @@ def as_completed(children: Sequence[AChild], deadline: Deadline) -> Iterator[ACh
             waits = [deadline.left(), *(s.seconds_left() for s in unfinished)]
             finite = [seconds for seconds in waits if seconds is not None]
             for key, _ in selector.select(min(finite, default=None)):
-                if key.data is None:
+                if key.data is clear_wakeup:
+                    clear_wakeup()
+                elif key.data is None:
                     selector.unregister(key.fileobj)
                     child = running.pop(key.fd)
                     child.drain()

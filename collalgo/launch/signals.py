@@ -1,10 +1,11 @@
 """Signals of a launcher: those that ask it to stop, and those meant for the ranks."""
 
 import os
+import selectors
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TypeAlias
 
@@ -68,8 +69,42 @@ def signals_raise() -> Iterator[None]:
                 check_stop()
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    with _handled(dict.fromkeys(numbers, handle)):
+    with _handled(dict.fromkeys(numbers, handle)), _select_woken():
         yield
+
+
+class _Wakeup:
+    """The pipe into which signals write: the descriptor to read; None without one."""
+
+    reader: int | None = None
+
+
+@contextmanager
+def _select_woken() -> Iterator[None]:
+    """Let signals end a select: also those that come just before it begins."""
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    former = _Wakeup.reader, signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    _Wakeup.reader = reader
+    try:
+        yield
+    finally:
+        _Wakeup.reader, before = former
+        signal.set_wakeup_fd(before)
+        os.close(reader)
+        os.close(writer)
+
+
+def register_wakeup(selector: selectors.BaseSelector) -> None:
+    """Let signals end the selects of a selector, whose handlers then run."""
+    if _Wakeup.reader is not None:
+        selector.register(_Wakeup.reader, selectors.EVENT_READ, clear_wakeup)
+
+
+def clear_wakeup() -> None:
+    """Forget which signals have come."""
+    if _Wakeup.reader is not None:
+        with suppress(BlockingIOError):
+            os.read(_Wakeup.reader, 4096)
 
 
 @contextmanager

@@ -4,10 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+
+from collalgo.launch.child import Child, Deadline, as_completed
+from collalgo.launch.output import sinks
+from collalgo.launch.signals import signals_forwarded, signals_raise
 
 RUN = (sys.executable, "-m", "collalgo", "run")
 
@@ -106,6 +111,29 @@ def test_a_job_is_suspended_and_continued_as_a_whole(tmp_path, hosts):
     job.launcher.send_signal(signal.SIGCONT)
     job.wait_for("got SIGCONT", 2)
     assert job.end() == 0
+
+
+def test_a_signal_that_another_thread_receives_is_handled_at_once():
+    """So is one that comes just before the launcher begins to wait."""
+    child = Child(["sleep", "60"], sinks())
+
+    def send(_number):
+        child.process.kill()
+
+    def receive():
+        time.sleep(0.2)  # until the main thread waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        time.sleep(2)
+
+    other = threading.Thread(target=receive)
+    with signals_raise(), signals_forwarded(send, stops=True):
+        other.start()
+        ended = [
+            each.process.returncode for each in as_completed([child], Deadline(30))
+        ]
+    other.join()
+    child.close()
+    assert ended == [-signal.SIGKILL]
 
 
 @pytest.mark.usefixtures("rsh")
