@@ -12,7 +12,8 @@ TORCH ?= torch==2.13.0
 # A job starts many processes, each of which would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test torch slow cuda cuda-bench cuda-sanitize lint types format docs build clean
+.PHONY: demo test torch slow cuda cuda-bench cuda-sanitize sanitize \
+	lint types format docs build clean
 
 demo: .venv/installed
 	$(BIN)/collalgo run -n 4 examples/digits.py
@@ -46,6 +47,20 @@ cuda-bench: .venv/installed
 	for n in 2 4 8; do CUDA_DEVICE_MAX_CONNECTIONS=32 $(BIN)/python \
 		-m collalgo.bench.devices calls --threads $$n \
 		--json bench/results/devices/threads_$$n.json || exit 1; done
+
+# The compiled code under AddressSanitizer and UBSan, in a copy of the tree.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g
+SANITIZED := tests/comm tests/engine tests/schedule tests/cost
+sanitize: .venv/installed
+	$(BIN)/python -m pip install --quiet 'setuptools>=77' 'cython>=3.1'
+	mkdir -p build/sanitize
+	git ls-files -z | xargs -0 cp --parents --preserve=timestamps -t build/sanitize
+	cd build/sanitize && CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" \
+		$(CURDIR)/$(BIN)/python setup.py --quiet build_ext --inplace
+	cd build/sanitize && PYTHONMALLOC=malloc UBSAN_OPTIONS=print_stacktrace=1 \
+		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+		LD_PRELOAD=$$(gcc -print-file-name=libasan.so) \
+		$(CURDIR)/$(BIN)/pytest --ignore tests/engine/test_native.py $(SANITIZED)
 
 cuda-sanitize: .venv/installed
 	for tool in memcheck racecheck; do \

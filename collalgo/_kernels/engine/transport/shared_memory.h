@@ -139,7 +139,7 @@ static uint64_t send_line(endpoint *e, channel_state *c, int64_t place, const ch
     l->offset = place;
     l->nbytes = (uint32_t)nbytes;
     l->sequence = (uint32_t)e->sequence;
-    if (place == INLINE_DATA) memcpy(l->data, data, nbytes);
+    if (place == INLINE_DATA && nbytes) memcpy(l->data, data, nbytes); /* of 0 bytes it may be NULL */
     STORE(&l->number, ++c->sent);
     if (demotes_lines && e->usual.spins) demote(l, place == INLINE_DATA ? nbytes : 0);
     prefetch_to_write((const char *)(c->out + c->sent % LINES), sizeof(mail_line));
