@@ -1,6 +1,7 @@
 """Templates: a schedule is lowered once, for buffers of all lengths."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import lcm
 from typing import Any, NamedTuple
@@ -18,15 +19,16 @@ from collalgo.schedule.collective import COLLECTIVES
 MOST_PARTS = 1 << 62
 
 
-class Bound(NamedTuple):
+@dataclass(frozen=True)
+class Bound:
     """A schedule function with arguments; unlike a partial, equal to another one."""
 
     function: ScheduleFunction
     arguments: tuple[Any, ...]
     parameters: tuple[tuple[str, Any], ...]
 
-    def __call__(self, *first: Any) -> Steps:
-        return self.function(*self.arguments, *first, **dict(self.parameters))
+    def __call__(self, *args: Any, **more: Any) -> Steps:
+        return self.function(*self.arguments, *args, **dict(self.parameters), **more)
 
 
 class TemplateKey(NamedTuple):
