@@ -16,10 +16,11 @@ from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
 from collalgo.engine.plan.chunk_pipelining import RANKS, Slicing, cut, step_count
 from collalgo.engine.plan.layout import Layout
-from collalgo.engine.plan.lowering import UNSLICED, Averaging, Lowering
-from collalgo.engine.plan.rows import Plan
+from collalgo.engine.plan.lowering import UNSLICED
+from collalgo.engine.plan.rows import Plan, PlanTemplate
+from collalgo.engine.plan.template import TemplateKey
 from collalgo.engine.reduction import DTYPES, OPS, dtype_name, reduction
-from collalgo.schedule import ScheduleFunction, trace
+from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.decide import Decision, Question, decide
 from collalgo.selection.on_host import HostPricer, price
@@ -82,7 +83,10 @@ class ProgramCache:
         self._checked(call)
         layout = call.layout(self.size)
         schedule = self._decide(call, layout).schedule
-        return [self._plan(call, layout, schedule, rank) for rank in range(self.size)]
+        return [
+            self._template(call, schedule, rank).plan(layout)
+            for rank in range(self.size)
+        ]
 
     def name(self, call: Call) -> str:
         """The name of the algorithm that a plain call runs."""
@@ -102,14 +106,15 @@ class ProgramCache:
         layout = call.layout(self.size)
         name, schedule, *_ = self._decide(call, layout)
         policy = CopyPolicy(call.collective, self.size, self._profile)
-        nbytes = layout.whole.stop // collective.buffers(self.size)
+        nbytes = layout.nbytes // collective.buffers(self.size)
         handed_out = (
             policy.is_handed_out_by_kernel(nbytes)
             and step_count(schedule, self.size, call.root) == 1
         )
         at_once = handed_out or policy.is_at_once(nbytes)
         slicing = Slicing() if at_once else self._slicing(call, layout, schedule)
-        plan = self._plan(call, layout, schedule, self.rank, slicing, self.hosts)
+        template = self._template(call, schedule, self.rank, slicing, self.hosts)
+        plan = template.plan(layout)
         divisor = self.size if call.op == "avg" else 0
         record = self._record(call, layout, name)
         return Program(
@@ -137,7 +142,7 @@ class ProgramCache:
         counts = call.counts
         question = Question(
             call.collective,
-            layout.whole.stop // buffers,
+            layout.nbytes // buffers,
             call.algorithm,
             call.reproducible,
             block_nbytes=counts and tuple(n * call.dtype.itemsize for n in counts),
@@ -148,20 +153,20 @@ class ProgramCache:
             prove_once(decision.schedule, self.size, call.collective, call.root)
         return decision
 
-    def _plan(
+    def _template(
         self,
         call: Call,
-        layout: Layout,
         schedule: ScheduleFunction,
         rank: int,
         slicing: Slicing = UNSLICED,
         hosts: Sequence[int] = (),
-    ) -> Plan:
-        steps = trace(schedule, rank, self.size, call.root)
-        ends = call.ends(layout, rank, self.size)
-        lowering = Lowering(layout, rank, self.size, *ends, slicing, hosts)
-        shared = call.collective == "allreduce"
-        return lowering.lower(steps, _averaging(shared, call.op), shared)
+    ) -> PlanTemplate:
+        """The template of a rank's plans for calls of all lengths."""
+        averages = call.op == "avg"
+        return TemplateKey(
+            call.collective, schedule, rank, self.size, call.root, averages, slicing,
+            tuple(hosts),
+        ).template()  # fmt: skip
 
     def _record(self, call: Call, layout: Layout, name: str) -> tuple[Any, ...]:
         """What the ranks compare of a call."""
@@ -178,19 +183,13 @@ class ProgramCache:
         self, call: Call, layout: Layout, schedule: ScheduleFunction
     ) -> Slicing:
         """The slicing of a call; the number of slices is that of the best price."""
-        nbytes = layout.whole.stop
+        nbytes = layout.nbytes
         if nbytes <= SHORT or self.size > RANKS or self.hosts:
             return Slicing()
         cost = price(schedule, self.size, self._profile)
         blocks = layout.blocks if layout.counts is not None else 1
         count = cost.slices(nbytes)
         return cut(count, schedule, self.size, call.root, blocks)
-
-
-def _averaging(shared: bool, op: str | None) -> Averaging:
-    if op != "avg":
-        return Averaging.NO
-    return Averaging.BEFORE_SHARING if shared else Averaging.AT_THE_END
 
 
 def _fingerprint(*compared: object) -> int:

@@ -12,12 +12,12 @@ from collalgo._kernels.engine.engine import Program
 from collalgo.algorithms import direct, dissemination
 from collalgo.engine.call import Call
 from collalgo.engine.plan.copying import Copying
-from collalgo.engine.plan.layout import Layout, Region
-from collalgo.engine.plan.lowering import Averaging, Lowering
+from collalgo.engine.plan.layout import Layout
+from collalgo.engine.plan.template import TemplateKey
 from collalgo.engine.reduction import reduction
 from collalgo.engine.transport import thread
 from collalgo.engine.transport.waiting import SHARING
-from collalgo.schedule import Group, Steps, together, trace
+from collalgo.schedule import Group, Steps, together
 
 #: The bytes of a swap between two threads, which compares the copy methods.
 SWAPPED = 1 << 18
@@ -70,8 +70,8 @@ def _tokens(rank: int, lanes: int) -> Program:
     def tokens(group: Group) -> Steps:
         return together(*(dissemination.barrier(group) for _ in range(lanes)))
 
-    lowering = Lowering(Layout(0, 1, 2), rank, 2, Region([]), Region([]))
-    plan = lowering.lower(trace(tokens, rank, 2), Averaging.NO)
+    template = TemplateKey("barrier", tokens, rank, 2).template()
+    plan = template.plan(Layout(0, 1, 2))
     return Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
 
 
@@ -112,9 +112,8 @@ def swap(*, fetched: bool) -> float:
 def _exchange(rank: int, fetched: bool) -> Program:
     """The program of one of two ranks that swap their data."""
     call = Call("allgather", np.dtype(np.uint8), SWAPPED)
-    layout = call.layout(2)
-    lowering = Lowering(layout, rank, 2, *call.ends(layout, rank, 2))
-    plan = lowering.lower(trace(direct.allgather, rank, 2), Averaging.NO)
+    template = TemplateKey("allgather", direct.allgather, rank, 2).template()
+    plan = template.plan(call.layout(2))
     record = (0, 0, 0, 0, 0, 0, "swap")
     return Program(plan, None, 0, record, Copying(fetched, stays_cached=False))
 

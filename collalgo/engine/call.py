@@ -1,4 +1,4 @@
-"""A call with its arguments, and the parts of the whole buffer that each rank holds."""
+"""A call with its arguments, and the layout of its buffer."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from collalgo.base.integers import shown
-from collalgo.engine.plan.layout import Layout, Region
+from collalgo.engine.plan.layout import Layout
 from collalgo.engine.reduction import op_name
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
@@ -68,25 +68,5 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
             shares = size if self.collective in SPLIT else 1
             counts = (self.count // shares,) * blocks
         count = self.count if counts is None else sum(counts)
-        return Layout(count, self.dtype.itemsize, max(blocks, size), counts)
-
-    def ends(self, layout: Layout, rank: int, size: int) -> tuple[Region, Region]:
-        """The parts of the whole buffer in the input and in the output of a rank."""
-        if self.collective == "alltoall":
-            row = [layout.block(rank * size + i) for i in range(size)]
-            column = [layout.block(i * size + rank) for i in range(size)]
-            return Region(row), Region(column)
-        whole, mine, nothing = Region([layout.whole]), layout.block(rank), Region([])
-        at_root = whole if rank == self.root else nothing
-        return {
-            "allreduce": (whole, whole),
-            "broadcast": (whole, nothing if rank == self.root else whole),
-            "reduce": (whole, at_root),
-            "allgather": (Region([mine]), whole),
-            "reduce_scatter": (whole, Region([mine])),
-            "gather": (Region([mine]), at_root),
-            "scatter": (at_root, nothing if rank == self.root else Region([mine])),
-            "scan": (whole, whole),
-            "exscan": (whole, whole if rank else nothing),
-            "barrier": (nothing, nothing),
-        }[self.collective]
+        parts = COLLECTIVES[self.collective].buffer_blocks(size)
+        return Layout(count, self.dtype.itemsize, parts, counts)

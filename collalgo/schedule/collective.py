@@ -54,6 +54,10 @@ class Collective(NamedTuple):
         """The number of buffers of a rank in the whole buffer of the schedules."""
         return size if self.blocks > 1 else 1
 
+    def buffer_blocks(self, size: int) -> int:
+        """The number of blocks of the buffer; without blocks, a part for each rank."""
+        return size * size if self.blocks > 1 else size
+
 
 def _mine(place: Place) -> int:
     return place.rank

@@ -9,8 +9,7 @@ from collalgo import (
 from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.verify import prove_once
 from collalgo.engine.call import Call
-from collalgo.engine.plan.lowering import Averaging, Lowering
-from collalgo.schedule import trace
+from collalgo.engine.plan.template import TemplateKey
 from tests.engine.plan.test_lowering import messages
 
 
@@ -32,12 +31,11 @@ def examine(row, size, parameters, root):
     prove_once(variant.schedule, size, row.collective, root)
     for count in range(4):
         call = Call(row.collective, np.dtype(np.float32), count, root=root)
-        layout = call.layout(size)
-        plans = []
-        for rank in range(size):
-            walk = Lowering(layout, rank, size, *call.ends(layout, rank, size))
-            steps = trace(variant.schedule, rank, size, root)
-            plans.append(walk.lower(steps, Averaging.NO))
+        key = TemplateKey(row.collective, variant.schedule, 0, size, root)
+        plans = [
+            key._replace(rank=rank).template().plan(call.layout(size))
+            for rank in range(size)
+        ]
         sent, received = messages(plans, 0)
         assert sum_of_bytes(sent) == sum_of_bytes(received)
     return variant

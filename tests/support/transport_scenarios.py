@@ -14,6 +14,7 @@ from collalgo._kernels.engine.engine import RUN_CLOSED, RUN_DONE, RUN_FAILED, Pr
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo.engine.plan.layout import Layout, Region
 from collalgo.engine.plan.lowering import Averaging, Lowering
+from collalgo.engine.plan.template import grid_of
 from collalgo.engine.reduction import reduction
 from collalgo.engine.transport.interface import RankTransport
 from collalgo.schedule import Chunk, Kind, Transfer
@@ -66,12 +67,12 @@ class Rank:
 
         With counts of bytes, chunks begin exactly at blocks, not at cache lines.
         """
+        steps = [tuple(step) for step in steps]
         layout = Layout(len(buffer), 1, len(counts or range(self.size)), counts)
-        whole = Region([layout.whole])
-        lowering = Lowering(
-            layout, self.rank, self.size, whole, whole, hosts=self.hosts
-        )
-        plan = lowering.lower([tuple(step) for step in steps], Averaging.NO)
+        grid = grid_of(steps, layout.blocks)
+        whole = Region([grid.whole])
+        lowering = Lowering(grid, self.rank, self.size, whole, whole, hosts=self.hosts)
+        plan = lowering.lower(steps, Averaging.NO).plan(layout)
         record = (len(buffer) + 1, 0, 0, 0, 0, len(buffer), "scenario")
         program = Program(plan, reduction(np.dtype(np.uint8), "sum"), 0, record)
         scratch = np.empty(plan.scratch_bytes, np.uint8)

@@ -70,6 +70,14 @@ cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target):
     return pin(source), pin(target)
 
 
+cdef int64_t bytes_of(const int64_t[:, ::1] pieces) noexcept:
+    """The bytes of all pieces."""
+    cdef int64_t i, nbytes = 0
+    for i in range(pieces.shape[0]):
+        nbytes += pieces[i, BYTES]
+    return nbytes
+
+
 @cython.final
 cdef class Program(Steps):
     """A plan of one rank, with its reduction and the record that the ranks compare.
@@ -87,7 +95,7 @@ cdef class Program(Steps):
         copying=Copying()
     ):
         Steps.__init__(self, plan, reduction, divisor, copying)
-        self.brief = plan.slices == 1 and plan.pieces[:, BYTES].sum() <= BRIEF_BYTES
+        self.brief = plan.slices == 1 and bytes_of(plan.pieces) <= BRIEF_BYTES
         (
             self.record.fingerprint, self.record.collective, self.record.dtype,
             self.record.op, self.record.root, self.record.count, self.algorithm

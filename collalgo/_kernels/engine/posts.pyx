@@ -262,25 +262,39 @@ cdef class Posts(Rows):
 
 cdef tuple states_of(plan):
     """The arrays behind the pointers of :class:`Posts`, in the order of its attributes."""
-    lengths = np.array([
-        plan.pieces[first:end, BYTES].sum()
-        for first, end in plan.messages[:, :2].tolist()
-    ], np.int64)
-    pieces = plan.messages[:, 1] - plan.messages[:, 0]
-    one_piece = (pieces == 1) & (plan.slices == 1)
-    forwards_one = (pieces == 1) & (pieces[plan.forwards] == 1)
-    offers = {  # the last message of each channel, which has room for one offer
-        plan.channels[plan.messages[m, FIRST_CHANNEL]]: m
-        for first_receive, end in plan.steps[:, 1:].tolist()
-        for m in range(first_receive, end)
-        if plan.direct[m] and lengths[m] >= PUT_BYTES and pieces[m] == 1
-    }
-    return (
-        np.zeros((len(plan.messages), 3), np.int64),
-        np.zeros((len(plan.channels), 3), np.int64),
-        np.where(one_piece, lengths, IN_PIECES),
-        np.stack([plan.messages[:, 0], np.zeros_like(lengths), lengths], axis=1),
-        np.array(list(offers.values()), np.int64),
-        np.where(forwards_one, plan.forwards, NONE),
-        np.zeros(len(plan.messages), np.int64),
-    )
+    cdef const int64_t[:, ::1] messages = plan.messages, pieces = plan.pieces
+    cdef const int64_t[::1] forwards = plan.forwards
+    cdef int64_t m, p, n = messages.shape[0]
+    cdef bint sliced = plan.slices > 1
+    numbers = np.zeros((9, n), np.int64)
+    begins, progress = numbers[:3].reshape(n, 3), numbers[3:6].reshape(n, 3)
+    cdef int64_t[:, ::1] begins_ = begins
+    cdef int64_t[::1] whole = numbers[6], forwarding = numbers[7]
+    for m in range(n):
+        begins_[m, 0] = messages[m, 0]
+        for p in range(messages[m, 0], messages[m, 1]):
+            begins_[m, 2] += pieces[p, BYTES]
+        whole[m] = IN_PIECES if sliced or not has_one_piece(messages, m) else begins_[m, 2]
+        forwarding[m] = NONE
+        if has_one_piece(messages, m) and has_one_piece(messages, forwards[m]):
+            forwarding[m] = forwards[m]
+    offers = offered(plan, begins_)
+    segments = np.zeros((len(plan.channels), 3), np.int64)
+    return progress, segments, numbers[6], begins, offers, numbers[7], numbers[8]
+
+
+cdef bint has_one_piece(const int64_t[:, ::1] messages, int64_t m) noexcept:
+    return m != NONE and messages[m, 1] - messages[m, 0] == 1
+
+
+cdef offered(plan, const int64_t[:, ::1] begins):
+    """The last long message of each channel, which has room for one offer."""
+    cdef const int64_t[:, ::1] steps = plan.steps, messages = plan.messages
+    cdef const int64_t[::1] direct = plan.direct, channels = plan.channels
+    cdef int64_t step, m
+    cdef dict last = {}
+    for step in range(steps.shape[0]):
+        for m in range(steps[step, 1], steps[step, 2]):
+            if direct[m] and begins[m, 2] >= PUT_BYTES and has_one_piece(messages, m):
+                last[channels[messages[m, FIRST_CHANNEL]]] = m
+    return np.array(list(last.values()), np.int64)

@@ -24,6 +24,14 @@ cdef void *address(cnp.ndarray array) except? NULL:
     return cnp.PyArray_DATA(array)
 
 
+cdef int64_t number_of_input(const int64_t[:, ::1] pieces) noexcept:
+    """The number of pieces that are read from the input."""
+    cdef int64_t i, n = 0
+    for i in range(pieces.shape[0]):
+        n += pieces[i, SOURCE] == INPUT
+    return n
+
+
 cdef class Rows:
     """The rows of one rank, bound to a reduction and to the arrays of a call.
 
@@ -48,10 +56,10 @@ cdef class Rows:
         self.steps_end = len(plan.steps)
         self.channels_end = len(plan.channels)
         self.copies_end = len(plan.copies)
-        self.early_end = int((plan.copies[:, SOURCE] == INPUT).sum())
+        self.early_end = number_of_input(plan.copies)
         self.divisions_end = len(plan.divisions)
         self.point_at(plan)
-        self.reads = bool((plan.pieces[:, SOURCE] == INPUT).any() or len(plan.copies))
+        self.reads = self.copies_end or number_of_input(plan.pieces)
         self.room = [np.zeros(len(plan.channels) + 1, np.int64) for _ in range(2)]
         self.inputs = <const void **>address(self.room[0])
         self.targets = <char **>address(self.room[1])

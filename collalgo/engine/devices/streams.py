@@ -104,7 +104,7 @@ class Streamed(_Put[DeviceProgram]):
 
     def __init__(self, call: Call, program: DeviceProgram, size: int):
         super().__init__(call, program, size)
-        self._nbytes = call.layout(size).whole.stop
+        self._nbytes = call.layout(size).nbytes
         combines = (o for o in program.operations if isinstance(o, Combine))
         most = max((len(combine.sources) for combine in combines), default=0)
         self._whole = fits(size) and most <= MOST and 0 < self._nbytes <= one_kernel()

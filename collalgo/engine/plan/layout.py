@@ -1,88 +1,83 @@
-"""The layout of a buffer: the bytes of each chunk of a schedule."""
+"""The layout of a buffer: the parts that chunks consist of, and their elements."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
 from collalgo.schedule.chunk import Chunk
 
-#: Chunks of long vectors begin at cache lines, so that no two ranks share one.
-CACHE_LINE = 64
-LONG_CHUNK = 4096
-
 
 class Span(NamedTuple):
-    """A run of bytes of the whole buffer."""
+    """A run of parts of the whole buffer."""
 
     start: int
     stop: int
 
 
 @dataclass(frozen=True)
-class Layout:
-    """The number of elements of each block of the buffer, and the bytes of each chunk.
+class Grid:
+    """A buffer cut into equal parts, of which all chunks of a rank consist.
 
-    ``counts`` is None if the blocks belong to no rank, so their borders are free. The
-    spare buffers follow the buffer of the call, each of the same length.
+    A schedule is lowered on a grid, where a span is a run of parts, once for buffers of
+    all lengths; see :mod:`collalgo.engine.plan.template`. The parts of the spare
+    buffers follow those of the buffer of the call.
+
+    Attributes
+    ----------
+    parts : int
+        The number of parts.
+    blocks : int
+        The number of equal blocks of parts that belong to ranks.
+    """
+
+    parts: int
+    blocks: int
+
+    def span(self, chunk: Chunk) -> Span:
+        """The parts of a chunk."""
+        width, spare = self.parts // chunk.parts, chunk.spare * self.parts
+        return Span(spare + chunk.start * width, spare + chunk.stop * width)
+
+    def block(self, number: int) -> Span:
+        """The parts of a block."""
+        return self.span(Chunk(number, number + 1, self.blocks))
+
+    def cut(self, span: Span, pieces: int) -> Iterator[Span]:
+        """Cut a span at the borders of equal pieces of the buffer."""
+        width = self.parts // pieces
+        start, stop = span
+        for border in range(start - start % width + width, stop, width):
+            yield Span(start, border)
+            start = border
+        yield Span(start, stop)
+
+    @property
+    def whole(self) -> Span:
+        return Span(0, self.parts)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The number of elements of the buffer and of its blocks.
+
+    ``counts`` is None if the blocks belong to no rank, so their borders are free.
     """
 
     count: int
     itemsize: int
     blocks: int
     counts: tuple[int, ...] | None = None
-    starts: tuple[int, ...] = field(init=False, default=())
-
-    def __post_init__(self) -> None:
-        if self.counts is not None:
-            object.__setattr__(self, "starts", (0, *accumulate(self.counts)))
-
-    def span(self, chunk: Chunk) -> Span:
-        """The bytes of a chunk."""
-        spare = chunk.spare * self.count
-        return Span(
-            (spare + self._element(chunk.start, chunk.parts)) * self.itemsize,
-            (spare + self._element(chunk.stop, chunk.parts)) * self.itemsize,
-        )
-
-    def block(self, number: int) -> Span:
-        """The bytes of a block."""
-        return self.span(Chunk(number, number + 1, self.blocks))
-
-    def cut(self, span: Span, parts: int) -> Iterator[Span]:
-        """Cut a span at the borders of the equal parts of a buffer."""
-        length = self.whole.stop
-        bounds = _bounds(self, parts)
-        spare = span.start // length * length if length else 0
-        start, stop = span.start - spare, span.stop - spare
-        for bound in bounds[bisect_right(bounds, start) : bisect_left(bounds, stop)]:
-            yield Span(start + spare, bound + spare)
-            start = bound
-        yield Span(start + spare, stop + spare)
 
     @property
-    def whole(self) -> Span:
-        return Span(0, self.count * self.itemsize)
+    def nbytes(self) -> int:
+        return self.count * self.itemsize
 
-    def _element(self, part: int, parts: int) -> int:
-        """The first element of a part; monotone, so that adjacent parts touch."""
-        if self.counts is not None:
-            block, rest = divmod(part * self.blocks, parts)
-            within = rest * self.counts[block] // parts if rest else 0
-            return self.starts[block] + within
-        element = part * self.count // parts
-        if part == parts or self.count * self.itemsize < LONG_CHUNK * self.blocks:
-            return element
-        line = CACHE_LINE // self.itemsize
-        return element // line * line
-
-
-@lru_cache(maxsize=64)
-def _bounds(layout: Layout, parts: int) -> list[int]:
-    """The borders of equal parts of a buffer, in bytes."""
-    return [layout.span(Chunk(0, i, parts)).stop for i in range(parts + 1)]
+    @property
+    def starts(self) -> tuple[int, ...] | None:
+        """The first element of each block, and the end of the last."""
+        return None if self.counts is None else (0, *accumulate(self.counts))
 
 
 class Region:
@@ -96,15 +91,9 @@ class Region:
                 self.spans.append(Span(start, max(stop, span.stop)))
             elif span.start < span.stop:
                 self.spans.append(span)
-        lengths = (span.stop - span.start for span in self.spans)
-        self.offsets = [0, *accumulate(lengths)]
-
-    @property
-    def nbytes(self) -> int:
-        return self.offsets[-1]
 
     def cut(self, span: Span) -> Iterator[tuple[Span, int | None]]:
-        """Cut a span into runs, each with its offset in the array, or None."""
+        """Cut a span into runs, each with the number of the array's span, or None."""
         start, stop = span
         number = max(bisect_right(self.spans, (start, start)) - 1, 0)
         while start < stop:
@@ -115,30 +104,22 @@ class Region:
                 start = end
             elif start < mine.stop:
                 end = min(mine.stop, stop)
-                yield Span(start, end), self.offsets[number] + start - mine.start
+                yield Span(start, end), number
                 start = end
             else:
                 number += 1
 
 
 class Reused:
-    """Spans of the whole buffer in memory that is reused by each slice.
+    """Spans of the whole buffer in memory that is reused by each slice."""
 
-    Slices cut a span into equal parts; the memory holds the longest of them.
-    """
-
-    def __init__(self, spans: Iterable[Span], slices: int):
-        self.nbytes = 0
-        self._place: dict[Span, int] = {}
-        for span in sorted(set(spans)):
-            lines = -(-(span.stop - span.start) // CACHE_LINE)
-            self._place[span] = self.nbytes
-            self.nbytes += -(-lines // slices) * CACHE_LINE
+    def __init__(self, spans: Iterable[Span]):
+        self.spans = sorted(set(spans))
+        self._numbers = {span: number for number, span in enumerate(self.spans)}
 
     def cut(self, span: Span) -> Iterator[tuple[Span, int | None]]:
-        """The span with its offset, the same for its part in each slice."""
-        if span.start < span.stop:
-            yield span, self._place.get(span)
+        """The whole span, which is not cut, with its number."""
+        yield span, self._numbers.get(span)
 
 
 class Marks:

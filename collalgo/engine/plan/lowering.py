@@ -1,8 +1,12 @@
-"""Lower a schedule for one rank, count, dtype and op to rows that the engine runs.
+"""Lower a schedule for one rank to rows that the engine runs, for all lengths at once.
 
 A plan consists of bytes in three buffers: the caller's input, the output, and scratch
 for partial results that belong in neither. It reads a byte from the input until this
 rank has written it elsewhere, so the input is neither copied first nor changed.
+
+Which bytes go where does not depend on the length of the buffer, if they are named by
+parts of a grid of which all chunks consist. So a schedule is lowered once, and a
+length fills in the bytes of the parts.
 """
 
 import enum
@@ -11,17 +15,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from collalgo.engine.plan.chunk_pipelining import Slicing
-from collalgo.engine.plan.layout import Layout, Marks, Region, Span
+from collalgo.engine.plan.layout import Grid, Marks, Region, Span
 from collalgo.engine.plan.reduce_forward import forwards
 from collalgo.engine.plan.rows import (
     INPUT,
+    NO_PARTS,
     OUTPUT,
     SCRATCH,
     Action,
     Lowered,
     Message,
     Piece,
-    Plan,
+    PlanTemplate,
     RowWriter,
 )
 from collalgo.engine.plan.zero_copy import Direct
@@ -51,8 +56,8 @@ class Lowering:
 
     Parameters
     ----------
-    layout
-        How chunks map to bytes.
+    grid
+        The parts of the buffer.
     rank
         The rank.
     size
@@ -67,7 +72,7 @@ class Lowering:
 
     def __init__(
         self,
-        layout: Layout,
+        grid: Grid,
         rank: int,
         size: int,
         source: Region,
@@ -75,7 +80,7 @@ class Lowering:
         slicing: Slicing = UNSLICED,
         hosts: Sequence[int] = (),
     ):
-        self.layout = layout
+        self.grid = grid
         self.hosts = hosts
         self.slicing = slicing
         self.rank = rank
@@ -86,7 +91,7 @@ class Lowering:
 
     def lower(
         self, steps: Sequence[Step], averaging: Averaging, shared: bool = False
-    ) -> Plan:
+    ) -> PlanTemplate:
         """Lower ``steps``, the whole schedule of this rank.
 
         With ``shared``, every result contains the inputs of all ranks.
@@ -105,7 +110,7 @@ class Lowering:
             lowered = self._stored(lowered)
         copies = self._copies()
         direct = Direct(lowered, copies, divisions, shared).marks
-        return RowWriter(self.rank, self.source, self.target).plan(
+        return RowWriter(self.rank, self.grid, self.source, self.target).template(
             lowered, copies, divisions, direct, forwards(lowered), self.slicing.count
         )
 
@@ -120,15 +125,15 @@ class Lowering:
         return sorted(copies, key=lambda piece: piece.source != INPUT)
 
     def _spans(self, chunks: Iterable[Chunk]) -> Iterator[Span]:
-        """The bytes of chunks, in runs that can be sliced."""
-        return self._cut(self.layout.span(chunk) for chunk in merge(chunks))
+        """The parts of chunks, in runs that can be sliced."""
+        return self._cut(self.grid.span(chunk) for chunk in merge(chunks))
 
     def _cut(self, spans: Iterable[Span]) -> Iterator[Span]:
         if self.slicing.count == 1:
             yield from spans
             return
         for span in spans:
-            yield from self.layout.cut(span, self.slicing.parts)
+            yield from self.grid.cut(span, self.slicing.parts)
 
     def _posts(self, step: Step) -> list[Message]:
         """The posts of a step; equal bytes for several ranks of a host are one post."""
@@ -174,8 +179,9 @@ class Lowering:
         for before, after in pairwise(spans):
             if after.start < before.stop:
                 raise ScheduleError(
-                    f"rank {self.rank} receives bytes {before.start} to {before.stop} "
-                    f"and {after.start} to {after.stop} in one step; what it reduces "
+                    f"rank {self.rank} receives parts {before.start} to {before.stop} "
+                    f"and {after.start} to {after.stop} of {self.grid.parts} of the "
+                    "buffer in one step; what it reduces "
                     "at once must be equal from every peer, so use two steps",
                     rank=self.rank,
                 )
@@ -208,7 +214,7 @@ class Lowering:
     def _message(pieces: list[Piece], transfers: list[Transfer]) -> tuple[Piece, ...]:
         """The sorted pieces; an empty piece for a message without chunks (a token)."""
         if not any(t.chunks for t in transfers):
-            return (Piece(Span(0, 0), SCRATCH, SCRATCH),)
+            return (Piece(NO_PARTS, SCRATCH, SCRATCH),)
         return tuple(sorted(pieces))
 
     def _channel(self, peer: int, lane: int) -> int:

@@ -1,18 +1,26 @@
-"""The rows of a plan: the input of the engine, with the place of every byte."""
+"""The rows of a plan: the input of the engine, with the place of every byte.
+
+They are written once for all lengths of the buffer, in parts of a grid; a length gives
+the bytes of the parts.
+"""
 
 import enum
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.engine.plan.layout import Region, Reused, Span
+from collalgo._kernels.engine.filling import Filling
+from collalgo.engine.plan.layout import Grid, Layout, Region, Reused, Span
 from collalgo.errors import ScheduleError
 
 INPUT, OUTPUT, SCRATCH = range(3)
+
+#: The span of a message without bytes.
+NO_PARTS = Span(0, 0)
 
 Rows: TypeAlias = NDArray[np.int64]
 
@@ -71,6 +79,67 @@ class Plan:
     slices: int
 
 
+@dataclass(frozen=True)
+class PlanTemplate:
+    """The plans of one rank for buffers of all lengths.
+
+    The rows of pieces have indices into ``borders`` and ``runs`` instead of bytes:
+    first and last border, source array and run, target array and run, action. All other
+    arrays are those of the plans.
+
+    Attributes
+    ----------
+    grid : Grid
+        The parts of the buffer.
+    borders : ndarray
+        The parts at which a piece or a run begins or ends, ascending.
+    runs : ndarray
+        The parts of the buffer that lie in each array, one after the other: the array,
+        and the first and last border.
+    """
+
+    grid: Grid
+    borders: Rows
+    runs: Rows
+    steps: Rows
+    messages: Rows
+    pieces: Rows
+    channels: Rows
+    numbers: Rows
+    hazards: Rows
+    copies: Rows
+    divisions: Rows
+    direct: Rows
+    forwards: Rows
+    slices: int
+
+    def plan(self, layout: Layout) -> Plan:
+        """The plan for a buffer of a certain length, without empty messages."""
+        filling = Filling(self, layout)
+        steps, messages, numbers, hazards, direct, forwards = filling.moving() or (
+            self.steps,
+            self.messages,
+            self.numbers,
+            self.hazards,
+            self.direct,
+            self.forwards,
+        )
+        return Plan(
+            steps=steps,
+            messages=messages,
+            pieces=filling.pieces,
+            channels=self.channels,
+            numbers=numbers,
+            hazards=hazards,
+            copies=filling.copies,
+            divisions=filling.divisions,
+            scratch_bytes=filling.scratch_bytes,
+            direct=direct,
+            forwards=forwards,
+            slices=self.slices,
+        )
+
+
 class Message(NamedTuple):
     """Pieces in ascending order, sent to all or received from all of the channels."""
 
@@ -97,19 +166,22 @@ class RowWriter:
     ----------
     rank
         The rank.
+    grid
+        The parts of the buffer.
     source, target
         The parts of the whole buffer in the caller's input and output.
     """
 
-    def __init__(self, rank: int, source: Region, target: Region):
+    def __init__(self, rank: int, grid: Grid, source: Region, target: Region):
         self.rank = rank
+        self.grid = grid
         self.regions: list[Region | Reused] = [source, target]
         self.pieces: list[tuple[int, ...]] = []
         self.channels: list[int] = []
         self.numbers: list[int] = []
         self.hazards: list[int] = []
 
-    def plan(
+    def template(
         self,
         lowered: Sequence[Lowered],
         copies: Sequence[Piece],
@@ -117,30 +189,47 @@ class RowWriter:
         direct: Rows,
         forwards: Rows,
         slices: int,
-    ) -> Plan:
+    ) -> PlanTemplate:
         """Write the steps, the copies without messages, and the final divisions."""
         messages = [m for step in lowered for side in step for m in side]
         scratch = [
             piece.span
             for piece in (*copies, *(p for m in messages for p in m.pieces))
-            if SCRATCH in (piece.source, piece.target)
+            if SCRATCH in (piece.source, piece.target) and piece.span != NO_PARTS
         ]
-        self.regions.append(Reused(scratch, slices) if slices > 1 else Region(scratch))
+        self.regions.append(Reused(scratch) if slices > 1 else Region(scratch))
         steps, rows = self._steps(lowered)
-        return Plan(
+        pieces = _table(self.pieces, 7)
+        ends = [self._table_of(each) for each in (copies, divisions)]
+        runs = _table(list(self._runs()), 3)
+        tables = runs[:, 1:], *(table[:, :2] for table in (pieces, *ends))
+        borders = _number(tables)
+        return PlanTemplate(
+            grid=self.grid,
+            borders=borders,
+            runs=runs,
             steps=_table(steps, 3),
             messages=_table(rows, 7),
-            pieces=_table(self.pieces, 7),
+            pieces=pieces,
             channels=np.array(self.channels, np.int64),
             numbers=np.array(self.numbers, np.int64),
             hazards=np.array(self.hazards, np.int64),
-            copies=_table([row for p in copies for row in self._rows(p)], 7),
-            divisions=_table([row for p in divisions for row in self._rows(p)], 7),
-            scratch_bytes=self.regions[SCRATCH].nbytes,
+            copies=ends[0],
+            divisions=ends[1],
             direct=direct,
             forwards=forwards,
             slices=slices,
         )
+
+    def _runs(self) -> Iterator[tuple[int, ...]]:
+        """The runs of each array, after that of messages without bytes."""
+        yield INPUT, *NO_PARTS
+        for array, region in enumerate(self.regions):
+            for span in region.spans:
+                yield array, *span
+
+    def _table_of(self, pieces: Iterable[Piece]) -> Rows:
+        return _table([row for piece in pieces for row in self._rows(piece)], 7)
 
     def _steps(
         self, lowered: Sequence[Lowered]
@@ -182,19 +271,34 @@ class RowWriter:
         if piece.span.start == piece.span.stop:
             yield (0,) * 7
         for part, source in self.regions[piece.source].cut(piece.span):
-            for (start, stop), target in self.regions[piece.target].cut(part):
+            for span, target in self.regions[piece.target].cut(part):
                 if source is None or target is None:
                     raise ScheduleError(
-                        f"rank {self.rank} uses bytes {start} to {stop}, which it does "
-                        "not have; collalgo.verify says where the schedule is wrong",
+                        f"rank {self.rank} uses parts {span.start} to {span.stop} of "
+                        f"{self.grid.parts} of the buffer, which it does not have; "
+                        "collalgo.verify says where the schedule is wrong",
                         rank=self.rank,
                     )
-                at = source + start - part.start
                 yield (
-                    *(start, stop - start, piece.source, at, piece.target, target),
+                    *span,
+                    *(piece.source, self._run(piece.source, source)),
+                    *(piece.target, self._run(piece.target, target)),
                     int(piece.action),
                 )
+
+    def _run(self, array: int, number: int) -> int:
+        """The index of a run of an array among those of all arrays."""
+        before = sum(len(region.spans) for region in self.regions[:array])
+        return 1 + before + number
 
 
 def _table(rows: Sequence[Sequence[int]], columns: int) -> Rows:
     return np.array(rows, np.int64).reshape(-1, columns)
+
+
+def _number(tables: Sequence[Rows]) -> Rows:
+    """All parts in some tables, ascending; the tables get their numbers instead."""
+    borders = np.unique(np.concatenate([table.ravel() for table in tables]))
+    for table in tables:
+        table[...] = np.searchsorted(borders, table)
+    return borders

@@ -8,7 +8,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from collalgo import (
     ALGORITHMS,
@@ -24,7 +24,7 @@ from collalgo.comm import (
 from collalgo.comm.current import runner_of
 from collalgo.cost import copy_policy, host_price
 from collalgo.cost.host_profile import host_profile
-from collalgo.engine.plan.layout import Layout, Span
+from collalgo.engine.plan.layout import Grid, Span
 from collalgo.engine.transport import thread
 from collalgo.engine.transport.waiting import ALONE
 from collalgo.schedule import trace
@@ -67,31 +67,29 @@ def test_slices_are_longer_where_each_takes_turns(size):
 
 
 @given(
-    counts=st.lists(st.integers(0, 50), min_size=1, max_size=6),
+    blocks=st.integers(1, 6),
     parts=st.integers(1, 4),
+    finer=st.integers(1, 5),
     data=st.data(),
 )
-@settings(deadline=None)
-def test_a_span_is_cut_at_the_bounds_of_the_parts(counts, parts, data):
-    blocks = len(counts)
-    layout = Layout(sum(counts), 4, blocks, tuple(counts))
-    parts *= blocks
-    first = data.draw(st.integers(0, parts))
-    last = data.draw(st.integers(first, parts))
-    span = layout.span(Chunk(first, last, parts))
-    runs = list(layout.cut(span, parts))
-    assert runs[0].start == span.start
-    assert runs[-1].stop == span.stop
+def test_a_span_is_cut_at_the_borders_of_the_pieces(blocks, parts, finer, data):
+    pieces = parts * blocks
+    grid = Grid(pieces * finer, blocks)
+    first = data.draw(st.integers(0, grid.parts))
+    last = data.draw(st.integers(first, grid.parts))
+    runs = list(grid.cut(Span(first, last), pieces))
+    assert runs[0].start == first
+    assert runs[-1].stop == last
     assert all(a.stop == b.start for a, b in pairwise(runs))
-    bounds = {layout.span(Chunk(0, i, parts)).stop for i in range(parts + 1)}
-    assert bounds & set(range(span.start + 1, span.stop)) <= {r.start for r in runs}
+    borders = {b for b in range(0, grid.parts, finer) if first < b < last}
+    assert {run.start for run in runs[1:]} == borders
 
 
 def test_a_span_of_a_spare_buffer_is_cut_as_one_of_the_first():
-    layout = Layout(12, 4, 3)
-    spare = [layout.span(Chunk(0, 3, 3, number)) for number in (0, 2)]
-    first, other = (list(layout.cut(span, 3)) for span in spare)
-    assert other == [Span(a + 96, b + 96) for a, b in first]
+    grid = Grid(12, 3)
+    spare = [grid.span(Chunk(0, 3, 3, number)) for number in (0, 2)]
+    first, other = (list(grid.cut(span, 3)) for span in spare)
+    assert other == [Span(a + 24, b + 24) for a, b in first]
     assert len(first) == 3
 
 

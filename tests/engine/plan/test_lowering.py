@@ -1,6 +1,5 @@
 """Lowering: the bytes that leave one rank are those that the other expects."""
 
-import itertools
 from collections import defaultdict
 
 import numpy as np
@@ -10,37 +9,25 @@ from hypothesis import given, settings, strategies as st
 from collalgo import ALGORITHMS, ScheduleError
 from collalgo.algorithms import ring
 from collalgo.engine.plan.chunk_pipelining import Slicing
-from collalgo.engine.plan.layout import (
-    CACHE_LINE,
-    LONG_CHUNK,
-    Layout,
-    Marks,
-    Region,
-    Span,
-)
-from collalgo.engine.plan.lowering import Averaging, Lowering
+from collalgo.engine.plan.layout import Layout, Marks, Span
 from collalgo.engine.plan.rows import OUTPUT, SCRATCH
+from collalgo.engine.plan.template import TemplateKey
 from collalgo.schedule import (
-    Chunk,
     recv,
     recv_reduce,
     send,
     together,
-    trace,
 )
 
 pytestmark = pytest.mark.parallel
 
-BIG = 3 * 2**31 + 5
+BIG, CACHE_LINE = 3 * 2**31 + 5, 64
 
 
 def plans(schedule, layout, size=None):
     size = size or layout.blocks
-    whole = Region([layout.whole])
     return [
-        Lowering(layout, rank, size, whole, whole).lower(
-            trace(schedule, rank, size), Averaging.NO
-        )
+        TemplateKey("allreduce", schedule, rank, size).template().plan(layout)
         for rank in range(size)
     ]
 
@@ -106,38 +93,9 @@ def test_nothing_is_sent_for_no_elements(size):
 
 
 def test_offsets_of_big_counts_are_exact():
-    layout = Layout(BIG, 8, 7)
-    spans = [layout.span(Chunk(i, i + 1, 7)) for i in range(7)]
-    assert spans[0].start == 0
-    assert spans[-1].stop == BIG * 8
-    assert all(a.stop == b.start for a, b in itertools.pairwise(spans))
-    plan = plans(ring.allreduce, layout)[3]
+    plan = plans(ring.allreduce, Layout(BIG, 8, 7))[3]
     assert plan.pieces.dtype == np.int64
     assert plan.pieces[:, :2].sum(axis=1).max() == BIG * 8
-
-
-@given(
-    counts=st.lists(st.integers(0, 10**10), min_size=1, max_size=9),
-    cuts=st.lists(st.integers(1, 5), min_size=1, max_size=3),
-)
-def test_uneven_blocks_are_cut_without_gap_or_overlap(counts, cuts):
-    layout = Layout(sum(counts), 2, len(counts), tuple(counts))
-    chunks = [Chunk(0, 1, 1)]
-    for pieces in (len(counts), *cuts):
-        chunks = [c.piece(i, pieces) for c in chunks for i in range(pieces)]
-    spans = [layout.span(chunk) for chunk in chunks]
-    assert spans[0].start == 0
-    assert spans[-1].stop == layout.whole.stop
-    assert all(a.stop == b.start for a, b in itertools.pairwise(spans))
-    for rank, count in enumerate(counts):
-        start, stop = layout.block(rank)
-        assert stop - start == 2 * count
-
-
-def test_long_chunks_begin_at_cache_lines():
-    layout = Layout(LONG_CHUNK, 4, 3)
-    for i in range(3):
-        assert layout.span(Chunk(i, i + 1, 3)).start % CACHE_LINE == 0
 
 
 @settings(max_examples=200)
@@ -163,8 +121,8 @@ def test_marks_are_an_array_of_labels(marks, cut):
 
 def test_partial_sums_that_belong_to_others_go_to_scratch():
     layout = Layout(300, 4, 3, (100, 100, 100))
-    walk = Lowering(layout, 1, 3, Region([layout.whole]), Region([layout.block(1)]))
-    plan = walk.lower(trace(ring.reduce_scatter, 1, 3), Averaging.NO)
+    key = TemplateKey("reduce_scatter", ring.reduce_scatter, 1, 3)
+    plan = key.template().plan(layout)
     received = plan.pieces[plan.messages[plan.steps[:, 1], 0]]
     assert received[:, 4].tolist() == [SCRATCH, OUTPUT]
     assert received[:, 5].tolist() == [0, 0]
@@ -173,9 +131,8 @@ def test_partial_sums_that_belong_to_others_go_to_scratch():
 
 def test_slices_share_their_scratch():
     layout = Layout(3000, 4, 3, (1000, 1000, 1000))
-    ends = Region([layout.whole]), Region([layout.block(1)])
-    walk = Lowering(layout, 1, 3, *ends, slicing=Slicing(4, 3))
-    plan = walk.lower(trace(ring.reduce_scatter, 1, 3), Averaging.NO)
+    key = TemplateKey("reduce_scatter", ring.reduce_scatter, 1, 3)
+    plan = key._replace(slicing=Slicing(4, 3)).template().plan(layout)
     lines = -(-4000 // CACHE_LINE)
     assert plan.scratch_bytes == -(-lines // 4) * CACHE_LINE
 
@@ -206,7 +163,7 @@ def test_what_is_reduced_at_once_must_be_equal_from_every_peer():
                 recv_reduce(1, group.chunks(0, 2)),
             )
 
-    with pytest.raises(ScheduleError, match=r"rank 2 receives bytes 0 to .*two steps"):
+    with pytest.raises(ScheduleError, match=r"rank 2 receives parts 0 to .*two steps"):
         plans(partly_equal, Layout(30, 4, 3))
 
 
@@ -218,9 +175,7 @@ def test_a_swap_of_partial_sums_reads_before_it_overwrites():
         for _ in range(2):
             yield send(peer, group.whole), recv(peer, group.whole)
 
-    layout = Layout(1000, 4, 2)
-    walk = Lowering(layout, 0, 2, Region([layout.whole]), Region([]))
-    plan = walk.lower(trace(swap, 0, 2), Averaging.NO)
+    plan = TemplateKey("reduce", swap, 0, 2, root=1).template().plan(Layout(9, 4, 2))
     for _, receive, _ in plan.steps:
         first_hazard, end_hazard = plan.messages[receive, 5:7]
         assert end_hazard - first_hazard == 1

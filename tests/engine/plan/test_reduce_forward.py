@@ -3,10 +3,11 @@
 import pytest
 
 from collalgo import ALGORITHMS
-from collalgo.engine.plan.layout import Layout, Region
-from collalgo.engine.plan.lowering import Averaging, Lowering
+from collalgo.engine.plan.layout import Layout
+from collalgo.engine.plan.lowering import Averaging
 from collalgo.engine.plan.reduce_forward import NONE
-from collalgo.schedule import recv, recv_reduce, send, trace
+from collalgo.engine.plan.template import TemplateKey
+from collalgo.schedule import recv, recv_reduce, send
 
 pytestmark = pytest.mark.parallel
 
@@ -14,11 +15,9 @@ pytestmark = pytest.mark.parallel
 def forwarded(schedule, size, rank=0, averaging=Averaging.NO):
     """The spans of the sums that a rank sends on, with the step that makes them and the
     step that sends them."""
-    layout = Layout(64 * size, 8, size)
-    whole = Region([layout.whole])
-    plan = Lowering(layout, rank, size, whole, whole).lower(
-        trace(schedule, rank, size), averaging, shared=True
-    )
+    averages = averaging is not Averaging.NO
+    key = TemplateKey("allreduce", schedule, rank, size, averages=averages)
+    plan = key.template().plan(Layout(64 * size, 8, size))
     step_of = {
         m: number
         for number, (first, _, end) in enumerate(plan.steps.tolist())

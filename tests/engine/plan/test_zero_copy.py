@@ -5,8 +5,9 @@ import pytest
 
 from collalgo import ALGORITHMS, threads
 from collalgo.comm.current import runner_of
-from collalgo.engine.plan.layout import Layout, Region
+from collalgo.engine.plan.layout import Region
 from collalgo.engine.plan.lowering import Averaging, Lowering
+from collalgo.engine.plan.template import grid_of
 from collalgo.engine.plan.zero_copy import DirectBuffers
 from collalgo.schedule import recv, recv_reduce, send, trace
 
@@ -15,11 +16,10 @@ pytestmark = pytest.mark.parallel
 
 def marks(schedule, size, averaging=Averaging.NO, shared=True, sent=True):
     """The marks of what rank 0 sends, or receives, of a block for each rank."""
-    layout = Layout(64 * size, 8, size)
-    whole = Region([layout.whole])
-    plan = Lowering(layout, 0, size, whole, whole).lower(
-        trace(schedule, 0, size), averaging, shared
-    )
+    steps = trace(schedule, 0, size)
+    grid = grid_of(steps, size)
+    whole = Region([grid.whole])
+    plan = Lowering(grid, 0, size, whole, whole).lower(steps, averaging, shared)
     columns = (0, 1) if sent else (1, 2)
     chosen = [n for first, end in plan.steps[:, columns] for n in range(first, end)]
     return [DirectBuffers(mark) for mark in plan.direct[chosen]]
