@@ -21,8 +21,14 @@ from collalgo.topology.elements import (
 
 __all__ = ["FAST", "LARGEST", "Device", "Kind", "Link", "LinkKind", "Topology"]
 
-#: The most devices, and the most links, of a topology.
-LARGEST = 1_000_000
+#: The most devices of a topology, and the most of its links.
+LARGEST, MOST_LINKS = 200_000, 600_000
+
+#: The most characters of an id, and the most devices that are linked in all pairs.
+LONGEST_ID, MOST_IN_PAIRS = 1000, 256
+
+#: The characters of an id that have a meaning in lists.
+_SPECIAL = re.compile(r"[\s,\[\]]+")
 
 
 class Topology:
@@ -48,6 +54,8 @@ class Topology:
         self.source = source
         self.graph: nx.MultiGraph[str] = nx.MultiGraph()
         self.warnings: list[str] = []
+        self._warned: set[str] = set()
+        self._used: dict[str, int] = {}
         self._wired = 0
 
     def __repr__(self) -> str:
@@ -62,7 +70,8 @@ class Topology:
 
     def warn(self, text: str) -> None:
         """Add a warning, unless it is there already."""
-        if text not in self.warnings:
+        if text not in self._warned:
+            self._warned.add(text)
             self.warnings.append(text)
 
     def add(
@@ -74,16 +83,25 @@ class Topology:
         """
         if len(self.graph) >= LARGEST:
             raise TopologyError(f"{self.source}: more than {LARGEST} devices")
-        id = re.sub(r"[\s,\[\]]+", "_", id)
-        unique, n = id, 1
-        while unique in self.graph:
-            n += 1
-            unique = f"{id}#{n}"
-        if n > 1:
-            self.warn(f"{id} occurs more than once; the new one is {unique}")
+        unique = self._unused(_SPECIAL.sub("_", id))
         known = {key: value for key, value in attributes.items() if value is not None}
         device = Device(unique, Kind(kind), host, name, known)
         self.graph.add_node(unique, device=device)
+        return unique
+
+    def _unused(self, id: str) -> str:
+        """An id, or if it is taken the id with the next free suffix."""
+        if len(id) > LONGEST_ID:
+            raise TopologyError(
+                f"an id of {len(id)} characters, {id[:40]!r}...; at most {LONGEST_ID} "
+                "are possible"
+            )
+        unique = id
+        while unique in self.graph:
+            self._used[id] = self._used.get(id, 1) + 1
+            unique = f"{id}#{self._used[id]}"
+        if unique != id:
+            self.warn(f"{id} occurs more than once; the new one is {unique}")
         return unique
 
     def link(
@@ -135,14 +153,19 @@ class Topology:
         if self.graph.has_edge(a, b, kind):
             new = merged(self.graph.edges[a, b, kind]["link"], new)
         elif (
-            self._wired >= LARGEST
+            self._wired >= MOST_LINKS
         ):  # counting the edges of the graph takes linear time
-            raise TopologyError(f"{self.source}: more than {LARGEST} links")
+            raise TopologyError(f"{self.source}: more than {MOST_LINKS} links")
         self._wired += 1
         self.graph.add_edge(a, b, key=kind, link=new)
 
-    def link_all(self, ids: Iterable[str], kind: LinkKind) -> None:
-        """Link all pairs of some devices, with unknown bandwidth."""
+    def link_all(self, ids: Collection[str], kind: LinkKind) -> None:
+        """Link all pairs of a few devices, with unknown bandwidth."""
+        if len(ids) > MOST_IN_PAIRS:
+            raise TopologyError(
+                f"{len(ids)} devices are too many to be linked in pairs by "
+                f"{kind.value}; at most {MOST_IN_PAIRS} are"
+            )
         for a, b in combinations(ids, 2):
             self.link(a, b, kind)
 

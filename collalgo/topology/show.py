@@ -197,12 +197,13 @@ def _without_fast(topology: Topology) -> Topology:
 
 
 def _affinity(topology: Topology, device: Device) -> list[str]:
+    """The cores and the NUMA node of a GPU: its own, else those of its CPU."""
     if device.kind is not Kind.GPU:
         return []
-    cores = device.attributes.get("affinity", "")
-    for id, path in paths_from(topology, device.id, PathType.NODE).items():
-        cpu = topology.device(id)
-        if cpu.kind is Kind.CPU and path.type is not PathType.LOC:
-            cores = cores or str(cpu.attributes.get("cores", ""))
-            return [cores or "N/A", str(cpu.attributes.get("numa", "N/A"))]
-    return [cores or "N/A", "N/A"]
+    near = paths_from(topology, device.id, PathType.NODE)
+    cpus = [d for d in map(topology.device, near) if d.kind is Kind.CPU]
+    known: dict[str, object] = {}
+    for of in (*(cpu.attributes for cpu in cpus[:1]), device.attributes):
+        known |= of
+    cores = device.attributes.get("affinity") or known.get("cores") or "N/A"
+    return [str(cores), str(known.get("numa_nodes", known.get("numa", "N/A")))]
