@@ -5,7 +5,7 @@ import re
 from collalgo.errors import TopologyError
 
 #: The most names that a list may expand to, and the most characters of a name.
-MOST_NAMES, LONGEST_NAME = 100_000, 255
+MOST_NAMES, LONGEST_NAME = 65_536, 255
 
 #: An entry between commas outside of brackets.
 _TOP_LEVEL = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")

@@ -12,14 +12,15 @@ from collalgo.topology.model import FAST, Kind, LinkKind, Topology
 
 #: The layers of a machine, from the top.
 LAYERS = (
-    *(Kind.SWITCH, Kind.NVSWITCH, Kind.GPU, Kind.NIC, Kind.PCI, Kind.ROOT),
-    *(Kind.CPU, Kind.CORE),
+    *(Kind.SWITCH, Kind.NVSWITCH, Kind.GPU, Kind.NIC, Kind.CARD, Kind.PCI),
+    *(Kind.ROOT, Kind.CPU, Kind.CORE),
 )
 
 COLOURS = {
     Kind.GPU: "#76b900",
     Kind.NIC: "#f2a900",
     Kind.PCI: "#c9ced6",
+    Kind.CARD: "#d7dbe2",
     Kind.ROOT: "#e3e6ea",
     Kind.CPU: "#4a90d9",
     Kind.CORE: "#9dc3ec",

@@ -161,13 +161,17 @@ class Topology:
 
     def link_all(self, ids: Collection[str], kind: LinkKind) -> None:
         """Link all pairs of a few devices, with unknown bandwidth."""
+        self.check_pairs(ids, kind)
+        for a, b in combinations(ids, 2):
+            self.link(a, b, kind)
+
+    def check_pairs(self, ids: Collection[str], kind: LinkKind) -> None:
+        """Refuse to link all pairs of many devices."""
         if len(ids) > MOST_IN_PAIRS:
             raise TopologyError(
                 f"{len(ids)} devices are too many to be linked in pairs by "
                 f"{kind.value}; at most {MOST_IN_PAIRS} are"
             )
-        for a, b in combinations(ids, 2):
-            self.link(a, b, kind)
 
     def include(
         self, other: "Topology", rename: "dict[str, str] | None" = None
@@ -228,8 +232,12 @@ class Topology:
 
     @property
     def hosts(self) -> list[str]:
-        """The names of the hosts, with or without known devices."""
-        names = [d.id if d.kind is Kind.HOST else d.host for d in self.devices()]
+        """The names of the hosts, with or without known devices.
+
+        A GPU or a core that is on no host, as the NPU of a simulator, is its own.
+        """
+        alone = (Kind.HOST, Kind.GPU, Kind.CORE)
+        names = [d.host or (d.id if d.kind in alone else "") for d in self.devices()]
         return [name for name in dict.fromkeys(names) if name]
 
     @classmethod

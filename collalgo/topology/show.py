@@ -118,9 +118,10 @@ def _natural(name: str) -> tuple[str, int]:
 
 def _network(root: Tree, topology: Topology) -> None:
     """Add the switches, grouped by their links, and the hosts without known devices."""
-    plain = [host.id for host in topology.devices(Kind.HOST)]
-    if plain:
-        root.add(f"{len(plain)} hosts: {_shortened(fold(plain))}")
+    for kind in Kind:
+        alone = [device.id for device in topology.devices(kind, host="")]
+        if alone and kind is not Kind.SWITCH:
+            root.add(f"{len(alone)} {kind.value}s: {_shortened(fold(alone))}")
     alike: dict[str, list[str]] = {}
     for switch in topology.devices(Kind.SWITCH):
         counts: Counter[str] = Counter()

@@ -13,6 +13,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
 from collalgo.topology.plausible import review
 from collalgo.topology.readers.text import structured
+from collalgo.topology.unhosted import add_hosts
 
 #: The most bytes of a file, and the most characters of a line.
 LARGEST_FILE = 32 << 20
@@ -101,6 +102,7 @@ def _read(name: str, text: str, source: str) -> Topology:
     topology = Topology(Path(source).stem, f"{source} ({FORMATS[name]})")
     try:
         topology = _module(name).parse(text, topology) or topology
+        add_hosts(topology)
         review(topology)
     except TopologyError as error:
         raise TopologyError(f"{source}: {error}") from error
