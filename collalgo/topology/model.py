@@ -22,13 +22,18 @@ from collalgo.topology.elements import (
 __all__ = ["FAST", "LARGEST", "Device", "Kind", "Link", "LinkKind", "Topology"]
 
 #: The most devices of a topology, and the most of its links.
-LARGEST, MOST_LINKS = 200_000, 600_000
+LARGEST, MOST_LINKS = 200_000, 250_000
 
 #: The most characters of an id, and the most devices that are linked in all pairs.
 LONGEST_ID, MOST_IN_PAIRS = 1000, 256
 
 #: The characters of an id that have a meaning in lists.
 _SPECIAL = re.compile(r"[\s,\[\]]+")
+
+
+def identifier(text: str) -> str:
+    """A text as an id: characters that have a meaning in lists become underscores."""
+    return _SPECIAL.sub("_", text)
 
 
 class Topology:
@@ -83,7 +88,7 @@ class Topology:
         """
         if len(self.graph) >= LARGEST:
             raise TopologyError(f"{self.source}: more than {LARGEST} devices")
-        unique = self._unused(_SPECIAL.sub("_", id))
+        unique = self._unused(identifier(id))
         known = {key: value for key, value in attributes.items() if value is not None}
         device = Device(unique, Kind(kind), host, name, known)
         self.graph.add_node(unique, device=device)

@@ -31,6 +31,8 @@ def review(topology: Topology) -> None:
     if len(topology.graph) > 1:
         for id in unlinked[:20]:
             topology.warn(f"{id} is linked to nothing")
+        if len(unlinked) > 20:
+            topology.warn(f"{len(unlinked) - 20} other devices are linked to nothing")
 
 
 def _review_uplink(topology: Topology, switch: str) -> None:

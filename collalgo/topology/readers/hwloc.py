@@ -21,7 +21,7 @@ NVIDIA, AMD = "10de", "1002"
 COMPUTING = ("cuda", "nvml", "opencl", "rsmi", "ze")
 
 #: Those of a graphics card under Linux; before ROCm AMD's GPUs have no others.
-GRAPHICS = ("card", "renderD")
+GRAPHICS = ("card", "render")
 
 
 def recognises(text: str) -> bool:
