@@ -152,6 +152,9 @@ class Topology:
             return
         new = Link((a, b), kind, bandwidth, count, latency, assumed)
         check(new)
+        if bandwidth == 0:
+            self.warn(f"{new}: a bandwidth of 0 GB/s carries nothing; it is left out")
+            return
         self._insert(new)
 
     def _insert(self, new: Link) -> None:

@@ -3,11 +3,9 @@
 import time
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from collalgo import TopologyError
 from collalgo.topology.readers import parse
-from tests.support.mutation import mutated
 from tests.support.small_files import NCCL, SMALL
 
 pytestmark = pytest.mark.parallel
@@ -123,14 +121,3 @@ def test_a_file_that_is_too_large_is_refused(tmp_path):
         file.truncate(100 << 20)
     with pytest.raises(TopologyError, match="more than 32 MiB"):
         Topology.read(path)
-
-
-@settings(max_examples=40, deadline=None)
-@given(dice=st.randoms(use_true_random=False))
-@pytest.mark.parametrize("name", SMALL)
-def test_a_mutated_file_is_read_or_refused(name, dice):
-    texts = [text for text, _, _ in SMALL.values()]
-    try:
-        parse(mutated(SMALL[name][0], texts, dice), "x")
-    except TopologyError as error:
-        assert str(error).startswith("x: ")
