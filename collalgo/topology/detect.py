@@ -11,6 +11,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology import constants
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.plausible import review
+from collalgo.topology.readers.hwloc import AMD_CONSOLES
 
 SYSFS = Path("/sys")
 
@@ -237,6 +238,8 @@ def _role(pci_class: str, vendor: str, path: Path) -> Kind | None:
     if pci_class.startswith(("0x03", "0x12")) and vendor in GPU_VENDORS:
         # Graphics on the board of a server are not for computing.
         on_board = vendor == "0x8086" and (path / "boot_vga").exists()
+        device = text_of(path / "device").removeprefix("0x")
+        on_board |= vendor == "0x1002" and device in AMD_CONSOLES
         return None if on_board else Kind.GPU
     return None
 

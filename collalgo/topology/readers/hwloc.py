@@ -4,6 +4,7 @@ NUMA nodes become CPUs; of the PCIe devices, GPUs, NICs and NVSwitches are kept 
 bridges above them. A bridge with a single device below it is a port, not a switch.
 """
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -36,6 +37,7 @@ def parse(text: str, topology: Topology) -> None:
     for element in root.findall("object"):
         reader.container(element, None)
     reader.between_cpus()
+    _warn_of_displays(root, topology)
     links_between(root, reader.by_number, topology)
 
 
@@ -169,6 +171,22 @@ def role_of(element: Any) -> Kind | None:
         computes = vendor == NVIDIA or pci_class in ("0302", "0380")
         return Kind.GPU if computes or _has(element, _drivers(words)) else None
     return None
+
+
+def _warn_of_displays(root: Any, topology: Topology) -> None:
+    """Name the display controllers that are taken for no GPUs."""
+    left_out = [
+        element.get("pci_busid", "?")
+        for element in root.iter("object")
+        if element.get("pci_type", "").startswith("03")
+        and role_of(element) is None
+        and not re.match(rf"\S+ \[({'|'.join(CONSOLES)}):", element.get("pci_type"))
+    ]
+    if left_out:
+        topology.warn(
+            f"display controllers without a driver that computes are no GPUs here: "
+            f"{', '.join(left_out[:4])}{', ...' if left_out[4:] else ''}"
+        )
 
 
 def _drivers(words: list[str]) -> tuple[str, ...]:
