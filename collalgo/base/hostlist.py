@@ -4,8 +4,8 @@ import re
 
 from collalgo.errors import TopologyError
 
-#: The most names that a list may expand to.
-LONGEST = 200_000
+#: The most names that a list may expand to, and the most characters of a name.
+MOST_NAMES, LONGEST_NAME = 65_536, 255
 
 #: An entry between commas outside of brackets.
 _TOP_LEVEL = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")
@@ -19,11 +19,16 @@ def expand(text: str) -> list[str]:
     ['node01', 'node02', 'node03', 'node7', 'spare']
     >>> expand("r[1-2]n[0-1]")
     ['r1n0', 'r1n1', 'r2n0', 'r2n1']
+
+    Raises
+    ------
+    TopologyError
+        If brackets hold no ranges, or there are too many or too long names.
     """
     names: list[str] = []
     for word in _TOP_LEVEL.findall(text):
         if word.strip():
-            names += _words(word.strip(), LONGEST - len(names))
+            names += _words(word.strip(), MOST_NAMES - len(names))
     return names
 
 
@@ -32,24 +37,34 @@ def _words(word: str, room: int) -> list[str]:
     for i, part in enumerate(_RANGES.split(word)):
         numbers = _numbers(part, word, room) if i % 2 else [part]
         if len(names) * len(numbers) > room:
-            raise TopologyError(f"{word[:60]!r} stands for more than {LONGEST} names")
+            raise _too_many(word)
+        if len(names[0]) + len(numbers[0]) > LONGEST_NAME:
+            raise TopologyError(
+                f"{word[:60]!r} has names of more than {LONGEST_NAME} characters"
+            )
         names = [name + number for name in names for number in numbers]
-    if re.search(r"[\[\]]", names[0] if names else "["):
+    if re.search(r"[\[\]]", names[0]):
         raise TopologyError(f"{word[:60]!r}: its brackets hold no ranges of numbers")
     return names
+
+
+def _too_many(word: str) -> TopologyError:
+    return TopologyError(f"{word[:60]!r} stands for more than {MOST_NAMES} names")
 
 
 def _numbers(ranges: str, word: str, room: int) -> list[str]:
     numbers: list[str] = []
     for piece in ranges.split(","):
-        found = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", piece)
+        found = re.fullmatch(r"\s*([0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?\s*", piece)
         if found is None:
             raise TopologyError(f"{word[:60]!r}: {piece[:20]!r} is no range of numbers")
         first, last = int(found[1]), int(found[2] or found[1])
-        if last < first or last - first >= room:
+        if last < first or last - first >= MOST_NAMES:
             raise TopologyError(
                 f"{word[:60]!r}: a range from {first} to {last} is empty or too long"
             )
+        if len(numbers) + last - first >= room:
+            raise _too_many(word)
         width = len(found[1])
         numbers += [str(n).zfill(width) for n in range(first, last + 1)]
     return numbers

@@ -10,7 +10,7 @@ from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
 from collalgo.cli.machine import load, parameters_argument, what_argument
 from collalgo.cli.options import force_option, writes
-from collalgo.errors import CollalgoError
+from collalgo.errors import CollalgoError, TopologyError
 from collalgo.topology import compare, document, presets, show as text
 from collalgo.topology.detect import from_lstopo
 from collalgo.topology.model import Topology
@@ -57,10 +57,15 @@ def show(
 ) -> None:
     """Show a tree of devices with bandwidths, or the matrix of paths."""
     topology = load(what, parameters)
-    if matrix:
-        click.echo(text.matrix(topology, host))
-    else:
+    if host and not matrix:
+        raise click.UsageError("--host is the host of the matrix; give --matrix too")
+    if not matrix:
         Console().print(text.tree(topology), highlight=False)
+        return
+    try:
+        click.echo(text.matrix(topology, host))
+    except TopologyError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.command()

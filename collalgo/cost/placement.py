@@ -156,7 +156,7 @@ class Placement:
 def _check_devices(machine: Topology, devices: Sequence[str], given: bool) -> None:
     """Refuse devices that the machine does not have."""
     missing = [device for device in devices if device not in machine.graph]
-    if missing and not given:
+    if not devices or (missing and not given):
         raise TopologyError(
             f"{machine.name} has no GPUs, cores or hosts to place ranks on; choose "
             "another machine, or name the device of each rank"

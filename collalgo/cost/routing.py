@@ -178,7 +178,8 @@ class Routes:
     def _shortest_paths(self, path: Path) -> "ShortestPaths":
         """All paths to any device that are as good as this path."""
         inner = path.devices[1:-1]
-        hosts = any(self.topology.device(one).kind is Kind.HOST for one in inner)
+        routers = (Kind.HOST, Kind.GPU)
+        hosts = any(self.topology.device(one).kind in routers for one in inner)
         width = min(map(width_of, path.links), default=inf)
         key = (path.devices[0], path.type, hosts, width)
         if key not in self._shortest:

@@ -1,6 +1,7 @@
 """Hosts of a job, and the assignment of its ranks to them."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,9 @@ from collalgo.errors import BootstrapError
 
 #: Limit of ranks on one host; more are taken for a typing error.
 MAX_SLOTS = 4096
+
+#: Limits of ranks in a job, of hosts, of bytes of a file of hosts, and of a name.
+MOST_RANKS, MOST_HOSTS, LARGEST, LONGEST_NAME = 1 << 17, 10_000, 1 << 20, 255
 
 #: Valid host names: no option of ssh, and no character that a shell interprets.
 NAME = re.compile(r"[A-Za-z0-9_.@\[\]%-]+")
@@ -59,17 +63,26 @@ def parse_hosts(text: str) -> list[Host]:
     BootstrapError
         If a name or a number of slots is invalid.
     """
+    parts = [each if ":" in each else f"{each}:1" for each in text.split(",")]
+    where = f"-H {text}" if len(text) < 80 else f"-H {text[:80]}..."
+    _check_hosts(len(parts), where)
     hosts = []
-    for part in (each if ":" in each else f"{each}:1" for each in text.split(",")):
+    for part in parts:
         name, _, slots = part.strip().rpartition(":")
-        hosts.append(_host(name.strip(), slots, f"-H {text}"))
+        hosts.append(_host(name.strip(), slots, where))
     return hosts
 
 
 def read_hostfile(path: str | Path) -> list[Host]:
-    """The hosts of a file, one a line: ``a slots=4``, ``a:4`` or ``a``."""
+    """The hosts of a file, one a line: ``a slots=4``, ``a:4`` or ``a``.
+
+    Raises
+    ------
+    BootstrapError
+        If a line is invalid, or the file cannot be read, is no text or too large.
+    """
     hosts = []
-    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+    for number, line in enumerate(_text(path).splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
             continue
@@ -77,18 +90,53 @@ def read_hostfile(path: str | Path) -> list[Host]:
         given = [word.partition("=")[2] for word in words if word.startswith("slots=")]
         where = f"{path}, line {number}"
         hosts.append(_host(name, given[0] if given else slots or "1", where))
+        _check_hosts(len(hosts), where)
     return hosts
 
 
-def _host(name: str, slots: str, where: str) -> Host:
-    if not NAME.fullmatch(name) or name.startswith("-"):
-        raise BootstrapError(f"{where}: {name!r} is no name of a host")
-    if not slots.isdigit() or not 1 <= int(slots) <= MAX_SLOTS:
+def _text(path: str | Path) -> str:
+    """The content of a file of hosts."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise BootstrapError(f"{path}: a file of hosts has at most {LARGEST} bytes")
+        return data.decode()
+    except UnicodeDecodeError:
         raise BootstrapError(
-            f"{where}: host {name} has {slots!r} slots; give a number from 1 to "
-            f"{MAX_SLOTS}, as in {name}:4"
+            f"{path}: this is no text, but hosts are one a line"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise BootstrapError(f"{path}: {error}") from None
+
+
+def _check_hosts(count: int, where: str) -> None:
+    if count > MOST_HOSTS:
+        raise BootstrapError(f"{where}: more than {MOST_HOSTS} hosts")
+
+
+def _host(name: str, slots: str, where: str) -> Host:
+    if not NAME.fullmatch(name) or name.startswith("-") or len(name) > LONGEST_NAME:
+        raise BootstrapError(f"{where}: {name[:60]!r} is no name of a host")
+    if not re.fullmatch("[0-9]{1,9}", slots) or not 1 <= int(slots) <= MAX_SLOTS:
+        raise BootstrapError(
+            f"{where}: host {name[:60]} has {slots[:20]!r} slots; give a number from 1 "
+            f"to {MAX_SLOTS}, as in {name[:60]}:4"
         )
     return Host(name, int(slots))
+
+
+def check_ranks(size: int, most: int = MAX_SLOTS) -> None:
+    """Refuse more ranks than one host can have, or another number.
+
+    Raises
+    ------
+    BootstrapError
+        If there are too many.
+    """
+    if size > most:
+        where = "one host" if most == MAX_SLOTS else "a job"
+        raise BootstrapError(f"{size} ranks: {where} can have at most {most}")
 
 
 def assign_ranks(
@@ -102,29 +150,26 @@ def assign_ranks(
         If there are fewer slots than ranks, or a host is named twice.
     """
     counts = _counts(hosts, size)
+    check_ranks(sum(counts.values()), MOST_RANKS)
+    everywhere = Counter(local for count in counts.values() for local in range(count))
+    earlier: Counter[int] = Counter()
     positions: dict[Host, list[RankPosition]] = {}
     first = 0
-    for number, (host, count) in enumerate(counts.items()):
-        earlier, everywhere = list(counts.values())[:number], list(counts.values())
+    for host, count in counts.items():
         positions[host] = [
-            RankPosition(
-                first + local,
-                local,
-                count,
-                sum(other > local for other in earlier),
-                sum(other > local for other in everywhere),
-            )
+            RankPosition(first + local, local, count, earlier[local], everywhere[local])
             for local in range(count)
         ]
+        earlier.update(range(count))
         first += count
     return positions
 
 
 def _counts(hosts: Sequence[Host], size: int | None) -> dict[Host, int]:
     """The number of ranks of each host that has any."""
-    names = [host.name for host in hosts]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    names = Counter(host.name for host in hosts)
+    if len(names) < len(hosts):
+        ((twice, _),) = names.most_common(1)
         raise BootstrapError(f"host {twice} is named twice; add its slots up")
     slots = sum(host.slots for host in hosts)
     left = slots if size is None else size

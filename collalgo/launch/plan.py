@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from collalgo.launch.hosts import Host, assign_ranks
+from collalgo.launch.hosts import MOST_RANKS, Host, assign_ranks, check_ranks
 
 
 class Launcher(Enum):
@@ -70,6 +70,7 @@ def launch_plan(options: LaunchOptions) -> LaunchPlan:
         If the ranks do not fit on the hosts, or there is no program to start them.
     """
     if options.launcher is Launcher.MPI:
+        check_ranks(options.ranks, MOST_RANKS)
         from collalgo.launch.delegate import DelegatedLaunch
 
         return DelegatedLaunch.of_job(options.command, options.ranks, options.hosts)
@@ -80,4 +81,5 @@ def launch_plan(options: LaunchOptions) -> LaunchPlan:
         return SshLaunch(options.command, positions, options.logs)
     from collalgo.launch.local import LocalLaunch
 
+    check_ranks(options.ranks)
     return LocalLaunch.of_job(options.command, options.ranks, options.logs)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from collalgo.algorithms.catalogue import named
+from collalgo.base.yaml_documents import line_of
 from collalgo.errors import CollalgoError, RulesError
 from collalgo.schedule.collective import COLLECTIVES
 
@@ -101,12 +102,15 @@ class Rules:
         from collalgo.topology.readers.text import yaml_of
 
         try:
-            (document,) = yaml_of(text)
-        except (CollalgoError, ValueError) as error:
+            documents = yaml_of(text)
+        except CollalgoError as error:
             raise RulesError(f"{source}: {error}") from None
+        document = documents[0] if len(documents) == 1 else None
         if not isinstance(document, dict) or document.get("collalgo") != FORMAT:
             raise RulesError(f"{source}: the first line must be collalgo: {FORMAT}")
         blocks = document.get("blocks") or []
+        if not isinstance(blocks, list):
+            raise RulesError(f"{source}: blocks must be a list of collectives")
         table = _table(document.get("rules"), source)
         _check_collectives((*table, *blocks), source)
         rules = {
@@ -127,13 +131,13 @@ def _table(given: Any, source: str) -> dict[Any, list[Any]]:
 
 def _check_collectives(names: Iterable[Any], source: str) -> None:
     for name in names:
-        if name not in COLLECTIVES:
-            raise RulesError(f"{source}: there is no collective {name!r}")
+        if not isinstance(name, str) or name not in COLLECTIVES:
+            raise RulesError(f"{source}: there is no collective {name!r:.60}")
 
 
 def _rule(entry: Any, collective: str, source: str) -> Rule:
     """A rule from an entry of a file."""
-    where = f"{source}: {collective}: {entry!r:.80}"
+    where = f"{source}: {line_of(entry)}{collective}: {entry!r:.80}"
     if not isinstance(entry, dict) or not isinstance(entry.get("sizes"), dict):
         raise RulesError(f"{where} must have ranks and sizes")
     unknown = set(entry) - {"ranks", "power_of_two", "sizes"}
@@ -146,6 +150,10 @@ def _rule(entry: Any, collective: str, source: str) -> Rule:
         raise RulesError(f"{where}: ranks must be as 4, 2..7 or 8..")
     least, most = int(found[1]), found[2]
     top = inf if most == "" else int(most) if most else least
+    if top < least:
+        raise RulesError(f"{where}: no number of ranks is from {least} to {top}")
+    if not isinstance(entry.get("power_of_two", False), bool):
+        raise RulesError(f"{where}: power_of_two must be true or false")
     sizes = tuple(sorted(_sizes(entry["sizes"], collective, where)))
     return Rule(least, top, bool(entry.get("power_of_two")), sizes)
 
@@ -155,8 +163,8 @@ def _sizes(
 ) -> Iterator[tuple[int, str]]:
     """The sizes of a rule with the names of their algorithms."""
     for size, name in given.items():
-        if not isinstance(size, int) or size < 0:
-            raise RulesError(f"{where}: {size!r} is no size in bytes")
+        if type(size) is not int or size < 0:
+            raise RulesError(f"{where}: {size!r:.40} is no size in bytes")
         try:
             named(collective, str(name))
         except CollalgoError as error:

@@ -11,6 +11,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology import constants
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.plausible import review
+from collalgo.topology.readers.hwloc import AMD_CONSOLES
 
 SYSFS = Path("/sys")
 
@@ -20,8 +21,12 @@ GPU_VENDORS = ("0x10de", "0x1002", "0x8086")
 ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 
 
-def detect(sysfs: Path = SYSFS, host: str | None = None) -> Topology:
+def detect(
+    sysfs: Path = SYSFS, host: str | None = None, *, cores: bool = True
+) -> Topology:
     """Detect the machine that this process runs on.
+
+    Without GPUs, the cores that this process may use are devices: places for ranks.
 
     Parameters
     ----------
@@ -29,6 +34,8 @@ def detect(sysfs: Path = SYSFS, host: str | None = None) -> Topology:
         The mount point of sysfs.
     host
         The name of the machine; by default its host name.
+    cores
+        Whether to add the cores of a machine without GPUs.
     """
     host = host or socket.gethostname() or "host0"
     topology = Topology(host, f"detected from {sysfs}")
@@ -37,8 +44,18 @@ def detect(sysfs: Path = SYSFS, host: str | None = None) -> Topology:
         from collalgo.topology.nvml import add_nvlinks
 
         add_nvlinks(topology)
+    if cores and not topology.devices(Kind.GPU):
+        _add_cores(topology)
     review(topology)
     return topology
+
+
+def _add_cores(topology: Topology) -> None:
+    for cpu in topology.devices(Kind.CPU):
+        usable = cpu.attributes.get("allowed", "")
+        for number in sorted(cores_of(usable)):
+            id = topology.add(f"{cpu.host}/core{number}", Kind.CORE, host=cpu.host)
+            topology.link(id, cpu.id, LinkKind.SMP)
 
 
 def from_lstopo() -> Topology:
@@ -221,6 +238,8 @@ def _role(pci_class: str, vendor: str, path: Path) -> Kind | None:
     if pci_class.startswith(("0x03", "0x12")) and vendor in GPU_VENDORS:
         # Graphics on the board of a server are not for computing.
         on_board = vendor == "0x8086" and (path / "boot_vga").exists()
+        device = text_of(path / "device").removeprefix("0x")
+        on_board |= vendor == "0x1002" and device in AMD_CONSOLES
         return None if on_board else Kind.GPU
     return None
 

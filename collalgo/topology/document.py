@@ -11,7 +11,8 @@
       - {ends: [host0/gpu0, host0/gpu1], kind: nvlink, count: 2, bandwidth: 2*nvlink}
 
 A range in an id stands for several devices, and a range in the ends of a link for as
-many links. A bandwidth is a number, a parameter, a multiple of a parameter, or null if
+many links. A range in the host, the name or another word of several devices is spread
+over them in order. A number is one, a parameter, a multiple of a parameter, or null if
 unknown.
 """
 
@@ -22,14 +23,24 @@ from typing import Any
 
 from collalgo.base import output_files
 from collalgo.base.hostlist import expand
+from collalgo.base.yaml_documents import line_of
 from collalgo.errors import TopologyError
-from collalgo.topology.model import Kind, Link, LinkKind, Topology
+from collalgo.topology.model import Kind, Link, LinkKind, Topology, identifier
+from collalgo.topology.values import integer, name, number
 
 VERSION = "topology/1"
 
 _TOP = {"collalgo", "name", "about", "source", "sources", "parameters", "devices",
         "links", "warnings"}  # fmt: skip
 _OF_LINK = {"ends", "kind", "count", "bandwidth", "latency", "assumed"}
+
+#: The attributes of devices that are numbers, whole numbers, and words.
+NUMBERS = ("speed",)
+INTEGERS = ("sm", "numa", "socket", "family", "model")
+WORDS = ("affinity", "allowed", "cores", "busid", "gcn", "arch", "vendor", "rail")
+
+#: What makes a word a range.
+RANGE = re.compile(r"\[[0-9][0-9, -]*\]")
 
 Parameters = dict[str, float]
 
@@ -46,27 +57,39 @@ def build(document: Any, parameters: Parameters | None = None) -> Topology:
         raise TopologyError(f"this is no document with 'collalgo: {VERSION}'")
     _no_others("the document", document, _TOP)
     values = _parameters(document, parameters or {})
-    sources = document.get("source") or document.get("sources") or ""
-    source = "; ".join(sources) if isinstance(sources, list) else str(sources)
+    sources = _list(document, "source") or _list(document, "sources")
+    source = "; ".join(map(str, sources))
     topology = Topology(str(document.get("name", "")), source)
-    for entry in _entries(document, "devices"):
-        _add(topology, entry)
-    for entry in _entries(document, "links"):
-        _link(topology, entry, values)
-    for text in document.get("warnings") or []:
+    for add, key in ((_add, "devices"), (_link, "links")):
+        for entry in _entries(document, key):
+            try:
+                add(topology, entry, values)
+            except TopologyError as error:
+                raise TopologyError(f"{line_of(entry)}{error}") from None
+    for text in _list(document, "warnings"):
         topology.warn(str(text))
     return topology
 
 
 def _parameters(document: dict[str, Any], given: Parameters) -> Parameters:
-    values = dict(document.get("parameters") or {})
+    values = document.get("parameters") or {}
+    if not isinstance(values, dict):
+        raise TopologyError(f"parameters must map names to numbers, not {values!r:.40}")
     unknown = sorted(set(given) - set(values))
     if unknown:
         raise TopologyError(
             f"{document.get('name')}: there is no parameter {unknown[0]!r}; "
-            f"there are {', '.join(values) or 'none'}"
+            f"there are {', '.join(map(str, values)) or 'none'}"
         )
-    return values | given
+    return {
+        str(name): number(value, f"parameter {name}")
+        for name, value in (values | given).items()
+    }
+
+
+def _list(document: dict[str, Any], key: str) -> list[Any]:
+    found = document.get(key) or []
+    return found if isinstance(found, list) else [found]
 
 
 def _no_others(what: str, entry: dict[str, Any], known: set[str]) -> None:
@@ -85,45 +108,104 @@ def _entries(document: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return entries
 
 
-def _add(topology: Topology, entry: dict[str, Any]) -> None:
-    known = {"id", "kind", "host", "name"}
+def _add(topology: Topology, entry: dict[str, Any], values: Parameters) -> None:
     missing = {"id", "kind"} - set(entry)
     if missing:
-        raise TopologyError(f"device {entry}: {min(missing)!r} is missing")
-    kind = _one_of(Kind, entry["kind"], f"device {entry['id']}")
-    rest = {str(key): value for key, value in entry.items() if key not in known}
-    ids = expand(str(entry["id"]))
-    for id in ids:
-        if id in topology.graph:
+        raise TopologyError(f"device {entry!r:.80}: {min(missing)!r} is missing")
+    what = f"device {entry['id']!s:.60}"
+    kind = _one_of(Kind, entry["kind"], what)
+    ids = expand(name(entry["id"], "id"))
+    rest = {
+        str(key): value for key, value in entry.items() if key not in ("id", "kind")
+    }
+    columns = {
+        key: _column(value, key, ids, values, what) for key, value in rest.items()
+    }
+    for i, id in enumerate(ids):
+        if identifier(id) in topology.graph:
             raise TopologyError(f"device {id} is defined twice")
-        host, name = str(entry.get("host", "")), str(entry.get("name", ""))
-        topology.add(id, kind, host=host, name=name, **rest)
+        topology.add(id, kind, **{key: column[i] for key, column in columns.items()})
+
+
+def _column(
+    value: Any, key: str, ids: list[str], values: Parameters, what: str
+) -> list[Any]:
+    """The values of a key of several devices."""
+    where = f"{what}: {key}"
+    if value is None:
+        return ["" if key in ("host", "name") else None] * len(ids)
+    if key == "host":
+        return _hosts(expand(name(value, where)), ids, where)
+    if key in ("name", *WORDS):
+        value = name(value, where)
+    if isinstance(value, str) and len(ids) > 1 and RANGE.search(value):
+        return _spread(expand(value), ids, where)
+    if key in NUMBERS:
+        value = _number(value, values, where)
+    elif key in INTEGERS:
+        value = _whole(value, values, where)
+    elif key == "ranks" and not _are_ranks(value):
+        raise TopologyError(f"{where}: {value!r:.40} is not a list of ranks")
+    return [_plain(value) for _ in ids]
+
+
+def _are_ranks(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(rank, int) and rank >= 0 for rank in value
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A value of its own for each device, without the lines of mappings."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _hosts(hosts: list[str], ids: list[str], where: str) -> list[str]:
+    """The host of each device: the first part of its id, or else spread in order."""
+    parts = [id.partition("/")[0] for id in ids]
+    return parts if set(parts) == set(hosts) else _spread(hosts, ids, where)
+
+
+def _spread(found: list[str], ids: list[str], where: str) -> list[str]:
+    """As many values as devices, each for as many devices as all others."""
+    if not found or len(ids) % len(found):
+        raise TopologyError(
+            f"{where}: {len(found)} values cannot be spread over {len(ids)} devices"
+        )
+    each = len(ids) // len(found)
+    return [found[i // each] for i in range(len(ids))]
 
 
 def _link(topology: Topology, entry: dict[str, Any], values: Parameters) -> None:
     ends = entry.get("ends")
     if not isinstance(ends, list) or len(ends) != 2:
-        raise TopologyError(f"link {entry}: 'ends' must be a list of two ids")
-    what = f"link {ends[0]} - {ends[1]}"
+        raise TopologyError(f"link {entry!r:.80}: 'ends' must be a list of two ids")
+    what = f"link {ends[0]!s:.60} - {ends[1]!s:.60}"
     _no_others(what, entry, _OF_LINK)
     kind = _one_of(LinkKind, entry.get("kind"), what)
     numbers = {
-        "bandwidth": _number(entry.get("bandwidth"), values, what),
-        "latency": _number(entry.get("latency"), values, what),
+        key: None
+        if (value := _number(entry.get(key), values, what)) is None
+        else float(value)
+        for key in ("bandwidth", "latency")
     }
-    count = entry.get("count", 1)
-    if not isinstance(count, int):
-        raise TopologyError(f"{what}: the count {count!r} is not an integer")
-    assumed = tuple(str(text) for text in entry.get("assumed") or ())
+    count = _whole(entry.get("count", 1), values, f"{what}: count")
+    assumed = tuple(str(text) for text in _list(entry, "assumed"))
     for a, b in _pairs(ends, what):
         topology.link(a, b, kind, count=count, assumed=assumed, **numbers)
 
 
 def _pairs(ends: list[Any], what: str) -> Iterator[tuple[str, str]]:
     """The ends of all links that an entry with ranges stands for."""
-    firsts, seconds = (expand(str(end)) for end in ends)
+    firsts, seconds = (
+        [identifier(id) for id in expand(name(end, what))] for end in ends
+    )
     if len(seconds) == 1:
         seconds *= len(firsts)
+    if len(firsts) == 1:
+        firsts *= len(seconds)
     if len(firsts) != len(seconds):
         raise TopologyError(
             f"{what}: {len(firsts)} devices at one end and {len(seconds)} at the other"
@@ -141,19 +223,29 @@ def _one_of(kinds: Any, word: Any, what: str) -> Any:
         ) from None
 
 
-def _number(value: Any, values: Parameters, what: str) -> float | None:
-    """A number, a parameter or a multiple of a parameter."""
-    if value is None:
-        return None
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    found = re.fullmatch(r"(?:(\d{1,6}) *\* *)?([A-Za-z]\w*)", str(value))
-    if found is None or found[2] not in values:
-        raise TopologyError(
-            f"{what}: {value!r} is neither a number nor one of the parameters "
-            f"{', '.join(values) or '(none)'}"
-        )
-    return int(found[1] or 1) * float(values[found[2]])
+def _number(value: Any, values: Parameters, what: str) -> Any:
+    """A number, a parameter or a multiple of a parameter; None if unknown."""
+    if value is None or (
+        isinstance(value, int | float) and not isinstance(value, bool)
+    ):
+        return value
+    text = str(value)
+    found = re.fullmatch(r"(?:([0-9]{1,6}) *\* *)?([A-Za-z]\w*)", text)
+    if found and found[2] in values:
+        return int(found[1] or 1) * values[found[2]]
+    if re.fullmatch(r"[0-9.]{1,20}[eE][+-]?[0-9]{1,3}", text):
+        return number(text, what)
+    raise TopologyError(
+        f"{what}: {text[:40]!r} is neither a number nor one of the parameters "
+        f"{', '.join(values) or '(none)'}"
+    )
+
+
+def _whole(value: Any, values: Parameters, what: str) -> int:
+    """The same of a whole number."""
+    found = _number(value, values, what)
+    whole = isinstance(found, float) and found.is_integer()
+    return integer(int(found) if whole else found, what)
 
 
 def document(topology: Topology) -> dict[str, Any]:

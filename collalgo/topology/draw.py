@@ -7,19 +7,21 @@ import networkx as nx
 
 from collalgo.base import plotting
 from collalgo.base.plotting import new_figure
+from collalgo.errors import TopologyError
 from collalgo.topology.domains import distance_from_hosts
 from collalgo.topology.model import FAST, Kind, LinkKind, Topology
 
 #: The layers of a machine, from the top.
 LAYERS = (
-    *(Kind.SWITCH, Kind.NVSWITCH, Kind.GPU, Kind.NIC, Kind.PCI, Kind.ROOT),
-    *(Kind.CPU, Kind.CORE),
+    *(Kind.SWITCH, Kind.NVSWITCH, Kind.GPU, Kind.NIC, Kind.CARD, Kind.PCI),
+    *(Kind.ROOT, Kind.CPU, Kind.CORE),
 )
 
 COLOURS = {
     Kind.GPU: "#76b900",
     Kind.NIC: "#f2a900",
     Kind.PCI: "#c9ced6",
+    Kind.CARD: "#d7dbe2",
     Kind.ROOT: "#e3e6ea",
     Kind.CPU: "#4a90d9",
     Kind.CORE: "#9dc3ec",
@@ -59,13 +61,17 @@ def draw(
 
     Raises
     ------
+    TopologyError
+        If there is no such host, or nothing to draw.
     ImportError
         Without matplotlib; it comes with ``pip install 'collalgo[plot]'``.
     """
     if host is None and len(topology.hosts) > 1:
         graph, positions = _network(topology)
     else:
-        graph, positions = _machine(topology, host or next(iter(topology.hosts), ""))
+        graph, positions = _machine(topology, topology.host(host))
+    if not positions:
+        raise TopologyError(f"{topology.name}: there are no devices to draw")
     width = max(_inches(graph), 7.0)
     figure = new_figure(min(width, 60.0), 6.0)
     axes = figure.subplots()

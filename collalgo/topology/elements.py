@@ -22,6 +22,7 @@ class Kind(str, Enum):
     GPU = "gpu"
     NIC = "nic"
     PCI = "pci"  #: a PCIe switch or bridge
+    CARD = "card"  #: the one PCIe slot of several ports of a NIC, or of several GPUs
     ROOT = "root"  #: a host bridge that is distinct from its CPU
     CPU = "cpu"  #: a NUMA node
     CORE = "core"  #: the share of a CPU that one rank runs on

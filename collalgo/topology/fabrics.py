@@ -11,6 +11,9 @@ from typing import NamedTuple
 from collalgo.errors import TopologyError
 from collalgo.topology.model import LARGEST, Kind, LinkKind, Topology
 
+#: The most dimensions of a grid.
+MOST_AXES = 16
+
 
 class Cable(NamedTuple):
     """A cable of a fabric: its GB/s in each direction, and its latency in seconds."""
@@ -48,6 +51,8 @@ def grid(
     kind: LinkKind = LinkKind.NETWORK,
 ) -> None:
     """Wire nodes as a torus, or without wraps as a mesh; first dimension fastest."""
+    if len(dims) > MOST_AXES:
+        raise TopologyError(f"a grid of {len(dims)} dimensions; at most {MOST_AXES}")
     if math.prod(dims) != len(nodes) or min(dims, default=0) < 1:
         shape = " x ".join(map(str, dims))
         raise TopologyError(f"{topology.name}: {len(nodes)} nodes are no {shape} grid")

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from collalgo.base.hooks import hook
+from collalgo.base.hostlist import fold
 from collalgo.errors import TopologyError
 from collalgo.topology.elements import (
     FAST,
@@ -21,8 +22,19 @@ from collalgo.topology.elements import (
 
 __all__ = ["FAST", "LARGEST", "Device", "Kind", "Link", "LinkKind", "Topology"]
 
-#: The most devices, and the most links, of a topology.
-LARGEST = 1_000_000
+#: The most devices of a topology, and the most of its links.
+LARGEST, MOST_LINKS = 200_000, 250_000
+
+#: The most characters of an id, and the most devices that are linked in all pairs.
+LONGEST_ID, MOST_IN_PAIRS = 1000, 256
+
+#: The characters of an id that have a meaning in lists.
+_SPECIAL = re.compile(r"[\s,\[\]]+")
+
+
+def identifier(text: str) -> str:
+    """A text as an id: characters that have a meaning in lists become underscores."""
+    return _SPECIAL.sub("_", text)
 
 
 class Topology:
@@ -48,6 +60,8 @@ class Topology:
         self.source = source
         self.graph: nx.MultiGraph[str] = nx.MultiGraph()
         self.warnings: list[str] = []
+        self._warned: set[str] = set()
+        self._used: dict[str, int] = {}
         self._wired = 0
 
     def __repr__(self) -> str:
@@ -62,7 +76,8 @@ class Topology:
 
     def warn(self, text: str) -> None:
         """Add a warning, unless it is there already."""
-        if text not in self.warnings:
+        if text not in self._warned:
+            self._warned.add(text)
             self.warnings.append(text)
 
     def add(
@@ -74,16 +89,25 @@ class Topology:
         """
         if len(self.graph) >= LARGEST:
             raise TopologyError(f"{self.source}: more than {LARGEST} devices")
-        id = re.sub(r"[\s,\[\]]+", "_", id)
-        unique, n = id, 1
-        while unique in self.graph:
-            n += 1
-            unique = f"{id}#{n}"
-        if n > 1:
-            self.warn(f"{id} occurs more than once; the new one is {unique}")
+        unique = self._unused(identifier(id))
         known = {key: value for key, value in attributes.items() if value is not None}
         device = Device(unique, Kind(kind), host, name, known)
         self.graph.add_node(unique, device=device)
+        return unique
+
+    def _unused(self, id: str) -> str:
+        """An id, or if it is taken the id with the next free suffix."""
+        if len(id) > LONGEST_ID:
+            raise TopologyError(
+                f"an id of {len(id)} characters, {id[:40]!r}...; at most {LONGEST_ID} "
+                "are possible"
+            )
+        unique = id
+        while unique in self.graph:
+            self._used[id] = self._used.get(id, 1) + 1
+            unique = f"{id}#{self._used[id]}"
+        if unique != id:
+            self.warn(f"{id} occurs more than once; the new one is {unique}")
         return unique
 
     def link(
@@ -128,6 +152,9 @@ class Topology:
             return
         new = Link((a, b), kind, bandwidth, count, latency, assumed)
         check(new)
+        if bandwidth == 0:
+            self.warn(f"{new}: a bandwidth of 0 GB/s carries nothing; it is left out")
+            return
         self._insert(new)
 
     def _insert(self, new: Link) -> None:
@@ -135,16 +162,25 @@ class Topology:
         if self.graph.has_edge(a, b, kind):
             new = merged(self.graph.edges[a, b, kind]["link"], new)
         elif (
-            self._wired >= LARGEST
+            self._wired >= MOST_LINKS
         ):  # counting the edges of the graph takes linear time
-            raise TopologyError(f"{self.source}: more than {LARGEST} links")
+            raise TopologyError(f"{self.source}: more than {MOST_LINKS} links")
         self._wired += 1
         self.graph.add_edge(a, b, key=kind, link=new)
 
-    def link_all(self, ids: Iterable[str], kind: LinkKind) -> None:
-        """Link all pairs of some devices, with unknown bandwidth."""
+    def link_all(self, ids: Collection[str], kind: LinkKind) -> None:
+        """Link all pairs of a few devices, with unknown bandwidth."""
+        self.check_pairs(ids, kind)
         for a, b in combinations(ids, 2):
             self.link(a, b, kind)
+
+    def check_pairs(self, ids: Collection[str], kind: LinkKind) -> None:
+        """Refuse to link all pairs of many devices."""
+        if len(ids) > MOST_IN_PAIRS:
+            raise TopologyError(
+                f"{len(ids)} devices are too many to be linked in pairs by "
+                f"{kind.value}; at most {MOST_IN_PAIRS} are"
+            )
 
     def include(
         self, other: "Topology", rename: "dict[str, str] | None" = None
@@ -205,9 +241,32 @@ class Topology:
 
     @property
     def hosts(self) -> list[str]:
-        """The names of the hosts, with or without known devices."""
-        names = [d.id if d.kind is Kind.HOST else d.host for d in self.devices()]
+        """The names of the hosts, with or without known devices.
+
+        A GPU or a core that is on no host, as the NPU of a simulator, is its own.
+        """
+        alone = (Kind.HOST, Kind.GPU, Kind.CORE)
+        names = [d.host or (d.id if d.kind in alone else "") for d in self.devices()]
         return [name for name in dict.fromkeys(names) if name]
+
+    def host(self, name: str | None = None) -> str:
+        """The host of a name, by default the first; "" if there is none at all.
+
+        Raises
+        ------
+        TopologyError
+            If a name is given that no host has.
+        """
+        hosts = self.hosts
+        if name is None:
+            return next(iter(hosts), "")
+        if name not in hosts:
+            known = fold(hosts[:1000])
+            raise TopologyError(
+                f"{self.name}: there is no host {name!r}; the hosts are "
+                f"{known[:200] or '(none)'}"
+            )
+        return name
 
     @classmethod
     def load(cls, name: str, **parameters: Any) -> "Topology":

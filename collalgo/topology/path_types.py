@@ -53,11 +53,11 @@ def width_of(link: Link) -> float:
 
 def relays(kind: Kind, link: Link, limit: PathType, through_hosts: bool) -> bool:
     """Whether paths of a type may continue from a device of a kind over a link."""
-    if kind is Kind.GPU:
-        return link.kind is LinkKind.ICI  # the chips of a TPU are routers
+    if kind is Kind.GPU and link.kind is LinkKind.ICI:
+        return True  # the chips of a TPU are routers
     if kind is Kind.CORE:
         return False
-    if kind is Kind.HOST:
+    if kind in (Kind.HOST, Kind.GPU):  # GPUs on a network of several dimensions
         return through_hosts and link.kind is LinkKind.NETWORK
     if kind is Kind.NIC:
         return limit is PathType.NET

@@ -83,7 +83,7 @@ def paths_in(
         if limit in index.relevant:
             extend(limit)
     if worst >= PathType.NET:
-        extend(PathType.NET, through_hosts=True)  # in a torus hosts are routers
+        extend(PathType.NET, through_hosts=True)  # in a torus these are routers
     return {id: path for id, path in found.items() if id in targets}
 
 

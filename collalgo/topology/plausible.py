@@ -31,6 +31,8 @@ def review(topology: Topology) -> None:
     if len(topology.graph) > 1:
         for id in unlinked[:20]:
             topology.warn(f"{id} is linked to nothing")
+        if len(unlinked) > 20:
+            topology.warn(f"{len(unlinked) - 20} other devices are linked to nothing")
 
 
 def _review_uplink(topology: Topology, switch: str) -> None:
@@ -51,9 +53,7 @@ def _review_uplink(topology: Topology, switch: str) -> None:
 
 
 def _review_link(topology: Topology, link: Link) -> None:
-    if link.bandwidth == 0:
-        topology.warn(f"{link}: a bandwidth of 0 GB/s carries nothing")
-    elif link.bandwidth is not None and link.bandwidth / link.count > MOST[link.kind]:
+    if link.bandwidth is not None and link.bandwidth / link.count > MOST[link.kind]:
         each = link.bandwidth / link.count
         topology.warn(
             f"{link}: {each:g} GB/s is more than any such cable carries; check the unit"

@@ -41,7 +41,7 @@ def local_view() -> dict[str, Any]:
     """The machine as seen by this process, and the cores and GPUs it may use."""
     return {
         "identity": identity(),
-        "machine": document(detect(host="host")),
+        "machine": document(detect(host="host", cores=False)),
         "cores": sorted(os.sched_getaffinity(0)),
         "gpus": visible_gpus(),
     }

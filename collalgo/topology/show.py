@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from rich.tree import Tree
 
 from collalgo.base.hostlist import fold
+from collalgo.errors import TopologyError
 from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
 from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import best_path, paths_from
@@ -19,7 +20,7 @@ def tree(topology: Topology) -> Tree:
     root = Tree(f"[bold]{topology.name}[/bold]  {topology.source}")
     for alike in _alike(topology):
         branch = root.add(f"[bold]{_shortened(fold(alike))}[/bold]")
-        _host(branch, topology, alike[0])
+        _Hosts(topology, alike).show(branch)
     _network(root, topology)
     for text in topology.warnings:
         root.add(f"[yellow]warning[/yellow]: {text}")
@@ -46,42 +47,52 @@ def _alike(topology: Topology) -> list[list[str]]:
             ends = "-".join(end.removeprefix(f"{host}/") for end in link.ends)
             links.setdefault(host, []).append(f"{ends} {speed(link)}")
     for host in topology.hosts:
-        devices = [_short(device) for device in topology.devices(host=host)]
+        devices = ["  ".join([_short(device), *_facts(device)])
+                   for device in topology.devices(host=host)]  # fmt: skip
         if devices:
             found.setdefault((*devices, *links.get(host, ())), []).append(host)
     return list(found.values())
 
 
-def _host(branch: Tree, topology: Topology, host: str) -> None:
-    shown: set[str] = set()
-    starts = topology.devices(Kind.CPU, host=host) or topology.devices(host=host)
-    for device in starts:
-        if device.id not in shown:
-            _below(branch, topology, device, None, shown)
-    for device in topology.devices(host=host):
-        if device.id not in shown:
-            _below(branch, topology, device, None, shown)
+class _Hosts:
+    """Hosts of equal contents, shown as the first of them."""
 
+    def __init__(self, topology: Topology, hosts: list[str]):
+        self.topology = topology
+        self.hosts = hosts
+        self.shown: set[str] = set()
 
-def _below(
-    branch: Tree,
-    topology: Topology,
-    device: Device,
-    by: Link | None,
-    shown: set[str],
-) -> None:
-    """Add a device with its links other than PCIe, and the devices below it."""
-    shown.add(device.id)
-    label = [_short(device), *_facts(device)]
-    if by is not None:
-        label.append(f"[dim]{speed(by)}[/dim]")
-    node = branch.add("  ".join(label))
-    for text in _others(topology, device):
-        node.add(f"[cyan]{text}[/cyan]")
-    for link in topology.links_of(device.id):
-        other = topology.device(link.other(device.id))
-        if link.kind is LinkKind.PCIE and other.id not in shown:
-            _below(node, topology, other, link, shown)
+    def show(self, branch: Tree) -> None:
+        """Add the devices, those below a CPU first."""
+        devices = self.topology.devices(host=self.hosts[0])
+        for device in (*(d for d in devices if d.kind is Kind.CPU), *devices):
+            if device.id not in self.shown and device.kind is not Kind.CORE:
+                self._below(branch, device, None)  # cores are a line of their CPU
+
+    def _below(self, branch: Tree, device: Device, by: Link | None) -> None:
+        """Add a device with its links other than PCIe, and the devices below it."""
+        self.shown.add(device.id)
+        label = [_short(device), *_facts(device)]
+        if by is not None:
+            label.append(f"[dim]{speed(by)}[/dim]")
+        node = branch.add("  ".join(label))
+        for text in (*_others(self.topology, device, True), *self._outside(device)):
+            node.add(f"[cyan]{text}[/cyan]")
+        for link in self.topology.links_of(device.id):
+            other = self.topology.device(link.other(device.id))
+            if link.kind is LinkKind.PCIE and other.id not in self.shown:
+                self._below(node, other, link)
+
+    def _outside(self, device: Device) -> Iterator[str]:
+        """The links to other hosts and to switches, and of which hosts they are."""
+        of: dict[str, list[str]] = {}
+        for host in self.hosts:
+            twin = f"{host}/{_short(device)}" if len(self.hosts) > 1 else device.id
+            for text in _others(self.topology, self.topology.device(twin), False):
+                of.setdefault(text, []).append(host)
+        for text, hosts in of.items():
+            all_of = len(hosts) == len(self.hosts)
+            yield text if all_of else f"{_shortened(fold(hosts))}: {text}"
 
 
 def _short(device: Device) -> str:
@@ -99,13 +110,14 @@ def _facts(device: Device) -> Iterator[str]:
         yield f"ranks {', '.join(map(str, device.attributes['ranks']))}"
 
 
-def _others(topology: Topology, device: Device) -> Iterator[str]:
-    """The links of a device other than PCIe, equal ones on one line."""
+def _others(topology: Topology, device: Device, inside: bool) -> Iterator[str]:
+    """The links of a device but PCIe, inside or out of its host; equal ones as one."""
     alike: dict[str, list[str]] = {}
     for link in topology.links_of(device.id):
-        if link.kind is not LinkKind.PCIE:
-            other = topology.device(link.other(device.id))
-            name = _short(other) if other.host == device.host else other.id
+        other = topology.device(link.other(device.id))
+        is_inside = other.host == device.host
+        if link.kind is not LinkKind.PCIE and is_inside == inside:
+            name = _short(other) if is_inside else other.id
             alike.setdefault(speed(link), []).append(name)
     for text, names in alike.items():
         yield f"{text} to {fold(sorted(names, key=_natural))}"
@@ -118,9 +130,10 @@ def _natural(name: str) -> tuple[str, int]:
 
 def _network(root: Tree, topology: Topology) -> None:
     """Add the switches, grouped by their links, and the hosts without known devices."""
-    plain = [host.id for host in topology.devices(Kind.HOST)]
-    if plain:
-        root.add(f"{len(plain)} hosts: {_shortened(fold(plain))}")
+    for kind in Kind:
+        alone = [device.id for device in topology.devices(kind, host="")]
+        if alone and kind is not Kind.SWITCH:
+            root.add(f"{len(alone)} {kind.value}s: {_shortened(fold(alone))}")
     alike: dict[str, list[str]] = {}
     for switch in topology.devices(Kind.SWITCH):
         counts: Counter[str] = Counter()
@@ -147,9 +160,16 @@ def matrix(topology: Topology, host: str | None = None) -> str:
         The machine.
     host
         The name of the host; by default the first.
+
+    Raises
+    ------
+    TopologyError
+        If there is no such host, or it has no GPUs and no NICs.
     """
-    host = host or next(iter(topology.hosts), "")
+    host = topology.host(host)
     devices = topology.devices(Kind.GPU, Kind.NIC, host=host)
+    if not devices:
+        raise TopologyError(f"{topology.name}: host {host!r} has no GPUs and no NICs")
     gpus = [d for d in devices if d.kind is Kind.GPU]
     nics = [d for d in devices if d.kind is Kind.NIC]
     labels = {d.id: f"GPU{i}" for i, d in enumerate(gpus)}
@@ -197,12 +217,13 @@ def _without_fast(topology: Topology) -> Topology:
 
 
 def _affinity(topology: Topology, device: Device) -> list[str]:
+    """The cores and the NUMA node of a GPU: its own, else those of its CPU."""
     if device.kind is not Kind.GPU:
         return []
-    cores = device.attributes.get("affinity", "")
-    for id, path in paths_from(topology, device.id, PathType.NODE).items():
-        cpu = topology.device(id)
-        if cpu.kind is Kind.CPU and path.type is not PathType.LOC:
-            cores = cores or str(cpu.attributes.get("cores", ""))
-            return [cores or "N/A", str(cpu.attributes.get("numa", "N/A"))]
-    return [cores or "N/A", "N/A"]
+    near = paths_from(topology, device.id, PathType.NODE)
+    cpus = [d for d in map(topology.device, near) if d.kind is Kind.CPU]
+    known: dict[str, object] = {}
+    for of in (*(cpu.attributes for cpu in cpus[:1]), device.attributes):
+        known |= of
+    cores = device.attributes.get("affinity") or known.get("cores") or "N/A"
+    return [str(cores), str(known.get("numa_nodes", known.get("numa", "N/A")))]

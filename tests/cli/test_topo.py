@@ -79,3 +79,40 @@ def test_pictures_are_drawn(tmp_path, form, what):
 def test_the_machine_at_hand_is_shown():
     assert "cpu0" in run("detect")
     assert "cpu0" in run("show", "here")
+
+
+LEAVES = """collalgo: topology/1
+devices:
+  - {id: "h[0-2]/nic0", kind: nic, host: "h[0-2]"}
+  - {id: "h[0-2]/gpu0", kind: gpu, host: "h[0-2]"}
+  - {id: "leaf[0-1]", kind: switch}
+links:
+  - {ends: ["h[0-2]/nic0", "h[0-2]/gpu0"], kind: pcie, bandwidth: 31.5}
+  - {ends: ["h[0-1]/nic0", leaf0], kind: network, bandwidth: 12.5}
+  - {ends: [h2/nic0, leaf1], kind: network, bandwidth: 12.5}
+"""
+
+
+def test_folded_hosts_are_shown_with_the_leaf_of_each(tmp_path):
+    path = tmp_path / "leaves.yaml"
+    path.write_text(LEAVES)
+    shown = run("show", path)
+    assert "h[0-2]" in shown
+    assert "h[0-1]: network 12.5 GB/s to leaf0" in shown
+    assert "h2: network 12.5 GB/s to leaf1" in shown
+    path.write_text(LEAVES.replace("h2/nic0, leaf1", "h2/nic0, leaf0"))
+    assert "h[0-1]: " not in run("show", path)
+
+
+@pytest.mark.parametrize("words", [["draw", "-o", "x.svg"], ["show", "--matrix"]])
+def test_a_host_that_does_not_exist_is_refused(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "leaves.yaml"
+    path.write_text(LEAVES)
+    shown = run(words[0], path, *words[1:], "--host", "h7", code=1)
+    assert "there is no host 'h7'; the hosts are h[0-2]" in shown
+
+
+def test_the_cores_of_this_machine_are_places_for_ranks():
+    result = CliRunner().invoke(main, ["bound", "allreduce", "here"])
+    assert "has no GPUs" not in result.output

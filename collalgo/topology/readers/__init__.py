@@ -12,6 +12,8 @@ from typing import Any
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
 from collalgo.topology.plausible import review
+from collalgo.topology.readers.text import structured
+from collalgo.topology.unhosted import add_hosts
 
 #: The most bytes of a file, and the most characters of a line.
 LARGEST_FILE = 32 << 20
@@ -77,34 +79,43 @@ def parse(text: str, source: str) -> Topology:
         The name of the file, for messages.
     """
     _check_lines(text, source)
-    name = recognise(text)
-    if name is None:
-        raise TopologyError(
-            f"{source}: unknown format; the known formats are "
-            f"{', '.join(FORMATS.values())}"
-        )
+    try:
+        name = recognise(text)
+        if name is None:
+            raise TopologyError(f"{source}: {_unknown(text)}")
+        return _read(name, text, source)
+    finally:
+        structured.cache_clear()
+
+
+def _unknown(text: str) -> str:
+    """What to say of a text that no reader recognises."""
+    reason = structured(text).error
+    detail = f" ({reason})" if reason.startswith("invalid") else ""
+    return (
+        f"unknown format{detail}; the known formats are {', '.join(FORMATS.values())}"
+    )
+
+
+def _read(name: str, text: str, source: str) -> Topology:
+    """The topology of a text of a format."""
     topology = Topology(Path(source).stem, f"{source} ({FORMATS[name]})")
     try:
         topology = _module(name).parse(text, topology) or topology
+        add_hosts(topology)
+        review(topology)
     except TopologyError as error:
         raise TopologyError(f"{source}: {error}") from error
     except MALFORMED as error:
         raise TopologyError(f"{source}: invalid {FORMATS[name]}: {error}") from error
     if not topology.devices():
         raise TopologyError(f"{source}: this {FORMATS[name]} has no devices")
-    review(topology)
     return topology
 
 
 def recognise(text: str) -> str | None:
     """The key of the format in :data:`FORMATS`, or None."""
-    for name in FORMATS:
-        try:
-            if _module(name).recognises(text):
-                return name
-        except MALFORMED:
-            continue
-    return None
+    return next((name for name in FORMATS if _module(name).recognises(text)), None)
 
 
 def _module(name: str) -> Any:

@@ -5,8 +5,8 @@ from itertools import combinations
 from typing import Any
 
 from collalgo.errors import TopologyError
-from collalgo.topology.fabrics import Cable, grid, star, wire
-from collalgo.topology.model import Kind, Topology
+from collalgo.topology.fabrics import MOST_AXES, Cable, grid, star, wire
+from collalgo.topology.model import MOST_LINKS, Kind, Topology
 from collalgo.topology.readers.text import integer, mappings, number
 
 KINDS = ("Ring", "Switch", "FullyConnected")
@@ -33,15 +33,10 @@ def parse(text: str, topology: Topology) -> None:
             "network; read the file of the network instead"
         )
     kinds, counts, bandwidths, latencies = _lists(entry)
-    dims = [integer(n, f"npus_count {n}", 1, LARGEST) for n in counts]
-    if (total := math.prod(dims)) > LARGEST:
-        raise TopologyError(f"{total} NPUs are more than {LARGEST}")
-    npus = [topology.add(f"npu{i}", Kind.GPU) for i in range(total)]
+    dims = [integer(n, f"npus_count {str(n)[:20]}", 1, LARGEST) for n in counts]
+    _check(kinds, dims)
+    npus = [topology.add(f"npu{i}", Kind.GPU) for i in range(math.prod(dims))]
     for axis, kind in enumerate(kinds):
-        if kind not in KINDS:
-            raise TopologyError(
-                f"unknown topology {kind!r}; choose from {', '.join(KINDS)}"
-            )
         bandwidth = number(bandwidths[axis], f"bandwidth of dimension {axis}")
         latency = number(latencies[axis], f"latency of dimension {axis}") * 1e-9
         for i, line in enumerate(_lines(npus, dims, axis)):
@@ -50,17 +45,35 @@ def parse(text: str, topology: Topology) -> None:
         topology.warn("ASTRA-sim counts the latency of a switch twice, up and down")
 
 
+def _check(kinds: list[Any], dims: list[int]) -> None:
+    """Refuse unknown kinds, and more NPUs or links than a topology may have."""
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise TopologyError(
+            f"unknown topology {str(unknown[0])[:40]!r}; choose from {', '.join(KINDS)}"
+        )
+    total = math.prod(dims)
+    if total > LARGEST:
+        raise TopologyError(f"{total} NPUs are more than {LARGEST}")
+    full = [n for n, kind in zip(dims, kinds, strict=True) if kind == "FullyConnected"]
+    links = sum(total * (n - 1) // 2 for n in full) + total * (len(dims) - len(full))
+    if links > MOST_LINKS:
+        raise TopologyError(f"{links} links of {total} NPUs are more than {MOST_LINKS}")
+
+
 def _lists(entry: dict[str, Any]) -> list[list[Any]]:
     found = [_list(entry, key) for key in LISTS]
     if len({len(values) for values in found}) != 1:
         raise TopologyError(f"the lists {', '.join(LISTS)} are of different lengths")
+    if len(found[0]) > MOST_AXES:
+        raise TopologyError(f"{len(found[0])} dimensions are more than {MOST_AXES}")
     return found
 
 
 def _list(entry: dict[str, Any], key: str) -> list[Any]:
     value = entry.get(key)
     if not isinstance(value, list) or not value:
-        raise TopologyError(f"{key} must be a list, not {value!r}")
+        raise TopologyError(f"{key} must be a list, not {str(value)[:40]!r}")
     return value
 
 
@@ -79,10 +92,6 @@ def _join(
     if kind == "Switch":
         star(topology, line, name, cable)
     elif kind == "FullyConnected":
-        if len(line) > 1024:
-            raise TopologyError(
-                f"{len(line)} NPUs are too many to be fully connected; at most 1024 are"
-            )
         for a, b in combinations(line, 2):
             wire(topology, a, b, cable)
     else:

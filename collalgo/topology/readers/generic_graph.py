@@ -49,7 +49,7 @@ def fill(
     for a, b, attributes in edges:
         if a in ids and b in ids:
             _edge(topology, ids[a], ids[b], attributes)
-        elif not {a, b} <= set(ids) | left_out:
+        elif not all(end in ids or end in left_out for end in (a, b)):
             raise TopologyError(f"edge {a} - {b}: one end is not among the nodes")
     if left_out:
         topology.warn(f"{len(left_out)} nodes are parts without links and are omitted")

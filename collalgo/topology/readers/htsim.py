@@ -10,7 +10,7 @@ from collalgo.topology.readers.text import integer, number
 #: A field of the header or of a tier.
 LINE = re.compile(r"^[ \t]*([A-Za-z_]+)\s+([\d.]+)\s*(?:#.*)?$")
 
-LARGEST = 200_000
+LARGEST = 100_000
 
 
 def recognises(text: str) -> bool:

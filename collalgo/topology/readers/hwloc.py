@@ -4,16 +4,25 @@ NUMA nodes become CPUs; of the PCIe devices, GPUs, NICs and NVSwitches are kept 
 bridges above them. A bridge with a single device below it is a port, not a switch.
 """
 
+import re
+from collections import Counter
 from typing import Any
 
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.hwloc_distances import links_between
-from collalgo.topology.readers.text import number, root_tag, xml
+from collalgo.topology.readers.text import integer, number, root_tag, xml
 
-#: The PCI vendors of the graphics of management controllers.
+#: The PCI vendors of the graphics of management controllers, and such devices of AMD.
 CONSOLES = ("102b", "1a03", "19a2")
+AMD_CONSOLES = ("4752", "515e", "5969")
 
-NVIDIA = "10de"
+NVIDIA, AMD = "10de", "1002"
+
+#: The beginnings of the names of OS devices that compute.
+COMPUTING = ("cuda", "nvml", "opencl", "rsmi", "ze")
+
+#: Those of a graphics card under Linux; before ROCm AMD's GPUs have no others.
+GRAPHICS = ("card", "render")
 
 
 def recognises(text: str) -> bool:
@@ -28,6 +37,7 @@ def parse(text: str, topology: Topology) -> None:
     for element in root.findall("object"):
         reader.container(element, None)
     reader.between_cpus()
+    _warn_of_displays(root, topology)
     links_between(root, reader.by_number, topology)
 
 
@@ -37,9 +47,11 @@ class Reader:
     def __init__(self, topology: Topology):
         self.topology = topology
         self.by_number: dict[str, str] = {}
+        self.numbers: Counter[Kind] = Counter()
 
     def _next(self, kind: Kind) -> str:
-        return f"host0/{kind.value}{len(self.topology.devices(kind))}"
+        self.numbers[kind] += 1
+        return f"host0/{kind.value}{self.numbers[kind] - 1}"
 
     def container(self, element: Any, socket: str | None) -> list[str]:
         """Add an object with its bridges, and return its NUMA nodes."""
@@ -61,6 +73,7 @@ class Reader:
 
     def _attach(self, bridges: list[Any], nodes: list[str], element: Any) -> None:
         if nodes:
+            self.topology.check_pairs(nodes, LinkKind.SMP)
             for bridge in bridges:
                 self._host_bridge(bridge, nodes)
         elif bridges:
@@ -75,8 +88,8 @@ class Reader:
             f"host0/cpu{index}",
             Kind.CPU,
             host="host0",
-            numa=int(index),
-            socket=int(socket) if socket and socket.isdigit() else None,
+            numa=integer(index, "os_index of a NUMANode"),
+            socket=None if socket is None else integer(socket, "os_index of a Package"),
             affinity=element.get("cpuset"),
         )
         self.by_number[f"NUMANode:{index}"] = id
@@ -156,13 +169,36 @@ def role_of(element: Any) -> Kind | None:
         return Kind.GPU
     if pci_class.startswith("03") and vendor not in CONSOLES:
         computes = vendor == NVIDIA or pci_class in ("0302", "0380")
-        return Kind.GPU if computes or _computes(element) else None
+        return Kind.GPU if computes or _has(element, _drivers(words)) else None
     return None
 
 
-def _computes(element: Any) -> bool:
-    stems = ("cuda", "nvml", "opencl", "rsmi", "ze")
-    return any(o.get("name", "").startswith(stems) for o in element.iter("object"))
+def _warn_of_displays(root: Any, topology: Topology) -> None:
+    """Name the display controllers that are taken for no GPUs."""
+    left_out = [
+        element.get("pci_busid", "?")
+        for element in root.iter("object")
+        if element.get("pci_type", "").startswith("03")
+        and role_of(element) is None
+        and not re.match(rf"\S+ \[({'|'.join(CONSOLES)}):", element.get("pci_type"))
+    ]
+    if left_out:
+        topology.warn(
+            f"display controllers without a driver that computes are no GPUs here: "
+            f"{', '.join(left_out[:4])}{', ...' if left_out[4:] else ''}"
+        )
+
+
+def _drivers(words: list[str]) -> tuple[str, ...]:
+    """The OS devices by which a display controller is a GPU, by its ``pci_type``."""
+    vendor, _, device = (words[1] if len(words) > 1 else "").strip("[]").partition(":")
+    if vendor == AMD and device not in AMD_CONSOLES:
+        return COMPUTING + GRAPHICS
+    return COMPUTING
+
+
+def _has(element: Any, names: tuple[str, ...]) -> bool:
+    return any(o.get("name", "").startswith(names) for o in element.iter("object"))
 
 
 def _speed(element: Any) -> float | None:

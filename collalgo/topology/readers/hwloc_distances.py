@@ -4,6 +4,7 @@ from typing import Any
 
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.readers.text import integer
 
 #: The kind of link by the name of the matrix, which has MB/s in each direction.
 MATRICES = {
@@ -38,7 +39,9 @@ def _add(
     name = element.get("name")
     type = element.get("type")
     labels = [f"{type}:{w}" if type else w for w in _words(element, "indexes")]
-    values = [int(word) for word in _words(element, "u64values")]
+    values = [
+        integer(word, f"{name}", 0, 10**15) for word in _words(element, "u64values")
+    ]
     if len(values) != len(labels) ** 2:
         raise TopologyError(f"{name}: {len(values)} values for {len(labels)} objects")
     found = [(i, by_number.get(label)) for i, label in enumerate(labels)]

@@ -4,7 +4,10 @@ from typing import Any
 
 from collalgo.topology.model import Topology
 from collalgo.topology.readers.generic_graph import fill
-from collalgo.topology.readers.text import json_of
+from collalgo.topology.readers.text import field, json_of
+
+#: The keys of the ends of an edge.
+ENDS = ("source", "target")
 
 
 def recognises(text: str) -> bool:
@@ -22,9 +25,9 @@ def parse(text: str, topology: Topology) -> None:
     if isinstance(nodes, dict):
         pairs = [(str(id), node) for id, node in nodes.items()]
     else:
-        pairs = [(str(node["id"]), node) for node in nodes]
+        pairs = [(field(node, "id", str, "a node"), node) for node in nodes]
     edges = [
-        (str(edge["source"]), str(edge["target"]), _metadata(edge))
+        (*(field(edge, key, str, "an edge") for key in ENDS), _metadata(edge))
         for edge in graph["edges"]
     ]
     fill(topology, [(id, _metadata(node)) for id, node in pairs], edges)

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+from collalgo.base.yaml_documents import line_of
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import Cable, wire
 from collalgo.topology.model import Kind, Topology
-from collalgo.topology.readers.text import mappings
+from collalgo.topology.readers.text import field, mappings
 
 #: The default labels from the widest to the narrowest, without a ``Topology``.
 DEFAULT_LABELS = (
@@ -43,7 +44,8 @@ def parse(text: str, topology: Topology) -> None:
             "append the output of kubectl get nodes -o yaml"
         )
     for node in nodes:
-        _add_node(topology, node["metadata"], levels or DEFAULT_LABELS)
+        metadata = field(node, "metadata", dict, "a node")
+        _add_node(topology, metadata, levels or DEFAULT_LABELS)
 
 
 def _objects(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -55,14 +57,20 @@ def _objects(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _levels(entry: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(str(level["nodeLabel"]) for level in entry["spec"]["levels"])
+    spec = field(entry, "spec", dict, "a Topology")
+    levels = field(spec, "levels", list, "a Topology")
+    if not levels:
+        raise TopologyError(f"{line_of(spec)}a Topology has no levels")
+    return tuple(field(level, "nodeLabel", str, "a level") for level in levels)
 
 
 def _add_node(
     topology: Topology, metadata: dict[str, Any], levels: tuple[str, ...]
 ) -> None:
-    name = str(metadata["name"])
+    name = field(metadata, "name", str, "a node")
     labels = metadata.get("labels") or {}
+    if not isinstance(labels, dict):
+        raise TopologyError(f"{line_of(metadata)}node {name}: labels must be a mapping")
     if name in topology.graph:
         raise TopologyError(f"node {name} is defined twice")
     host = topology.add(name, Kind.HOST, name=name)

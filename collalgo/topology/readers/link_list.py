@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from collalgo.errors import TopologyError
-from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.model import LARGEST, Kind, LinkKind, Topology
 from collalgo.topology.readers.text import integer, number
 
 LINK = re.compile(
@@ -56,7 +56,7 @@ class Counts(NamedTuple):
 
 def _counts(line: str) -> Counts:
     words = line.split()
-    nodes = integer(words[0], "the number of nodes", 1)
+    nodes = integer(words[0], "the number of nodes", 1, LARGEST)
     if len(words) == 3:
         switches, links = (integer(n, "a count in the first line") for n in words[1:])
         return Counts(nodes, 0, 0, switches, links)

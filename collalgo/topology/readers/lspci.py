@@ -1,6 +1,7 @@
 """The output of ``lspci -PP``: every device with the bridges above it."""
 
 import re
+from collections import Counter
 
 from collalgo.topology.model import Kind, LinkKind, Topology
 
@@ -41,51 +42,50 @@ def parse(text: str, topology: Topology) -> None:
     for path, _, _ in paths:
         for i in range(len(path) - 1):
             below.setdefault("/".join(path[: i + 1]), set()).add(path[i + 1])
+    tree = Tree(topology, below)
     for path, kind, name in paths:
-        _device(topology, path, kind, name, below)
+        tree.add(path, kind, name)
     if paths:
         topology.warn("lspci gives neither link speeds nor NUMA nodes")
 
 
-def _device(
-    topology: Topology,
-    path: list[str],
-    kind: Kind,
-    name: str,
-    below: dict[str, set[str]],
-) -> None:
-    parent = _domain(topology, path[0])
-    for i in range(1, len(path)):
-        bridge = "/".join(path[:i])
-        if len(below[bridge]) > 1:  # a switch, not a port with one device behind it
-            parent = _bridge(topology, path[i - 1], parent)
-    number = len(topology.devices(kind))
-    id = topology.add(
-        f"host0/{kind.value}{number}", kind, host="host0", name=name, busid=path[-1]
-    )
-    topology.link(id, parent, LinkKind.PCIE)
+class Tree:
+    """The state of adding devices: the host bridges and switches by address."""
 
+    def __init__(self, topology: Topology, below: dict[str, set[str]]):
+        self.topology = topology
+        self.below = below
+        self.known: dict[str, str] = {}
+        self.numbers: Counter[Kind] = Counter()
 
-def _domain(topology: Topology, address: str) -> str:
-    """The host bridge of a root port, identified by its domain and bus."""
-    bus = address.rsplit(":", 1)[0]
-    for device in topology.devices(Kind.ROOT):
-        if device.attributes["bus"] == bus:
-            return device.id
-    cpu = "host0/cpu0"
-    if cpu not in topology.graph:
-        topology.add(cpu, Kind.CPU, host="host0")
-    number = len(topology.devices(Kind.ROOT))
-    root = topology.add(f"host0/root{number}", Kind.ROOT, host="host0", bus=bus)
-    topology.link(root, cpu, LinkKind.PCIE)
-    return root
+    def add(self, path: list[str], kind: Kind, name: str) -> None:
+        """Add a device below its bridges."""
+        parent = self._host_bridge(path[0])
+        for i in range(1, len(path)):
+            bridge = "/".join(path[:i])
+            if len(self.below[bridge]) > 1:  # no port with one device behind it
+                parent = self._bridge(path[i - 1], parent)
+        self._device(kind, parent, name=name, busid=path[-1])
 
+    def _device(self, kind: Kind, parent: str, **attributes: str) -> str:
+        number = self.numbers[kind]
+        self.numbers[kind] += 1
+        id = self.topology.add(
+            f"host0/{kind.value}{number}", kind, host="host0", **attributes
+        )
+        self.topology.link(id, parent, LinkKind.PCIE)
+        return id
 
-def _bridge(topology: Topology, address: str, parent: str) -> str:
-    for device in topology.devices(Kind.PCI):
-        if device.attributes.get("busid") == address:
-            return device.id
-    number = len(topology.devices(Kind.PCI))
-    bridge = topology.add(f"host0/pci{number}", Kind.PCI, host="host0", busid=address)
-    topology.link(bridge, parent, LinkKind.PCIE)
-    return bridge
+    def _host_bridge(self, address: str) -> str:
+        """The host bridge of a root port, identified by its domain and bus."""
+        bus = address.rsplit(":", 1)[0]
+        if not self.known:
+            self.known["cpu"] = self.topology.add("host0/cpu0", Kind.CPU, host="host0")
+        if bus not in self.known:
+            self.known[bus] = self._device(Kind.ROOT, self.known["cpu"], bus=bus)
+        return self.known[bus]
+
+    def _bridge(self, address: str, parent: str) -> str:
+        if address not in self.known:
+            self.known[address] = self._device(Kind.PCI, parent, busid=address)
+        return self.known[address]

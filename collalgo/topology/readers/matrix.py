@@ -21,7 +21,7 @@ class Table(NamedTuple):
 
 def plain(text: str) -> list[str]:
     """Lines without escape sequences and trailing space."""
-    return [ANSI.sub("", line).rstrip() for line in text.splitlines()]
+    return [line.rstrip() for line in ANSI.sub("", text).splitlines()]
 
 
 def words(line: str) -> list[str]:
@@ -53,11 +53,41 @@ def table(labels: list[str], lines: list[str]) -> Table:
     return Table(labels, cells, rest)
 
 
+def titled(
+    lines: list[str], title: re.Pattern[str], label: re.Pattern[str]
+) -> dict[str, Table]:
+    """The tables below titles, each with its columns in the line after the title.
+
+    A table ends at an empty line or at the next title; one whose columns are not all
+    labels of devices is left out.
+    """
+    starts = [
+        (i, found) for i, line in enumerate(lines) if (found := title.search(line))
+    ]
+    ends = [*(i for i, _ in starts), len(lines)][1:]
+    tables: dict[str, Table] = {}
+    for (start, found), end in zip(starts, ends, strict=True):
+        rows = "\n".join(lines[start + 1 : end]).strip("\n").split("\n\n")[0]
+        header, *body = rows.split("\n")
+        labels = words(header)
+        if labels and all(label.fullmatch(word) for word in labels):
+            tables.setdefault(found[1].strip(), table(labels, body))
+    return tables
+
+
 def symmetric(found: Table) -> list[str]:
-    """Warnings of cells that differ from those of the opposite direction."""
-    return [
-        f"{a} - {b}: {found.cells[a][b]} in one direction, {found.cells[b][a]} back"
-        for i, a in enumerate(found.labels)
-        for b in found.labels[:i]
+    """Take the cells of the earlier row where both directions differ; say which."""
+    differ = [
+        (a, b)
+        for i, b in enumerate(found.labels)
+        for a in found.labels[:i]
         if found.cells[a][b] != found.cells[b][a]
     ]
+    warnings = []
+    for a, b in differ:
+        taken, back = found.cells[a][b], found.cells[b][a]
+        warnings.append(
+            f"{a} - {b}: {taken} in one direction, {back} back; {taken} is taken"
+        )
+        found.cells[b][a] = taken
+    return warnings

@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 from collalgo.topology.model import Kind, LinkKind, Topology
-from collalgo.topology.readers.text import number, root_tag, xml
+from collalgo.topology.readers.text import integer, number, root_tag, xml
 
 #: The pattern whose channels are closed rings.
 RING = "4"
@@ -47,7 +47,9 @@ def _ids(channel: Any, topology: Topology) -> list[str]:
     for element in channel:
         kind = Kind.NIC if element.tag == "net" else Kind.GPU
         # NCCL writes these numbers in hexadecimal and without a prefix.
-        id = f"host0/{kind.value}{int(element.get('dev', ''), 16)}"
+        what = f"dev of a {kind.value}"
+        number_of = integer(f"0x{element.get('dev', '')}", what)
+        id = f"host0/{kind.value}{number_of}"
         if id not in topology.graph:
             topology.add(id, kind, host="host0")
         found.append(id)

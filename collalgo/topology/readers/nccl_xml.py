@@ -12,11 +12,8 @@ from collalgo.errors import TopologyError
 from collalgo.topology import constants
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.broadcom import flatten
+from collalgo.topology.readers.pci_class import NVSWITCH_CLASS, POWER_CLASS, role
 from collalgo.topology.readers.text import integer, number, root_tag, xml
-
-#: Prefixes of the classes of PCI devices.
-GPU_CLASSES = ("0x03", "0x12")
-NIC_CLASS, NVSWITCH_CLASS, POWER_CLASS = "0x02", "0x068000", "0x068001"
 
 #: The bus id of a device that is hidden from the process: an NVSwitch.
 HIDDEN = re.compile(r"f{4,}:")
@@ -42,6 +39,7 @@ class System:
         self.hosts: dict[str, str] = {}
         self.by_busid: dict[tuple[str, str], str] = {}
         self.numbers: dict[tuple[str, str], int] = {}
+        self.cpus: dict[str, list[str]] = {}
         self.fast: list[tuple[str, str, Any]] = []  # host, id of a GPU, element
 
     def read(self, root: Any) -> None:
@@ -75,8 +73,25 @@ class System:
             model=integer(element.get("modelid", "0"), f"cpu {numa} modelid", -1),
             affinity=element.get("affinity"),
         )
+        self.cpus.setdefault(host, []).append(cpu)
+        self._children(element, cpu, host)
+
+    def _children(self, element: Any, parent: str, host: str) -> None:
+        """Add what is below a device; functions of one PCIe card share its slot."""
+        cards: dict[str, list[Any]] = {}
         for child in element:
-            self._below(child, cpu, host)
+            busid = child.get("busid", "") if child.tag == "pci" else ""
+            cards.setdefault(busid.rpartition(".")[0] or str(id(child)), []).append(
+                child
+            )
+        for functions in cards.values():
+            above = parent
+            if len(functions) > 1:
+                above = self._device(
+                    functions[0], Kind.CARD, parent, host, unique=False
+                )
+            for child in functions:
+                self._below(child, above, host)
 
     def _below(self, element: Any, parent: str, host: str) -> None:
         if element.tag == "pci":
@@ -92,14 +107,15 @@ class System:
     def _pci(self, element: Any, parent: str, host: str) -> None:
         children = {child.tag for child in element}
         if "gpu" in children:
-            self._gpu(element, parent, host)
+            self._gpus(element, parent, host)
         elif "nic" in children:
-            for net in element.iter("net"):
+            nets = list(element.iter("net"))
+            parent = self._slot(element, len(nets), parent, host)
+            for net in nets:
                 self._nic(net, parent, host, element)
         elif children:
-            id = self._device(element, Kind.PCI, parent, host)
-            for child in element:
-                self._below(child, id, host)
+            bridge = self._device(element, Kind.PCI, parent, host)
+            self._children(element, bridge, host)
         else:
             self._leaf(element, parent, host)
 
@@ -113,12 +129,20 @@ class System:
                 "or a bridge"
             )
 
-    def _device(self, element: Any, kind: Kind, parent: str, host: str) -> str:
+    def _slot(self, element: Any, devices: int, parent: str, host: str) -> str:
+        """What the devices of a PCIe device are linked to: one slot for several."""
+        if devices < 2:
+            return parent
+        return self._device(element, Kind.CARD, parent, host, unique=False)
+
+    def _device(
+        self, element: Any, kind: Kind, parent: str, host: str, *, unique: bool = True
+    ) -> str:
         busid = element.get("busid", "")
         id = self.topology.add(
             self._next(host, kind.value), kind, host=host, busid=busid or None
         )
-        if self.by_busid.setdefault((host, busid), id) != id:
+        if unique and self.by_busid.setdefault((host, busid), id) != id:
             self.topology.warn(f"{id}: bus id {busid} occurs twice")
         self._pcie(element, id, parent)
         return id
@@ -137,21 +161,30 @@ class System:
         bandwidth = constants.pcie(rate, lanes)
         self.topology.link(id, parent, LinkKind.PCIE, bandwidth, assumed=tuple(assumed))
 
-    def _gpu(self, element: Any, parent: str, host: str) -> None:
-        id = self._device(element, Kind.GPU, parent, host)
+    def _gpus(self, element: Any, parent: str, host: str) -> None:
+        """Add the GPUs of a PCIe device: one, or the parts that ranks have of it."""
+        parent = self._slot(element, len(element), parent, host)
+        for i, gpu in enumerate(element):
+            if gpu.tag != "gpu":
+                raise TopologyError(
+                    f"the GPU at {element.get('busid')} contains <{gpu.tag}> besides "
+                    "its <gpu>"
+                )
+            self._gpu(
+                gpu, self._device(element, Kind.GPU, parent, host, unique=not i), host
+            )
+
+    def _gpu(self, element: Any, id: str, host: str) -> None:
         attributes = self.topology.device(id).attributes
-        for child in element:
-            if child.tag != "gpu":
-                raise TopologyError(f"{id} contains <{child.tag}> besides its <gpu>")
-            for key in ("dev", "sm", "rank", "gdr"):
-                if child.get(key) is not None:
-                    what = f"{id} {key}"
-                    attributes[key] = integer(child.get(key), what, least=-1)
-            if child.get("gcn"):
-                attributes["gcn"] = child.get("gcn")
-            if "rank" not in attributes and "dev" not in attributes:
-                self.topology.warn(f"{id} has neither rank nor dev; NCCL ignores it")
-            self.fast += [(host, id, link) for link in child]
+        for key in ("dev", "sm", "rank", "gdr", "mlopart"):
+            if element.get(key) is not None:
+                what = f"{id} {key}"
+                attributes[key] = integer(element.get(key), what, least=-1)
+        if element.get("gcn"):
+            attributes["gcn"] = element.get("gcn")
+        if "rank" not in attributes and "dev" not in attributes:
+            self.topology.warn(f"{id} has neither rank nor dev; NCCL ignores it")
+        self.fast += [(host, id, link) for link in element]
 
     def _nic(self, net: Any, parent: str, host: str, card: Any) -> None:
         name = net.get("name", "")
@@ -191,15 +224,24 @@ class System:
             self._add_link(gpu, target, element)
 
     def _target(self, host: str, gpu: str, element: Any) -> str | None:
-        """The device at the other end; all NVSwitches of a host are merged."""
+        """The device at the other end; all hidden NVSwitches are merged.
+
+        NCCL describes several hosts in a file only where one NVLink domain joins them.
+        """
         busid, type = element.get("target", ""), element.get("tclass", "")
         found = self.by_busid.get((host, busid))
         if found is not None:
             return found
         if type.startswith(NVSWITCH_CLASS) or HIDDEN.match(busid):
-            switch = f"{host}/nvswitch0"
+            several = len(self.hosts) > 1
+            switch = "nvswitch0" if several else f"{host}/nvswitch0"
             if switch not in self.topology.graph:
-                self.topology.add(switch, Kind.NVSWITCH, host=host)
+                self.topology.add(switch, Kind.NVSWITCH, host="" if several else host)
+            if several:
+                self.topology.warn(
+                    f"the NVSwitches that the {len(self.hosts)} hosts do not show are "
+                    "taken as one NVLink domain"
+                )
             return switch
         return self._cpu_above(gpu) if type.startswith(POWER_CLASS) else None
 
@@ -252,22 +294,12 @@ class System:
         return None
 
     def _between_cpus(self) -> None:
-        for host in self.hosts.values():
-            for a, b in combinations(self.topology.devices(Kind.CPU, host=host), 2):
-                x = a.attributes
+        for cpus in self.cpus.values():
+            self.topology.check_pairs(cpus, LinkKind.SMP)
+            for a, b in combinations(cpus, 2):
+                x = self.topology.device(a).attributes
                 speed = constants.smp(
                     str(x.get("arch")), str(x.get("vendor")), x["family"], x["model"]
                 )
                 rule = () if speed is None else (f"{speed:g} GB/s, NCCL's value",)
-                self.topology.link(a.id, b.id, LinkKind.SMP, speed, assumed=rule)
-
-
-def role(pci_class: str | None) -> Kind | None:
-    """The kind of a PCI device by its class; None without a class."""
-    if not pci_class:
-        return None
-    if pci_class.startswith(GPU_CLASSES):
-        return Kind.GPU
-    if pci_class.startswith(NIC_CLASS):
-        return Kind.NIC
-    return Kind.NVSWITCH if pci_class.startswith(NVSWITCH_CLASS) else Kind.PCI
+                self.topology.link(a, b, LinkKind.SMP, speed, assumed=rule)

@@ -6,7 +6,7 @@ from typing import Any
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import Cable, wire
 from collalgo.topology.model import Kind, Topology
-from collalgo.topology.readers.text import mappings
+from collalgo.topology.readers.text import field, mappings
 
 
 def recognises(text: str) -> bool:
@@ -32,7 +32,7 @@ def parse(text: str, topology: Topology) -> None:
         for node in _devices(graph.get("nodes") or []):
             kind = Kind.SWITCH if node.get("device_type") == "switch" else Kind.HOST
             topology.add(
-                str(node["id"]),
+                field(node, "id", str, "a node"),
                 kind,
                 name=str(node.get("name", "")),
                 tier=node.get("tier"),
@@ -47,6 +47,8 @@ def _devices(nodes: list[Any]) -> Iterator[dict[str, Any]]:
     stack = list(reversed(nodes))
     while stack:
         node = stack.pop()
+        if not isinstance(node, dict):
+            raise TopologyError(f"{str(node)[:40]!r} is not a node")
         inner = node.get("compounded_nodes") or []
         if inner:
             stack += reversed(inner)
@@ -55,7 +57,7 @@ def _devices(nodes: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _link(topology: Topology, link: dict[str, Any]) -> None:
-    ends = [str(link["src"]), str(link["target"])]
+    ends = [field(link, key, str, "a link") for key in ("src", "target")]
     for end in ends:
         if end not in topology.graph:
             topology.warn(f"{end} has links but is not among the nodes")

@@ -5,35 +5,34 @@ switch above their switches, those at PHB a host bridge, those at NODE a NUMA no
 """
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
-from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, LinkKind, Topology
-from collalgo.topology.readers.matrix import Table, plain, symmetric, table, words
-
-#: PCI path types from the nearest to the farthest.
-NEARNESS = ("X", "PIX", "PXB", "PHB", "NODE", "SYS")
-LABEL = re.compile(r"(GPU|NIC)\d+$|[a-z]\w*$")
-LINKS = re.compile(r"NV(\d{1,3})$")
+from collalgo.topology.readers.matrix import Table, plain
+from collalgo.topology.readers.nvidia_smi_matrix import LINKS, NEARNESS, Matrix, read
 
 #: The most NVLinks of a GPU; a matrix with more of them means NVSwitches.
 MOST_LINKS = 18
+
+#: The most warnings of one kind of contradiction that are listed.
+MOST_LISTED = 4
 
 
 def recognises(text: str) -> bool:
     """A header with GPU0, and cells that only this tool prints."""
     start = "\n".join(plain(text[: 1 << 16]))
     return bool(
-        re.search(r"^[ \t]*GPU0\b", start, re.MULTILINE)
-        and re.search(r"\b(NV\d+|PIX|PXB|PHB|NODE|SYS|OK|CNS|GNS|TNS)\b|\bX\b", start)
+        re.search(r"^[ \t]*GPU0(?![^\W\d])", start, re.MULTILINE)
+        and re.search(r"\b(NV\d+|PIX|PXB|PHB|NODE|SYS|OK|CNS|GNS|TNS)|\bX\b", start)
     )
 
 
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology from the matrix."""
     lines = plain(text)
-    found = table(_labels(lines), lines)
-    _check_cells(found)
-    for complaint in symmetric(found):
+    found = read(lines)
+    for complaint in found.warnings:
         topology.warn(complaint)
     names = dict(
         re.findall(
@@ -41,69 +40,26 @@ def parse(text: str, topology: Topology) -> None:
         )
     )
     ids = _devices(found, names, topology)
-    _fast(found, ids, topology)
-    _tree(found, ids, topology)
+    Machine(found.table, ids, topology).build()
 
 
-def _labels(lines: list[str]) -> list[str]:
-    """The columns of the header, which may continue on the next lines."""
-    start = next((i for i, line in enumerate(lines) if _is_header(line)), None)
-    if start is None:
-        raise TopologyError("there is no header with GPU0 and the other devices")
-    labels: list[str] = []
-    for line in lines[start:]:
-        row = words(line)
-        if row and labels and row[0] in labels and len(row) > 1:
-            break
-        for word in (part for cell in row for part in _unglued(cell)):
-            if word in ("CPU", "NUMA") or word.startswith(
-                ("CPU ", "NUMA ", "GPU NUMA")
-            ):
-                return labels
-            if LABEL.match(word) and word not in labels:
-                labels.append(word)
-    return labels
-
-
-def _is_header(line: str) -> bool:
-    row = words(line)
-    return bool(row) and row[0] == "GPU0" and not _is_cell(row[1] if row[1:] else "")
-
-
-def _unglued(cell: str) -> list[str]:
-    return re.findall(r"(?:GPU|NIC)\d+(?=(?:GPU|NIC)\d|$)", cell) or [cell]
-
-
-def _is_cell(word: str) -> bool:
-    return word in NEARNESS or bool(LINKS.match(word))
-
-
-def _check_cells(found: Table) -> None:
-    for a in found.labels:
-        for b in found.labels:
-            cell = found.cells[a][b]
-            if cell in ("OK", "CNS", "GNS", "TNS", "NS", "U"):
-                raise TopologyError(
-                    f"{a} - {b} is {cell}: a matrix of -p2p has permissions, not "
-                    "paths; use nvidia-smi topo -m"
-                )
-            if not _is_cell(cell):
-                raise TopologyError(f"{a} - {b}: {cell!r} is not a path type")
-
-
-def _devices(found: Table, names: dict[str, str], topology: Topology) -> dict[str, str]:
+def _devices(
+    found: Matrix, names: dict[str, str], topology: Topology
+) -> dict[str, str]:
     """Add the GPUs and NICs, and return their ids by their labels."""
     ids = {}
     nics = 0
-    for label in found.labels:
+    for label in found.table.labels:
         if label.startswith("GPU"):
-            numa = next((w for w in found.rest[label][1:2] if w.isdigit()), None)
+            rest = found.table.rest[label]
             ids[label] = topology.add(
                 f"host0/{label.lower()}",
                 Kind.GPU,
                 host="host0",
-                affinity=next(iter(found.rest[label]), None),
-                numa=int(numa) if numa else None,
+                affinity=next((word for word in rest[:1] if word != "N/A"), None),
+                **_numa(
+                    rest[1] if found.has_numa and rest[1:] else "", label, topology
+                ),
             )
         else:
             name = names.get(label, label)
@@ -114,100 +70,214 @@ def _devices(found: Table, names: dict[str, str], topology: Topology) -> dict[st
     return ids
 
 
-def _fast(found: Table, ids: dict[str, str], topology: Topology) -> None:
-    """Add NVLinks, to an NVSwitch if a GPU would need too many."""
-    pairs = {
-        (a, b): int(cell[1])
-        for i, a in enumerate(found.labels)
-        for b in found.labels[i + 1 :]
-        if (cell := LINKS.match(found.cells[a][b]))
-    }
-    linked = list(dict.fromkeys(gpu for pair in pairs for gpu in pair))
-    of = {g: [n for pair, n in pairs.items() if g in pair] for g in linked}
-    rule = ("25 GB/s for each NVLink, as the matrix gives no generation",)
-    if any(sum(counts) > MOST_LINKS for counts in of.values()):
-        switch = topology.add("host0/nvswitch0", Kind.NVSWITCH, host="host0")
+def _numa(text: str, label: str, topology: Topology) -> dict[str, Any]:
+    """The NUMA node of a GPU; of a list, the first is that of its CPU."""
+    if text in ("", "N/A"):
+        return {}
+    numbers = re.match(r"(\d{1,5})(?=$|[-,])", text)
+    if numbers is None:
+        topology.warn(f"{label}: the NUMA affinity {text[:40]!r} is no number; ignored")
+        return {}
+    node = int(numbers[1])
+    if numbers[0] == text:
+        return {"numa": node}
+    topology.warn(f"{label}: of the NUMA nodes {text[:40]}, {node} is taken as its CPU")
+    return {"numa": node, "numa_nodes": text}
+
+
+class Machine:
+    """The state of inferring a machine from the paths between its devices."""
+
+    def __init__(self, found: Table, ids: dict[str, str], topology: Topology):
+        self.found = found
+        self.ids = ids
+        self.topology = topology
+        self.cpus: dict[str, list[str]] = {}  # labels below each CPU
+
+    def build(self) -> None:
+        """Add the links, and the devices between them."""
+        self._fast()
+        for group in self._numa_groups():
+            self._numa_node(group)
+        self.topology.link_all(list(self.cpus), LinkKind.SMP)
+        self._contradictions()
+
+    def _numa_of(self, label: str) -> int | None:
+        device = self.topology.device(self.ids[label])
+        numa: int | None = device.attributes.get("numa")
+        return numa
+
+    def _fast(self) -> None:
+        """Add NVLinks, to an NVSwitch if a GPU would need too many."""
+        labels = self.found.labels
+        pairs = {
+            (a, b): int(cell[1])
+            for i, a in enumerate(labels)
+            for b in labels[i + 1 :]
+            if (cell := LINKS.fullmatch(self.found.cells[a][b]))
+        }
+        linked = list(dict.fromkeys(gpu for pair in pairs for gpu in pair))
+        of = {g: [n for pair, n in pairs.items() if g in pair] for g in linked}
+        self._warn_of_bare(linked)
+        if any(sum(counts) > MOST_LINKS for counts in of.values()):
+            self._switched(of)
+            return
+        for (a, b), n in pairs.items():
+            self._nvlink(self.ids[a], self.ids[b], n)
+
+    def _warn_of_bare(self, linked: list[str]) -> None:
+        gpus = [label for label in self.found.labels if label.startswith("GPU")]
+        bare = [gpu for gpu in gpus if gpu not in linked]
+        if linked and bare:
+            self.topology.warn(
+                f"{_some(bare)} without NVLinks, which the {len(linked)} other GPUs "
+                "have; linked by PCIe only"
+            )
+
+    def _switched(self, of: dict[str, list[int]]) -> None:
+        switch = self.topology.add("host0/nvswitch0", Kind.NVSWITCH, host="host0")
         for gpu, counts in of.items():
             n = max(counts)
-            topology.link(
-                ids[gpu], switch, LinkKind.NVLINK, 25.0 * n, count=n, assumed=rule
-            )
-        return
-    for (a, b), n in pairs.items():
-        topology.link(ids[a], ids[b], LinkKind.NVLINK, 25.0 * n, count=n, assumed=rule)
+            if min(counts) < n or len(counts) < len(of) - 1:
+                self.topology.warn(
+                    f"{gpu} has NV{min(counts)} to NV{n} to {len(counts)} of "
+                    f"{len(of) - 1} GPUs; {n} links to one NVSwitch are taken"
+                )
+            self._nvlink(self.ids[gpu], switch, n)
 
+    def _nvlink(self, a: str, b: str, count: int) -> None:
+        rule = ("25 GB/s for each NVLink, as the matrix gives no generation",)
+        self.topology.link(
+            a, b, LinkKind.NVLINK, 25.0 * count, count=count, assumed=rule
+        )
 
-def _clusters(found: Table, labels: list[str], nearness: str) -> list[list[str]]:
-    """Clusters of devices by single linkage, up to a path type."""
-    limit = NEARNESS.index(nearness)
-    clusters: list[list[str]] = []
-    for label in labels:
-        near = [c for c in clusters if any(_near(found, label, o, limit) for o in c)]
-        merged = [member for cluster in near for member in cluster]
-        clusters = [c for c in clusters if c not in near]
-        clusters.append([*merged, label])
-    order = {label: i for i, label in enumerate(labels)}
-    return sorted((sorted(c, key=order.__getitem__) for c in clusters),
-                  key=lambda c: order[c[0]])  # fmt: skip
+    def _clusters(self, labels: list[str], nearness: str) -> list[list[str]]:
+        """Clusters of devices by single linkage, up to a path type."""
+        near = set(NEARNESS[: NEARNESS.index(nearness) + 1])
+        clusters, left = [], dict.fromkeys(labels)
+        while left:
+            first = next(iter(left))
+            del left[first]
+            cluster = [first]
+            for member in cluster:
+                row = self.found.cells[member]
+                reached = [other for other in left if row[other] in near]
+                cluster += reached
+                for other in reached:
+                    del left[other]
+            order = set(cluster)
+            clusters.append([label for label in labels if label in order])
+        return clusters
 
+    def _numa_groups(self) -> list[list[str]]:
+        """NUMA nodes: devices joined by NODE, or NVLinked GPUs of equal affinity."""
+        alone: dict[tuple[str, ...], list[str]] = {}
+        result = []
+        for group in self._clusters(self.found.labels, "NODE"):
+            affinity = tuple(self.found.rest[group[0]])
+            far = "SYS" in self.found.cells[group[0]].values()
+            if len(group) == 1 and affinity and not far:
+                alone.setdefault(affinity, []).extend(group)
+            else:
+                result.append(group)
+        return [*result, *alone.values()]
 
-def _near(found: Table, a: str, b: str, limit: int) -> bool:
-    cell = found.cells[a][b]
-    return cell in NEARNESS and NEARNESS.index(cell) <= limit
+    def _cpu(self, group: list[str]) -> str:
+        """Add the CPU of a group, by the number of its NUMA node if it is given."""
+        numbers = [n for n in map(self._numa_of, group) if n is not None]
+        taken = {self._numa_of(label) for label in self.found.labels}
+        free = (n for n in range(len(taken) + len(self.cpus) + 1) if n not in taken)
+        id = f"host0/cpu{numbers[0]}" if numbers else ""
+        while not id or id in self.topology.graph:
+            id = f"host0/cpu{next(free)}"
+        cores = {self.topology.device(self.ids[g]).attributes.get("affinity")
+                 for g in group if g.startswith("GPU")}  # fmt: skip
+        return self.topology.add(
+            id,
+            Kind.CPU,
+            host="host0",
+            numa=numbers[0] if numbers else None,
+            cores=cores.pop() if len(cores) == 1 else None,
+        )
 
-
-def _numa_groups(found: Table) -> list[list[str]]:
-    """NUMA nodes: devices joined by NODE, or NVLinked GPUs of equal affinity."""
-    groups = _clusters(found, found.labels, "NODE")
-    alone: dict[tuple[str, ...], list[str]] = {}
-    result = []
-    for group in groups:
-        affinity = tuple(found.rest[group[0]])
-        far = any(cell == "SYS" for cell in found.cells[group[0]].values())
-        if len(group) == 1 and affinity and not far:
-            alone.setdefault(affinity, []).extend(group)
-        else:
-            result.append(group)
-    return [*result, *alone.values()]
-
-
-def _tree(found: Table, ids: dict[str, str], topology: Topology) -> None:
-    cpus = []
-    for i, group in enumerate(_numa_groups(found)):
-        cpu = topology.add(f"host0/cpu{i}", Kind.CPU, host="host0")
-        bridges = _clusters(found, group, "PHB")
-        hidden = len(_clusters(found, group, "NODE")) > 1
+    def _numa_node(self, group: list[str]) -> None:
+        cpu = self._cpu(group)
+        self.cpus[cpu] = group
+        bridges = self._clusters(group, "PHB")
+        hidden = len(self._clusters(group, "NODE")) > 1
         if hidden:
-            topology.warn(f"NVLinks hide the PCIe links of the GPUs of {cpu}")
+            self.topology.warn(f"NVLinks hide the PCIe links of the GPUs of {cpu}")
         for bridge in bridges:
             top = cpu
             if len(bridges) > 1 and not hidden:
-                number = len(topology.devices(Kind.ROOT))
-                top = topology.add(f"host0/root{number}", Kind.ROOT, host="host0")
-                topology.link(top, cpu, LinkKind.PCIE)
-            _switches(found, bridge, top, ids, topology)
-        cpus.append(cpu)
-    topology.link_all(cpus, LinkKind.SMP)
+                number = len(self.topology.devices(Kind.ROOT))
+                top = self.topology.add(f"host0/root{number}", Kind.ROOT, host="host0")
+                self.topology.link(top, cpu, LinkKind.PCIE)
+            self._switches(bridge, top)
+
+    def _switches(self, group: list[str], top: str) -> None:
+        """Add the devices below a host bridge, with up to two levels of switches."""
+        for outer in self._clusters(group, "PXB"):
+            inner = self._clusters(outer, "PIX")
+            above = top
+            if len(inner) > 1:
+                above = self._switch(top)
+            for devices in inner:
+                lone = len(devices) == 1 and above is top
+                parent = above if lone else self._switch(above)
+                for label in devices:
+                    self.topology.link(self.ids[label], parent, LinkKind.PCIE)
+
+    def _switch(self, parent: str) -> str:
+        number = len(self.topology.devices(Kind.PCI))
+        switch = self.topology.add(f"host0/pci{number}", Kind.PCI, host="host0")
+        self.topology.link(switch, parent, LinkKind.PCIE)
+        return switch
+
+    def _contradictions(self) -> None:
+        """Warn where paths or NUMA nodes given are not those of what was built."""
+        self._warn_some("the paths imply a nearer one", self._wrong_paths())
+        by_node: dict[int, list[str]] = {}
+        for cpu, group in self.cpus.items():
+            nodes = dict.fromkeys(n for n in map(self._numa_of, group) if n is not None)
+            for node in nodes:
+                by_node.setdefault(node, []).append(cpu)
+            if len(nodes) > 1:
+                self.topology.warn(
+                    f"{_some(group)} are near each other but of the NUMA nodes "
+                    f"{', '.join(map(str, nodes))}; all are put on {cpu}"
+                )
+        for node, cpus in by_node.items():
+            if len(cpus) > 1:
+                members = [label for cpu in cpus for label in self.cpus[cpu]
+                           if self._numa_of(label) == node]  # fmt: skip
+                self.topology.warn(
+                    f"{_some(members)} are of NUMA node {node} but SYS apart; they are "
+                    f"put on {_some(cpus)}"
+                )
+
+    def _wrong_paths(self) -> list[str]:
+        """The pairs whose path differs from the one that those of others imply."""
+        implied: dict[tuple[str, str], str] = {}
+        for nearness in reversed(NEARNESS[1:-1]):
+            for cluster in self._clusters(self.found.labels, nearness):
+                for i, a in enumerate(cluster):
+                    implied |= {(a, b): nearness for b in cluster[i + 1 :]}
+        return [
+            f"{a} - {b} is {cell}, taken as {near}"
+            for (a, b), near in implied.items()
+            if (cell := self.found.cells[a][b]) in NEARNESS and cell != near
+        ]
+
+    def _warn_some(self, why: str, wrong: list[str]) -> None:
+        if wrong:
+            more = len(wrong) - MOST_LISTED
+            rest = f" and {more} others" if more > 0 else ""
+            self.topology.warn(f"{'; '.join(wrong[:MOST_LISTED])}{rest}: {why}")
 
 
-def _switches(
-    found: Table, group: list[str], top: str, ids: dict[str, str], topology: Topology
-) -> None:
-    """Add the devices below a host bridge, with up to two levels of switches."""
-    for outer in _clusters(found, group, "PXB"):
-        inner = _clusters(found, outer, "PIX")
-        above = top
-        if len(inner) > 1:
-            above = _switch(topology, top)
-        for devices in inner:
-            lone = len(devices) == 1 and above is top
-            parent = above if lone else _switch(topology, above)
-            for label in devices:
-                topology.link(ids[label], parent, LinkKind.PCIE)
-
-
-def _switch(topology: Topology, parent: str) -> str:
-    number = len(topology.devices(Kind.PCI))
-    switch = topology.add(f"host0/pci{number}", Kind.PCI, host="host0")
-    topology.link(switch, parent, LinkKind.PCIE)
-    return switch
+def _some(names: Iterable[str]) -> str:
+    """A few of some names."""
+    known = list(names)
+    rest = f" and {len(known) - MOST_LISTED} others" if len(known) > MOST_LISTED else ""
+    return ", ".join(known[:MOST_LISTED]) + rest

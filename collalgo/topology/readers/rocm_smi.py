@@ -3,10 +3,19 @@
 import re
 
 from collalgo.topology.model import Kind, LinkKind, Topology
-from collalgo.topology.readers.matrix import Table, plain, table, words
+from collalgo.topology.readers.matrix import plain, titled
+from collalgo.topology.readers.xgmi import Tables, add_links
 
-TITLE = re.compile(r"= (Weight|Hops|Link Type) between two GPUs =")
-NUMA = re.compile(r"GPU\[(\d{1,4})\]\s{0,9}: \(Topology\) Numa Node: (-?\d{1,4})")
+TITLE = re.compile(
+    r"= (Weight|Hops|Link Type|Link accessibility) between two GPUs =", re.IGNORECASE
+)
+LABEL = re.compile(r"GPU\d{1,4}")
+
+#: The line of a NUMA node; old versions write "GPU 0" instead of "GPU[0]".
+NUMA = re.compile(
+    r"GPU ?\[?(\d{1,4})\]?\s{0,20}:\s{0,9}\(Topology\) Numa Node:\s{0,9}(-?\d{1,4})",
+    re.IGNORECASE,
+)
 
 
 def recognises(text: str) -> bool:
@@ -17,26 +26,21 @@ def recognises(text: str) -> bool:
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology from the tables."""
     lines = plain(text)
-    tables = _tables(lines)
-    numa = {f"GPU{gpu}": int(node) for gpu, node in NUMA.findall(text)}
-    labels = next(iter(tables.values())).labels if tables else list(numa)
+    tables = {
+        title.lower(): found for title, found in titled(lines, TITLE, LABEL).items()
+    }
+    numa = {f"GPU{gpu}": int(node) for gpu, node in NUMA.findall("\n".join(lines))}
+    labels = dict.fromkeys(label for found in tables.values() for label in found.labels)
     ids = {
         label: topology.add(f"host0/{label.lower()}", Kind.GPU, host="host0")
-        for label in labels
+        for label in (*labels, *(gpu for gpu in numa if gpu not in labels))
     }
     _cpus(topology, ids, numa)
-    if "Link Type" in tables:
-        _links(topology, ids, tables)
-
-
-def _tables(lines: list[str]) -> dict[str, Table]:
-    tables = {}
-    for i, line in enumerate(lines):
-        title = TITLE.search(line)
-        if title and i + 1 < len(lines):
-            labels = words(lines[i + 1])
-            tables[title[1]] = table(labels, lines[i + 2 : i + 2 + len(labels)])
-    return tables
+    if "link type" in tables:
+        others = map(tables.get, ("hops", "weight", "link accessibility"))
+        add_links(topology, ids, Tables(tables["link type"], *others))
+    elif len(ids) > 1:
+        topology.warn("without a table of link types: only PCIe links are taken")
 
 
 def _cpus(topology: Topology, ids: dict[str, str], numa: dict[str, int]) -> None:
@@ -50,14 +54,3 @@ def _cpus(topology: Topology, ids: dict[str, str], numa: dict[str, int]) -> None
             cpus[node] = topology.add(name, Kind.CPU, host="host0", numa=node)
         topology.link(id, cpus[node], LinkKind.PCIE)
     topology.link_all(cpus.values(), LinkKind.SMP)
-
-
-def _links(topology: Topology, ids: dict[str, str], tables: dict[str, Table]) -> None:
-    types, hops = tables["Link Type"], tables.get("Hops")
-    for i, a in enumerate(types.labels):
-        for b in types.labels[:i]:
-            cell = types.cells[a][b]
-            if cell == "XXXX":
-                topology.warn(f"{ids[b]} - {ids[a]}: the tool could not read the link")
-            elif cell == "XGMI" and (hops is None or hops.cells[a][b] == "1"):
-                topology.link(ids[b], ids[a], LinkKind.XGMI)

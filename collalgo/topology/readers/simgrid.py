@@ -4,10 +4,11 @@ import math
 import re
 from typing import Any
 
-from collalgo.base.hostlist import expand
+from collalgo.base.hostlist import LONGEST_NAME, expand
 from collalgo.errors import TopologyError
-from collalgo.topology.fabrics import Cable, grid, star, wire
-from collalgo.topology.model import Kind, Topology
+from collalgo.topology.fabrics import MOST_AXES, Cable, grid, star, wire
+from collalgo.topology.model import MOST_LINKS, Kind, Topology
+from collalgo.topology.readers.simgrid_routes import Network, Route
 from collalgo.topology.readers.text import integer, number, root_tag, xml
 
 #: The units of SimGrid in bytes per second and in seconds.
@@ -24,19 +25,35 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str, topology: Topology) -> None:
-    """Fill a topology from the clusters, hosts and routes of all zones."""
+    """Fill a topology from the clusters, hosts, routers and routes of all zones."""
     root = xml(text)
     ends: dict[str, str] = {}
     for element in root.iter("cluster"):
-        ends[element.get("id", "")] = _cluster(topology, element)
-    for element in root.iter("host"):
-        id = element.get("id", "")
-        ends[id] = topology.add(id, Kind.HOST, name=id)
-    cables = {link.get("id"): _cable(link, "bandwidth", "latency")
-              for link in root.iter("link")}  # fmt: skip
-    media: dict[str, str] = {}
-    for route in (*root.iter("zoneRoute"), *root.iter("route")):
-        _route(topology, route, ends, cables, media)
+        _once(ends, element, _cluster(topology, element))
+    for tag, kind in (("host", Kind.HOST), ("router", Kind.SWITCH)):
+        for element in root.iter(tag):
+            id = element.get("id", "")
+            _once(ends, element, topology.add(id, kind, name=id))
+    cables = {element.get("id", ""): _cable(element, "bandwidth", "latency")
+              for element in root.iter("link")}  # fmt: skip
+    not_shared = {element.get("id", "") for element in root.iter("link")
+                  if element.get("sharing_policy") == "FATPIPE"}  # fmt: skip
+    elements = (*root.iter("zoneRoute"), *root.iter("route"))
+    found = [route for e in elements if (route := _route(topology, e, ends, cables))]
+    network = Network(topology, cables)
+    network.add(found, not_shared)
+    if several := sorted(network.media - not_shared):
+        topology.warn(
+            f"{len(several)} links, as {several[0]}, are shared by routes in several "
+            "directions; each of their neighbours has the bandwidth for itself here"
+        )
+
+
+def _once(ends: dict[str, str], element: Any, device: str) -> None:
+    id = element.get("id", "")
+    if id in ends:
+        raise TopologyError(f"{element.tag} {id[:40]!r} is defined twice")
+    ends[id] = device
 
 
 def rate(text: str, what: str) -> float:
@@ -69,6 +86,13 @@ def _cluster(topology: Topology, element: Any) -> str:
     """Add a cluster, and return the device that joins it to others."""
     id = element.get("id", "")
     before, after = element.get("prefix", ""), element.get("suffix", "")
+    if len(before) + len(after) > LONGEST_NAME:
+        raise TopologyError(
+            f"cluster {id[:40]}: prefix and suffix of {len(before) + len(after)} "
+            f"characters are longer than {LONGEST_NAME}"
+        )
+    if element.get("bb_bw"):
+        topology.warn(f"cluster {id}: the backbone of bb_bw is not part of the model")
     names = [f"{before}{n}{after}" for n in expand(f"[{element.get('radical', '')}]")]
     nodes = [topology.add(name, Kind.HOST, name=name) for name in names]
     cable = _cable(element, "bw", "lat")
@@ -88,9 +112,11 @@ def _cluster(topology: Topology, element: Any) -> str:
 
 
 def _numbers(text: str, separator: str, id: str) -> list[int]:
+    words = text.split(separator)
+    if len(words) > MOST_AXES:
+        raise TopologyError(f"cluster {id}: {len(words)} sizes; at most {MOST_AXES}")
     return [
-        integer(word, f"cluster {id} topo_parameters", 1, 100_000)
-        for word in text.split(separator)
+        integer(word, f"cluster {id} topo_parameters", 1, 100_000) for word in words
     ]
 
 
@@ -110,6 +136,10 @@ def _fat_tree(
         raise TopologyError(
             f"cluster {id}: {sizes!r} is for {math.prod(down)} nodes, not {len(nodes)}"
         )
+    links, tops = 0, len(nodes)
+    for width, above in zip(down, up, strict=True):
+        links, tops = links + tops * above, tops // width * above
+    _check_links(links, id)
     # A switch is identified by the subtree below it and by its number there.
     lower = [[node] for node in nodes]
     for level, (width, above, count) in enumerate(zip(down, up, cables, strict=True)):
@@ -118,6 +148,11 @@ def _fat_tree(
             _subtree(topology, group, above, f"{id}-l{level}-{g}", cable, count)
             for g, group in enumerate(groups)
         ]
+
+
+def _check_links(links: int, id: str) -> None:
+    if links > MOST_LINKS:
+        raise TopologyError(f"cluster {id}: {links} links are more than {MOST_LINKS}")
 
 
 def _subtree(
@@ -148,6 +183,8 @@ def _dragonfly(
     (groups, blue), (chassis, black), (routers, green), (each,) = pairs
     if groups * chassis * routers * each != len(nodes):
         raise TopologyError(f"cluster {id}: {sizes!r} is not for {len(nodes)} nodes")
+    each_router = (chassis + routers) * chassis * routers
+    _check_links(groups * (groups + each_router) // 2, id)
     router_at = {}
     for i in range(groups * chassis * routers):
         key = (i // (chassis * routers), i // routers % chassis, i % routers)
@@ -165,31 +202,27 @@ def _dragonfly(
 
 
 def _route(
-    topology: Topology,
-    route: Any,
-    ends: dict[str, str],
-    cables: dict[str | None, Cable],
-    media: dict[str, str],
-) -> None:
-    """Add the links of a route, each as a medium that all its routes share."""
-    src, dst = route.get("src"), route.get("dst")
+    topology: Topology, element: Any, ends: dict[str, str], cables: dict[str, Cable]
+) -> Route | None:
+    """A route, unless it stays in a host or does not join known devices."""
+    src, dst = (_end(element, which, ends) for which in ("src", "dst"))
     if src not in ends or dst not in ends:
         topology.warn(f"the route from {src} to {dst} does not join hosts or clusters")
-        return
-    at = ends[src]
-    for part in route.iter("link_ctn"):
-        name = part.get("id")
-        if name not in cables:
-            raise TopologyError(
-                f"the route from {src} to {dst}: there is no link {name!r}"
-            )
-        if name not in media:
-            media[name] = topology.add(name, Kind.SWITCH, name=name, medium=True)
-        _once(topology, at, media[name], cables[name])
-        at = media[name]
-    _once(topology, at, ends[dst], Cable(None))
+        return None
+    if src == dst:
+        topology.warn("routes from a host to itself are no part of the network")
+        return None
+    links = tuple(part.get("id", "") for part in element.iter("link_ctn"))
+    unknown = [name for name in links if name not in cables]
+    if unknown:
+        raise TopologyError(
+            f"the route from {src} to {dst}: there is no link {unknown[0][:40]!r}"
+        )
+    return Route(ends[src], ends[dst], links)
 
 
-def _once(topology: Topology, a: str, b: str, cable: Cable) -> None:
-    if a != b and not topology.graph.has_edge(a, b):
-        wire(topology, a, b, cable)
+def _end(element: Any, which: str, ends: dict[str, str]) -> str:
+    """An end of a route; of a route between zones, the gateway."""
+    gateway: str = element.get(f"gw_{which}", "")
+    found: str = element.get(which, "")
+    return gateway if gateway in ends and found not in ends else found

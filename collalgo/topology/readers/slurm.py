@@ -11,6 +11,9 @@ from collalgo.topology.model import Kind, Topology
 #: A cable of unknown speed, as Slurm gives none.
 UNKNOWN = Cable(None)
 
+#: The most levels of switches.
+MOST_LEVELS = 100
+
 Entry = dict[str, Any]
 
 
@@ -20,32 +23,52 @@ def host(topology: Topology, name: str) -> str:
 
 
 def switches(topology: Topology, entries: list[Entry]) -> None:
-    """Add trees; an entry lists the switches or the nodes below a switch."""
+    """Add trees; an entry lists the switches or the nodes below a switch.
+
+    What ``scontrol show topology`` prints lists at an upper switch also all nodes below
+    its switches; these are linked to their own switch only.
+    """
     parents: dict[str, str] = {}
     for entry in entries:
         if entry["name"] in topology.graph:
             raise TopologyError(f"switch {entry['name']} is defined twice")
         topology.add(entry["name"], Kind.SWITCH, name=entry["name"])
     for entry in entries:
-        below = entry.get("switches") or entry.get("children") or ""
-        for child in expand(str(below)):
+        for child in _children(entry):
             if child not in topology.graph:
                 raise TopologyError(
                     f"switch {entry['name']} lists switch {child}, which is not defined"
                 )
             _under(topology, parents, child, entry["name"])
+    for entry in entries:
+        for child in _children(entry):
+            _above(parents, child, entry["name"])
+    for entry in sorted(entries, key=lambda entry: bool(_children(entry))):
         for node in expand(str(entry.get("nodes") or "")):
-            _under(topology, parents, host(topology, node), entry["name"])
+            if entry["name"] not in _above(parents, node, parents.get(node)):
+                _under(topology, parents, host(topology, node), entry["name"])
+
+
+def _children(entry: Entry) -> list[str]:
+    return expand(str(entry.get("switches") or entry.get("children") or ""))
+
+
+def _above(parents: dict[str, str], below: str, top: str | None) -> list[str]:
+    """The switches from one that is above another to the root."""
+    found: list[str] = []
+    while top is not None:
+        if top == below:
+            raise TopologyError(f"switch {below} is below itself")
+        found.append(top)
+        if len(found) > MOST_LEVELS:
+            raise TopologyError(f"{below} is below more than {MOST_LEVELS} switches")
+        top = parents.get(top)
+    return found
 
 
 def _under(topology: Topology, parents: dict[str, str], child: str, top: str) -> None:
     if parents.setdefault(child, top) != top:
         topology.warn(f"{child} is below {parents[child]} and {top}")
-    above: str | None = top
-    while above is not None:
-        if above == child:
-            raise TopologyError(f"switch {child} is below itself")
-        above = parents.get(above) if parents.get(above) != above else None
     wire(topology, child, top, UNKNOWN)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 from collalgo.base.hostlist import expand
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import grid
-from collalgo.topology.model import Kind, Topology
+from collalgo.topology.model import LARGEST, Kind, Topology
 from collalgo.topology.readers.slurm import UNKNOWN, Entry, blocks, host, ring, switches
-from collalgo.topology.readers.text import integer, mappings
+from collalgo.topology.readers.text import field, integer, mappings
 
 
 def recognises(text: str) -> bool:
@@ -30,33 +30,41 @@ def parse(text: str, topology: Topology) -> None:
 
 def fill(topology: Topology, entry: Entry) -> None:
     """Fill a topology from one entry of the list."""
+    what = f"topology {entry['topology']}"
     if "tree" in entry:
-        switches(topology, _named(entry["tree"]["switches"], "switch"))
+        tree = field(entry, "tree", dict, what)
+        switches(topology, _named(field(tree, "switches", list, what), "switch"))
     elif "block" in entry:
-        sizes = [integer(n, "a block size", 1) for n in entry["block"]["block_sizes"]]
-        blocks(topology, _named(entry["block"]["blocks"], "block"), sizes)
+        block = field(entry, "block", dict, what)
+        given = field(block, "block_sizes", list, what)
+        sizes = [integer(n, "a block size", 1) for n in given]
+        blocks(topology, _named(field(block, "blocks", list, what), "block"), sizes)
     elif "ring" in entry:
-        for one in _named(entry["ring"]["rings"], "ring"):
+        found = field(field(entry, "ring", dict, what), "rings", list, what)
+        for one in _named(found, "ring"):
             ring(topology, one)
     elif "torus3d" in entry:
-        for torus in entry["torus3d"]["toruses"]:
+        found = field(field(entry, "torus3d", dict, what), "toruses", list, what)
+        for torus in found:
             _torus(topology, torus)
     else:
         raise TopologyError(f"{entry['topology']} is flat: it has no structure")
 
 
 def _named(entries: list[Entry], key: str) -> list[Entry]:
-    return [{**entry, "name": str(entry[key])} for entry in entries]
+    return [{**entry, "name": field(entry, key, str, f"a {key}")} for entry in entries]
 
 
 def _dims(entry: dict[str, Any]) -> tuple[int, int, int]:
     x, y, z = (integer(entry[axis], f"torus {axis}", 1, 1024) for axis in "xyz")
+    if x * y * z > LARGEST:
+        raise TopologyError(f"a torus of {x} x {y} x {z} has more than {LARGEST} nodes")
     return x, y, z
 
 
 def _torus(topology: Topology, torus: Entry) -> None:
     """Add a torus of nodes, the first dimension fastest; regions fill parts of it."""
-    dims = _dims(torus["dims"])
+    dims = _dims(field(torus, "dims", dict, "a torus"))
     grid_nodes: list[str | None] = [None] * math.prod(dims)
     regions = torus.get("regions") or [{"dims": torus["dims"], "nodes": torus["nodes"]}]
     for region in regions:

@@ -2,40 +2,16 @@
 
 import json
 import re
-from typing import Any
+from collections import Counter
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+from collalgo.base.yaml_documents import DEEPEST, documents, line_of
 from collalgo.errors import TopologyError
+from collalgo.topology.values import integer, name, number
 
-#: The greatest depth of nesting of XML, JSON and YAML.
-DEEPEST = 100
-
-
-def number(value: Any, what: str, least: float = 0.0, most: float = 1e12) -> float:
-    """Parse a number within limits.
-
-    Raises
-    ------
-    TopologyError
-        If it is invalid or out of range; the message begins with ``what``.
-    """
-    try:
-        found = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise TopologyError(f"{what}: {str(value)[:40]!r} is not a number") from None
-    if not least <= found <= most:
-        raise TopologyError(f"{what}: {found:g} is not between {least:g} and {most:g}")
-    return found
-
-
-def integer(value: Any, what: str, least: int = 0, most: int = 1_000_000) -> int:
-    """Parse an integer within limits, decimal or with 0x."""
-    text = str(value).strip()
-    if not re.fullmatch(r"-?(0[xX][0-9a-fA-F]{1,16}|\d{1,18})", text):
-        raise TopologyError(f"{what}: {text[:40]!r} is not an integer")
-    found = int(text, 16 if "x" in text.lower() else 10)
-    if not least <= found <= most:
-        raise TopologyError(f"{what}: {found} is not between {least} and {most}")
-    return found
+__all__ = ["field", "integer", "json_of", "mappings", "name", "number", "root_tag",
+           "structured", "xml", "yaml_of"]  # fmt: skip
 
 
 def xml(text: str) -> Any:
@@ -75,35 +51,70 @@ def root_tag(text: str) -> str:
     return found[1] if found else ""
 
 
+class Structured(NamedTuple):
+    """What a text says as JSON or YAML: its documents, or why it is neither."""
+
+    documents: list[Any]
+    error: str = ""
+
+
+@lru_cache(maxsize=1)
+def structured(text: str) -> Structured:
+    """Parse JSON or YAML, once for all readers that look at a text."""
+    is_json = text.lstrip()[:1] in ("{", "[")
+    try:
+        if is_json and (value := _json(text)) is not None:
+            return Structured([value])
+        if is_json or _LIKE_YAML.search(text):
+            return Structured(yaml_of(text))
+    except (TopologyError, RecursionError) as error:
+        return Structured([], str(error))
+    return Structured([], "neither JSON nor YAML")
+
+
+def _json(text: str) -> Any:
+    """The value of JSON, or None if it is none."""
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except RecursionError:
+        raise TopologyError("invalid JSON: it is nested too deep") from None
+    except TopologyError as error:
+        raise TopologyError(f"invalid JSON: {error}") from None
+    except ValueError:
+        return None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, none of whose keys may occur twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        raise TopologyError(
+            f"the key {counts.most_common(1)[0][0][:40]!r} occurs twice"
+        )
+    return found
+
+
 def json_of(text: str) -> Any:
-    """The value of JSON, or None if invalid."""
+    """The value of JSON or of a flow mapping of YAML; None for other texts."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    found = structured(text).documents
+    return found[0] if len(found) == 1 else None
 
 
 def yaml_of(text: str) -> list[Any]:
-    """The documents of YAML; aliases are refused, as they can expand exponentially."""
-    import yaml
+    """The documents of YAML.
 
-    class Plain(yaml.SafeLoader):
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                raise TopologyError("aliases of YAML are refused")
-            self.depth = getattr(self, "depth", 0) + 1
-            if self.depth > DEEPEST:
-                raise TopologyError(f"YAML is nested more than {DEEPEST} deep")
-            node = super().compose_node(parent, index)
-            self.depth -= 1
-            return node
-
+    Raises
+    ------
+    TopologyError
+        If it is invalid or exceeds the limits; the message gives the line.
+    """
     try:
-        return list(yaml.load_all(text, Plain))
-    except yaml.YAMLError as error:
-        raise TopologyError(f"invalid YAML: {str(error)[:200]}") from None
+        return documents(text)
+    except ValueError as error:
+        raise TopologyError(f"invalid YAML: {error}") from None
 
 
 #: A line with a key, or an entry of a list.
@@ -112,12 +123,29 @@ _LIKE_YAML = re.compile(r"^[ \t]*[\"'{\w./-]+[\"']?[ \t]*:|^[ \t]*-\s", re.MULTI
 
 def mappings(text: str) -> list[dict[str, Any]]:
     """The top-level mappings of YAML or JSON; empty for other texts."""
-    try:
-        value = json_of(text)
-        if value is None and not _LIKE_YAML.search(text):
-            return []
-        documents = yaml_of(text) if value is None else [value]
-    except (TopologyError, RecursionError):
-        return []
-    flat = [e for d in documents for e in (d if isinstance(d, list) else [d])]
+    found = structured(text).documents
+    flat = [e for d in found for e in (d if isinstance(d, list) else [d])]
     return [entry for entry in flat if isinstance(entry, dict)]
+
+
+def field(entry: Any, key: str, kind: type, what: str) -> Any:
+    """A value of a mapping.
+
+    Raises
+    ------
+    TopologyError
+        If there is none, or if it is not of the kind: dict, list or str.
+    """
+    where = f"{line_of(entry)}{what}"
+    if not isinstance(entry, dict):
+        raise TopologyError(f"{where} must be a mapping, not {str(entry)[:40]!r}")
+    if entry.get(key) is None:
+        raise TopologyError(f"{where}: {key!r} is missing")
+    if kind is str:
+        return name(entry[key], f"{where}: {key}")
+    if not isinstance(entry[key], kind):
+        word = "mapping" if kind is dict else "list"
+        raise TopologyError(
+            f"{where}: {key} must be a {word}, not {str(entry[key])[:40]!r}"
+        )
+    return entry[key]

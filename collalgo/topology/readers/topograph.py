@@ -27,15 +27,22 @@ def parse(text: str, topology: Topology) -> None:
         *tree,
         *(s for e in tree.values() for s in (e or {}).get("switches") or []),
     ]
-    names += [block["switch"] for block in model["blocks"] if block.get("switch")]
+    blocks = [_checked(block) for block in model["blocks"]]
+    names += [block["switch"] for block in blocks if block.get("switch")]
     for name in dict.fromkeys(map(str, names)):
         labels = (tree.get(name) or {}).get("labels") or {}
         topology.add(name, Kind.SWITCH, name=name, labels=dict(labels) or None)
     for name, entry in tree.items():
         for child in (entry or {}).get("switches") or []:
             wire(topology, str(child), str(name), UNKNOWN)
-    for block in model["blocks"]:
+    for block in blocks:
         _block(topology, block)
+
+
+def _checked(block: Any) -> dict[str, Any]:
+    if not isinstance(block, dict):
+        raise TopologyError(f"a block must be a mapping, not {str(block)[:40]!r}")
+    return block
 
 
 def _block(topology: Topology, block: dict[str, Any]) -> None:

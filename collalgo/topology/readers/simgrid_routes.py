@@ -1,0 +1,141 @@
+"""The routes of SimGrid's platforms as cables between hosts and junctions.
+
+A route lists the links that its messages share with those of other routes. A link that
+always has the same neighbours at either end becomes a cable between two junctions, so
+that all its routes share it. Any other is a medium: a switch, each of whose neighbours
+has the link for itself.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from collalgo.topology.fabrics import Cable, wire
+from collalgo.topology.model import Kind, Topology
+
+
+class Route(NamedTuple):
+    """A route between two devices over links by their names."""
+
+    source: str
+    target: str
+    links: tuple[str, ...]
+
+
+class Network:
+    """The links of some routes, each with the sides at which its neighbours are.
+
+    A neighbour is a link by its name, or a device as ``(id,)``.
+    """
+
+    def __init__(self, topology: Topology, cables: Mapping[str, Cable]):
+        self.topology = topology
+        self.cables = cables
+        self.sides: dict[str, dict[object, int]] = {}
+        self.media: set[str] = set()
+        self.parent: dict[object, object] = {}
+
+    def add(self, routes: list[Route], media: set[str]) -> None:
+        """Add the links of all routes; those of ``media`` are shared by no two."""
+        near: dict[str, dict[object, set[object]]] = defaultdict(dict)
+        for route in routes:
+            path: list[object] = [(route.source,), *route.links, (route.target,)]
+            for before, link, after in zip(path, path[1:], path[2:], strict=False):
+                near[str(link)].setdefault(before, set()).add(after)
+                near[str(link)].setdefault(after, set()).add(before)
+            if not route.links:
+                wire(self.topology, route.source, route.target, Cable(None))
+        self.sides = {link: _sides(beside) for link, beside in near.items()}
+        self.media = media | {link for link, sides in self.sides.items() if not sides}
+        self._join()
+        while loops := {link for link in self._plain() if self._is_loop(link)}:
+            self.media |= loops
+            self._join()
+        for link, beside in near.items():
+            if link in self.media:
+                self._add_medium(link, beside)
+            else:
+                self._add(link)
+
+    def _plain(self) -> Iterator[str]:
+        return (link for link in self.sides if link not in self.media)
+
+    def _join(self) -> None:
+        """Merge the ends of links that follow each other on a route."""
+        self.parent = {}
+        for link in self._plain():
+            for other, side in self.sides[link].items():
+                if isinstance(other, str) and other not in self.media:
+                    a = self._junction((link, side))
+                    b = self._junction((other, self.sides[other][link]))
+                    self.parent[a] = b
+
+    def _junction(self, end: object) -> object:
+        path = [end]
+        while (above := self.parent.get(path[-1], path[-1])) != path[-1]:
+            path.append(above)
+        for one in path[:-1]:
+            self.parent[one] = path[-1]
+        return path[-1]
+
+    def _is_loop(self, link: str) -> bool:
+        return self._junction((link, 0)) == self._junction((link, 1))
+
+    def _add(self, link: str) -> None:
+        """Add a cable between its junctions."""
+        ends = [self._device(link, side) for side in (0, 1)]
+        if ends[0] != ends[1]:
+            wire(self.topology, ends[0], ends[1], self.cables[link])
+
+    def _device(self, link: str, side: int) -> str:
+        """The device at an end of a link: the only one there, else a junction."""
+        beside = [other for other, at in self.sides[link].items() if at == side]
+        if len(beside) == 1 and isinstance(beside[0], tuple):
+            return str(beside[0][0])
+        junction = self._named(self._junction((link, side)))
+        free = Cable(self.cables[link].bandwidth, 0.0)  # no narrower than the link
+        for other in beside:
+            if isinstance(other, tuple):
+                self._once(other[0], junction, free)
+            elif other in self.media:
+                self._once(self._named(other), junction, self.cables[other])
+        return junction
+
+    def _add_medium(self, link: str, beside: Mapping[object, object]) -> None:
+        for other in beside:
+            if isinstance(other, tuple):
+                self._once(other[0], self._named(link), self.cables[link])
+            elif other in self.media and other != link:
+                self._once(self._named(other), self._named(link), self.cables[link])
+
+    def _named(self, end: object) -> str:
+        """The switch of a junction or of a medium, added at first use."""
+        name = end if isinstance(end, str) else "{}.{}".format(*end)  # type: ignore[misc]
+        if name not in self.topology.graph:
+            self.topology.add(name, Kind.SWITCH, name=name)
+        return name
+
+    def _once(self, a: str, b: str, cable: Cable) -> None:
+        if a != b and not self.topology.graph.has_edge(a, b):
+            wire(self.topology, a, b, cable)
+
+
+def _sides(beside: dict[object, set[object]]) -> dict[object, int]:
+    """The side, 0 or 1, of each neighbour of a link; empty if they have none.
+
+    Those before and after it on a route are on opposite sides.
+    """
+    sides: dict[object, int] = {}
+    for first in beside:
+        if first in sides:
+            continue
+        sides[first] = 0
+        queue = [first]
+        for one in queue:
+            for other in beside[one]:
+                if other not in sides:
+                    sides[other] = 1 - sides[one]
+                    queue.append(other)
+                elif sides[other] == sides[one]:
+                    return {}
+    return sides

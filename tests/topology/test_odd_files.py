@@ -1,0 +1,358 @@
+"""Files of odd shapes are read rightly, with warnings of what is taken, or refused."""
+
+from itertools import combinations, product
+
+import pytest
+
+from collalgo import TopologyError
+from collalgo.cost.placement import Placement
+from collalgo.topology.domains import fast_domains
+from collalgo.topology.model import LinkKind
+from collalgo.topology.orders import ring_order
+from collalgo.topology.paths import best_path
+from collalgo.topology.readers import parse
+from collalgo.topology.show import matrix
+
+pytestmark = pytest.mark.parallel
+
+SIZES = (1, 2, 3, 5, 7, 8, 12, 16)
+
+
+def smi(cells, rest=lambda _: "0-31\t0"):
+    """A matrix of nvidia-smi."""
+    labels = [f"GPU{i}" for i in range(len(cells))]
+    rows = ["\t".join([labels[i], *row, rest(i)]) for i, row in enumerate(cells)]
+    head = "\t".join(["", *labels, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])
+    return "\n".join([head, *rows])
+
+
+def paths(size, cell):
+    """The cells of a matrix, from a function of two numbers."""
+    return [[" X " if i == k else cell(i, k) for k in range(size)] for i in range(size)]
+
+
+def about(topology, *words):
+    """The warnings that have all these words."""
+    return [text for text in topology.warnings if all(word in text for word in words)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("cell", ["PIX", "PHB", "NODE", "NV4"])
+def test_a_matrix_of_any_size_has_its_gpus_numa_nodes_and_cores(size, cell):
+    text = smi(paths(size, lambda i, k: cell), lambda i: "64-95\t3\t\tN/A")
+    machine = parse(text, "x")
+    assert len(machine.devices("gpu")) == size
+    (cpu,) = machine.devices("cpu")
+    assert (cpu.attributes["numa"], cpu.attributes["cores"]) == (3, "64-95")
+    rows = matrix(machine).splitlines()[1:]
+    assert [row.split("\t")[-2:] for row in rows] == [["64-95", "3"]] * size
+
+
+@pytest.mark.parametrize("size", [2, 3, 8])
+def test_columns_that_run_together_are_parted_or_refused(size):
+    text = smi(paths(size, lambda i, k: "NV12")).replace("\t", "  ")
+    last = f"GPU{size - 1}"
+    header = text.replace(f"{last}  CPU", f"{last}CPU")
+    assert len(parse(header, "x").devices("gpu")) == size
+    glued = header.replace("NV12  0-31", "NV120-31")
+    machine = parse(glued, "x")
+    assert len(machine.devices("gpu")) == size
+    assert about(machine, "NV120-31", "is read as NV12 and 0-31")
+    both = glued.replace("NV12 ", "NV120-3 ")
+    with pytest.raises(TopologyError, match=r"'NV120-31?' is not a path type"):
+        parse(both, "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (" GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\nGPU2 PIX PIX X", "GPU2 has a row but no"),
+        (" GPU0 GPU1\nGPU0 X PIX PIX\nGPU1 PIX X PIX", "row of GPU0 has more than 2"),
+        (" GPU0 GPU1\nGPU0 PIX X\nGPU1 PIX X", "GPU0 - GPU0: PIX is not possible"),
+        (" GPU0 GPU1\nGPU0 X X\nGPU1 PIX X", "GPU0 - GPU1: X is not possible"),
+        (" GPU0 GPU1\nGPU0 X NV99\nGPU1 NV99 X", "'NV99' is not a path type"),
+        (" GPU0\nGPU0 X\nGPU0 X 0-3", "line 3: GPU0 has two rows, which differ"),
+    ],
+)
+def test_a_matrix_that_cannot_be_is_refused_with_its_row(text, message):
+    with pytest.raises(TopologyError, match=message):
+        parse(text, "x")
+
+
+@pytest.mark.parametrize("size", [3, 5, 8, 16])
+def test_a_matrix_that_contradicts_itself_is_a_warning_of_what_was_made(size):
+    bare = smi(paths(size, lambda i, k: "SYS" if size - 1 in (i, k) else "NV2"))
+    assert about(parse(bare, "x"), f"GPU{size - 1} without NVLinks")
+    far = parse(smi(paths(size, lambda i, k: "SYS")), "x")
+    assert about(far, "of NUMA node 0 but SYS apart")
+    assert best_path(far, "host0/gpu0", "host0/gpu1").type.name == "SYS"
+    near = smi(paths(size, lambda i, k: "PHB"), lambda i: f"0-31\t{i}")
+    machine = parse(near, "x")
+    assert about(machine, "near each other but of the NUMA nodes 0, 1, 2")
+    numa = [gpu.attributes["numa"] for gpu in machine.devices("gpu")]
+    assert numa == list(range(size))
+    crossed = smi(paths(size, lambda i, k: "PIX" if abs(i - k) < 2 else "NODE"))
+    assert about(parse(crossed, "x"), "GPU0 - GPU2 is NODE, taken as PIX")
+    listed = smi(paths(size, lambda i, k: "NODE"), lambda i: "0-71\t0,3-9")
+    machine = parse(listed, "x")
+    assert about(machine, "of the NUMA nodes 0,3-9, 0 is taken")
+    assert matrix(machine).splitlines()[1].endswith("0-71\t0,3-9")
+
+
+def xgmi(
+    size, kind="XGMI", hops="1", weight="15", access="ENABLED", bandwidth="50000-50000"
+):
+    """The tables of amd-smi, without empty lines; values of the pair 0 - 1."""
+    ids = [f"0000:{i:02x}:00.0" for i in range(size)]
+
+    def table(title, value, other, diagonal):
+        rows = [
+            [
+                diagonal if i == k else value if i + k == 1 else other
+                for k in range(size)
+            ]
+            for i in range(size)
+        ]
+        lines = [" ".join([id, *row]) for id, row in zip(ids, rows, strict=True)]
+        return "\n".join([f"{title} TABLE:", " ".join(ids), *lines])
+
+    return "\n".join(
+        [
+            table("ACCESS", access, "ENABLED", "ENABLED"),
+            table("WEIGHT", weight, "15", "0"),
+            table("HOPS", hops, "1", "0"),
+            table("LINK TYPE", kind, "XGMI", "SELF"),
+            table("NUMA BW", bandwidth, "50000-100000", "N/A"),
+        ]
+    )
+
+
+@pytest.mark.parametrize("size", [3, 4, 5, 8])
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"bandwidth": "0-0", "weight": "30"}, "bandwidth 0-0"),
+        ({"bandwidth": "N/A", "weight": "30"}, "weight 30"),
+        ({"hops": "2"}, "2 hops"),
+        ({"access": "DISABLED"}, "access is DISABLED"),
+        ({"kind": "N/A"}, "could not read"),
+    ],
+)
+def test_a_pair_without_an_xgmi_link_of_its_own_gets_none(size, values, reason):
+    machine = parse(xgmi(size, **values), "x")
+    links = {link.ends for link in machine.links if link.kind is LinkKind.XGMI}
+    assert len(links) == size * (size - 1) // 2 - 1
+    assert ("host0/gpu0", "host0/gpu1") not in links
+    assert about(machine, "host0/gpu0 - host0/gpu1", reason)
+    assert best_path(machine, "host0/gpu0", "host0/gpu1").type.name == "NVB"
+    assert not parse(xgmi(size), "x").warnings
+
+
+ROCM = """=== Link Type between two GPUs ===
+       GPU0  GPU1
+GPU0   0     XGMI
+GPU1   XGMI  0
+
+======== Numa Nodes ========
+"""
+
+
+@pytest.mark.parametrize(
+    "line", ["GPU[{}]\t\t: ", "GPU[{}]          : ", "GPU {}          : "]
+)
+def test_numa_nodes_of_all_versions_of_rocm_smi_are_read(line):
+    lines = [f"{line.format(i)}(Topology) Numa Node: {3 - i}" for i in range(2)]
+    for text in (ROCM + "\n".join(lines), "\n".join(lines)):
+        machine = parse(text, "x")
+        assert [cpu.attributes["numa"] for cpu in machine.devices("cpu")] == [3, 2]
+        assert not about(machine, "unknown NUMA node")
+
+
+def nccl(*devices, hosts=1):
+    """A system of NCCL with PCIe devices on each host."""
+    cpus = [
+        f'<cpu host_hash="0x{h}" numaid="0">{"".join(devices)}</cpu>'
+        for h in range(hosts)
+    ]
+    return f'<system version="1">{"".join(cpus)}</system>'
+
+
+def pci(busid, inner, width=16):
+    link = f'link_speed="16.0 GT/s PCIe" link_width="{width}"'
+    return f'<pci busid="{busid}" class="0x0" {link}>{inner}</pci>'
+
+
+HIDDEN = '<nvlink target="fffffff:ff:ff.0" count="18" tclass="0x068000"/>'
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3, 8])
+@pytest.mark.parametrize("gpus", [1, 2, 4])
+def test_hidden_nvswitches_of_all_hosts_of_a_dump_are_one_domain(hosts, gpus):
+    cards = [
+        pci(f"0000:0{i}:00.0", f'<gpu dev="{i}" sm="100" rank="{i}">{HIDDEN}</gpu>')
+        for i in range(gpus)
+    ]
+    machine = parse(nccl(*cards, hosts=hosts), "x")
+    assert [len(domain) for domain in fast_domains(machine)] == [hosts * gpus]
+    last = f"host{hosts - 1}/gpu{gpus - 1}"
+    if last != "host0/gpu0":
+        path = best_path(machine, "host0/gpu0", last)
+        assert (path.type.name, path.bandwidth) == ("NVL", 900.0)
+    assert bool(about(machine, "taken as one NVLink domain")) == (hosts > 1)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 7])
+def test_gpus_of_one_pcie_device_are_ranks_that_share_its_slot(parts):
+    inner = [
+        f'<gpu dev="0" sm="107" mlopart="{i}" rank="{i}">{HIDDEN}</gpu>'
+        for i in range(parts)
+    ]
+    machine = parse(nccl(pci("0002:81:00.0", "".join(inner))), "x")
+    gpus = machine.devices("gpu")
+    assert [gpu.attributes["rank"] for gpu in gpus] == list(range(parts))
+    fast = [link for link in machine.links if link.kind is LinkKind.NVLINK]
+    assert [link.count for link in fast] == [18] * parts
+    (slot,) = machine.links_of("host0/cpu0")
+    assert slot.bandwidth == pytest.approx(31.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("ports", [2, 4])
+@pytest.mark.parametrize("as_functions", [True, False])
+def test_ports_of_one_card_share_its_slot(ports, as_functions):
+    nets = [
+        f'<net name="mlx5_{i}" dev="{i}" speed="200000" port="{i + 1}"/>'
+        for i in range(ports)
+    ]
+    if as_functions:
+        cards = [
+            pci(f"0000:61:00.{i}", f"<nic>{net}</nic>") for i, net in enumerate(nets)
+        ]
+    else:
+        cards = [pci("0000:61:00.0", f"<nic>{''.join(nets)}</nic>")]
+    gpu = pci("0000:62:00.0", '<gpu dev="0" sm="80" rank="0"/>')
+    machine = parse(nccl(pci("0000:60:00.0", gpu + "".join(cards))), "x")
+    nics = machine.devices("nic")
+    assert len(nics) == ports
+    above = {link.other(nic.id) for nic in nics for link in machine.links_of(nic.id)}
+    (card,) = above
+    assert machine.device(card).kind == "card"
+    slots = [
+        link for link in machine.links_of(card) if link.other(card) == "host0/pci0"
+    ]
+    assert [link.bandwidth for link in slots] == pytest.approx([31.5], rel=1e-3)
+    assert best_path(machine, "host0/gpu0", "host0/nic1").type.name == "PIX"
+
+
+KINDS = ("Ring", "Switch", "FullyConnected")
+
+
+@pytest.mark.parametrize("counts", [(8, 4), (2, 2), (1, 3), (3, 1), (5, 3)])
+@pytest.mark.parametrize("kinds", list(product(KINDS, repeat=2)))
+def test_npus_reach_each_other_dimension_by_dimension(kinds, counts):
+    text = (
+        f"topology: [{', '.join(kinds)}]\nnpus_count: {list(counts)}\n"
+        "bandwidth: [450.0, 50.0]\nlatency: [500, 2000]"
+    )
+    machine = parse(text, "x")
+    assert machine.hosts == [f"npu{i}" for i in range(counts[0] * counts[1])]
+    for i in range(1, counts[0] * counts[1]):
+        speed = 50.0 if i // counts[0] else 450.0
+        assert best_path(machine, "npu0", f"npu{i}").bandwidth == speed
+    placed = Placement(machine)
+    routes = [placed.routes.route("npu0", other) for other in placed.devices[1:]]
+    assert all(route.directed_links for route in routes)
+    assert sorted(ring_order(machine)) == sorted(machine.hosts)
+
+
+def platform(routes, *hosts, **links):
+    """A platform of SimGrid; each route is its hosts and links in a word."""
+    found = [f"<host id='{host}' speed='1Gf'/>" for host in hosts]
+    found += [
+        f"<link id='{link}' bandwidth='{speed}MBps' latency='1us'/>"
+        for link, speed in links.items()
+    ]
+    for source, *inner, target in map(str.split, routes):
+        parts = "".join(f"<link_ctn id='{link}'/>" for link in inner)
+        found.append(f"<route src='{source}' dst='{target}'>{parts}</route>")
+    inside = "".join(found)
+    return f"<platform version='4.1'><zone id='z'>{inside}</zone></platform>"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+def test_a_link_in_the_middle_of_routes_is_one_cable(size):
+    left, right = ([f"{side}{i}" for i in range(size)] for side in "ab")
+    routes = [
+        f"{a} l{a} {'middle ' * (a[0] != b[0])}l{b} {b}"
+        for a, b in combinations([*left, *right], 2)
+    ]
+    speeds = {f"l{host}": 1000 for host in (*left, *right)} | {"middle": 100}
+    machine = parse(platform(routes, *left, *right, **speeds), "x")
+    assert len(machine.links) == 2 * size + 1
+    (middle,) = [link for link in machine.links if link.bandwidth == 0.1]
+    across = [best_path(machine, a, b) for a, b in product(left, right)]
+    assert all(middle in path.links for path in across)
+    inside = [best_path(machine, *pair) for pair in combinations(left, 2)]
+    assert all(path.bandwidth == 1.0 for path in inside)
+
+
+def test_a_loopback_is_no_network():
+    text = platform(["a lo a", "b lo b", "a wire b"], "a", "b", lo=498, wire=10)
+    machine = parse(text, "x")
+    assert [link.bandwidth for link in machine.links] == [0.01]
+    assert about(machine, "from a host to itself")
+
+
+@pytest.mark.parametrize("policy", ["SHARED", "FATPIPE"])
+def test_a_medium_of_all_pairs_is_a_switch(policy):
+    text = platform(["a bus b", "a bus c", "b bus c"], "a", "b", "c", bus=10)
+    machine = parse(text.replace("latency", f"sharing_policy='{policy}' latency"), "x")
+    assert [link.bandwidth for link in machine.links] == [0.01] * 3
+    assert bool(about(machine, "bus", "in several directions")) == (policy == "SHARED")
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 5])
+def test_a_host_listed_at_several_levels_has_one_link(levels):
+    lines = [
+        f"SwitchName=s0-{i} Level=0 Nodes=n[{4 * i}-{4 * i + 3}]"
+        for i in range(2**levels)
+    ]
+    for level in range(1, levels + 1):
+        for i in range(2 ** (levels - level)):
+            nodes = f"n[{i * 2**level * 4}-{(i + 1) * 2**level * 4 - 1}]"
+            below = f"s{level - 1}-[{2 * i}-{2 * i + 1}]"
+            lines.append(f"SwitchName=s{level}-{i} Nodes={nodes} Switches={below}")
+    for text in ("\n".join(lines), "\n".join(reversed(lines))):
+        cluster = parse(text, "x")
+        hosts = cluster.devices("host")
+        assert len(hosts) == 4 * 2**levels
+        assert {len(list(cluster.links_of(host.id))) for host in hosts} == {1}
+        assert not cluster.warnings
+
+
+def hwloc(pci_type, *names):
+    inner = "".join(f'<object type="OSDev" name="{name}"/>' for name in names)
+    return (
+        '<topology version="2.0"><object type="Machine">'
+        '<object type="NUMANode" os_index="0" cpuset="0x1"/>'
+        '<object type="Bridge" bridge_type="0-1">'
+        f'<object type="PCIDev" pci_type="{pci_type}">{inner}</object>'
+        "</object></object></topology>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pci_type", "names", "gpus"),
+    [
+        ("0300 [1002:66a1] [1002:0834] 00", ["card1", "renderD128"], 1),
+        ("0300 [1002:66a1] [1002:0834] 00", ["card1"], 1),
+        ("0300 [1002:66a1] [1002:0834] 00", ["renderD128"], 1),
+        ("0380 [1002:66a1] [1002:0834] 00", [], 1),
+        ("0300 [1002:515e] [1002:0834] 00", ["card0"], 0),
+        ("0300 [1a03:2000] [1a03:2000] 30", ["card0"], 0),
+        ("0300 [8086:3e96] [8086:2212] 00", ["card0", "renderD128"], 0),
+    ],
+)
+def test_a_display_controller_is_a_gpu_by_its_vendor_and_its_drivers(
+    pci_type, names, gpus
+):
+    assert len(parse(hwloc(pci_type, *names), "x").devices("gpu")) == gpus
