@@ -4,13 +4,17 @@ import click
 
 from collalgo.base.units import human, human_time
 from collalgo.cli.machine import (
+    assume_option,
+    assuming,
     load_machine,
     parameters_argument,
     root_option,
     sizes_option,
 )
 from collalgo.cost.bounds import BOUNDED, Bound, bound
+from collalgo.cost.link_model import DEFAULTS
 from collalgo.errors import CollalgoError
+from collalgo.topology.assumed import marked
 from collalgo.topology.model import LinkKind
 
 
@@ -25,6 +29,7 @@ from collalgo.topology.model import LinkKind
     multiple=True,
     help="Kind of links that may be used; repeat for several (default all).",
 )
+@assume_option
 def bound_command(
     collective: str,
     what: str,
@@ -32,6 +37,7 @@ def bound_command(
     sizes: list[int],
     root: int,
     only: tuple[str, ...],
+    assume: dict[str, float],
 ) -> None:
     """Compute the lower bound of a collective on a topology, and its reason.
 
@@ -39,19 +45,26 @@ def bound_command(
     """
     try:
         kinds = [LinkKind(kind) for kind in only] or None
-        found = bound(collective, load_machine(what, parameters), root, kinds)
+        machine, model = load_machine(what, parameters), assuming(DEFAULTS, assume)
+        found = bound(collective, machine, root, kinds, model)
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     for nbytes in sizes:
         click.echo(_words(found, nbytes))
+    for rule in found.assumed:
+        click.echo(f"assumed: {rule}")
 
 
 def _words(found: Bound, nbytes: int) -> str:
     """The bound for a size, and its reason."""
-    least = human_time(found.seconds(nbytes))
+    mark = marked(found.rests_on(nbytes))
+    least = human_time(found.seconds(nbytes)) + mark
     most = f", at most {found.bandwidth:.4g} GB/s" if found.per_byte else ""
-    by_bytes = found.seconds(nbytes) > found.latency
-    kind = "attained by trees" if found.exact and by_bytes else "a bound"
+    most += marked(found.assumed)
+    by_trees = found.exact and found.is_by_bytes(nbytes)
+    kind = "attained by trees" if by_trees else "a bound"
+    if mark:
+        kind += " if the speed is as assumed"
     return (
         f"{found.collective} of {human(nbytes)}: at least {least}{most}\n"
         f"{kind}: {found.why(nbytes)}"

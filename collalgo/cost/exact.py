@@ -72,7 +72,9 @@ def exact(
     """
     placement = Placement(topology, order or ())
     job = Job.of(algorithm, collective, placement.size, 1.0)
-    routes = Routes(topology, placement.devices, placement.link_model)
+    machine = placement.machine
+    assert isinstance(machine, Topology)
+    routes = Routes(machine, placement.devices, placement.link_model)
     busy = _busy(job.schedule, routes, root)
     buffers = Fraction(job.whole)  # that the chunks divide
     steps = tuple(buffers * max(loads.values()) for _, loads in sorted(busy.items()))
@@ -111,7 +113,7 @@ def _part(part: float) -> Fraction:
 
 
 def _seconds(routes: Routes, directed_link: int) -> Fraction:
-    """The seconds of 10^9 bytes on a link; 0 if unknown, as for the bounds."""
+    """The seconds of 10^9 bytes on a link; 0 if it is not limited."""
     link, _ = routes.directed_link(directed_link)
     grains = round((link.bandwidth or 0.0) * GRAIN)
     return Fraction(GRAIN, grains) if grains else Fraction(0)

@@ -29,6 +29,11 @@ class OfOneRank(NamedTuple):
     price: HostPrice
     copying: CopyPolicy
 
+    @property
+    def assumed(self) -> bool:
+        """False: the figures of a host are measured."""
+        return False
+
     def seconds(self, nbytes: Reals) -> Reals:
         """The prices of an array of numbers of bytes."""
         nbytes = np.asarray(nbytes, np.float64)
@@ -49,6 +54,11 @@ class HostPricer(NamedTuple):
     @property
     def world(self) -> None:
         """None: NCCL's tuning model needs a topology."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """None: the figures of a host are measured."""
+        return ()
 
     def bound(self, collective: str) -> None:
         """None: no bound is known on a host."""

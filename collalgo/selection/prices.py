@@ -23,6 +23,10 @@ HALVINGS = 30
 class Curve(Protocol):
     """A price over the bytes of the whole buffer."""
 
+    @property
+    def assumed(self) -> bool:
+        """Whether the price rests on assumed speeds of links."""
+
     def seconds(self, nbytes: Any) -> Any:
         """The prices of an array of numbers of bytes."""
 
@@ -42,6 +46,11 @@ class LazyCurve:
     @cached_property
     def _curve(self) -> Curve:
         return self._compute()
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the price rests on assumed speeds of links."""
+        return self._curve.assumed
 
     def seconds(self, nbytes: Any) -> Any:
         """The prices of an array of numbers of bytes."""

@@ -13,6 +13,7 @@ from collalgo.base.units import human, human_time
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.selection.prices import Priced
+from collalgo.topology.assumed import marked
 
 if TYPE_CHECKING:  # which takes a while to import
     from collalgo.cost.bounds import Bound
@@ -48,13 +49,15 @@ class Candidate(NamedTuple):
     """An algorithm with its price, or the reason why it cannot run.
 
     ``order`` is the name of the order of ranks on devices, one of :data:`ORDERS`, or ""
-    for the order of their numbers.
+    for the order of their numbers; ``assumed`` tells whether the price rests on assumed
+    speeds of links.
     """
 
     row: Algorithm
     seconds: float
     obstacle: str | None
     order: str = ""
+    assumed: bool = False
 
     @property
     def algorithm(self) -> str:
@@ -71,7 +74,7 @@ class Candidate(NamedTuple):
         if self.obstacle is not None:
             return {"algorithm": self.algorithm, "obstacle": self.obstacle}
         found = {"algorithm": self.algorithm, "order": self.order}
-        return {**found, "seconds": self.seconds}
+        return {**found, "seconds": self.seconds, "assumed": self.assumed}
 
 
 def ranked(
@@ -80,7 +83,13 @@ def ranked(
     """Candidates for a size, the cheapest first, those that cannot run last."""
     size = np.array([float(nbytes)])
     found = [
-        Candidate(one.row, float(one.price.seconds(size)[0]), None, one.order)
+        Candidate(
+            one.row,
+            float(one.price.seconds(size)[0]),
+            None,
+            one.order,
+            one.price.assumed,
+        )
         for one in able
     ]
     found.sort(key=lambda candidate: candidate.seconds)
@@ -119,6 +128,9 @@ class Selection:
         repr=False, compare=False
     )
     find_bound: "Callable[[], Bound | None]" = field(repr=False, compare=False)
+    find_assumptions: Callable[[], tuple[str, ...]] = field(
+        default=tuple, repr=False, compare=False
+    )
 
     @cached_property
     def choice(self) -> Candidate:
@@ -186,6 +198,12 @@ class Selection:
         """The lower bound in seconds, if it is known."""
         return None if self.bound is None else self.bound.seconds(self.nbytes)
 
+    @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """The assumed speeds of links that the price or its bound rests on."""
+        rests = self.choice.assumed or (self.bound and self.bound.rests_on(self.nbytes))
+        return self.find_assumptions() if rests else ()
+
     @property
     def ratio(self) -> float | None:
         """The time of the choice over the lower bound."""
@@ -195,16 +213,22 @@ class Selection:
         """The choice with all the prices, as text of several lines."""
         able = self.able
         choice = f"{self.choice.words}, {human_time(self.seconds)}"
+        choice += marked(self.choice.assumed)
         subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
         lines = [
             f"{subject}: {choice}; {self.reason}",
             f"decided by {self.decider}; prices by {self.basis}",
         ]
         if self.bound is not None and self.ratio is not None:
-            why = self.bound.why(self.nbytes)
-            lines.append(f"{self.ratio:.2f} times the bound: {why}")
+            from collalgo.cost.bounds import compared  # which takes a while to import
+
+            lines.append(compared(self.seconds, self.bound, self.nbytes))
+        lines += [f"assumed: {rule}" for rule in self.assumptions]
         width = max(len(c.words) for c in able)
-        lines += [f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us" for c in able]
+        lines += [
+            f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us{marked(c.assumed)}"
+            for c in able
+        ]
         unable: dict[str, list[str]] = {}
         for candidate in self.candidates:
             if candidate.obstacle is not None:
@@ -228,5 +252,6 @@ class Selection:
             "bound_seconds": self.bound_seconds,
             "bound_reason": None if bound is None else bound.why(self.nbytes),
             "ratio": self.ratio,
+            "assumed": list(self.assumptions),
             "candidates": [candidate.as_dict() for candidate in self.candidates],
         }
