@@ -168,7 +168,7 @@ def _table(chosen: Sequence[Selection], others: Others) -> Table:
     for name in others:
         table.add_column(name)
     for i, one in enumerate(chosen):
-        time = human_time(one.seconds) + marked(one.choice.assumed)
+        time = human_time(one.seconds) + one.choice.mark
         cells = [human(one.nbytes), one.choice.words, time]
         if bounded:
             cells.append(_times_bound(one))

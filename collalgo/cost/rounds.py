@@ -16,6 +16,7 @@ from collalgo._kernels.cost.loads import largest_sums, seconds_of
 from collalgo.cost.messages import Messages, joined
 from collalgo.cost.routing import Routing
 from collalgo.schedule.transfers import Ints, Reals
+from collalgo.topology.assumed import ASSUMED
 
 
 class Line(NamedTuple):
@@ -27,6 +28,11 @@ class Line(NamedTuple):
     latency: float
     per_byte: float
     assumed: bool = False
+
+    @property
+    def caveat(self) -> str:
+        """How the price is to be taken: "assumed" or ""."""
+        return ASSUMED if self.assumed else ""
 
     def seconds(self, nbytes: Any) -> Any:
         """The price of a number of bytes, or of an array of such numbers."""

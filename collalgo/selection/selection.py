@@ -13,7 +13,7 @@ from collalgo.base.units import human, human_time
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.selection.prices import Priced
-from collalgo.topology.assumed import marked
+from collalgo.topology.assumed import ASSUMED
 
 if TYPE_CHECKING:  # which takes a while to import
     from collalgo.cost.bounds import Bound
@@ -49,19 +49,24 @@ class Candidate(NamedTuple):
     """An algorithm with its price, or the reason why it cannot run.
 
     ``order`` is the name of the order of ranks on devices, one of :data:`ORDERS`, or ""
-    for the order of their numbers; ``assumed`` tells whether the price rests on assumed
-    speeds of links.
+    for the order of their numbers; ``caveat`` is how the price is to be taken:
+    "assumed" if it rests on assumed speeds of links, "at least" if ranks share cores.
     """
 
     row: Algorithm
     seconds: float
     obstacle: str | None
     order: str = ""
-    assumed: bool = False
+    caveat: str = ""
 
     @property
     def algorithm(self) -> str:
         return self.row.name
+
+    @property
+    def mark(self) -> str:
+        """The caveat as it stands behind the price."""
+        return f" ({self.caveat})" if self.caveat else ""
 
     @property
     def words(self) -> str:
@@ -74,7 +79,7 @@ class Candidate(NamedTuple):
         if self.obstacle is not None:
             return {"algorithm": self.algorithm, "obstacle": self.obstacle}
         found = {"algorithm": self.algorithm, "order": self.order}
-        return {**found, "seconds": self.seconds, "assumed": self.assumed}
+        return {**found, "seconds": self.seconds, "caveat": self.caveat}
 
 
 def ranked(
@@ -88,7 +93,7 @@ def ranked(
             float(one.price.seconds(size)[0]),
             None,
             one.order,
-            one.price.assumed,
+            one.price.caveat,
         )
         for one in able
     ]
@@ -201,7 +206,8 @@ class Selection:
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
         """The assumed speeds of links that the price or its bound rests on."""
-        rests = self.choice.assumed or (self.bound and self.bound.rests_on(self.nbytes))
+        rests = self.bound is not None and self.bound.rests_on(self.nbytes)
+        rests = rests or self.choice.caveat == ASSUMED
         return self.find_assumptions() if rests else ()
 
     @property
@@ -212,8 +218,7 @@ class Selection:
     def explain(self) -> str:
         """The choice with all the prices, as text of several lines."""
         able = self.able
-        choice = f"{self.choice.words}, {human_time(self.seconds)}"
-        choice += marked(self.choice.assumed)
+        choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
         subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
         lines = [
             f"{subject}: {choice}; {self.reason}",
@@ -226,8 +231,7 @@ class Selection:
         lines += [f"assumed: {rule}" for rule in self.assumptions]
         width = max(len(c.words) for c in able)
         lines += [
-            f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us{marked(c.assumed)}"
-            for c in able
+            f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us{c.mark}" for c in able
         ]
         unable: dict[str, list[str]] = {}
         for candidate in self.candidates:

@@ -43,6 +43,9 @@ SPEEDS: Mapping[str, Speed] = MappingProxyType(
     }
 )
 
+#: The mark of figures that rest on such a speed.
+ASSUMED = "assumed"
+
 #: What links take whose ends only pass on what other links carry.
 PASSED_ON = "as much as the links below it"
 
@@ -59,7 +62,7 @@ def kind_of(name: str) -> str:
 
 def marked(is_assumed: object) -> str:
     """What stands behind a figure that rests on an assumed speed."""
-    return " (assumed)" if is_assumed else ""
+    return f" ({ASSUMED})" if is_assumed else ""
 
 
 def check(given: Mapping[str, float]) -> None:

@@ -16,8 +16,12 @@ from collalgo.topology.rings import rings
 
 
 def host_order(topology: Topology) -> list[str]:
-    """The hosts, with those that share a switch adjacent, level by level."""
-    hosts = topology.hosts
+    """The hosts, with those that share a switch adjacent, level by level.
+
+    A rank on a device without a host counts as a host.
+    """
+    of_ranks = (host_of(topology, rank) for rank in ranks_of(topology))
+    hosts = list(dict.fromkeys([*topology.hosts, *of_ranks]))
     position: dict[str, tuple[int, ...]] = dict.fromkeys(hosts, ())
     for level in reversed(levels(topology)):
         if level.name in ("numa", "socket", "nvlink", "host"):

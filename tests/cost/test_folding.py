@@ -59,6 +59,20 @@ def test_representatives_give_the_transfers_of_all_ranks(collective, size):
                     assert np.array_equal(column, right), (row.name, folded.symmetry)
 
 
+@pytest.mark.parametrize("size", [2, 3, 5, 7, 8, 12, 16, 17])
+def test_representatives_give_the_transfers_of_every_root(size):
+    grids = [(d, size // d) for d in (2, 4) if size % d == 0]
+    for row in ALGORITHMS:
+        if not COLLECTIVES[row.collective].rooted or row.obstacle(size):
+            continue
+        for root in range(size):
+            traces = Traces(row.schedule, size, grids, root)
+            right = in_order(traces.of(range(size)))
+            found = in_order(fold(row.schedule, size, grids, root).of(range(size)))
+            for column, expected in zip(found, right, strict=True):
+                assert np.array_equal(column, expected), (row.name, root)
+
+
 @pytest.mark.parametrize("size", [2, 6, 8, 12, 16, 32])
 def test_twins_have_the_same_transfers(size):
     ranks_per_host = size // 2
