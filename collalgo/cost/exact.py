@@ -16,6 +16,7 @@ from collalgo.cost.placement import Placement
 from collalgo.cost.routing import Routes
 from collalgo.cost.simulation import Job, placement_bound
 from collalgo.schedule import Chunks, Kind, ScheduleFunction, trace
+from collalgo.topology.assumed import marked
 from collalgo.topology.model import Topology
 
 #: Messages are split evenly over equal paths, into at most this many parts.
@@ -33,11 +34,14 @@ class Exact(NamedTuple):
         The same for each step.
     bound : Bound or None
         The lower bound of the collective on the topology, if known.
+    assumed : bool
+        Whether links carry the bytes whose speeds are assumed.
     """
 
     per_byte: Fraction
     steps: tuple[Fraction, ...]
     bound: Bound | None
+    assumed: bool = False
 
     @property
     def ratio(self) -> Fraction | None:
@@ -48,8 +52,11 @@ class Exact(NamedTuple):
 
     def __str__(self) -> str:
         text = f"exactly {self.per_byte} s for each GB, by the bytes on the links"
+        text += marked(self.assumed)
         if self.bound is not None and self.ratio is not None:
-            text += f"; at least {self.bound.per_byte} s: {self.ratio} times the bound"
+            least = f"{self.bound.per_byte} s{marked(self.bound.assumed)}"
+            text += f"; at least {least}: {self.ratio} times the bound"
+            text += ", which cannot be" if self.ratio < 1 else ""
         return text
 
 
@@ -79,7 +86,9 @@ def exact(
     buffers = Fraction(job.whole)  # that the chunks divide
     steps = tuple(buffers * max(loads.values()) for _, loads in sorted(busy.items()))
     limit = placement_bound(collective, placement, root)
-    return Exact(sum(steps, Fraction(0)), steps, limit)
+    used = {link for loads in busy.values() for link in loads}
+    assumed = not used.isdisjoint(routes.assumed.tolist())
+    return Exact(sum(steps, Fraction(0)), steps, limit, assumed)
 
 
 def _busy(

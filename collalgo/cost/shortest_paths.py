@@ -14,7 +14,6 @@ from collalgo.topology.model import Link
 #: GB/s of a link of unknown bandwidth: more than any other, and finite.
 UNLIMITED = 1e18
 
-
 #: Flows that exceed the bandwidth of a link by a smaller part do not.
 ROUNDED = 1e-6
 

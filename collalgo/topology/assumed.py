@@ -96,30 +96,26 @@ def with_assumed_speeds(
         Other speeds than those of :data:`SPEEDS`, in GB/s of one cable. They also
         replace what a reader has assumed for links of their kind.
     """
-    links = [link for link in topology.links if _is_open(link, given)]
+    check(given)
+    links = [
+        link
+        for link in topology.links
+        if link.bandwidth is None or (given and link.assumed)
+    ]
     if not links:
         return topology
-    check(given)
     known = Topology(topology.name, topology.source)
     known.warnings = topology.warnings
     known.graph = topology.graph.copy()
     rules = _Rules(topology, given)
     passing = []
     for link in links:
-        if rules.passes_on(link):
+        if link.bandwidth is None and rules.passes_on(link):
             passing.append(link)
-        else:
+        elif link.bandwidth is None or rules.is_given(link):
             _put(known, rules.filled(link))
     _pass_on(known, passing, rules.speed("network").bandwidth)
     return known
-
-
-def _is_open(link: Link, given: Mapping[str, float]) -> bool:
-    """Whether a link has no speed, or an assumed one that is given anew."""
-    if link.bandwidth is None:
-        return True
-    kinds = {kind_of(name) for name in given}
-    return bool(link.assumed) and link.kind.value in kinds
 
 
 def _put(topology: Topology, link: Link) -> None:
@@ -144,8 +140,18 @@ class _Rules:
         kinds = {self._device(end).kind for end in link.ends}
         return kinds in ({Kind.SWITCH}, {Kind.NVSWITCH}, {Kind.ROOT, Kind.CPU})
 
+    def is_given(self, link: Link) -> bool:
+        """Whether another speed is given for a link."""
+        name = self._name(link)
+        return not self._given.keys().isdisjoint({name, kind_of(name)})
+
     def filled(self, link: Link) -> Link:
-        """A link with the speed that its rule gives."""
+        """A link with the speed that its rule gives, or with that of its ports."""
+        ports = [self._device(end).attributes.get("speed") for end in link.ends]
+        known = [port for port in ports if isinstance(port, float) and port > 0]
+        if known and link.kind is LinkKind.NETWORK and not self.is_given(link):
+            each = min(known)
+            return replace(link, bandwidth=each, assumed=(f"{each:g} GB/s, its port",))
         name = self._name(link)
         each, what = self.speed(name)
         rule = f"{each:g} GB/s as {name}, {what}"

@@ -130,8 +130,26 @@ def test_what_a_reader_has_assumed_can_be_given_too():
     rule = ("25 GB/s for each NVLink",)
     ends = "host0/gpu0", "host0/gpu1"
     topology.link(*ends, LinkKind.NVLINK, 50.0, count=2, assumed=rule)
-    known = with_assumed_speeds(topology, {"nvlink": 50.0})
-    assert [link.bandwidth for link in known.links if link.kind == "nvlink"] == [100.0]
+    for given, expected in (
+        ({"nvlink": 50.0}, 100.0), ({"nvlink2": 50.0}, 100.0),
+        ({"nvlink5": 80.0}, 50.0), ({"pcie": 8.0}, 50.0), ({}, 50.0),
+    ):  # fmt: skip
+        known = with_assumed_speeds(topology, given)
+        fast = [link.bandwidth for link in known.links if link.kind == "nvlink"]
+        assert fast == [expected], given
+
+
+@pytest.mark.parametrize("speed", [1.25, 25.0, 100.0])
+def test_a_cable_is_as_fast_as_its_port(speed):
+    topology = Topology("ports")
+    leaf = topology.add("leaf", Kind.SWITCH)
+    for i in range(2):
+        nic = topology.add(f"h{i}/nic", Kind.NIC, host=f"h{i}", speed=speed)
+        topology.link(nic, leaf, LinkKind.NETWORK)
+    found = {link.bandwidth for link in with_assumed_speeds(topology).links}
+    assert found == {speed}
+    given = with_assumed_speeds(topology, {"network": 3.0})
+    assert {link.bandwidth for link in given.links} == {3.0}
 
 
 @pytest.mark.parametrize(
