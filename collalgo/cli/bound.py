@@ -1,5 +1,7 @@
 """The command ``collalgo bound``."""
 
+from collections.abc import Sequence
+
 import click
 
 from collalgo.base.units import human, human_time
@@ -14,7 +16,7 @@ from collalgo.cli.machine import (
 from collalgo.cost.bounds import BOUNDED, Bound, bound
 from collalgo.cost.link_model import DEFAULTS
 from collalgo.errors import CollalgoError
-from collalgo.topology.assumed import marked
+from collalgo.topology.assumed import extremes, kind_of, marked
 from collalgo.topology.model import LinkKind
 
 
@@ -45,14 +47,35 @@ def bound_command(
     """
     try:
         kinds = [LinkKind(kind) for kind in only] or None
-        machine, model = load_machine(what, parameters), assuming(DEFAULTS, assume)
-        found = bound(collective, machine, root, kinds, model)
+        machine = load_machine(what, parameters)
+
+        def assuming_speeds(speeds: dict[str, float]) -> Bound:
+            model = assuming(DEFAULTS, {**assume, **speeds})
+            return bound(collective, machine, root, kinds, model)
+
+        found = assuming_speeds({})
+        given = {kind_of(name) for name in assume}
+        spans = extremes({rule.split()[0] for rule in found.assumed} - given)
+        ends = [assuming_speeds({k: v[i] for k, v in spans.items()}) for i in (1, 0)]
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     for nbytes in sizes:
         click.echo(_words(found, nbytes))
+        if spans and found.rests_on(nbytes):
+            click.echo(_range(spans, ends, nbytes))
     for rule in found.assumed:
         click.echo(f"assumed: {rule}")
+
+
+def _range(
+    spans: dict[str, tuple[float, float]], ends: Sequence[Bound], nbytes: int
+) -> str:
+    """The bounds with the fastest and the slowest links of the assumed kinds."""
+    speeds = ", ".join(
+        f"{kind} of {low:g} to {high:g} GB/s" for kind, (low, high) in spans.items()
+    )
+    least, most = (human_time(end.seconds(nbytes)) for end in ends)
+    return f"with {speeds}: at least {least} to {most}"
 
 
 def _words(found: Bound, nbytes: int) -> str:

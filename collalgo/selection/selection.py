@@ -206,8 +206,8 @@ class Selection:
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
         """The assumed speeds of links that the price or its bound rests on."""
-        rests = self.bound is not None and self.bound.rests_on(self.nbytes)
-        rests = rests or self.choice.caveat == ASSUMED
+        bound = () if self.bound is None else self.bound.rests_on(self.nbytes)
+        rests = bool(bound) or self.choice.caveat == ASSUMED
         return self.find_assumptions() if rests else ()
 
     @property

@@ -60,6 +60,18 @@ def kind_of(name: str) -> str:
     return name.rstrip("0123456789")
 
 
+def extremes(kinds: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """The slowest and the fastest generation of kinds of links that have several."""
+    found = {}
+    for kind in kinds:
+        each = [
+            speed.bandwidth for name, speed in SPEEDS.items() if kind_of(name) == kind
+        ]
+        if len(each) > 1:
+            found[kind] = min(each), max(each)
+    return found
+
+
 def marked(is_assumed: object) -> str:
     """What stands behind a figure that rests on an assumed speed."""
     return f" ({ASSUMED})" if is_assumed else ""

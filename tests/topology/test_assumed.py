@@ -187,10 +187,10 @@ def test_every_figure_that_rests_on_one_says_so(file):
         assert found.exit_code == 0, found.output
         return found.output.splitlines()
 
-    head, reason, rule, *_ = lines("bound", "allreduce", file)
+    head, reason, *rules = lines("bound", "allreduce", file)
     assert head.count("(assumed)") == 2
     assert "if the speed is as assumed" in reason
-    assert rule.startswith("assumed: ")
+    assert rules[-1].startswith("assumed: ")
     head, _, compared, *_ = lines("select", "allreduce", "1G", "--topology", file)
     assert "(assumed)" in head
     assert "times the bound of" in compared
@@ -206,6 +206,19 @@ def test_every_figure_that_rests_on_one_says_so(file):
     found = json.loads("\n".join(lines(*SELECT_JSON, file)))
     assert found["assumed"]
     assert {one.get("caveat", "assumed") for one in found["candidates"]} == {"assumed"}
+
+
+def test_a_bound_has_the_range_of_generations(tmp_path):
+    path = str(tmp_path / "unknown.yaml")
+    cards(2).write(path)
+    words = ["bound", "allreduce", path, "--size", "63M"]
+    output = CliRunner().invoke(main, words).output
+    nbytes = 63 * MIB
+    ends = [f"{nbytes / speed * 1e-6:.3g} ms" for speed in (63.0, 15.75)]
+    expected = f"with pcie of 15.75 to 63 GB/s: at least {ends[0]} to {ends[1]}"
+    assert expected in output
+    output = CliRunner().invoke(main, [*words, "--assume", "pcie=8"]).output
+    assert "with pcie of" not in output
 
 
 SELECT_JSON = ("select", "allreduce", "1G", "--json", "--topology")
