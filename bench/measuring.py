@@ -39,6 +39,7 @@ from collalgo.errors import AlgorithmNotApplicable
 from collalgo.integrations.algorithm_files import load_algorithms
 from collalgo.selection.choice import select
 from collalgo.selection.on_host import HostPricer
+from collalgo.selection.prices import AT_LEAST
 
 #: Called with each cell before its measurement.
 Progress = Callable[[Cell], None]
@@ -227,6 +228,7 @@ def particulars(cell: Cell, decided: Selection, floor: Floor) -> dict[str, Any]:
     return {
         "algorithm": decided.algorithm,
         "predicted": decided.seconds,
+        "least": decided.choice.caveat == AT_LEAST,
         "sent": sent(decided.row, cell, decided.size, decided.nbytes),
         "floor": floor.seconds(cell),
     }

@@ -34,7 +34,8 @@ class Record(NamedTuple):
     The independent variables come first, then the results. ``runs`` holds the median of
     each cycle, which :mod:`collalgo.bench.compare` compares. The floor is the limit of
     the machine; see :class:`collalgo.bench.limits.Floor`. Times are of one call;
-    ``in_a_row`` calls were timed together.
+    ``in_a_row`` calls were timed together. What is ``predicted`` is the ``least`` time
+    where ranks share cores.
     """
 
     contestant: str
@@ -62,6 +63,7 @@ class Record(NamedTuple):
     runs: tuple[float, ...]
     floor: float | None = None
     in_a_row: int = 1
+    least: bool = False
 
 
 #: The keys that identify a document of a benchmark, or each of its rows.
@@ -91,6 +93,7 @@ def record(
     reason: str = "",
     floor: float | None = None,
     in_a_row: int = 1,
+    least: bool = False,
 ) -> Record:
     """The row of a cell whose iterations took ``seconds``, an array for each cycle."""
     _, count = cell.counts(ranks)
@@ -124,6 +127,7 @@ def record(
         tuple(float(np.median(one)) for one in seconds),
         floor,
         in_a_row,
+        least,
     )
 
 

@@ -9,7 +9,7 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.literature import CATALOGUE, values_at
 from collalgo.base import output_files
 from collalgo.schedule.collective import COLLECTIVES, Collective
-from docs import folklore, layers, ratios, stubs
+from docs import folklore, layers, prices, ratios, stubs
 from docs.pages import PAGE
 
 HEAD = """# The catalogue of algorithms
@@ -149,5 +149,6 @@ if __name__ == "__main__":
     output_files.write(Path(__file__).with_name("algorithms.md"), page(), PAGE)
     folklore.write()
     ratios.write()
+    prices.write()
     layers.write()
     stubs.write()

@@ -259,10 +259,12 @@ add("alltoall", "three_step", hierarchical_alltoall.three_step, hierarchical=Tru
 add("gather", "linear", linear.gather)
 add("gather", "binomial", k_nomial.gather)
 add("gather", "k_nomial", k_nomial.gather, radix=4)
+add("gather", "hierarchical", hierarchical.gather, segments=4, hierarchical=True)
 
 add("scatter", "linear", linear.scatter)
 add("scatter", "binomial", k_nomial.scatter)
 add("scatter", "k_nomial", k_nomial.scatter, radix=4)
+add("scatter", "hierarchical", hierarchical.scatter, segments=4, hierarchical=True)
 
 add("scan", "linear", linear.scan)
 add("scan", "recursive_doubling", scan.scan)

@@ -254,12 +254,14 @@ _of(
     linear=Formula("p - 1", ALL),
     binomial=Formula("q", ALL),
     k_nomial=Formula("(k - 1) * w", ALL, differs=NOT_FULL),
+    hierarchical=Formula(),
 )
 _of(
     "scatter",
     linear=Formula("p - 1", ALL, ALL),
     binomial=Formula("q", ALL, ALL),
     k_nomial=Formula("(k - 1) * w", ALL, ALL, differs=NOT_FULL),
+    hierarchical=Formula(),
 )
 _of(
     "scan",

@@ -1,16 +1,22 @@
 """The command ``collalgo bound``."""
 
+from collections.abc import Sequence
+
 import click
 
 from collalgo.base.units import human, human_time
 from collalgo.cli.machine import (
+    assume_option,
+    assuming,
     load_machine,
     parameters_argument,
     root_option,
     sizes_option,
 )
 from collalgo.cost.bounds import BOUNDED, Bound, bound
+from collalgo.cost.link_model import DEFAULTS
 from collalgo.errors import CollalgoError
+from collalgo.topology.assumed import extremes, kind_of, marked
 from collalgo.topology.model import LinkKind
 
 
@@ -25,6 +31,7 @@ from collalgo.topology.model import LinkKind
     multiple=True,
     help="Kind of links that may be used; repeat for several (default all).",
 )
+@assume_option
 def bound_command(
     collective: str,
     what: str,
@@ -32,6 +39,7 @@ def bound_command(
     sizes: list[int],
     root: int,
     only: tuple[str, ...],
+    assume: dict[str, float],
 ) -> None:
     """Compute the lower bound of a collective on a topology, and its reason.
 
@@ -39,19 +47,47 @@ def bound_command(
     """
     try:
         kinds = [LinkKind(kind) for kind in only] or None
-        found = bound(collective, load_machine(what, parameters), root, kinds)
+        machine = load_machine(what, parameters)
+
+        def assuming_speeds(speeds: dict[str, float]) -> Bound:
+            model = assuming(DEFAULTS, {**assume, **speeds})
+            return bound(collective, machine, root, kinds, model)
+
+        found = assuming_speeds({})
+        given = {kind_of(name) for name in assume}
+        spans = extremes({rule.split()[0] for rule in found.assumed} - given)
+        ends = [assuming_speeds({k: v[i] for k, v in spans.items()}) for i in (1, 0)]
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     for nbytes in sizes:
         click.echo(_words(found, nbytes))
+        if spans and found.rests_on(nbytes):
+            click.echo(_range(spans, ends, nbytes))
+    for rule in found.assumed:
+        click.echo(f"assumed: {rule}")
+
+
+def _range(
+    spans: dict[str, tuple[float, float]], ends: Sequence[Bound], nbytes: int
+) -> str:
+    """The bounds with the fastest and the slowest links of the assumed kinds."""
+    speeds = ", ".join(
+        f"{kind} of {low:g} to {high:g} GB/s" for kind, (low, high) in spans.items()
+    )
+    least, most = (human_time(end.seconds(nbytes)) for end in ends)
+    return f"with {speeds}: at least {least} to {most}"
 
 
 def _words(found: Bound, nbytes: int) -> str:
     """The bound for a size, and its reason."""
-    least = human_time(found.seconds(nbytes))
+    mark = marked(found.rests_on(nbytes))
+    least = human_time(found.seconds(nbytes)) + mark
     most = f", at most {found.bandwidth:.4g} GB/s" if found.per_byte else ""
-    by_bytes = found.seconds(nbytes) > found.latency
-    kind = "attained by trees" if found.exact and by_bytes else "a bound"
+    most += marked(found.assumed)
+    by_trees = found.exact and found.is_by_bytes(nbytes)
+    kind = "attained by trees" if by_trees else "a bound"
+    if mark:
+        kind += " if the speed is as assumed"
     return (
         f"{found.collective} of {human(nbytes)}: at least {least}{most}\n"
         f"{kind}: {found.why(nbytes)}"

@@ -1,5 +1,6 @@
 """The arguments and options of commands on a machine, and how they load it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ from collalgo.cli.options import parse_sizes
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError, TopologyError
-from collalgo.topology import presets
+from collalgo.topology import assumed, presets
 from collalgo.topology.model import Topology
+from collalgo.topology.places import PLACES
 
 what_argument = click.argument("what")
 parameters_argument = click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
@@ -44,6 +46,42 @@ figures_option = click.option(
     help="YAML file with the costs of messages that links do not give.",
 )
 
+
+def _parse_assumed(
+    _context: object, _parameter: object, words: tuple[str, ...]
+) -> dict[str, float]:
+    """The assumed speeds by name, from words as pcie=63 or pcie=63,network=50."""
+    given = {}
+    for word in (part for text in words for part in text.split(",")):
+        name, _, speed = word.partition("=")
+        try:
+            given[name.strip()] = float(speed)
+        except ValueError:
+            raise click.BadParameter(
+                f"{word!r} must be of the form name=GB/s, with one of the names "
+                f"{', '.join(assumed.names())}"
+            ) from None
+    try:
+        assumed.check(given)
+    except TopologyError as error:
+        raise click.BadParameter(str(error)) from None
+    return given
+
+
+assume_option = click.option(
+    "--assume",
+    multiple=True,
+    metavar="NAME=GB/S",
+    callback=_parse_assumed,
+    help="Speed of links whose speed is unknown, as pcie=63 or network=50; repeatable.",
+)
+
+
+def assuming(link_model: LinkModel, given: dict[str, float]) -> LinkModel:
+    """A link model with other assumed speeds."""
+    return replace(link_model, assumed={**link_model.assumed, **given})
+
+
 #: Beyond this number of hosts one host represents all, for up to a million ranks.
 MOST_HOSTS = 256
 
@@ -52,7 +90,8 @@ def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | UniformCl
     """Load a file or a named machine; many hosts become a uniform cluster."""
     if what in presets.machines():
         given = named(parameters)
-        if given.get("hosts", 1) > MOST_HOSTS:
+        hosts = given.get("hosts", 1)
+        if isinstance(hosts, int) and hosts > MOST_HOSTS:
             return UniformCluster.load(what, **given)
     return load(what, parameters)
 
@@ -62,21 +101,21 @@ def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
     try:
         if what in presets.names():
             return Topology.load(what, **named(parameters))
-        if parameters:
-            raise click.UsageError(
-                f"{' '.join(parameters)}: only a machine or fabric by name takes "
-                f"parameters; {what} describes one already"
-            )
-        if what == "here":
-            return Topology.detect()
-        if not Path(what).exists():
-            raise TopologyError(
-                f"there is no file and no machine or fabric {what!r}; "
-                f"the names are {', '.join(presets.names())}"
-            )
-        return Topology.read(what)
+        return presets.several(_described(what), **named(parameters))
     except (CollalgoError, OSError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _described(what: str) -> Topology:
+    """The machine of a file, or this one."""
+    if what == "here":
+        return Topology.detect()
+    if not Path(what).exists():
+        raise TopologyError(
+            f"there is no file and no machine or fabric {what!r}; "
+            f"the names are {', '.join(presets.names())}"
+        )
+    return Topology.read(what)
 
 
 def named(words: tuple[str, ...]) -> dict[str, Any]:
@@ -99,12 +138,14 @@ def _number(text: str) -> int | float:
 
 
 def _parameter(word: str) -> tuple[str, Any]:
-    """Parse a parameter: a number, true, false, or a list as 4x4, 4,4 or (4, 4)."""
+    """Parse a parameter: a number, a word, or a list as 4x4, 4,4 or (4, 4)."""
     name, equals, value = word.partition("=")
     if not equals:
         raise click.BadParameter(f"{word!r} must be of the form name=value")
     if value in ("true", "false"):
         return name, value == "true"
+    if value in PLACES:
+        return name, value
     parts = value.strip("()").replace("x", ",").split(",")
     try:
         numbers = list(map(_number, parts))

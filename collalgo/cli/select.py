@@ -12,8 +12,14 @@ from rich.table import Table
 from collalgo.base.console import wide_console
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import human, human_time
-from collalgo.cli.machine import figures_option, load_machine
+from collalgo.cli.machine import (
+    assume_option,
+    assuming,
+    figures_option,
+    load_machine,
+)
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
+from collalgo.cost.bounds import AS_LOW
 from collalgo.cost.link_model import LinkModel
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.schedule.collective import COLLECTIVES
@@ -22,6 +28,7 @@ from collalgo.selection.decide import PRICE
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.overrides import PEERS
 from collalgo.selection.selection import Selection
+from collalgo.topology.assumed import marked
 
 WIDTH = 150
 
@@ -45,6 +52,7 @@ Others: TypeAlias = dict[str, list[Selection | None]]
 @click.option("--plot", "picture", **writes(PICTURE), help="Draw the times.")
 @force_option
 @figures_option
+@assume_option
 @load_option
 def select_command(
     collective: str,
@@ -53,6 +61,7 @@ def select_command(
     ranks: int | None,
     topology: str | None,
     figures: LinkModel,
+    assume: dict[str, float],
     peers: bool,
     as_json: bool,
     picture: Path | None,
@@ -78,10 +87,13 @@ def select_command(
     words += tuple(f"{name}={n}" for name, n in shape.items() if n is not None)
     if words and topology is None:
         raise click.UsageError(f"{' '.join(words)}: only a --topology has parameters")
+    if assume and topology is None:
+        raise click.UsageError("--assume is for the links of a --topology")
     sizes = parse_sizes(None, None, range_ or "8..1G")
     assert sizes is not None
     try:
-        pricer = _pricer(topology, words, figures) if topology else None
+        link_model = assuming(figures, assume)
+        pricer = _pricer(topology, words, link_model) if topology else None
         decide = partial(select, collective, size=ranks, topology=pricer)
         chosen = [decide(nbytes, **options) for nbytes in sizes]
         others = _others(decide, sizes, pricer) if peers else {}
@@ -119,6 +131,8 @@ def _show(
     else:
         first = chosen[0]
         click.echo(f"{first.collective} on {first.size} ranks; prices by {first.basis}")
+        for rule in dict.fromkeys(rule for one in chosen for rule in one.assumptions):
+            click.echo(f"assumed: {rule}")
         wide_console(WIDTH).print(_table(chosen, others))
 
 
@@ -154,12 +168,21 @@ def _table(chosen: Sequence[Selection], others: Others) -> Table:
     for name in others:
         table.add_column(name)
     for i, one in enumerate(chosen):
-        cells = [human(one.nbytes), one.choice.words, human_time(one.seconds)]
+        time = human_time(one.seconds) + one.choice.mark
+        cells = [human(one.nbytes), one.choice.words, time]
         if bounded:
-            cells.append(f"{one.ratio:.2f}" if one.ratio else "")
+            cells.append(_times_bound(one))
         cells += [_lost(row[i], one) for row in others.values()]
         table.add_row(*cells)
     return table
+
+
+def _times_bound(one: Selection) -> str:
+    """The time of a choice as a multiple of its bound."""
+    if one.bound is None or not one.ratio:
+        return ""
+    wrong = " (below the bound)" if one.ratio < 1 - AS_LOW else ""
+    return f"{one.ratio:.2f}{marked(one.bound.rests_on(one.nbytes))}{wrong}"
 
 
 def _lost(other: Selection | None, chosen: Selection) -> str:

@@ -8,6 +8,8 @@ import click
 from collalgo.base.chrome_trace import TRACE
 from collalgo.base.plotting import PICTURE
 from collalgo.cli.machine import (
+    assume_option,
+    assuming,
     figures_option,
     load_machine,
     parameters_argument,
@@ -60,6 +62,7 @@ ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
 )
 @force_option
 @figures_option
+@assume_option
 @load_option
 def simulate_command(
     collective: str,
@@ -74,6 +77,7 @@ def simulate_command(
     picture: Path | None,
     force: bool,
     figures: LinkModel,
+    assume: dict[str, float],
 ) -> None:
     """Predict the time of a schedule on a topology, and find its bottleneck.
 
@@ -82,7 +86,8 @@ def simulate_command(
     try:
         machine = load_machine(what, parameters)
         where: dict[str, Any] = {"collective": collective, "root": root}
-        how: dict[str, Any] = {"model": model, "link_model": figures, **where}
+        link_model = assuming(figures, assume)
+        how: dict[str, Any] = {"model": model, "link_model": link_model, **where}
         if isinstance(machine, Topology):
             how["order"] = where["order"] = ORDERS[order](machine) if order else None
             if picture:

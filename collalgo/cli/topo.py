@@ -8,10 +8,16 @@ from rich.table import Table
 
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
-from collalgo.cli.machine import load, parameters_argument, what_argument
+from collalgo.cli.machine import (
+    assume_option,
+    load,
+    parameters_argument,
+    what_argument,
+)
 from collalgo.cli.options import force_option, writes
 from collalgo.errors import CollalgoError, TopologyError
 from collalgo.topology import compare, document, presets, show as text
+from collalgo.topology.assumed import with_assumed_speeds
 from collalgo.topology.detect import from_lstopo
 from collalgo.topology.model import Topology
 
@@ -52,15 +58,21 @@ def _shown(value: object) -> str:
     help="Show the matrix of paths, in the form of nvidia-smi topo -m.",
 )
 @click.option("--host", help="Host of the matrix (default: the first).")
+@assume_option
 def show(
-    what: str, parameters: tuple[str, ...], matrix: bool, host: str | None
+    what: str,
+    parameters: tuple[str, ...],
+    matrix: bool,
+    host: str | None,
+    assume: dict[str, float],
 ) -> None:
     """Show a tree of devices with bandwidths, or the matrix of paths."""
     topology = load(what, parameters)
     if host and not matrix:
         raise click.UsageError("--host is the host of the matrix; give --matrix too")
     if not matrix:
-        Console().print(text.tree(topology), highlight=False)
+        known = with_assumed_speeds(topology, assume)
+        Console().print(text.tree(known), highlight=False)
         return
     try:
         click.echo(text.matrix(topology, host))
@@ -86,7 +98,7 @@ def detect(output: Path | None, force: bool, lstopo: bool) -> None:
     except CollalgoError as error:
         raise click.ClickException(str(error)) from error
     if not is_standard_output(output):
-        Console().print(text.tree(topology), highlight=False)
+        Console().print(text.tree(with_assumed_speeds(topology)), highlight=False)
 
 
 @main.command(epilog=HELP)

@@ -13,11 +13,13 @@ from collalgo.base.units import human_time
 from collalgo.cost.cuts import GRAIN, SINK, SOURCE, DeviceSet, Network
 from collalgo.cost.latencies import least_latency
 from collalgo.cost.link_model import DEFAULTS, LinkModel
-from collalgo.cost.routing import ranks_of
+from collalgo.cost.machine import with_assumed_speeds
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import TopologyError
+from collalgo.topology.assumed import marked
 from collalgo.topology.domains import levels
 from collalgo.topology.model import LinkKind, Topology
+from collalgo.topology.places import ranks_of
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Bound:
         Whether some schedule of trees or flows attains the bandwidth term.
     latency : float
         Seconds of the collective without bytes.
+    assumed : tuple of str
+        The assumed speeds of links across the cut; empty if all are known.
     """
 
     collective: str
@@ -50,14 +54,23 @@ class Bound:
     reason: str
     exact: bool = False
     latency: float = 0.0
+    assumed: tuple[str, ...] = ()
 
     def seconds(self, nbytes: float) -> float:
         """The least time for a number of bytes."""
         return max(self.latency, float(self.per_byte) * nbytes / 1e9)
 
+    def is_by_bytes(self, nbytes: float) -> bool:
+        """Whether the bytes of a buffer limit the collective, and not the latency."""
+        return self.seconds(nbytes) > self.latency
+
+    def rests_on(self, nbytes: float) -> tuple[str, ...]:
+        """The assumed speeds that the least time for a number of bytes rests on."""
+        return self.assumed if self.is_by_bytes(nbytes) else ()
+
     def why(self, nbytes: float) -> str:
         """The reason of the least time for a number of bytes."""
-        if self.seconds(nbytes) > self.latency:
+        if self.is_by_bytes(nbytes):
             return self.reason
         return f"a word needs {human_time(self.latency)} to reach every rank"
 
@@ -81,7 +94,7 @@ def bound(
     collective
         One of :data:`BOUNDED`.
     machine
-        The machine; its GPUs, else its cores, else its hosts, are the ranks.
+        The machine; its GPUs, else its cores, its CPUs or its hosts, are the ranks.
     root
         The rank of the root of a rooted collective. In a cluster the host of the root
         counts as the first.
@@ -97,6 +110,7 @@ def bound(
     """
     if collective not in BOUNDED:
         raise TopologyError(f"there is no bound for {collective!r}")
+    machine = with_assumed_speeds(machine, link_model)
     network = Network(machine, kinds)
     if not 0 <= root < network.size:
         raise TopologyError(
@@ -201,7 +215,8 @@ def _alltoall(collective: str, network: Network, _root: str) -> Bound:
             f"a block crosses {mean:.3g} network links on average, which carry "
             f"{float(carried):g} GB/s in total"
         )
-        return Bound(collective, in_all, tuple(network.ranks), reason)
+        assumed = network.assumed_across([[device] for device in network.graph])
+        return Bound(collective, in_all, tuple(network.ranks), reason, assumed=assumed)
     return _by_cut(collective, network, best, witness)
 
 
@@ -223,7 +238,7 @@ def _allreduce(collective: str, network: Network, root: str) -> Bound:
     parts but one: 2 (k - 1) crossings per element.
     """
     cut = _broadcast(collective, network, root)
-    best = Bound(collective, cut.per_byte, cut.witness, cut.reason)
+    best = replace(cut, exact=False)
     singles = [frozenset([rank]) for rank in network.ranks]
     for name, parts in (("ranks", singles), ("hosts", network.hosts)):
         count = network.number(parts)
@@ -236,7 +251,8 @@ def _allreduce(collective: str, network: Network, root: str) -> Bound:
                 f"every element must leave all but one of {count} {name} and enter "
                 f"all but one; {float(out):g} GB/s leave them in total"
             )
-            best = Bound(collective, per_byte, tuple(network.ranks), reason)
+            ranks, assumed = tuple(network.ranks), network.assumed_across(parts)
+            best = Bound(collective, per_byte, ranks, reason, assumed=assumed)
     return best
 
 
@@ -253,12 +269,33 @@ def _by_cut(
         f"{network.describe(witness)}, which {float(network.leaving(witness)):g} GB/s "
         f"leave: {network.crossing(witness)}"
     )
-    return Bound(collective, per_byte, tuple(order), reason, exact)
+    assumed = network.assumed_across([witness])
+    return Bound(collective, per_byte, tuple(order), reason, exact, assumed=assumed)
 
 
 def _no_bytes(collective: str, network: Network, _root: str) -> Bound:
     """No bytes move."""
     return Bound(collective, Fraction(0), tuple(network.ranks), "no bytes move")
+
+
+#: The relative difference up to which a price is as low as its bound: by rounding.
+AS_LOW = 1e-6
+
+
+def compared(seconds: float, limit: Bound, nbytes: float) -> str:
+    """A price as a multiple of its bound, with the reason; it is wrong if below 1."""
+    least = limit.seconds(nbytes)
+    text = (
+        f"{seconds / least:.2f} times the bound of {human_time(least)}"
+        f"{marked(limit.rests_on(nbytes))}: {limit.why(nbytes)}"
+    )
+    if seconds < least * (1 - AS_LOW):
+        text += (
+            "\nbelow the bound, which cannot be: either the schedule does less than "
+            f"{limit.collective} promises (collalgo verify proves it), or its price or "
+            "the bound is wrong, which is worth a report"
+        )
+    return text
 
 
 #: The collectives with a bound, and the function of its bandwidth term.

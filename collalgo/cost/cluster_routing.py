@@ -14,10 +14,10 @@ from collalgo.cost.routing import (
     Route,
     Routes,
     in_network,
-    ranks_of,
 )
 from collalgo.cost.uniform_cluster import UniformCluster, contents
 from collalgo.schedule.transfers import Ints, Reals
+from collalgo.topology.places import ranks_of
 
 
 class ClusterRoutes:
@@ -45,8 +45,15 @@ class ClusterRoutes:
         self._number_links()
         self._tabulate()
         self._set_order(host_devices or self._devices)
-        self._hosts = cluster.hosts
-        self.speed = np.tile(self._speed, self._hosts)
+        self._tile(cluster.hosts)
+
+    def _tile(self, hosts: int) -> None:
+        """Number the links of a number of hosts one host after the other."""
+        self._hosts, each = hosts, len(self._links)
+        self.speed = np.tile(self._speed, hosts)
+        mine = [i for i, (link, _) in enumerate(self._links) if link.assumed]
+        first = each * np.arange(hosts)
+        self.assumed = (first[:, None] + np.array(mine, np.int64)).ravel()
 
     def _set_order(self, host_devices: Sequence[str]) -> None:
         """Assign the ranks of a host to its devices."""
@@ -61,8 +68,7 @@ class ClusterRoutes:
     def folded(self, period: int) -> "ClusterRoutes":
         """The routes of the first ``period`` ranks, which represent all others."""
         other = copy(self)
-        other._hosts = period // len(self._devices)
-        other.speed = np.tile(self._speed, other._hosts)
+        other._tile(period // len(self._devices))
         return other
 
     def _number_links(self) -> None:

@@ -1,23 +1,24 @@
 """A topology as a flow network: greatest flows and least cuts.
 
 Links carry their bandwidth in both directions at once, and all devices forward. The
-ranks are the GPUs, else the cores, else the hosts. Links of unknown bandwidth have
-unlimited capacity, so that a cut remains a valid bound.
+ranks are those of :mod:`collalgo.topology.places`. All bandwidths are known or assumed;
+a bound rests on the assumed ones of the links across its cut.
 
 In a cluster all hosts but two are contracted into one. That preserves all flows between
 ranks of the two: a flow through the others can be spread over them evenly.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from collalgo.base.hostlist import fold
-from collalgo.cost.routing import ranks_of
 from collalgo.cost.uniform_cluster import OTHERS, UniformCluster
 from collalgo.errors import TopologyError
+from collalgo.topology.assumed import rules_of
 from collalgo.topology.model import Link, LinkKind, Topology
+from collalgo.topology.places import ranks_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -70,11 +71,8 @@ class Network:
         self._add_links()
 
     def _add_links(self) -> None:
-        known = sum(link.bandwidth or 0.0 for link in self.links)
-        unlimited = GRAIN * round(known + 1)
         for link in self.links:
-            unknown = link.bandwidth is None
-            capacity = unlimited if unknown else round((link.bandwidth or 0.0) * GRAIN)
+            capacity = round((link.bandwidth or 0.0) * GRAIN)
             self._add(link, capacity * self._count(*link.ends))
 
     def _add(self, link: Link, capacity: int) -> None:
@@ -161,7 +159,7 @@ class Network:
         free = {
             frozenset(link.ends)
             for link in self.links
-            if link.bandwidth is None or link.kind is not LinkKind.NETWORK
+            if link.kind is not LinkKind.NETWORK
         }
         crossed = sum(self._hops(rank, free) for rank in self.ranks)
         carried = sum(
@@ -232,6 +230,15 @@ class Network:
         if len(ranks) == len(self.ranks) - 1:
             return f"all but {next(rank for rank in self.ranks if rank not in part)}"
         return fold(ranks)
+
+    def assumed_across(self, parts: Iterable[Collection[str]]) -> tuple[str, ...]:
+        """What is assumed of the links that leave some disjoint sets of devices."""
+        number = {device: i for i, part in enumerate(parts) for device in part}
+        return rules_of(
+            link
+            for link in self.links
+            if number.get(link.ends[0]) != number.get(link.ends[1])
+        )
 
     def crossing(self, part: DeviceSet) -> str:
         """Describe the links that leave a set, by their kind."""

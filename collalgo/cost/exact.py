@@ -16,6 +16,7 @@ from collalgo.cost.placement import Placement
 from collalgo.cost.routing import Routes
 from collalgo.cost.simulation import Job, placement_bound
 from collalgo.schedule import Chunks, Kind, ScheduleFunction, trace
+from collalgo.topology.assumed import marked
 from collalgo.topology.model import Topology
 
 #: Messages are split evenly over equal paths, into at most this many parts.
@@ -33,11 +34,14 @@ class Exact(NamedTuple):
         The same for each step.
     bound : Bound or None
         The lower bound of the collective on the topology, if known.
+    assumed : bool
+        Whether links carry the bytes whose speeds are assumed.
     """
 
     per_byte: Fraction
     steps: tuple[Fraction, ...]
     bound: Bound | None
+    assumed: bool = False
 
     @property
     def ratio(self) -> Fraction | None:
@@ -48,8 +52,11 @@ class Exact(NamedTuple):
 
     def __str__(self) -> str:
         text = f"exactly {self.per_byte} s for each GB, by the bytes on the links"
+        text += marked(self.assumed)
         if self.bound is not None and self.ratio is not None:
-            text += f"; at least {self.bound.per_byte} s: {self.ratio} times the bound"
+            least = f"{self.bound.per_byte} s{marked(self.bound.assumed)}"
+            text += f"; at least {least}: {self.ratio} times the bound"
+            text += ", which cannot be" if self.ratio < 1 else ""
         return text
 
 
@@ -72,12 +79,16 @@ def exact(
     """
     placement = Placement(topology, order or ())
     job = Job.of(algorithm, collective, placement.size, 1.0)
-    routes = Routes(topology, placement.devices, placement.link_model)
+    machine = placement.machine
+    assert isinstance(machine, Topology)
+    routes = Routes(machine, placement.devices, placement.link_model)
     busy = _busy(job.schedule, routes, root)
     buffers = Fraction(job.whole)  # that the chunks divide
     steps = tuple(buffers * max(loads.values()) for _, loads in sorted(busy.items()))
     limit = placement_bound(collective, placement, root)
-    return Exact(sum(steps, Fraction(0)), steps, limit)
+    used = {link for loads in busy.values() for link in loads}
+    assumed = not used.isdisjoint(routes.assumed.tolist())
+    return Exact(sum(steps, Fraction(0)), steps, limit, assumed)
 
 
 def _busy(
@@ -111,7 +122,7 @@ def _part(part: float) -> Fraction:
 
 
 def _seconds(routes: Routes, directed_link: int) -> Fraction:
-    """The seconds of 10^9 bytes on a link; 0 if unknown, as for the bounds."""
+    """The seconds of 10^9 bytes on a link; 0 if it is not limited."""
     link, _ = routes.directed_link(directed_link)
     grains = round((link.bandwidth or 0.0) * GRAIN)
     return Fraction(GRAIN, grains) if grains else Fraction(0)

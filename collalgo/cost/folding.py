@@ -142,7 +142,14 @@ class Traces:
             self._agree(symmetry, [1][: last > 1], few=True)
             and self._agree(symmetry, witnesses, few=True)
             and self._agree(symmetry, [last])
+            and (not self.root or self._agree(symmetry, self._like_root(symmetry)))
         )
+
+    def _like_root(self, symmetry: Symmetry) -> list[int]:
+        """The root, and the first rank that would be like it."""
+        first = symmetry.representatives_of(np.arange(self.size))
+        alike = np.flatnonzero(first == first[self.root]).tolist()
+        return [self.root, *[rank for rank in alike if rank != self.root][:1]]
 
     def _agree(
         self, symmetry: Symmetry, ranks: Sequence[int], few: bool = False

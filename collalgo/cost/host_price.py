@@ -52,7 +52,7 @@ class HostPrice:
         share = replay.share[replay.place] / replay.grid
         posted = replay.total(replay.posted, share)
         self.size = replay.size
-        crowded = replay.size > profile.cores
+        crowded = self.crowded = replay.size > profile.cores
         arrives, reduces = replay.kind != 0, replay.kind == 2
         arriving = replay.total(arrives, share)
         #: The least number of slices per byte of the buffer.

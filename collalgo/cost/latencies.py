@@ -7,10 +7,11 @@ from math import comb
 import numpy as np
 
 from collalgo.cost.link_model import DEFAULTS, LinkModel
-from collalgo.cost.routing import Routes, ranks_of
+from collalgo.cost.routing import Routes
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule.transfers import Reals
 from collalgo.topology.model import Topology
+from collalgo.topology.places import ranks_of
 
 #: The most ranks whose latencies are compared, if the hosts are not uniform.
 SAMPLED = 128

@@ -7,6 +7,7 @@ The defaults are those of NCCL 2.30; a file gives those of a cluster::
     message: 3.0e-7  # seconds
     reduction: 5.0e-13  # seconds for a byte
     efficiency: {network: 0.92, nvlink: 0.8}  # of the bandwidth, by the kind of link
+    assumed: {pcie: 31.5, network: 25.0}  # GB/s of links whose speed is not known
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from typing import Any
 
 from collalgo.cost.host_profile import HostProfile
 from collalgo.errors import TopologyError
+from collalgo.topology import assumed as assumed_speeds
 from collalgo.topology.model import Link, LinkKind
 from collalgo.topology.path_types import PathType
 
@@ -68,6 +70,9 @@ class LinkModel:
     turning : float
         The relative slowdown of the bytes of a step in which some rank changes its
         peer: connections are cold, and the tails of their queues meet.
+    assumed : dict
+        GB/s of a cable of unknown speed, instead of those of
+        :data:`collalgo.topology.assumed.SPEEDS`, by the same names.
     """
 
     latency: Mapping[PathType, float] = field(default_factory=LATENCY.copy)
@@ -76,6 +81,7 @@ class LinkModel:
     efficiency: Mapping[LinkKind, float] = field(default_factory=dict)
     crowding: float = 0.0
     turning: float = 0.0
+    assumed: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of_host(cls, profile: HostProfile) -> "LinkModel":
@@ -120,6 +126,11 @@ class LinkModel:
                 _table(document.get("efficiency"), kinds, 1.0),
                 number(document.get("crowding", 0.0), "crowding", 0.0, 1.0),
                 number(document.get("turning", 0.0), "turning", 0.0, 1.0),
+                _table(
+                    document.get("assumed"),
+                    {name: name for name in assumed_speeds.names()},
+                    1e6,
+                ),
             )
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise TopologyError(f"{path}: {error}") from None
@@ -158,8 +169,8 @@ def _table(given: Any, names: Mapping[str, Any], most: float) -> dict[Any, float
                 f"unknown name {name!r}; choose from {', '.join(names)}"
             )
         found[names[name]] = number(value, str(name), 0.0, most)
-        if not found[names[name]] and isinstance(names[name], LinkKind):
-            raise TopologyError(f"{name}: an efficiency must be more than 0")
+        if not found[names[name]] and not isinstance(names[name], PathType):
+            raise TopologyError(f"{name}: the value must be more than 0")
     return found
 
 

@@ -8,14 +8,16 @@ from collalgo.algorithms.radix import square
 from collalgo.cost.cluster_routing import ClusterRoutes
 from collalgo.cost.folding import fold
 from collalgo.cost.link_model import DEFAULTS, LinkModel
+from collalgo.cost.machine import with_assumed_speeds
 from collalgo.cost.messages import Messages, all_messages
 from collalgo.cost.rounds import Line, Rounds, lines, rounds
-from collalgo.cost.routing import Routes, Routing, ranks_of
+from collalgo.cost.routing import Routes, Routing
 from collalgo.cost.symmetry import Folded
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
 from collalgo.topology.model import Topology
+from collalgo.topology.places import ranks_of
 
 
 class Placement:
@@ -27,7 +29,7 @@ class Placement:
         A topology, or a cluster of uniform hosts.
     devices
         The device of each rank; for a cluster those of the first host. By default all
-        GPUs, else all cores, else all hosts, in the order of the topology.
+        devices of :func:`~collalgo.topology.places.ranks_of`.
     link_model
         The costs of a message.
 
@@ -43,7 +45,7 @@ class Placement:
         devices: Sequence[str] = (),
         link_model: LinkModel = DEFAULTS,
     ):
-        self.machine = machine
+        machine = self.machine = with_assumed_speeds(machine, link_model)
         self.link_model = link_model
         self.cluster: UniformCluster | None
         self._host_devices: Sequence[str]
@@ -53,7 +55,7 @@ class Placement:
             self.size = machine.size
         else:
             self.devices = list(devices) or ranks_of(machine)
-            _check_devices(machine, self.devices, bool(devices))
+            _check_devices(machine, self.devices)
             self.cluster, self._host_devices = _as_cluster(machine, self.devices)
             self.size = len(self.devices)
         if len(set(self.devices)) < len(self.devices):
@@ -153,16 +155,16 @@ class Placement:
         return [found[i] for i in range(len(partial_traces))]
 
 
-def _check_devices(machine: Topology, devices: Sequence[str], given: bool) -> None:
-    """Refuse devices that the machine does not have."""
+def _check_devices(machine: Topology, devices: Sequence[str]) -> None:
+    """Refuse devices that the machine does not have, and a machine without any."""
     missing = [device for device in devices if device not in machine.graph]
-    if not devices or (missing and not given):
-        raise TopologyError(
-            f"{machine.name} has no GPUs, cores or hosts to place ranks on; choose "
-            "another machine, or name the device of each rank"
-        )
     if missing:
         raise TopologyError(f"{machine.name} has no device {missing[0]!r}")
+    if not devices:
+        raise TopologyError(
+            f"{machine.name} has no GPUs, cores, CPUs, hosts or NICs to place ranks "
+            "on; choose another machine"
+        )
 
 
 def _as_cluster(

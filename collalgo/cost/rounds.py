@@ -16,13 +16,23 @@ from collalgo._kernels.cost.loads import largest_sums, seconds_of
 from collalgo.cost.messages import Messages, joined
 from collalgo.cost.routing import Routing
 from collalgo.schedule.transfers import Ints, Reals
+from collalgo.topology.assumed import ASSUMED
 
 
 class Line(NamedTuple):
-    """A price linear in the bytes: the latency, and the seconds per byte."""
+    """A price linear in the bytes: the latency, and the seconds per byte.
+
+    ``assumed`` tells whether links carry the bytes whose speeds are assumed.
+    """
 
     latency: float
     per_byte: float
+    assumed: bool = False
+
+    @property
+    def caveat(self) -> str:
+        """How the price is to be taken: "assumed" or ""."""
+        return ASSUMED if self.assumed else ""
 
     def seconds(self, nbytes: Any) -> Any:
         """The price of a number of bytes, or of an array of such numbers."""
@@ -30,11 +40,11 @@ class Line(NamedTuple):
 
     def over(self, buffers: int) -> "Line":
         """The same price over the bytes of one of several buffers."""
-        return Line(self.latency, self.per_byte * buffers)
+        return self._replace(per_byte=self.per_byte * buffers)
 
     def at_least(self, per_byte: float) -> "Line":
         """The same price with a floor of the seconds per byte."""
-        return Line(self.latency, max(self.per_byte, per_byte))
+        return self._replace(per_byte=max(self.per_byte, per_byte))
 
 
 class Rounds(NamedTuple):
@@ -63,7 +73,8 @@ class Rounds(NamedTuple):
     @property
     def line(self) -> Line:
         """The price of all steps together."""
-        return Line(float(self.latency.sum()), float(self.per_byte.sum()))
+        assumed = bool(self.busy[self.routes.assumed].any())
+        return Line(float(self.latency.sum()), float(self.per_byte.sum()), assumed)
 
 
 def rounds(
@@ -159,7 +170,10 @@ def lines(
     ]
     found = rounds(joined(late), routes, segments)
     return [
-        Line(*(float(each[start : start + last].sum()) for each in found[:2]))
+        Line(
+            float(found.latency[start : start + last].sum()),
+            float(found.per_byte[start : start + last].sum()),
+        )
         for start, last in zip(starts, lasts, strict=False)
     ]
 

@@ -1,10 +1,11 @@
 """The routes of messages between the devices of ranks, and the load on each link.
 
-A message takes the best path; where several are as good, as through two NICs of one
-PCIe switch or the spines of a CLOS, it is split evenly over them.
+A message takes the best path, and all parallel ways of the same type with as many
+links, as through the NVSwitches of a server, two NICs of one PCIe switch or the spines
+of a CLOS: it is divided over them in proportion to their widths.
 """
 
-from collections import defaultdict
+from bisect import bisect_left
 from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple, Protocol
@@ -13,6 +14,7 @@ import numpy as np
 
 from collalgo._kernels.cost.loads import loads_of
 from collalgo.cost.link_model import DEFAULTS, LinkModel
+from collalgo.cost.shortest_paths import ShortestPaths
 from collalgo.errors import TopologyError
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.topology.link_index import LinkIndex, Search
@@ -22,14 +24,6 @@ from collalgo.topology.paths import Path, paths_in
 
 #: A direction of a link: from its first end to its second if true, else back.
 DirectedLink = tuple[Link, bool]
-
-
-def ranks_of(topology: Topology) -> list[str]:
-    """The devices that are ranks: the GPUs, else the cores, else the hosts."""
-    for kind in (Kind.GPU, Kind.CORE):
-        if found := [device.id for device in topology.devices(kind)]:
-            return found
-    return topology.hosts
 
 
 class LinkLoads(NamedTuple):
@@ -54,6 +48,7 @@ class Routing(Protocol):
     """The routes that the price models use; directed links are numbered."""
 
     speed: Reals  #: bytes per second of each directed link
+    assumed: Ints  #: the numbers of the directed links whose speeds are assumed
     link_model: LinkModel  #: the other costs of a message
 
     def link_loads(self, source: Ints, target: Ints) -> tuple[Reals, LinkLoads]:
@@ -107,6 +102,8 @@ class Routes:
         self._links = topology.links
         self._number = {id(link): i for i, link in enumerate(self._links)}
         self.speed = np.repeat([*map(link_model.bytes_per_second, self._links)], 2)
+        is_assumed = [bool(link.assumed) for link in self._links]
+        self.assumed = np.flatnonzero(np.repeat(np.array(is_assumed, bool), 2))
         self._in_network = np.array([*map(in_network, self._links)], float)
         self._index = LinkIndex(topology)
         self._targets = frozenset(devices)
@@ -160,7 +157,7 @@ class Routes:
             hops = zip(path.devices, path.links, strict=False)
             links = tuple(self._number_of(link, device) for device, link in hops)
             return Route(links, (1.0,) * len(links), latency)
-        loads = self._shortest_paths(path).loads(b)
+        loads = self._parallel_ways(path).loads(b)
         links = tuple([self._number_of(link, device) for device, link, _ in loads])
         return Route(links, tuple([part for _, _, part in loads]), latency)
 
@@ -175,47 +172,35 @@ class Routes:
             raise TopologyError(f"{self.topology.name}: {a} cannot reach {b}")
         return self._paths[a][b]
 
-    def _shortest_paths(self, path: Path) -> "ShortestPaths":
-        """All paths to any device that are as good as this path."""
+    def _parallel_ways(self, path: Path) -> ShortestPaths:
+        """All paths of the type and the number of links of this path.
+
+        Links narrower than those of the path are used as far as they do not lead to its
+        end in fewer links, as a slow link beside two fast ones would.
+        """
+        found = self._shortest_paths(path, 0.0)
+        if self._is_as_long(found, path):
+            return found
+        narrowest = min(map(width_of, path.links), default=inf)
+        narrower = [width for width in self._index.widths if width <= narrowest]
+        first = bisect_left(
+            narrower,
+            True,
+            key=lambda width: self._is_as_long(self._shortest_paths(path, width), path),
+        )
+        return self._shortest_paths(path, narrower[first])
+
+    @staticmethod
+    def _is_as_long(paths: ShortestPaths, path: Path) -> bool:
+        return paths.distance.get(path.devices[-1]) == len(path.links)
+
+    def _shortest_paths(self, path: Path, least_width: float) -> ShortestPaths:
+        """The shortest paths of the type of a path, by links of a least width."""
         inner = path.devices[1:-1]
         routers = (Kind.HOST, Kind.GPU)
         hosts = any(self.topology.device(one).kind in routers for one in inner)
-        width = min(map(width_of, path.links), default=inf)
-        key = (path.devices[0], path.type, hosts, width)
+        key = (path.devices[0], path.type, hosts, least_width)
         if key not in self._shortest:
             search = Search(self._index, path.devices[0], path.type, hosts)
-            self._shortest[key] = ShortestPaths(search, width)
+            self._shortest[key] = ShortestPaths(search, least_width)
         return self._shortest[key]
-
-
-class ShortestPaths:
-    """All paths of a least width with the fewest links from a device."""
-
-    def __init__(self, search: Search, width: float):
-        before: dict[str, dict[str, Link]] = {search.source: {}}
-        frontier = [search.source]
-        while frontier:
-            reached: dict[str, dict[str, Link]] = defaultdict(dict)
-            for here in frontier:
-                for other, link, _, wide in search.onward[here]:
-                    if other not in before and wide >= width:
-                        known = reached[other].get(here)
-                        if known is None or width_of(known) < wide:
-                            reached[other][here] = link
-            before.update(reached)
-            frontier = list(reached)
-        self.before = before
-
-    def loads(self, target: str) -> list[tuple[str, Link, float]]:
-        """The start of each link to a target, the link, and the part of a message."""
-        loads = []
-        frontier = {target: 1.0}
-        while frontier:
-            nearer: dict[str, float] = defaultdict(float)
-            for here, part in frontier.items():
-                share = part / max(len(self.before[here]), 1)
-                for previous, link in self.before[here].items():
-                    loads.append((previous, link, share))
-                    nearer[previous] += share
-            frontier = nearer
-        return loads

@@ -16,17 +16,19 @@ import numpy as np
 
 from collalgo.algorithms.catalogue import find
 from collalgo.base.units import human, human_time
-from collalgo.cost.bounds import Bound, bound_of
+from collalgo.cost.bounds import Bound, bound_of, compared
 from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.placement import Placement
-from collalgo.cost.routing import DirectedLink, Routing, ranks_of
+from collalgo.cost.routing import DirectedLink, Routing
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
+from collalgo.topology.assumed import marked, rules_of
 from collalgo.topology.model import Topology
+from collalgo.topology.places import ranks_of
 
 MODELS = ("rounds", "fluid")
 
@@ -76,6 +78,11 @@ class Simulation(NamedTuple):
         return self.seconds / least if least else None
 
     @property
+    def assumed(self) -> tuple[str, ...]:
+        """The assumed speeds of links that carry messages; empty if all are known."""
+        return rules_of(link for link, _ in self.busy)
+
+    @property
     def in_the_way(self) -> tuple[DirectedLink | None, ...]:
         """The former name of ``bottlenecks``; deprecated."""
         _warn("Simulation.in_the_way", "bottlenecks")
@@ -89,17 +96,17 @@ class Simulation(NamedTuple):
     def __str__(self) -> str:
         text = (
             f"{self.collective} by {self.algorithm} of {human(self.nbytes)} on "
-            f"{self.size} ranks: {human_time(self.seconds)} (model: {self.model})"
+            f"{self.size} ranks: {human_time(self.seconds)}{marked(self.assumed)} "
+            f"(model: {self.model})"
         )
         directed_link = self.bottleneck
         if directed_link is not None:
             busy = human_time(self.busy[directed_link])
             text += f"\nbottleneck: {describe(directed_link)}, busy for {busy}"
         if self.bound is not None and self.ratio is not None:
-            least = human_time(self.bound.seconds(self.nbytes))
-            text += f"\n{self.ratio:.2f} times the bound of {least}: "
-            text += self.bound.why(self.nbytes)
-        return text
+            text += f"\n{compared(self.seconds, self.bound, self.nbytes)}"
+        assumed = dict.fromkeys((*self.assumed, *(self.bound or self).assumed))
+        return "\n".join([text, *(f"assumed: {rule}" for rule in assumed)])
 
 
 def _warn(old: str, new: str) -> None:
@@ -110,7 +117,8 @@ def describe(directed_link: DirectedLink) -> str:
     """Describe a link and its direction."""
     link, forth = directed_link
     a, b = link.ends if forth else link.ends[::-1]
-    return f"{link.kind.value} from {a} to {b} ({link.bandwidth:g} GB/s)"
+    speed = f"{link.bandwidth:g} GB/s{marked(link.assumed)}"
+    return f"{link.kind.value} from {a} to {b} ({speed})"
 
 
 def simulate(
@@ -132,7 +140,7 @@ def simulate(
     algorithm
         The name of an algorithm, with or without parameters, or a function of a group.
     topology
-        The machine; its GPUs, else its cores, else its hosts, are the ranks.
+        The machine; its GPUs, else its cores, its CPUs or its hosts, are the ranks.
     nbytes
         The bytes of the whole buffer; for an alltoall, of the buffer of each rank.
     collective

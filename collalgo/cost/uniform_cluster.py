@@ -11,10 +11,13 @@ from math import isclose
 from typing import NamedTuple
 
 from collalgo.cost.link_model import LinkModel
-from collalgo.cost.routing import ranks_of
 from collalgo.errors import TopologyError
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.topology.model import Kind, Topology
+from collalgo.topology.model import Kind, Link, Topology
+from collalgo.topology.places import ranks_of
+
+#: The kinds of devices inside of hosts that ranks are on.
+INSIDE = (Kind.GPU, Kind.CORE, Kind.CPU)
 
 #: The name of the host that represents all but two.
 OTHERS = "others"
@@ -45,7 +48,7 @@ class UniformCluster:
         Raises
         ------
         TopologyError
-            If the machine is not one host, or has no GPUs or cores for ranks.
+            If the machine is not one host.
 
         Examples
         --------
@@ -59,17 +62,13 @@ class UniformCluster:
                 "needs machines of one host; choose a machine of one host, or load "
                 "fewer hosts as a topology"
             )
-        if not pair.devices(Kind.GPU, Kind.CORE):
-            raise TopologyError(
-                f"{name} has no GPUs or cores to place ranks on; choose another machine"
-            )
         return cls(f"{hosts} x {name}", pair, hosts)
 
     @classmethod
     def of(cls, topology: Topology) -> "UniformCluster | None":
         """A topology as a cluster, or None if its hosts or their cabling differ."""
         hosts = topology.hosts
-        if len(hosts) < 2 or not topology.devices(Kind.GPU, Kind.CORE):
+        if len(hosts) < 2 or not topology.devices(*INSIDE):
             return None
         outside = [device for device in topology.devices() if not device.host]
         if any(device.kind is not Kind.SWITCH for device in outside):
@@ -123,8 +122,15 @@ class UniformCluster:
             for link in self.pair.links:
                 if not ids.keys().isdisjoint(link.ends):
                     a, b = (ids.get(end, switch) for end in link.ends)
-                    topology.link(a, b, link.kind, link.bandwidth, count=link.count)
+                    _copy(topology, link, a, b)
         return topology, counts
+
+
+def _copy(topology: Topology, link: Link, a: str, b: str) -> None:
+    """Link two devices as two others are linked."""
+    topology.link(
+        a, b, link.kind, link.bandwidth, count=link.count, assumed=link.assumed
+    )
 
 
 def contents(topology: Topology) -> dict[str, list[str]]:

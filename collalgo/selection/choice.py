@@ -86,10 +86,9 @@ def select(
         able, unable = pricer.applicable(collective, reproducible)
         return ranked(pricer.priced(able), unable, nbytes)
 
+    found = collective, pricer.size, nbytes, pricer.basis, decision
     bound = partial(pricer.bound, collective)
-    return Selection(
-        collective, pricer.size, nbytes, pricer.basis, decision, candidates, bound
-    )
+    return Selection(*found, candidates, bound, lambda: pricer.assumptions)
 
 
 def _pricer(topology: Topology | UniformCluster | Pricer) -> Pricer:

@@ -16,7 +16,7 @@ from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.selection.applicability import applicable, nobody, obstacle_to
 from collalgo.selection.pricer import ChoiceCache
-from collalgo.selection.prices import Choices, LazyCurve, Priced
+from collalgo.selection.prices import AT_LEAST, Choices, LazyCurve, Priced
 
 #: The relative differences up to which prices are taken for equal, and for similar: the
 #: figures that they are made of are not known more precisely.
@@ -28,6 +28,11 @@ class OfOneRank(NamedTuple):
 
     price: HostPrice
     copying: CopyPolicy
+
+    @property
+    def caveat(self) -> str:
+        """That prices are the least if ranks share cores."""
+        return AT_LEAST if self.price.crowded else ""
 
     def seconds(self, nbytes: Reals) -> Reals:
         """The prices of an array of numbers of bytes."""
@@ -50,6 +55,11 @@ class HostPricer(NamedTuple):
     def world(self) -> None:
         """None: NCCL's tuning model needs a topology."""
 
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """None: the figures of a host are measured."""
+        return ()
+
     def bound(self, collective: str) -> None:
         """None: no bound is known on a host."""
 
@@ -62,7 +72,17 @@ class HostPricer(NamedTuple):
             f"{profile.switch * 1e6:.2f} us on one core, "
             f"{profile.message * 1e6:.2f} us a message, copies of "
             f"{1e-9 / profile.copy:.1f} GB/s, reductions of "
-            f"{1e-9 / profile.reduce:.1f} GB/s, {profile.cores} cores"
+            f"{1e-9 / profile.reduce:.1f} GB/s, {profile.cores} cores{self._shared}"
+        )
+
+    @property
+    def _shared(self) -> str:
+        """What holds for prices if ranks share cores."""
+        if self.size <= self.host_profile.cores:
+            return ""
+        return (
+            f", which {self.size} ranks share: short calls take longer, as the kernel "
+            "decides when each rank runs"
         )
 
     def applicable(

@@ -1,7 +1,7 @@
 """Candidates for ranks on a topology: all algorithms, in several orders of ranks."""
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from threading import RLock
 
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates
@@ -11,7 +11,6 @@ from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.placement import Placement
-from collalgo.cost.routing import ranks_of
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
@@ -30,7 +29,9 @@ from collalgo.selection.prices import (
     prune,
 )
 from collalgo.selection.variants import variants, without_twins
+from collalgo.topology.assumed import assumptions
 from collalgo.topology.model import Topology
+from collalgo.topology.places import ranks_of
 
 
 class TopologyPricer:
@@ -52,9 +53,9 @@ class TopologyPricer:
         link_model: LinkModel = DEFAULTS,
         devices: Sequence[str] = (),
     ):
-        self.topology = topology
         self.placement = Placement(topology, devices, link_model)
-        self.features = TopologyFeatures(topology, self.placement)
+        self.topology = self.placement.machine
+        self.features = TopologyFeatures(self.topology, self.placement)
         self._choices = ChoiceCache()
         self._bounds: dict[str, Bound | None] = {}
         self._candidates: dict[Algorithm, list[LazyCandidate]] = {}
@@ -65,6 +66,14 @@ class TopologyPricer:
     def basis(self) -> str:
         """The links that the prices are made of."""
         return f"the links of {self.topology.name}, in rounds"
+
+    @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed of the links between the ranks, each rule once."""
+        topology = self.topology
+        if isinstance(topology, UniformCluster):
+            return assumptions(topology.pair, ranks_of(topology.pair))
+        return assumptions(topology, self.placement.devices)
 
     @property
     def size(self) -> int:

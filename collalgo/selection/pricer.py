@@ -28,6 +28,10 @@ class Pricer(Protocol):
     def world(self) -> World | None:
         """The parameters of NCCL's tuning model; None if the ranks have no topology."""
 
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed of the links between the ranks, each rule once."""
+
     def bound(self, collective: str) -> "Bound | None":
         """The lower bound of a collective; None if not known."""
 

@@ -20,8 +20,16 @@ ALIKE = 1e-9
 HALVINGS = 30
 
 
+#: The caveat of prices of ranks that share cores: the kernel decides when each runs.
+AT_LEAST = "at least"
+
+
 class Curve(Protocol):
     """A price over the bytes of the whole buffer."""
+
+    @property
+    def caveat(self) -> str:
+        """How the price is to be taken: "assumed", "at least" or ""."""
 
     def seconds(self, nbytes: Any) -> Any:
         """The prices of an array of numbers of bytes."""
@@ -42,6 +50,11 @@ class LazyCurve:
     @cached_property
     def _curve(self) -> Curve:
         return self._compute()
+
+    @property
+    def caveat(self) -> str:
+        """How the price is to be taken."""
+        return self._curve.caveat
 
     def seconds(self, nbytes: Any) -> Any:
         """The prices of an array of numbers of bytes."""

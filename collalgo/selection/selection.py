@@ -13,6 +13,7 @@ from collalgo.base.units import human, human_time
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.selection.prices import Priced
+from collalgo.topology.assumed import ASSUMED
 
 if TYPE_CHECKING:  # which takes a while to import
     from collalgo.cost.bounds import Bound
@@ -48,17 +49,24 @@ class Candidate(NamedTuple):
     """An algorithm with its price, or the reason why it cannot run.
 
     ``order`` is the name of the order of ranks on devices, one of :data:`ORDERS`, or ""
-    for the order of their numbers.
+    for the order of their numbers; ``caveat`` is how the price is to be taken:
+    "assumed" if it rests on assumed speeds of links, "at least" if ranks share cores.
     """
 
     row: Algorithm
     seconds: float
     obstacle: str | None
     order: str = ""
+    caveat: str = ""
 
     @property
     def algorithm(self) -> str:
         return self.row.name
+
+    @property
+    def mark(self) -> str:
+        """The caveat as it stands behind the price."""
+        return f" ({self.caveat})" if self.caveat else ""
 
     @property
     def words(self) -> str:
@@ -71,7 +79,7 @@ class Candidate(NamedTuple):
         if self.obstacle is not None:
             return {"algorithm": self.algorithm, "obstacle": self.obstacle}
         found = {"algorithm": self.algorithm, "order": self.order}
-        return {**found, "seconds": self.seconds}
+        return {**found, "seconds": self.seconds, "caveat": self.caveat}
 
 
 def ranked(
@@ -80,7 +88,13 @@ def ranked(
     """Candidates for a size, the cheapest first, those that cannot run last."""
     size = np.array([float(nbytes)])
     found = [
-        Candidate(one.row, float(one.price.seconds(size)[0]), None, one.order)
+        Candidate(
+            one.row,
+            float(one.price.seconds(size)[0]),
+            None,
+            one.order,
+            one.price.caveat,
+        )
         for one in able
     ]
     found.sort(key=lambda candidate: candidate.seconds)
@@ -119,6 +133,9 @@ class Selection:
         repr=False, compare=False
     )
     find_bound: "Callable[[], Bound | None]" = field(repr=False, compare=False)
+    find_assumptions: Callable[[], tuple[str, ...]] = field(
+        default=tuple, repr=False, compare=False
+    )
 
     @cached_property
     def choice(self) -> Candidate:
@@ -186,6 +203,13 @@ class Selection:
         """The lower bound in seconds, if it is known."""
         return None if self.bound is None else self.bound.seconds(self.nbytes)
 
+    @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """The assumed speeds of links that the price or its bound rests on."""
+        bound = () if self.bound is None else self.bound.rests_on(self.nbytes)
+        rests = bool(bound) or self.choice.caveat == ASSUMED
+        return self.find_assumptions() if rests else ()
+
     @property
     def ratio(self) -> float | None:
         """The time of the choice over the lower bound."""
@@ -194,17 +218,21 @@ class Selection:
     def explain(self) -> str:
         """The choice with all the prices, as text of several lines."""
         able = self.able
-        choice = f"{self.choice.words}, {human_time(self.seconds)}"
+        choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
         subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
         lines = [
             f"{subject}: {choice}; {self.reason}",
             f"decided by {self.decider}; prices by {self.basis}",
         ]
         if self.bound is not None and self.ratio is not None:
-            why = self.bound.why(self.nbytes)
-            lines.append(f"{self.ratio:.2f} times the bound: {why}")
+            from collalgo.cost.bounds import compared  # which takes a while to import
+
+            lines.append(compared(self.seconds, self.bound, self.nbytes))
+        lines += [f"assumed: {rule}" for rule in self.assumptions]
         width = max(len(c.words) for c in able)
-        lines += [f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us" for c in able]
+        lines += [
+            f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us{c.mark}" for c in able
+        ]
         unable: dict[str, list[str]] = {}
         for candidate in self.candidates:
             if candidate.obstacle is not None:
@@ -228,5 +256,6 @@ class Selection:
             "bound_seconds": self.bound_seconds,
             "bound_reason": None if bound is None else bound.why(self.nbytes),
             "ratio": self.ratio,
+            "assumed": list(self.assumptions),
             "candidates": [candidate.as_dict() for candidate in self.candidates],
         }

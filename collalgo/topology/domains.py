@@ -6,6 +6,7 @@ from typing import NamedTuple
 from collalgo.topology.model import FAST, Kind, LinkKind, Topology
 from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import paths_from
+from collalgo.topology.places import ranks_of
 
 
 class Level(NamedTuple):
@@ -59,16 +60,16 @@ def host_of(topology: Topology, member: str) -> str:
 def levels(topology: Topology) -> list[Level]:
     """The levels of the machine, from the innermost to the outermost.
 
-    They partition the GPUs, else the cores: NUMA nodes, sockets, NVLink domains, hosts,
+    They partition the ranks: NUMA nodes, sockets, NVLink domains, hosts,
     and then the levels of switches: racks, pods, "level 3" and so on. A level that
     repeats the one before is omitted, except NVLink domains and hosts; so is a level of
     single devices.
     """
-    gpus = topology.devices(Kind.GPU) or topology.devices(Kind.CORE)
-    members = [gpu.id for gpu in gpus] or topology.hosts
+    members = ranks_of(topology)
+    hosts = [device.id for device in topology.devices(Kind.HOST)]
     host = {m: host_of(topology, m) for m in members}
     found = []
-    if gpus:
+    if members != hosts:
         numa = {m: numa_of(topology, m) or host[m] for m in members}
         sockets = {cpu.id: _socket(cpu.host, cpu) for cpu in topology.devices(Kind.CPU)}
         domains = {m: m for m in members}

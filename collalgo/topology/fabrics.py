@@ -6,6 +6,7 @@ Bandwidths are in GB/s in each direction, latencies in seconds.
 import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from statistics import fmean
 from typing import NamedTuple
 
 from collalgo.errors import TopologyError
@@ -196,7 +197,6 @@ def _wire_groups(
 def leaf_spine(
     topology: Topology,
     ports: Sequence[Sequence[str]],
-    cable: Cable,
     *,
     rail: bool = False,
     hosts_per_leaf: int = 8,
@@ -209,9 +209,7 @@ def leaf_spine(
     topology
         The topology of the ports.
     ports
-        For each host the ids of its devices on the network: its NICs, or itself.
-    cable
-        The cable of all links.
+        For each host the ids of its NICs, each of which has a cable of its speed.
     rail
         Whether each NIC of a host has another leaf (rail-optimised); else all NICs of
         a host have the same leaf.
@@ -219,25 +217,37 @@ def leaf_spine(
         The number of hosts of a leaf, or of a group of leaves with rails.
     oversubscription
         The bandwidth from the hosts of a leaf divided by that to the spines.
+
+    The cables between switches have the mean speed of the NICs of the leaf.
     """
     if hosts_per_leaf < 1 or oversubscription <= 0:
         raise TopologyError(
             f"{topology.name}: hosts_per_leaf of {hosts_per_leaf} and oversubscription "
             f"of {oversubscription} must be positive"
         )
-    leaves = [
-        (star(topology, ends, f"leaf{i}", cable), len(ends))
-        for i, ends in enumerate(_by_leaf(ports, rail, hosts_per_leaf))
-    ]
+    groups = list(_by_leaf(ports, rail, hosts_per_leaf))
+    leaves = [topology.add(f"leaf{i}", Kind.SWITCH) for i in range(len(groups))]
+    for leaf, nics in zip(leaves, groups, strict=True):
+        for nic in nics:
+            wire(
+                topology, nic, leaf, Cable(topology.device(nic).attributes.get("speed"))
+            )
     if len(leaves) < 2:
         return
-    most = max(size for _, size in leaves)
-    uplinks = max(1, math.ceil(most / oversubscription))
+    uplinks = max(1, math.ceil(max(map(len, groups)) / oversubscription))
     spines = [topology.add(f"spine{i}", Kind.SWITCH) for i in range(min(uplinks, 8))]
-    for leaf, _ in leaves:
+    for leaf, nics in zip(leaves, groups, strict=True):
+        cable = _mean_cable(topology, nics)
         for i, spine in enumerate(spines):
             count = uplinks // len(spines) + (i < uplinks % len(spines))
             wire(topology, leaf, spine, cable, count)
+
+
+def _mean_cable(topology: Topology, nics: Sequence[str]) -> Cable:
+    """A cable of the mean speed of some NICs; of unknown speed if that of one is."""
+    speeds = [topology.device(nic).attributes.get("speed") for nic in nics]
+    known = [float(speed) for speed in speeds if speed is not None]
+    return Cable(fmean(known) if len(known) == len(speeds) else None)
 
 
 def _by_leaf(

@@ -1,10 +1,11 @@
 """An index of the links of a topology for path searches by type and width."""
 
 import math
+from functools import cached_property
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from collalgo.topology.model import Link, Topology
+from collalgo.topology.model import Kind, Link, Topology
 from collalgo.topology.path_types import PathType, link_type, relays, width_of
 
 
@@ -33,6 +34,8 @@ class LinkIndex:
         #: The path types that can reach further devices than the types before: by links
         #: of this type, by relaying at a CPU, or at a NIC.
         self.relevant = types | {PathType.PHB, PathType.NET}
+        #: The GB/s of the links, each once, from narrow to wide.
+        self.widths = sorted({hop.width for hops in self.hops.values() for hop in hops})
         self._onward: dict[tuple[PathType, bool], dict[str, list[Hop]]] = {}
         self._parts: dict[PathType, dict[str, str]] = {}
 
@@ -66,11 +69,24 @@ class LinkIndex:
                     hop
                     for hop in hops
                     if hop.type <= limit
-                    and relays(self.kinds[id], hop.link, limit, through_hosts)
+                    and (
+                        relays(self.kinds[id], hop.link, limit, through_hosts)
+                        or (limit is PathType.NET and id in self._gateways)
+                    )
                 ]
                 for id, hops in self.hops.items()
             }
         return self._onward[key]
+
+    @cached_property
+    def _gateways(self) -> set[str]:
+        """The GPUs that have NICs of their own, as in MI250X: others reach them so."""
+        return {
+            id
+            for id, kind in self.kinds.items()
+            if kind is Kind.GPU
+            and any(self.kinds[hop.other] is Kind.NIC for hop in self.hops[id])
+        }
 
 
 class Search:

@@ -1,6 +1,6 @@
 """Orders of ranks for rings, tori and rails.
 
-An order is a list of the ids of GPUs, else of cores or hosts; the rank of a device is
+An order is a list of the ids of the devices of ranks; the rank of a device is
 its position in the list.
 """
 
@@ -11,12 +11,17 @@ from math import inf
 from collalgo.topology.affinity import assignment, rails
 from collalgo.topology.domains import host_of, levels
 from collalgo.topology.model import Kind, Topology
+from collalgo.topology.places import ranks_of
 from collalgo.topology.rings import rings
 
 
 def host_order(topology: Topology) -> list[str]:
-    """The hosts, with those that share a switch adjacent, level by level."""
-    hosts = topology.hosts
+    """The hosts, with those that share a switch adjacent, level by level.
+
+    A rank on a device without a host counts as a host.
+    """
+    of_ranks = (host_of(topology, rank) for rank in ranks_of(topology))
+    hosts = list(dict.fromkeys([*topology.hosts, *of_ranks]))
     position: dict[str, tuple[int, ...]] = dict.fromkeys(hosts, ())
     for level in reversed(levels(topology)):
         if level.name in ("numa", "socket", "nvlink", "host"):
@@ -79,10 +84,10 @@ def rail_order(topology: Topology, rail: int = 0) -> list[str]:
 
 
 def _inside(topology: Topology, host: str) -> list[str]:
-    """The GPUs of a host along its fastest ring, else its cores, else the host."""
+    """The GPUs of a host along its fastest ring, else its other ranks."""
     gpus = [gpu.id for gpu in topology.devices(Kind.GPU, host=host)]
     if not gpus:
-        return [core.id for core in topology.devices(Kind.CORE, host=host)] or [host]
+        return ranks_of(topology, host)
     found = rings(topology, tuple(gpus))
     return list(found[0].order) if found else _by_numa(topology, gpus)
 

@@ -10,6 +10,7 @@ from collalgo.topology import fabrics
 from collalgo.topology.document import build
 from collalgo.topology.fabrics import Cable
 from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.places import place
 
 #: The fabrics, with the defaults of their parameters besides bandwidth and latency.
 FABRICS: dict[str, tuple[Callable[..., Topology], dict[str, Any]]] = {
@@ -22,8 +23,16 @@ FABRICS: dict[str, tuple[Callable[..., Topology], dict[str, Any]]] = {
     "dragonfly": (fabrics.dragonfly, {"groups": 5, "routers": 4, "hosts": 2}),
 }
 
-#: The parameters of every machine, besides the speeds in its file.
-JOINING = ("hosts", "nics", "rail", "hosts_per_leaf", "oversubscription", "virtual")
+#: The parameters of every machine, besides the speeds in its file, with their types.
+JOINING: dict[str, type] = {
+    "hosts": int,
+    "nics": int,
+    "rail": bool,
+    "hosts_per_leaf": int,
+    "oversubscription": float,
+    "virtual": bool,
+    "ranks": str,
+}
 
 
 def names() -> list[str]:
@@ -64,7 +73,8 @@ def load(name: str, **parameters: Any) -> Topology:
         - ``nics``: the number of NICs of each host, chosen evenly from all;
         - ``rail``: whether the CLOS is rail-optimised;
         - ``hosts_per_leaf``, ``oversubscription``: see ``fabrics.leaf_spine``;
-        - ``virtual``: whether PCIe switches are hidden, as in many virtual machines.
+        - ``virtual``: whether PCIe switches are hidden, as in many virtual machines;
+        - ``ranks``: for a machine without GPUs ``cores`` or ``sockets``.
 
         For a fabric: those of its function, ``bandwidth`` and ``latency``.
 
@@ -91,7 +101,7 @@ def load(name: str, **parameters: Any) -> Topology:
     speed = float(parameters.get("nic", values.get("nic", 12.5)))
     for nic in machine.devices(Kind.NIC):
         nic.attributes["speed"] = speed
-    return _cluster(machine, speed, **joining)
+    return several(machine, **joining)
 
 
 def _fabric(name: str, parameters: dict[str, Any]) -> Topology:
@@ -107,24 +117,65 @@ def _fabric(name: str, parameters: dict[str, Any]) -> Topology:
     return function(**values, cable=cable)
 
 
+def several(machine: Topology, **parameters: Any) -> Topology:
+    """A machine with other NICs or ranks, or several copies of it joined by a CLOS.
+
+    Parameters
+    ----------
+    machine
+        A machine by name, from a file or detected; it is changed.
+    **parameters
+        Those of every machine, as for :func:`load`.
+
+    Raises
+    ------
+    TopologyError
+        If a parameter is unknown or out of range, or the machine cannot be joined.
+    """
+    unknown = sorted(set(parameters) - set(JOINING))
+    if unknown:
+        raise TopologyError(
+            f"{machine.name} has no parameter {unknown[0]!r}; it has "
+            f"{', '.join(JOINING)}"
+        )
+    for name, value in parameters.items():
+        _check_type(machine.name, name, value)
+    return _cluster(machine, **parameters)
+
+
+def _check_type(machine: str, name: str, value: object) -> None:
+    """Refuse half a host, or a number where a word is wanted."""
+    wanted = JOINING[name]
+    given = float if wanted is float and type(value) is int else type(value)
+    if value is not None and given is not wanted:
+        kinds = {int: "an integer", float: "a number", bool: "true or false"}
+        kind = kinds.get(wanted, "a word")
+        raise TopologyError(f"{machine}: {name}={value!r} must be {kind}")
+
+
 def _cluster(
     machine: Topology,
-    speed: float,
     hosts: int = 1,
     nics: int | None = None,
     rail: bool = False,
     virtual: bool = False,
+    ranks: str | None = None,
     **clos: Any,
 ) -> Topology:
-    """Several copies of a machine, joined by a CLOS."""
     if hosts < 1:
         raise TopologyError(f"{machine.name}: hosts={hosts!r} must be at least 1")
     if nics is not None:
         _keep_nics(machine, nics)
     if virtual:
         _hide_switches(machine)
-    if hosts == 1:
-        return machine
+    if ranks is not None:
+        place(machine, ranks)
+    return machine if hosts == 1 else _joined(machine, hosts, rail, **clos)
+
+
+def _joined(machine: Topology, hosts: int, rail: bool, **clos: Any) -> Topology:
+    """Several copies of a machine, joined by a CLOS."""
+    _check_can_be_joined(machine, hosts)
     cluster = Topology(f"{hosts} x {machine.name}", machine.source)
     each = machine.hosts
     for i in range(hosts):
@@ -132,8 +183,30 @@ def _cluster(
         fabric = [d.id for d in machine.devices() if not d.host]
         cluster.include(machine, new | {id: f"rack{i}/{id}" for id in fabric})
     ports = [[n.id for n in cluster.devices(Kind.NIC, host=h)] for h in cluster.hosts]
-    fabrics.leaf_spine(cluster, ports, Cable(speed), rail=rail, **clos)
+    fabrics.leaf_spine(cluster, ports, rail=rail, **clos)
     return cluster
+
+
+def _check_can_be_joined(machine: Topology, hosts: int) -> None:
+    """Refuse a machine without NICs, and one that has a network already."""
+    networks = [link for link in machine.links if link.kind is LinkKind.NETWORK]
+    if networks or machine.devices(Kind.SWITCH, Kind.HOST):
+        raise TopologyError(
+            f"{machine.name}: hosts={hosts} joins copies of a machine by a network, "
+            f"but {machine.source or machine.name} has {len(machine.hosts)} hosts and "
+            "a network already; leave hosts= out, or give one host"
+        )
+    if not machine.hosts:
+        raise TopologyError(
+            f"{machine.name}: hosts={hosts} joins copies of a machine, but "
+            f"{machine.source or machine.name} names no host of its devices"
+        )
+    without = [h for h in machine.hosts if not machine.devices(Kind.NIC, host=h)]
+    if without:
+        raise TopologyError(
+            f"{machine.name}: hosts={hosts} joins hosts by their NICs, but "
+            f"{without[0]} has none"
+        )
 
 
 def _keep_nics(machine: Topology, count: int) -> None:

@@ -7,6 +7,7 @@ from rich.tree import Tree
 
 from collalgo.base.hostlist import fold
 from collalgo.errors import TopologyError
+from collalgo.topology.assumed import marked
 from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
 from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import best_path, paths_from
@@ -32,8 +33,7 @@ def speed(link: Link) -> str:
     each = None if link.bandwidth is None else link.bandwidth / link.count
     figure = "?" if each is None else f"{each:.4g}"
     count = f"{link.count} x " if link.count > 1 else ""
-    mark = " (assumed)" if link.assumed else ""
-    return f"{link.kind.value} {count}{figure} GB/s{mark}"
+    return f"{link.kind.value} {count}{figure} GB/s{marked(link.assumed)}"
 
 
 def _alike(topology: Topology) -> list[list[str]]:

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from math import prod
 
+import numpy as np
 import pytest
 
 from collalgo import Group, verify
@@ -31,10 +32,29 @@ def test_hosts_of_any_size_share_rails(hosts, cols):
         for name in ("two_level", "striped_chains"):
             verify(name, size=size, root=root, collective="broadcast", hosts=hosts)
         verify("striped_chains", size=size, root=root, collective="reduce", hosts=hosts)
+        for collective in ("gather", "scatter"):
+            words = {"size": size, "root": root, "collective": collective}
+            assert verify("hierarchical", hosts=hosts, segments=1, **words).steps == 2
     for name in ("two_step", "three_step"):
         verify(name, size=size, hosts=hosts)
     found = verify("hierarchical", size=size, collective="allreduce", hosts=hosts)
     assert found.steps == 2 + 2 * (len(hosts) - 1)
+
+
+@pytest.mark.parametrize("collective", ["gather", "scatter"])
+@pytest.mark.parametrize(
+    "hosts", [(8, 8), (4, 4, 2), (2, 5, 1), (1, 1, 1), (3,), (16, 17)]
+)
+def test_all_ranks_of_the_host_of_the_root_carry_what_leaves_it(hosts, collective):
+    size, first = sum(hosts), hosts[0]
+    row = find(collective, f"hierarchical(hosts={hosts}, segments=1)", size)
+    sends = all_messages(row.schedule, size).sends
+    crossing = (sends.rank < first) != (sends.peer < first)
+    inside = np.minimum(sends.rank, sends.peer)[crossing]
+    blocks = np.bincount(inside, minlength=first)
+    assert blocks.sum() == size - first
+    assert blocks.max() <= sum(-(-other // first) for other in hosts[1:])
+    assert np.count_nonzero(blocks) == min(first, max(hosts[1:], default=0))
 
 
 @pytest.mark.parametrize(("each", "hosts"), [(1, 4), (2, 4), (2, 5), (4, 3), (8, 2)])

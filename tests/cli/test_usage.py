@@ -48,15 +48,36 @@ def test_what_contradicts_itself_is_refused(words, reason):
     assert reason in refused(*words)
 
 
-@pytest.mark.parametrize("command", ["bound", "simulate", "select"])
-def test_parameters_of_a_file_are_refused(command, machine):
-    words = {
-        "bound": ("bound", "allreduce", machine, "hosts=2"),
-        "simulate": ("simulate", "allreduce", "ring", machine, "hosts=2"),
-        "select": (*SELECT, "1M", "--topology", machine, "--hosts", "2"),
-    }
-    reason = "hosts=2: only a machine or fabric by name takes parameters"
-    assert reason in refused(*words[command])
+#: The commands on a machine, with a place for it and its parameters.
+ON_MACHINE = {
+    "bound": ("bound", "allreduce", "--size", "1M"),
+    "simulate": ("simulate", "allreduce", "ring", "--size", "1M"),
+    "select": (*SELECT, "1M", "--topology"),
+    "topo show": ("topo", "show"),
+    "topo convert": ("topo", "convert"),
+}
+
+
+@pytest.mark.parametrize("command", ON_MACHINE)
+def test_hosts_of_a_file_are_those_of_the_same_machine_by_name(command, machine):
+    words = ON_MACHINE[command]
+    joined = CliRunner().invoke(main, [*words, machine, "hosts=2", "nics=2"])
+    by_name = CliRunner().invoke(main, [*words, "dgx1v", "hosts=2", "nics=2"])
+    assert joined.exit_code == by_name.exit_code == 0, joined.output
+    assert joined.output == by_name.output
+
+
+@pytest.mark.parametrize("command", ON_MACHINE)
+def test_a_network_cannot_be_joined_to_several(command, tmp_path):
+    path = str(tmp_path / "two.yaml")
+    words = ["topo", "convert", "dgx1v", "hosts=2", "-o", path]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    found = CliRunner().invoke(main, [*ON_MACHINE[command], path, "hosts=2"])
+    assert found.exit_code == 1
+    assert "has 2 hosts and a network already" in found.output
+    found = CliRunner().invoke(main, [*ON_MACHINE[command], path, "nvlink=2"])
+    assert found.exit_code == 1
+    assert "has no parameter 'nvlink'; it has hosts, nics" in found.output
 
 
 def test_a_function_of_no_known_collective_names_the_option(tmp_path):

@@ -1,5 +1,6 @@
 """The pages that are made from the code are what it makes, and say what is so."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from collalgo import Topology, select
 from collalgo.algorithms.catalogue import find
 from collalgo.base.output_files import check
 from collalgo.cost.messages import all_messages
-from docs import folklore, ratios, stubs
+from docs import folklore, prices, ratios, stubs
 from docs.pages import PAGE
 
 pytestmark = pytest.mark.parallel
@@ -16,15 +17,32 @@ pytestmark = pytest.mark.parallel
 DOCS = Path(folklore.__file__).parent
 
 
-@pytest.mark.parametrize("module", [folklore, ratios])
+@pytest.mark.parametrize(
+    "module", [folklore, ratios, pytest.param(prices, marks=pytest.mark.slow)]
+)
 def test_a_page_is_what_the_code_makes(module):
     name = module.__name__.rpartition(".")[2]
     assert (DOCS / f"{name}.md").read_text() == module.page(), "run make docs"
 
 
-@pytest.mark.parametrize("name", ["algorithms", "folklore", "ratios"])
+@pytest.mark.parametrize("name", ["algorithms", "folklore", "prices", "ratios"])
 def test_make_docs_replaces_its_pages(name):
     check(DOCS / f"{name}.md", PAGE)
+
+
+@pytest.mark.parametrize("one", prices.PUBLISHED)
+def test_measured_bandwidths_are_what_protocols_leave_of_predicted_ones(one):
+    assert 0.7 < one.bandwidth / prices.bus_bandwidth(one) < 1
+
+
+def test_the_page_of_prices_is_of_all_machines_and_none_is_below_its_bound():
+    text = (DOCS / "prices.md").read_text()
+    rows = text.partition("## Prices and bounds")[2].splitlines()
+    named = [row.split(" | ")[0].strip("| ") for row in rows if row.startswith("| ")]
+    assert named[1:] == [name for name, _ in prices.machines()]
+    ratios_ = [float(found) for found in re.findall(r", (\d+\.\d+)", "".join(rows))]
+    assert len(ratios_) > 500
+    assert min(ratios_) >= 1
 
 
 def test_the_stub_of_the_methods_is_what_the_functions_declare():

@@ -3,8 +3,8 @@
 import pytest
 
 from collalgo import Topology
-from collalgo.cost.routing import ranks_of
 from collalgo.topology.axes import axes_of
+from collalgo.topology.places import ranks_of
 from tests.support.clusters import FILES
 
 pytestmark = pytest.mark.parallel

@@ -1,0 +1,18 @@
+"""A machine as prices and bounds see it: with a speed for every link."""
+
+from dataclasses import replace
+
+from collalgo.cost.link_model import LinkModel
+from collalgo.cost.uniform_cluster import UniformCluster
+from collalgo.topology import assumed
+from collalgo.topology.model import Topology
+
+Machine = Topology | UniformCluster
+
+
+def with_assumed_speeds(machine: Machine, link_model: LinkModel) -> Machine:
+    """A machine without unknown speeds; the same object if it has none."""
+    if isinstance(machine, Topology):
+        return assumed.with_assumed_speeds(machine, link_model.assumed)
+    pair = assumed.with_assumed_speeds(machine.pair, link_model.assumed)
+    return machine if pair is machine.pair else replace(machine, pair=pair)

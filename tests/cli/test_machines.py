@@ -1,0 +1,87 @@
+"""Every machine by name works in every command, alone and with others of its kind."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from collalgo.cli.main import main
+from collalgo.topology.presets import FABRICS, machines
+
+pytestmark = pytest.mark.parallel
+
+#: The commands on a machine, with a place for it.
+COMMANDS = {
+    "topo show": ("topo", "show", "{}"),
+    "topo convert": ("topo", "convert", "{}"),
+    "bound": ("bound", "allreduce", "{}", "--size", "8,1G"),
+    "bound of a root": ("bound", "scatter", "{}"),
+    "simulate": ("simulate", "allreduce", "halving_doubling", "{}"),
+    "simulate in order": ("simulate", "allgather", "ring", "{}", "--order", "ring"),
+    "select": ("select", "allreduce", "--size", "8,1G", "--topology", "{}"),
+}
+
+#: A rack of 72 GPUs takes minutes in groups of four.
+LARGE = "gb200_nvl72"
+
+
+def run(words, machine, *parameters):
+    """What a command prints of a machine."""
+    filled = [word.format(machine) for word in words]
+    found = CliRunner().invoke(main, [*filled, *parameters])
+    assert found.exit_code == 0, (filled, found.output[-500:], found.exception)
+    return found.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("hosts", [1, 2, 4])
+@pytest.mark.parametrize("name", [name for name in machines() if name != LARGE])
+def test_every_machine_works_in_every_command(name, hosts, command):
+    output = run(COMMANDS[command], name, f"hosts={hosts}")
+    assert "assumed" not in output
+    assert "below the bound" not in output
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("hosts", [1, 2, 4])
+def test_a_rack_works_in_every_command(hosts, command):
+    assert run(COMMANDS[command], LARGE, f"hosts={hosts}")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", FABRICS)
+def test_every_fabric_works_in_every_command(name, command):
+    assert run(COMMANDS[command], name)
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 4])
+@pytest.mark.parametrize(("ranks", "each"), [("cores", 32), ("sockets", 2)])
+def test_ranks_of_a_server_are_on_cores_or_sockets(hosts, ranks, each):
+    words = (*COMMANDS["select"][:2], "1M", "--topology", "{}", "--json")
+    found = json.loads(run(words, "cpu2s", f"hosts={hosts}", f"ranks={ranks}"))
+    assert found["size"] == hosts * each
+    for command in COMMANDS.values():
+        assert run(command, "cpu2s", f"hosts={hosts}", f"ranks={ranks}")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("dgx1v", "ranks=cores"), "but it has 2 CPUs and 8 GPUs"),
+        (("cpu2s", "ranks=tiles"), "'tiles' is not a number"),
+        (("cpu2s", "ranks=3"), "ranks=3 must be a word"),
+        (("cpu2s", "hosts=1.5"), "hosts=1.5 must be an integer"),
+        (("cpu2s", "hosts=0"), "hosts=0 must be at least 1"),
+        (
+            ("cpu2s", "hosts=2", "nics=0"),
+            "joins hosts by their NICs, but host0 has none",
+        ),
+        (("cpu2s", "rail=4"), "rail=4 must be true or false"),
+    ],
+)
+def test_what_a_machine_cannot_be_is_refused(words, reason):
+    found = CliRunner().invoke(main, ["bound", "allreduce", *words])
+    assert found.exit_code
+    assert reason in found.output

@@ -1,0 +1,91 @@
+"""No price is below the lower bound of its collective, on any machine."""
+
+import pytest
+
+from collalgo import Topology, TopologyError, select, simulate
+from collalgo.cost.bounds import AS_LOW, BOUNDED
+from collalgo.cost.simulation import MODELS
+from collalgo.selection.on_topology import TopologyPricer
+from collalgo.topology.places import ranks_of
+from collalgo.topology.presets import FABRICS, machines
+from collalgo.topology.readers import parse
+from tests.support.shared_files import FOLDER, files, needs_files
+from tests.support.small_files import SMALL
+
+pytestmark = pytest.mark.parallel
+
+SIZES = (8, 1 << 10, 1 << 20, 1 << 30)
+
+#: A rack of 72 GPUs takes minutes in groups of four.
+LARGE = "gb200_nvl72"
+
+#: The most ranks of a file that is priced.
+MOST = 128
+
+
+def check(topology):
+    """The choice is the cheapest, so that no other price is below its bound either."""
+    pricer = TopologyPricer(topology)
+    for collective in BOUNDED:
+        for nbytes in SIZES:
+            found = select(collective, nbytes, topology=pricer)
+            if found.bound_seconds:
+                least = found.bound_seconds * (1 - AS_LOW)
+                assert found.seconds >= least, (collective, nbytes, found.algorithm)
+
+
+@pytest.mark.parametrize("name", [*(m for m in machines() if m != LARGE), *FABRICS])
+def test_of_machines_alone(name):
+    check(Topology.load(name))
+
+
+@pytest.mark.parametrize("name", ["dgx1v", "dgx_h100", "mi250x", "cpu2s"])
+def test_of_machines_joined(name):
+    check(Topology.load(name, hosts=2))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("hosts", [1, 2, 4])
+@pytest.mark.parametrize("name", machines())
+def test_of_all_machines(name, hosts):
+    check(Topology.load(name, hosts=hosts))
+
+
+def check_what_was_read(topology):
+    """The same of a file, whose ranks may be few, many or apart."""
+    if not 2 <= len(ranks_of(topology)) <= MOST:
+        pytest.skip(f"{len(ranks_of(topology))} ranks")
+    try:
+        check(topology)
+    except TopologyError as error:
+        assert "cannot reach" in str(error) or "no link leaves" in str(error)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_of_all_formats(name):
+    check_what_was_read(parse(SMALL[name][0], name))
+
+
+@pytest.mark.slow
+@needs_files
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", files())
+def test_of_all_files(name):
+    try:
+        topology = Topology.read(FOLDER / name)
+    except TopologyError:
+        pytest.skip("refused, with a reason")
+    check_what_was_read(topology)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("collective", ["broadcast", "scatter", "gather", "reduce"])
+@pytest.mark.parametrize("name", ["dgx_h100", "mi250x", "server8"])
+def test_of_every_root_in_both_models(name, collective, model):
+    machine = Topology.load(name)
+    for root in range(8):
+        words = {"collective": collective, "root": root, "model": model}
+        for nbytes in SIZES:
+            found = simulate("binomial", machine, nbytes, **words)
+            assert found.ratio >= 1 - AS_LOW, (root, nbytes)
