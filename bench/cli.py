@@ -30,13 +30,14 @@ from collalgo.base.console import wide_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import human
+from collalgo.cli.group import Group
 from collalgo.cli.options import force_option, write_or_refuse, writes
 from collalgo.errors import CollalgoError
 
 WIDTH = 180
 
 
-class Default(click.Group):
+class Default(Group):
     """A command group with ``run`` as its default command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Hosts of a job, and the assignment of its ranks to them."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,17 @@ from collalgo.errors import BootstrapError
 #: Limit of ranks on one host; more are taken for a typing error.
 MAX_SLOTS = 4096
 
-#: Valid host names: no option of ssh, and no character that a shell interprets.
-NAME = re.compile(r"[A-Za-z0-9_.@\[\]%-]+")
+#: Valid host names, after a user's: no option of ssh, and no character that a shell
+#: interprets.
+NAME = re.compile(r"(?!-)[A-Za-z0-9_.@\[\]%-]{1,320}")
+
+SLOTS = re.compile(r"[0-9]{1,9}")
+
+#: The most bytes of a file of hosts: of some 100,000 lines.
+LARGEST = 4 << 20
+
+#: The most characters of the input that an error quotes.
+QUOTED = 60
 
 
 @dataclass(frozen=True)
@@ -62,31 +72,71 @@ def parse_hosts(text: str) -> list[Host]:
     hosts = []
     for part in (each if ":" in each else f"{each}:1" for each in text.split(",")):
         name, _, slots = part.strip().rpartition(":")
-        hosts.append(_host(name.strip(), slots, f"-H {text}"))
+        hosts.append(_host(name.strip(), slots, f"-H {_quoted(text)}"))
     return hosts
 
 
 def read_hostfile(path: str | Path) -> list[Host]:
-    """The hosts of a file, one a line: ``a slots=4``, ``a:4`` or ``a``."""
+    """The hosts of a file, one a line: ``a slots=4``, ``a:4`` or ``a``.
+
+    Raises
+    ------
+    BootstrapError
+        If it cannot be read, or a name or a number of slots is invalid.
+    """
     hosts = []
-    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+    for number, line in enumerate(_text(Path(path)).splitlines(), 1):
         words = line.partition("#")[0].split()
-        if not words:
-            continue
-        name, _, slots = words[0].partition(":")
-        given = [word.partition("=")[2] for word in words if word.startswith("slots=")]
-        where = f"{path}, line {number}"
-        hosts.append(_host(name, given[0] if given else slots or "1", where))
+        if words:
+            hosts.append(_host_of_line(words, f"{path}, line {number}"))
+    if not hosts:
+        raise BootstrapError(f"{path} names no host; write one a line, as: a slots=4")
     return hosts
 
 
-def _host(name: str, slots: str, where: str) -> Host:
-    if not NAME.fullmatch(name) or name.startswith("-"):
-        raise BootstrapError(f"{where}: {name!r} is no name of a host")
-    if not slots.isdigit() or not 1 <= int(slots) <= MAX_SLOTS:
+def _host_of_line(words: list[str], where: str) -> Host:
+    """The host of a line, which may have settings of other launchers, too."""
+    name, _, slots = words[0].partition(":")
+    for word in words[1:]:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise BootstrapError(
+                f"{where}: {_quoted(word)!r} is no setting; write a host a line, as: "
+                "a slots=4"
+            )
+        if key == "slots":
+            slots = value or "missing"
+    return _host(name, slots or "1", where)
+
+
+def _text(path: Path) -> str:
+    """The text of a file of hosts."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise BootstrapError(f"{path} has more than {LARGEST} bytes of hosts")
+        return data.decode()
+    except UnicodeDecodeError as error:
         raise BootstrapError(
-            f"{where}: host {name} has {slots!r} slots; give a number from 1 to "
-            f"{MAX_SLOTS}, as in {name}:4"
+            f"{path} is no text of hosts: byte {error.start} is no UTF-8"
+        ) from None
+    except OSError as error:
+        raise BootstrapError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _quoted(text: str) -> str:
+    """The beginning of some input, for an error."""
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
+
+
+def _host(name: str, slots: str, where: str) -> Host:
+    if not NAME.fullmatch(name):
+        raise BootstrapError(f"{where}: {_quoted(name)!r} is no name of a host")
+    if not SLOTS.fullmatch(slots) or not 1 <= int(slots) <= MAX_SLOTS:
+        raise BootstrapError(
+            f"{where}: host {_quoted(name)} has {_quoted(slots)!r} slots; give a "
+            f"number from 1 to {MAX_SLOTS}, as in a:4"
         )
     return Host(name, int(slots))
 
@@ -102,30 +152,25 @@ def assign_ranks(
         If there are fewer slots than ranks, or a host is named twice.
     """
     counts = _counts(hosts, size)
+    everywhere = Counter(local for count in counts.values() for local in range(count))
+    earlier: Counter[int] = Counter()  # hosts so far that have this local rank
     positions: dict[Host, list[RankPosition]] = {}
     first = 0
-    for number, (host, count) in enumerate(counts.items()):
-        earlier, everywhere = list(counts.values())[:number], list(counts.values())
+    for host, count in counts.items():
         positions[host] = [
-            RankPosition(
-                first + local,
-                local,
-                count,
-                sum(other > local for other in earlier),
-                sum(other > local for other in everywhere),
-            )
+            RankPosition(first + local, local, count, earlier[local], everywhere[local])
             for local in range(count)
         ]
+        earlier.update(range(count))
         first += count
     return positions
 
 
 def _counts(hosts: Sequence[Host], size: int | None) -> dict[Host, int]:
     """The number of ranks of each host that has any."""
-    names = [host.name for host in hosts]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise BootstrapError(f"host {twice} is named twice; add its slots up")
+    (most, times), *_ = Counter(host.name for host in hosts).most_common(1)
+    if times > 1:
+        raise BootstrapError(f"host {most} is named twice; add its slots up")
     slots = sum(host.slots for host in hosts)
     left = slots if size is None else size
     if left > slots:

@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from collalgo.launch.hosts import Host, assign_ranks
+from collalgo.launch.hosts import MAX_SLOTS, Host, assign_ranks
 
 
 class Launcher(Enum):
@@ -44,6 +44,12 @@ class LaunchOptions:
         if self.size is None and not self.hosts:
             raise ValueError(
                 "the number of ranks is missing; pass -n 4, or hosts with slots"
+            )
+        here = not self.hosts and self.launcher is Launcher.COLLALGO
+        if here and self.ranks > MAX_SLOTS:
+            raise ValueError(
+                f"{self.ranks} ranks are more than the {MAX_SLOTS} that one host "
+                "takes; pass fewer, or more hosts: -H a:4,b:4"
             )
         if self.logs is not None and self.launcher is Launcher.MPI:
             raise ValueError("--log-dir is not for --mpi; mpiexec has its own")
