@@ -19,6 +19,9 @@ PROVED = 64
 #: Transfers of all ranks with which a schedule is proved before it runs.
 PROVED_TRANSFERS = 1 << 22
 
+#: The most ranks of a proof, and the most transfers of all of them: a minute's work.
+MOST_RANKS, MOST_TRANSFERS = 1 << 15, 1 << 23
+
 #: Held while a schedule is proved: ranks that are threads prove it once for all.
 _proving = RLock()
 
@@ -64,19 +67,41 @@ def verify(
     >>> print(verify("ring", collective="allgather", size=4))
     allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links, same bits on every rank
     """
-    size = integer(size, "size", "verify", 1)
+    size = integer(size, "size", "verify", 1, MOST_RANKS)
     root = rank_of(root, "root", "verify", size)
     promise = _promise(algorithm, collective)
     if isinstance(algorithm, str):
         algorithm = find(promise.name, algorithm, size).schedule
     try:
-        schedules = [
-            trace(algorithm, rank, size, root, **parameters) for rank in range(size)
-        ]
+        schedules = _all_schedules(algorithm, size, root, parameters)
         return Prover(promise, schedules, root).prove()
     finally:
         if size > PROVED:  # what many ranks have in common takes much memory
             flat.cache_clear()
+
+
+def _all_schedules(
+    algorithm: ScheduleFunction, size: int, root: int, parameters: dict[str, object]
+) -> list[list[Step]]:
+    """The schedules of all ranks.
+
+    Raises
+    ------
+    ValueError
+        If they are too long to be proved.
+    """
+    schedules: list[list[Step]] = []
+    transfers = 0
+    for rank in range(size):
+        schedules.append(trace(algorithm, rank, size, root, **parameters))
+        transfers += sum(map(len, schedules[-1]))
+        if transfers > MOST_TRANSFERS:
+            raise ValueError(
+                f"the schedules of the first {rank + 1} of {size} ranks have "
+                f"{transfers} transfers, and {MOST_TRANSFERS} can be proved; prove "
+                "fewer ranks"
+            )
+    return schedules
 
 
 def prove_once(

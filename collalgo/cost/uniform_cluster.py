@@ -19,6 +19,9 @@ from collalgo.topology.model import Kind, Topology
 #: The name of the host that represents all but two.
 OTHERS = "others"
 
+#: The most hosts: a million ranks on hosts of eight GPUs.
+MOST_HOSTS = 1 << 17
+
 
 @dataclass(frozen=True)
 class UniformCluster:
@@ -45,13 +48,18 @@ class UniformCluster:
         Raises
         ------
         TopologyError
-            If the machine is not one host, or has no GPUs or cores for ranks.
+            If there are more than :data:`MOST_HOSTS`, or the machine is not one host
+            or has no GPUs or cores for ranks.
 
         Examples
         --------
         >>> UniformCluster.load("dgx1v", hosts=131072, nics=4).size
         1048576
         """
+        if hosts > MOST_HOSTS:
+            raise TopologyError(
+                f"{name}: hosts={hosts} is above the most that is priced, {MOST_HOSTS}"
+            )
         pair = Topology.load(name, hosts=min(hosts, 2), **parameters)
         if len(pair.hosts) != min(hosts, 2):
             raise TopologyError(

@@ -17,6 +17,12 @@ from collalgo.selection.prices import Priced
 if TYPE_CHECKING:  # which takes a while to import
     from collalgo.cost.bounds import Bound
 
+#: The number of candidates that an explanation lists, unless all are wanted.
+SHOWN = 10
+
+#: Relative difference up to which two times count as the same in words.
+AS_CHEAP = 0.005
+
 #: The orders of ranks, by their names.
 ORDERS = {"ring": "ranks along the ring", "narrow": "the narrowest hosts last"}
 
@@ -168,6 +174,8 @@ class Selection:
         second = min(others, key=lambda candidate: candidate.seconds)
         if second.seconds == self.seconds:
             return f"as cheap as {second.words}"
+        if self.seconds < second.seconds <= self.seconds * (1 + AS_CHEAP):
+            return f"about as cheap as {second.words}"
         if second.seconds < self.seconds and self.decider == PRICE:
             return f"nearly as cheap as {second.words}"
         if second.seconds < self.seconds:
@@ -191,9 +199,16 @@ class Selection:
         """The time of the choice over the lower bound."""
         return self.seconds / self.bound_seconds if self.bound_seconds else None
 
-    def explain(self) -> str:
-        """The choice with all the prices, as text of several lines."""
+    def explain(self, most: int | None = SHOWN) -> str:
+        """The choice with the prices of others, as text of several lines.
+
+        Parameters
+        ----------
+        most
+            The number of candidates to list, the cheapest first; None for all.
+        """
         able = self.able
+        shown = able[:most]
         choice = f"{self.choice.words}, {human_time(self.seconds)}"
         subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
         lines = [
@@ -203,8 +218,11 @@ class Selection:
         if self.bound is not None and self.ratio is not None:
             why = self.bound.why(self.nbytes)
             lines.append(f"{self.ratio:.2f} times the bound: {why}")
-        width = max(len(c.words) for c in able)
-        lines += [f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us" for c in able]
+        width = max(len(c.words) for c in shown)
+        lines += [f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us" for c in shown]
+        if hidden := able[len(shown) :]:
+            last = human_time(hidden[-1].seconds)
+            lines.append(f"  and {len(hidden)} more, up to {last}")
         unable: dict[str, list[str]] = {}
         for candidate in self.candidates:
             if candidate.obstacle is not None:

@@ -157,11 +157,43 @@ def test_results_survive_a_file(tmp_path):
     assert [line[0] for line in lines] == ["collalgo", "mpi"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 99, "results": []}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "7",
+        "null",
+        '{"version": 99, "results": []}',
+        '{"version": [1], "results": []}',
+        '{"version": {}, "results": []}',
+        '{"version": 1}',
+        '{"version": 1, "results": {}}',
+        '{"version": 1, "results": [7]}',
+        '{"version": 1, "results": [{"more": 1}]}',
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "\udcff",
+    ],
+)
 def test_a_file_of_something_else_is_refused(tmp_path, text):
     path = tmp_path / "a.json"
-    path.write_text(text)
+    path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ValueError, match="holds no results of collalgo bench"):
+        of_json(path)
+
+
+@pytest.mark.parametrize("field", Record._fields)
+@pytest.mark.parametrize("value", [[], {}, "x", -1, 1e400, float("nan"), True, 10**400])
+def test_a_field_of_another_kind_is_refused(tmp_path, field, value):
+    row = made(1e-3)._asdict()
+    if isinstance(row[field], str) and value == "x":
+        return
+    text = json.dumps({"version": 1, "results": [{**row, field: value}]})
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"result 1: {field} is"):
         of_json(path)
 
 
