@@ -18,8 +18,13 @@ from collalgo.launch import environment, output
 from collalgo.launch.child import Child, Deadline, as_completed
 from collalgo.launch.group_guard import GroupGuard
 from collalgo.launch.output import Sinks
-from collalgo.launch.process import exit_code, exit_reason
-from collalgo.launch.signals import StopRequested, signals_forwarded, signals_raise
+from collalgo.launch.process import catches, exit_code, exit_reason, processes
+from collalgo.launch.signals import (
+    FORWARDED,
+    StopRequested,
+    signals_forwarded,
+    signals_raise,
+)
 
 #: Seconds to wait for simultaneous failures of other ranks, to find the first cause.
 SETTLE_SECONDS = 0.3
@@ -124,7 +129,7 @@ class LocalLaunch:
         with (
             closing(GroupGuard()) as guard,
             signals_raise(),
-            signals_forwarded(partial(_send, ranks), stops=stops),
+            signals_forwarded(partial(_forward, ranks), stops=stops),
         ):
             try:
                 work = partial(self._run, ranks, sinks, guard)
@@ -217,6 +222,27 @@ def _send(ranks: list[Rank], number: int) -> None:
     for rank in ranks:
         if not rank.ended:
             rank.signal(number)
+
+
+def _forward(ranks: list[Rank], number: int) -> None:
+    """Send the ranks a signal that is meant for them.
+
+    Of the processes of a rank only those get it that handle it: it would kill a shell
+    that has started a script. If none does, the rank gets it.
+    """
+    if number not in FORWARDED:
+        _send(ranks, number)
+        return
+    handling: dict[int, list[int]] = {rank.process.pid: [] for rank in ranks}
+    for process, _, group in processes():
+        with suppress(OSError):  # it has ended
+            if group in handling and catches(process, number):
+                handling[group].append(process)
+    for rank in ranks:
+        if not rank.ended:
+            for process in handling[rank.process.pid] or [rank.process.pid]:
+                with suppress(ProcessLookupError):
+                    os.kill(process, number)
 
 
 def _signal(ranks: list[Rank], number: int) -> None:

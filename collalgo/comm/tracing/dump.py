@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import weakref
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,6 +19,9 @@ from collalgo.schedule.collective import COLLECTIVES
 
 #: The variable for the folder of dumps; if it is set, every failure writes a dump.
 FOLDER = "COLLALGO_DUMP"
+
+#: The folder of dumps without it, in the working directory.
+DEFAULT_FOLDER = "collalgo-dump"
 
 #: The format and version of a dump.
 VERSION = "collalgo dump 1"
@@ -55,7 +59,7 @@ def dump(folder: str | Path | None = None) -> Path:
     OutputError
         If it cannot be written.
     """
-    target = Path(folder or os.environ.get(FOLDER) or "collalgo-dump")
+    target = Path(folder or os.environ.get(FOLDER) or DEFAULT_FOLDER)
     target.mkdir(parents=True, exist_ok=True)
     comms = sorted(_open, key=lambda comm: comm.label)
     worlds = [comm.rank for comm in comms if comm.label.endswith(" world")]
@@ -103,9 +107,10 @@ def listen() -> None:
     """Write a dump on SIGUSR1, unless the program handles it."""
     unused = signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
     if unused and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGUSR1, _on_signal)
+        signal.signal(signal.SIGUSR1, partial(_on_signal, os.getpid()))
 
 
-def _on_signal(_number: int, _frame: FrameType | None) -> None:
-    with contextlib.suppress(OSError):
-        dump()
+def _on_signal(listening: int, _number: int, _frame: FrameType | None) -> None:
+    if os.getpid() == listening:  # not a forked child, whose calls they are not
+        with contextlib.suppress(OSError):
+            dump()
