@@ -13,7 +13,9 @@ from types import FrameType
 from typing import Any
 
 from collalgo._kernels.comm.call_runner import CallRunner
+from collalgo._kernels.comm.recorder import Recorder
 from collalgo.base import output_files
+from collalgo.comm.tracing.notes import CallNote, note_on
 from collalgo.engine.reduction import DTYPES, OPS
 from collalgo.schedule.collective import COLLECTIVES
 
@@ -81,18 +83,27 @@ def _document(comm: CallRunner) -> dict[str, Any]:
         "name": comm.label,
         "rank": comm.rank,
         "size": comm.size,
-        "records": [named(record) for record in comm.recorder.records()],
+        "records": named_records(comm.recorder),
     }
 
 
-def named(record: dict[str, Any]) -> dict[str, Any]:
-    """A record with names instead of numbers."""
+def named_records(recorder: Recorder) -> list[dict[str, Any]]:
+    """The records with names instead of numbers, and the places of notes."""
+    return [
+        _named(record, note_on(recorder, record["number"]))
+        for record in recorder.records()
+    ]
+
+
+def _named(record: dict[str, Any], note: CallNote | None) -> dict[str, Any]:
     op = record["op"]
+    noted = {} if note is None else {"place": note.place, "name": note.name}
     return {
         **record,
         "collective": tuple(COLLECTIVES)[record["collective"]],
         "dtype": DTYPES[record["dtype"]],
         "op": OPS[op] if op >= 0 else None,
+        **noted,
     }
 
 

@@ -25,9 +25,11 @@ class Span(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Calls with one name, number of elements and place; mean seconds of a rank in all of them.
+    """Calls with one name, number of elements and place.
 
-    ``waiting`` are the seconds until the last rank had entered the call, and ``last``
+    ``seconds`` and ``waiting`` are means over the ranks, for all calls together.
+
+    ``waiting`` is the part until the last rank had entered the call, and ``last``
     the rank that mostly was the last.
     """
 
