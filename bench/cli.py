@@ -20,7 +20,15 @@ from collalgo.bench.records import (
     as_json,
     of_json,
 )
-from collalgo.bench.report import micro, rivals, summary, tables, verdict, winners
+from collalgo.bench.report import (
+    conditions_in_words,
+    micro,
+    rivals,
+    summary,
+    tables,
+    verdict,
+    winners,
+)
 from collalgo.bench.timing import overhead
 from rich.console import Console
 from rich.table import Table
@@ -84,6 +92,8 @@ def run(
     records, conditions = measured(options, places, names, against)
     if records:
         console = tables_console(options)
+        for line in conditions_in_words(conditions):
+            console.print(line, highlight=False)
         for table in tables(records) if against in (None, "mpi") else [rivals(records)]:
             console.print(table)
             console.print()
@@ -105,6 +115,8 @@ def sweep(algorithms: str, **options: Any) -> None:
     records, conditions = measured(options, ("out",), names, long_rows=True)
     if records:
         console = tables_console(options)
+        for line in conditions_in_words(conditions):
+            console.print(line, highlight=False)
         console.print(winners(records))
         for line in verdict(records):
             console.print(line, highlight=False)

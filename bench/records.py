@@ -34,7 +34,8 @@ class Record(NamedTuple):
 
     The independent variables come first, then the results. ``runs`` holds the median of
     each cycle, which :mod:`collalgo.bench.compare` compares. The floor is the limit of
-    the machine; see :class:`collalgo.bench.limits.Floor`. Times are of one call;
+    the machine, or None if a call was faster; see
+    :class:`collalgo.bench.limits.Floor`. Times are of one call;
     ``in_a_row`` calls were timed together.
     """
 
@@ -103,6 +104,8 @@ def record(
     _, count = cell.counts(ranks)
     nbytes = count * dtype_of(cell.dtype).itemsize
     times = np.concatenate(seconds)
+    if floor is not None and floor > times.min():
+        floor = None  # measured while the machine did something else, it is no limit
     p50, p95, p99 = (float(x) for x in np.percentile(times, [50, 95, 99]))
     # One line for each column of a row makes this function long.
     return Record(
