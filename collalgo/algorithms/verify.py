@@ -1,17 +1,23 @@
 """Prove a schedule: every rank ends with what the collective promises, and no less."""
 
+import os
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from threading import RLock
 
 from collalgo.algorithms.catalogue import ALGORITHMS, find
 from collalgo.base.integers import integer, rank_of
-from collalgo.errors import AlgorithmNotApplicable
-from collalgo.schedule import LANES, ScheduleFunction, Step, trace
+from collalgo.errors import AlgorithmNotApplicable, ScheduleError
+from collalgo.schedule import LANES, ScheduleFunction, Step, begin, trace
+from collalgo.schedule.blame import yield_line
 from collalgo.schedule.collective import COLLECTIVES, Collective
 from collalgo.schedule.group_layout import flat
 from collalgo.schedule.proof import Proof
 from collalgo.schedule.prover import Prover
+
+#: The beginning of the names of the files of this package.
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 #: The largest world for which a user's schedule is proved before it runs.
 PROVED = 64
@@ -75,9 +81,32 @@ def verify(
     try:
         schedules = _all_schedules(algorithm, size, root, parameters)
         return Prover(promise, schedules, root).prove()
+    except ScheduleError as error:
+        raise _located(error, algorithm, size, root, parameters) from None
     finally:
         if size > PROVED:  # what many ranks have in common takes much memory
             flat.cache_clear()
+
+
+def _located(
+    error: ScheduleError,
+    algorithm: ScheduleFunction,
+    size: int,
+    root: int,
+    parameters: dict[str, object],
+) -> ScheduleError:
+    """An error of a proof, with the line that yields the wrong step."""
+    if error.fault is None:
+        return error
+    rank, index = error.fault
+    steps = begin(algorithm, rank, size, root, **parameters)
+    line = yield_line(steps, index, PACKAGE)
+    if line is None:
+        return error
+    text = f"{error} (step {index} of rank {rank} is yielded at {line})"
+    return ScheduleError(
+        text, rank=error.rank, collective=error.collective, fault=error.fault
+    )
 
 
 def _all_schedules(
