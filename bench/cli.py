@@ -41,6 +41,7 @@ from collalgo.base.units import human
 from collalgo.cli.group import Group
 from collalgo.cli.options import force_option, write_or_refuse, writes
 from collalgo.errors import CollalgoError
+from collalgo.launch.hosts import MAX_SLOTS
 
 WIDTH = 180
 
@@ -204,7 +205,11 @@ def plot(
 
 @main.command()
 @click.option(
-    "-R", "--ranks", type=click.IntRange(1), default=2, help="The number of ranks."
+    "-R",
+    "--ranks",
+    type=click.IntRange(1, MAX_SLOTS),
+    default=2,
+    help="The number of ranks.",
 )
 def limits(ranks: int) -> None:
     """Measure the limits of the machine: copies, sums, reads and a barrier.

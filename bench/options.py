@@ -11,6 +11,7 @@ from collalgo.base.plotting import PICTURE
 from collalgo.base.units import sizes_between
 from collalgo.cli.options import force_option, parse_size, parse_sizes, writes
 from collalgo.engine.reduction import DTYPES, OPS
+from collalgo.launch.hosts import MAX_SLOTS
 
 
 def parse_names(
@@ -132,7 +133,8 @@ SWEEP_OPTIONS = [
         "many as take 100 us in collectives where no rank can run ahead.",
     ),
     click.option(
-        "-R", "--ranks", type=click.IntRange(1), help="Start this number of ranks."
+        "-R", "--ranks", type=click.IntRange(1, MAX_SLOTS),
+        help="Start this number of ranks.",
     ),
     click.option(
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),

@@ -18,6 +18,7 @@ from collalgo.base.output_files import is_standard_output
 from collalgo.base.units import human_time, sizes_between
 from collalgo.cli.options import force_option, parse_size, write_or_refuse, writes
 from collalgo.errors import CollalgoError
+from collalgo.launch.hosts import MAX_SLOTS
 
 #: Seconds that it takes to prepare an algorithm of a cell, and that a timed call takes
 #: in the mean of all sizes.
@@ -31,7 +32,7 @@ PREPARED, CALLED = 0.01, 0.001
     "-R",
     "--ranks",
     multiple=True,
-    type=click.IntRange(2),
+    type=click.IntRange(2, MAX_SLOTS),
     default=(2, 4),
     help="The number of ranks to measure; may be repeated.",
     show_default=True,

@@ -3,17 +3,26 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from types import GeneratorType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from collalgo.errors import ScheduleError
 from collalgo.schedule.chunk import Chunk, Chunks, merge
 from collalgo.schedule.steps import Kind, Transfer
+from collalgo.schedule.transfers import Ints
 
-if TYPE_CHECKING:  # which imports this module
-    from collalgo.schedule.replay import Replay
-    from collalgo.schedule.transfers import Ints
+
+class Transfers(Protocol):
+    """The transfers of all ranks, with the step and the message of each."""
+
+    transfers: list[Transfer]
+    step: Ints
+    rank_of: Ints
+    message_of: Ints
+
+    def where(self, step: int) -> tuple[int, int]:
+        """The rank of a step, and its number there."""
 
 
 class Channel(NamedTuple):
@@ -28,7 +37,7 @@ class Channel(NamedTuple):
 Queues = tuple[dict[int, list[Chunk]], dict[int, list[Chunk]]]
 
 
-def first_mismatch(table: "Replay") -> ScheduleError:
+def first_mismatch(table: Transfers) -> ScheduleError:
     """The error of the first step whose message has no partner, or another one."""
     errors = [
         error
@@ -38,7 +47,7 @@ def first_mismatch(table: "Replay") -> ScheduleError:
     return min(errors, key=lambda error: (error.fault or (0, 0))[::-1])
 
 
-def _queues(table: "Replay") -> dict[Channel, Queues]:
+def _queues(table: Transfers) -> dict[Channel, Queues]:
     """The messages of each channel."""
     found: dict[Channel, Queues] = defaultdict(lambda: ({}, {}))
     for i, transfer in enumerate(table.transfers):
@@ -52,7 +61,7 @@ def _queues(table: "Replay") -> dict[Channel, Queues]:
 
 
 def _mismatch_of(
-    table: "Replay",
+    table: Transfers,
     channel: Channel,
     sent: dict[int, list[Chunk]],
     taken: dict[int, list[Chunk]],
@@ -90,7 +99,7 @@ def _plain(chunks: list[Chunk]) -> Chunks:
 
 
 def _different(
-    table: "Replay",
+    table: Transfers,
     leaving: tuple[int, list[Chunk]],
     coming: tuple[int, list[Chunk]],
 ) -> ScheduleError:
@@ -118,7 +127,7 @@ class Origin(NamedTuple):
 
 
 def origin(
-    table: "Replay", events: "Ints", rank: int, start: int, grid: int
+    table: Transfers, events: Ints, rank: int, start: int, grid: int
 ) -> Origin | None:
     """Where the final value of a rank at ``start / grid`` of the buffer was made.
 
@@ -150,7 +159,7 @@ def origin(
 
 
 def overwritten(
-    table: "Replay", events: "Ints", missing: Iterable[int], start: int, grid: int
+    table: Transfers, events: Ints, missing: Iterable[int], start: int, grid: int
 ) -> Origin | None:
     """The step that overwrites the contribution of a rank before it was sent, if any.
 
@@ -180,7 +189,7 @@ def overwritten(
     return None
 
 
-def _times(events: "Ints") -> tuple[dict[int, int], dict[int, int]]:
+def _times(events: Ints) -> tuple[dict[int, int], dict[int, int]]:
     """When each step begins, and when it ends, in the order of events."""
     entered: dict[int, int] = {}
     ended: dict[int, int] = {}
@@ -197,7 +206,7 @@ def _covering(chunks: Chunks, start: int, grid: int) -> Iterator[Chunk]:
 
 
 def _writes(
-    table: "Replay", rank: int, start: int, grid: int, spare: int
+    table: Transfers, rank: int, start: int, grid: int, spare: int
 ) -> Iterator[int]:
     """The transfers of a rank that write a place of a buffer."""
     for i in np.flatnonzero(table.rank_of[table.step] == rank).tolist():
@@ -209,7 +218,7 @@ def _writes(
 
 
 def _source(
-    table: "Replay", taken: int, start: int, grid: int
+    table: Transfers, taken: int, start: int, grid: int
 ) -> tuple[int, int, int] | None:
     """Rank, step and buffer from which a receive has what it writes."""
     message = table.message_of[taken]

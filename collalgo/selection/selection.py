@@ -205,10 +205,12 @@ class Selection:
         Parameters
         ----------
         most
-            The number of candidates to list, the cheapest first; None for all.
+            The number of candidates to list, the cheapest first; None for all. The
+            user's own are always listed.
         """
         able = self.able
-        shown = able[:most]
+        users = [] if most is None else [c for c in able[most:] if c.row.unproved]
+        shown = able[:most] + users
         choice = f"{self.choice.words}, {human_time(self.seconds)}"
         subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
         lines = [
@@ -220,9 +222,8 @@ class Selection:
             lines.append(f"{self.ratio:.2f} times the bound: {why}")
         width = max(len(c.words) for c in shown)
         lines += [f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us" for c in shown]
-        if hidden := able[len(shown) :]:
-            last = human_time(hidden[-1].seconds)
-            lines.append(f"  and {len(hidden)} more, up to {last}")
+        if hidden := len(able) - len(shown):
+            lines.append(f"  and {hidden} more, up to {human_time(able[-1].seconds)}")
         unable: dict[str, list[str]] = {}
         for candidate in self.candidates:
             if candidate.obstacle is not None:
