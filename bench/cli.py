@@ -20,7 +20,15 @@ from collalgo.bench.records import (
     as_json,
     of_json,
 )
-from collalgo.bench.report import micro, rivals, summary, tables, verdict, winners
+from collalgo.bench.report import (
+    conditions_in_words,
+    micro,
+    rivals,
+    summary,
+    tables,
+    verdict,
+    winners,
+)
 from collalgo.bench.timing import overhead
 from rich.console import Console
 from rich.table import Table
@@ -30,13 +38,15 @@ from collalgo.base.console import wide_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import human
+from collalgo.cli.group import Group
 from collalgo.cli.options import force_option, write_or_refuse, writes
 from collalgo.errors import CollalgoError
+from collalgo.launch.hosts import MAX_SLOTS
 
 WIDTH = 180
 
 
-class Default(click.Group):
+class Default(Group):
     """A command group with ``run`` as its default command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -83,6 +93,8 @@ def run(
     records, conditions = measured(options, places, names, against)
     if records:
         console = tables_console(options)
+        for line in conditions_in_words(conditions):
+            console.print(line, highlight=False)
         for table in tables(records) if against in (None, "mpi") else [rivals(records)]:
             console.print(table)
             console.print()
@@ -104,6 +116,8 @@ def sweep(algorithms: str, **options: Any) -> None:
     records, conditions = measured(options, ("out",), names, long_rows=True)
     if records:
         console = tables_console(options)
+        for line in conditions_in_words(conditions):
+            console.print(line, highlight=False)
         console.print(winners(records))
         for line in verdict(records):
             console.print(line, highlight=False)
@@ -191,7 +205,11 @@ def plot(
 
 @main.command()
 @click.option(
-    "-R", "--ranks", type=click.IntRange(1), default=2, help="The number of ranks."
+    "-R",
+    "--ranks",
+    type=click.IntRange(1, MAX_SLOTS),
+    default=2,
+    help="The number of ranks.",
 )
 def limits(ranks: int) -> None:
     """Measure the limits of the machine: copies, sums, reads and a barrier.

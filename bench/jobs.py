@@ -1,5 +1,6 @@
 """Measure a sweep on all ranks of a job, with a progress bar."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,13 +10,15 @@ from typing import Any
 import click
 from collalgo.bench.cells import PLACES, Cell
 from collalgo.bench.measuring import Sweep, measure, measure_against
-from collalgo.bench.peers.environments import Peer, peers
+from collalgo.bench.options import sizes_of
+from collalgo.bench.peers.contest import BURST, ROUNDS, TRIALS
+from collalgo.bench.peers.environments import Peer, cache, is_installed, peers
 from collalgo.bench.records import Record, environment
 from rich.console import Console
 from rich.progress import Progress
 
 import collalgo
-from collalgo.base.units import human, sizes_between
+from collalgo.base.units import human, human_time
 from collalgo.bootstrap.identity import identity
 from collalgo.errors import CollalgoError
 
@@ -55,10 +58,9 @@ def measured(
 def _sweep(options: dict) -> Sweep:  # type: ignore[type-arg]
     """The sweep that the options of a command line ask for."""
     chosen = options["collectives"] or ("allreduce",)
-    span = (options[name] for name in ("first", "last", "factor"))
     return Sweep(
         collectives=tuple(PLACES) if "all" in chosen else chosen,
-        sizes=tuple(options["sizes"] or sizes_between(*span)),
+        sizes=tuple(sizes_of(options)),
         dtypes=options["dtypes"],
         op=options["op"],
         root=options["root"],
@@ -78,14 +80,38 @@ def on_each_rank(comm: collalgo.Communicator, sweep: Sweep) -> Measured | None:
         measure(comm, sweep)
         return None
     with progress_bar(sweep, comm.size) as progress:
-        return measure(comm, sweep, progress), environment(comm.size)
+        load = os.getloadavg()[0]
+        here = comm.hosts.count(comm.hosts[comm.rank])
+        rows = measure(comm, sweep, progress)
+        return rows, environment(comm.size, load=load, ranks_here=here)
 
 
 def raced(against: list[Peer], ranks: int, sweep: Sweep) -> Measured:
     """Measure against peers, from a process that is not a rank."""
+    load = os.getloadavg()[0]
+    click.echo(announcement(against, ranks, sweep), err=True)
     with progress_bar(sweep, ranks, sweep.cycles) as progress:
         records, versions = measure_against(against, ranks, sweep, progress)
-    return records, environment(ranks, contestants=versions)
+    more = {"contestants": versions, "load": load, "ranks_here": ranks}
+    return records, environment(ranks, **more)
+
+
+def announcement(against: list[Peer], ranks: int, sweep: Sweep) -> str:
+    """What is going to be installed and measured, and about how long that takes."""
+    cells = sweep.cycles * len(list(sweep.cells(ranks)))
+    bursts = cells * (len(against) + 1) * (TRIALS + ROUNDS)
+    missing = {
+        peer.environment: peer.packages for peer in against if not is_installed(peer)
+    }
+    lines = [
+        f"installs {name} ({', '.join(packages)}) from PyPI into {cache()}, once: a "
+        "minute or more"
+        for name, packages in missing.items()
+    ]
+    names = ", ".join(peer.name for peer in against)
+    least = human_time(bursts * BURST)
+    lines.append(f"measures {cells} cells of collalgo and {names}: {least} or more")
+    return "\n".join(lines)
 
 
 @contextmanager

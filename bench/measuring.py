@@ -38,6 +38,7 @@ from collalgo.cost.host_profile import HostProfile
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.integrations.algorithm_files import load_algorithms
 from collalgo.selection.choice import select
+from collalgo.selection.decide import PRICE
 from collalgo.selection.on_host import HostPricer
 from collalgo.selection.prices import AT_LEAST
 
@@ -139,7 +140,7 @@ def measure_cell(
     ours, peers = times[: len(found)], times[len(found) :]
     records = []
     for one, seconds, elements in zip(found, ours, wrong, strict=True):
-        reason = chosen.reason if one.algorithm == chosen.algorithm else AS_ASKED
+        reason = why(chosen) if one.algorithm == chosen.algorithm else AS_ASKED
         more = particulars(cell, one, floor)
         records.append(row(seconds, wrong=elements, reason=reason, **more))
     return records + [row(seconds, contestant="mpi") for seconds in peers]
@@ -218,9 +219,14 @@ def _columns_of_ours(
     chosen = select(cell.collective, nbytes, topology=pricer, algorithm=name)
     return {
         **particulars(cell, chosen, floor),
-        "reason": AS_ASKED if name else chosen.reason,
+        "reason": AS_ASKED if name else why(chosen),
         "wrong": 0 if sweep.check else None,  # a wrong result ends the race
     }
+
+
+def why(chosen: Selection) -> str:
+    """Who has decided for an algorithm: the price with its reason, or what else."""
+    return chosen.reason if chosen.decider == PRICE else f"by {chosen.decider}"
 
 
 def particulars(cell: Cell, decided: Selection, floor: Floor) -> dict[str, Any]:

@@ -1,14 +1,17 @@
 """The options of the commands that measure sweeps."""
 
 from collections.abc import Callable
+from typing import Any
 
 import click
 from collalgo.bench.cells import PLACES
 from collalgo.bench.records import CSV, RESULTS
 
 from collalgo.base.plotting import PICTURE
+from collalgo.base.units import sizes_between
 from collalgo.cli.options import force_option, parse_size, parse_sizes, writes
 from collalgo.engine.reduction import DTYPES, OPS
+from collalgo.launch.hosts import MAX_SLOTS
 
 
 def parse_names(
@@ -21,6 +24,29 @@ def parse_names(
         if known and name not in known:
             raise click.BadParameter(f"{name!r}: choose from {', '.join(known)}")
     return names
+
+
+def parse_border(context: object, parameter: object, text: str | None) -> int | None:
+    """Parse the smallest or the largest size, if it is given."""
+    return None if text is None else parse_size(context, parameter, text)
+
+
+def sizes_of(options: dict[str, Any]) -> list[int]:
+    """The sizes of a sweep: those of a list, or from the smallest to the largest.
+
+    Raises
+    ------
+    click.UsageError
+        If both are given.
+    """
+    if options["sizes"] is None:
+        borders = (options[name] or default for name, _, default in BORDERS)
+        return sizes_between(*borders)
+    for name, option, _ in BORDERS:
+        if options[name] is not None:
+            raise click.UsageError(f"-s names all sizes; leave out -s, or {option}")
+    found: list[int] = options["sizes"]
+    return found
 
 
 def parse_root(_context: object, _parameter: object, text: str) -> int | None:
@@ -48,6 +74,9 @@ def split_names(text: str | None) -> tuple[str, ...]:
     return tuple(filter(None, names))
 
 
+#: The options of sizes from the smallest to the largest: name, option and default.
+BORDERS = (("first", "-b", 8), ("last", "-e", 64 << 20), ("factor", "-f", 2))
+
 #: The options of all sweeps.
 SWEEP_OPTIONS = [
     click.option(
@@ -55,15 +84,15 @@ SWEEP_OPTIONS = [
         help="Sizes in bytes: a list 1M,256M or ranges 1K..1G; instead of -b and -e.",
     ),
     click.option(
-        "-b", "first", default="8", callback=parse_size,
+        "-b", "first", callback=parse_border,
         help="Smallest size in bytes; by default 8.",
     ),
     click.option(
-        "-e", "last", default="64M", callback=parse_size,
+        "-e", "last", callback=parse_border,
         help="Largest size in bytes; by default 64M.",
     ),
     click.option(
-        "-f", "factor", default=2, type=click.IntRange(2),
+        "-f", "factor", type=click.IntRange(2),
         help="Factor between sizes; by default 2.",
     ),
     click.option(
@@ -104,7 +133,8 @@ SWEEP_OPTIONS = [
         "many as take 100 us in collectives where no rank can run ahead.",
     ),
     click.option(
-        "-R", "--ranks", type=click.IntRange(1), help="Start this number of ranks."
+        "-R", "--ranks", type=click.IntRange(1, MAX_SLOTS),
+        help="Start this number of ranks.",
     ),
     click.option(
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),

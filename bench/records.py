@@ -17,6 +17,7 @@ from collalgo.bench.cells import Cell, dtype_of
 
 import collalgo
 from collalgo.base import output_files
+from collalgo.base.json_files import read_json
 from collalgo.bootstrap.identity import identity
 from collalgo.cli.options import write_or_refuse
 from collalgo.engine.transport.waiting import cores
@@ -33,9 +34,9 @@ class Record(NamedTuple):
 
     The independent variables come first, then the results. ``runs`` holds the median of
     each cycle, which :mod:`collalgo.bench.compare` compares. The floor is the limit of
-    the machine; see :class:`collalgo.bench.limits.Floor`. Times are of one call;
-    ``in_a_row`` calls were timed together. What is ``predicted`` is the ``least`` time
-    where ranks share cores.
+    the machine, or None if a call was faster; see
+    :class:`collalgo.bench.limits.Floor`. Times are of one call; ``in_a_row`` calls were
+    timed together. What is ``predicted`` is the ``least`` time where ranks share cores.
     """
 
     contestant: str
@@ -76,6 +77,12 @@ SHAPES = (
     {"ranks", "floats"},
 )
 
+#: The columns without a default, and those of each kind; others are positive numbers.
+REQUIRED = tuple(x for x in Record._fields if x not in Record._field_defaults)
+TEXTS = ("contestant", "collective", "dtype", "op", "place", "algorithm", "reason")
+INTEGERS = ("ranks", "size", "count", "root", "iterations", "in_a_row")
+OPTIONAL = ("predicted", "sent", "wrong", "floor", "algbw", "busbw")
+
 #: The columns that identify a cell.
 INDEPENDENT = Record._fields[:9]
 
@@ -99,6 +106,8 @@ def record(
     _, count = cell.counts(ranks)
     nbytes = count * dtype_of(cell.dtype).itemsize
     times = np.concatenate(seconds)
+    if floor is not None and floor > times.min():
+        floor = None  # measured while the machine did something else, it is no limit
     p50, p95, p99 = (float(x) for x in np.percentile(times, [50, 95, 99]))
     # One line for each column of a row makes this function long.
     return Record(
@@ -213,15 +222,57 @@ def of_json(path: Path) -> list[Record]:
         If this version did not write the file.
     """
     try:
-        document = json.loads(path.read_text())
-        return [
-            Record(**{**row, "runs": tuple(row["runs"])})
-            for row in {VERSION: document}[document["version"]]["results"]
-        ]
-    except (KeyError, TypeError, ValueError) as error:
+        return _rows(read_json(path))
+    except ValueError as error:
         raise ValueError(
-            f"{path} holds no results of collalgo bench: {error}"
+            f"{path} holds no results of collalgo bench --json: {error}"
         ) from None
+
+
+def _rows(document: Any) -> list[Record]:
+    """The rows of a document."""
+    if not isinstance(document, dict) or "version" not in document:
+        raise ValueError("it has no version")
+    if document["version"] != VERSION:
+        raise ValueError(f"its version is {document['version']!r:.40}, not {VERSION}")
+    results = document.get("results")
+    if not isinstance(results, list):
+        raise ValueError("it has no list of results")  # noqa: TRY004
+    return [_row(row, number) for number, row in enumerate(results, 1)]
+
+
+def _row(row: Any, number: int) -> Record:
+    """A row of a document, checked."""
+    fields = row if isinstance(row, dict) else {}
+    missing = [name for name in REQUIRED if name not in fields]
+    unknown = [name for name in fields if name not in Record._fields]
+    if missing or unknown:
+        what, name = ("no", missing[0]) if missing else ("an unknown", unknown[0])
+        raise ValueError(f"result {number} has {what} {name[:40]!r}")
+    runs = fields["runs"]
+    values = {**fields, "runs": tuple(runs) if isinstance(runs, list) else runs}
+    for name, value in values.items():
+        if not _is_valid(name, value):
+            raise ValueError(f"result {number}: {name} is {value!r:.40}")
+    return Record(**values)
+
+
+def _is_valid(name: str, value: Any) -> bool:
+    """Whether a field of a row has a value of its kind."""
+    if name == "runs":
+        return isinstance(value, tuple) and bool(value) and all(map(_is_time, value))
+    if name in TEXTS:
+        return isinstance(value, str)
+    if name in INTEGERS:
+        return type(value) is int and 0 <= value < 1 << 63
+    if name in OPTIONAL and value is None:
+        return True
+    return _is_time(value) or (name in OPTIONAL and value == 0)
+
+
+def _is_time(value: Any) -> bool:
+    """Whether a value is a positive finite number."""
+    return type(value) in (int, float) and 0 < value < sys.float_info.max
 
 
 def as_csv(records: Sequence[Record]) -> str:

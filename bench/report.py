@@ -1,8 +1,8 @@
 """Format results as tables and sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from collalgo.bench.cells import ROOTED
 from collalgo.bench.measuring import geometric_mean
@@ -26,14 +26,22 @@ def tables(records: Sequence[Record]) -> list[Table]:
     ]
 
 
+#: Load average of a core from which on a machine counts as busy.
+BUSY = 0.5
+
 #: The columns that move to the title of a table if they are equal in all rows.
 COMMON = {"dtype": "type", "op": "redop", "root": "root", "place": "place"}
 
-#: The measured and predicted columns of a table.
+#: The measured and predicted columns of a table, with their units.
 MEASURES = (
-    *("time us", "p95", "p99", "min", "max", "algbw", "busbw"),
-    *("predicted", "floor", "sent", "#wrong"),
+    *("time us", "p95 us", "p99 us", "min us", "max us", "algbw GB/s", "busbw GB/s"),
+    *("predicted us", "floor us", "sent", "#wrong"),
 )
+
+
+def in_two_lines(name: str) -> str:
+    """The header of a column, with its unit below."""
+    return name.replace(" ", "\n")
 
 
 def table(records: Sequence[Record]) -> Table:
@@ -45,8 +53,8 @@ def table(records: Sequence[Record]) -> Table:
     for name in ("size", "count", *(COMMON[name] for name in varying)):
         result.add_column(name, justify="right", no_wrap=True)
     result.add_column("algorithm", no_wrap=True)
-    for name in (*MEASURES, *(["ratio"] if peers else [])):
-        result.add_column(name, justify="right", no_wrap=True)
+    for name in (*MEASURES, *(["x ours"] if peers else [])):
+        result.add_column(in_two_lines(name), justify="right", no_wrap=True)
     result.add_column("why")
     ours: dict[tuple[object, ...], float] = {}
     for record in records:
@@ -89,6 +97,23 @@ def row(record: Record, varying: Sequence[str], ours: float | None) -> list[str]
         *([] if ours is None else [ratio]),
         record.reason,
     ]
+
+
+def conditions_in_words(conditions: Mapping[str, Any]) -> list[str]:
+    """What of the machine makes times long or uncertain, for above the tables."""
+    cores, ranks = conditions["cores"], conditions["ranks_here"]
+    load, lines = conditions["load"], []
+    if ranks > cores:
+        lines.append(
+            f"{ranks} ranks share {cores} core{'s' * (cores > 1)}: times are those of "
+            "ranks that wait for a core"
+        )
+    if load > BUSY * cores:
+        lines.append(
+            f"the machine was busy before: load average {load:.1f} on {cores} "
+            f"core{'s' * (cores > 1)}; times are too long and vary"
+        )
+    return lines
 
 
 def summary(records: Sequence[Record]) -> list[str]:
@@ -148,11 +173,18 @@ def middle(record: Record) -> float:
 def rivals(records: Sequence[Record]) -> Table:
     """A row for each cell: our time, and the time of each peer relative to ours."""
     names = dict.fromkeys(r.contestant for r in records if r.contestant != "collalgo")
-    result = Table(box=None, pad_edge=False)
+    result = Table(
+        box=None,
+        pad_edge=False,
+        title="our times, and those of the peers as multiples of ours (above 1: we are "
+        "faster)",
+        title_justify="left",
+    )
     for name in ("collective", "algorithm"):
         result.add_column(name, no_wrap=True)
-    for name in ("size", "time us", "p99", "floor", "busbw", *names, "best"):
-        result.add_column(name, justify="right", no_wrap=True)
+    own = ("size", "time us", "p99 us", "floor us", "busbw GB/s")
+    for name in (*own, *(f"{name} x" for name in names), "best x"):
+        result.add_column(in_two_lines(name), justify="right", no_wrap=True)
     for ours, ratios in cells(records):
         best = min(ratios.values(), default=float("nan"))
         result.add_row(

@@ -10,13 +10,19 @@ from collalgo.bench.jobs import on_each_rank
 from collalgo.bench.measuring import Sweep
 from collalgo.bench.records import Record
 from collalgo.bench.report import verdict
-from collalgo.bench.tuning import RULES, TUNED, rules_of, text_of
+from collalgo.bench.tuning import RULES, TUNED, gained, rules_of, text_of
 
 import collalgo
+from collalgo.algorithms.catalogue import candidates
 from collalgo.base.output_files import is_standard_output
-from collalgo.base.units import sizes_between
+from collalgo.base.units import human_time, sizes_between
 from collalgo.cli.options import force_option, parse_size, write_or_refuse, writes
 from collalgo.errors import CollalgoError
+from collalgo.launch.hosts import MAX_SLOTS
+
+#: Seconds that it takes to prepare an algorithm of a cell, and that a timed call takes
+#: in the mean of all sizes.
+PREPARED, CALLED = 0.01, 0.001
 
 
 @click.command()
@@ -26,7 +32,7 @@ from collalgo.errors import CollalgoError
     "-R",
     "--ranks",
     multiple=True,
-    type=click.IntRange(2),
+    type=click.IntRange(2, MAX_SLOTS),
     default=(2, 4),
     help="The number of ranks to measure; may be repeated.",
     show_default=True,
@@ -64,6 +70,7 @@ def tune(
     records: list[Record] = []
     try:
         for count in ranks:
+            click.echo(estimate(todo, count), err=True)
             found = collalgo.spawn(partial(on_each_rank, sweep=todo), count)[0]
             assert found is not None  # rank 0 has the rows
             records += found[0]
@@ -71,7 +78,21 @@ def tune(
         raise click.ClickException(str(error)) from None
     for line in verdict(records):
         click.echo(f"before: {line}", err=is_standard_output(file))
-    text = text_of(rules_of(records), f"{TUNED} {platform.node()}")
-    write_or_refuse(file, text, RULES, force=force)
+    rules = rules_of(records)
+    write_or_refuse(
+        file, text_of(rules, f"{TUNED} {platform.node()}"), RULES, force=force
+    )
+    click.echo(f"after: {gained(records, rules)}", err=is_standard_output(file))
     if not is_standard_output(file):
         click.echo(f"set COLLALGO_RULES={file} to follow them")
+
+
+def estimate(sweep: Sweep, ranks: int) -> str:
+    """What is measured on a number of ranks, and about how long that takes."""
+    cells = list(sweep.cells(ranks))
+    calls = sum(len(candidates(cell.collective)) for cell in cells)
+    seconds = calls * (PREPARED + CALLED * (sweep.iterations or 0))
+    return (
+        f"{ranks} ranks: {len(cells)} cells, {calls} algorithms of them, about "
+        f"{human_time(seconds)}"
+    )

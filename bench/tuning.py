@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from math import sqrt
+from typing import Any
 
 import yaml
+from collalgo.bench.measuring import geometric_mean
 from collalgo.bench.records import Record
 from collalgo.bench.report import the_chosen
 
 from collalgo.base import output_files
+from collalgo.base.units import human
 from collalgo.selection.rules import FORMAT
 
 #: The relative gain that an algorithm needs to replace another.
@@ -53,6 +56,39 @@ def _best(rivals: Sequence[Record], last: str) -> str:
     known = [r for r in rivals if r.algorithm == last or r is chosen]
     near = [r for r in known if r.p50 <= fastest.p50 * (1 + CLEARLY)]
     return min(near or [fastest], key=lambda record: record.p50).algorithm
+
+
+def gained(records: Sequence[Record], table: dict[str, list[dict[str, Any]]]) -> str:
+    """What rules gain over the default selections, by the times they are made of."""
+    found: list[tuple[float, Record]] = []
+    cells = dict.fromkeys(record[1:9] for record in records)
+    for cell in cells:
+        rivals = [record for record in records if record[1:9] == cell]
+        before, after = the_chosen(rivals), _ruled(rivals, table)
+        if before and after and after.algorithm != before.algorithm:
+            found.append((before.p50 / after.p50, after))
+    if not found:
+        return f"the rules keep the selection in all {len(cells)} cells"
+    most, record = max(found, key=lambda pair: pair[0])
+    mean = geometric_mean([ratio for ratio, _ in found])
+    return (
+        f"another algorithm in {len(found)} of {len(cells)} cells, {mean:.2f} times as "
+        f"fast in their geometric mean, by the same times; at most {most:.2f} "
+        f"({record.collective}, {human(record.size)}, {record.ranks} ranks, "
+        f"{record.algorithm})"
+    )
+
+
+def _ruled(
+    rivals: Sequence[Record], table: dict[str, list[dict[str, Any]]]
+) -> Record | None:
+    """The record of the algorithm that the rules choose in a cell."""
+    one = rivals[0]
+    sizes: dict[int, str] = next(
+        rule["sizes"] for rule in table[one.collective] if rule["ranks"] == one.ranks
+    )
+    name = sizes[max(size for size in sizes if size <= one.size)]
+    return next((record for record in rivals if record.algorithm == name), None)
 
 
 def text_of(table: dict[str, list[dict[str, object]]], name: str) -> str:

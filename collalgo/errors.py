@@ -45,7 +45,24 @@ def _rebuild(
 
 
 class ScheduleError(CollalgoError):
-    """A schedule is wrong; the message names the step, the rank and the chunk."""
+    """A schedule is wrong; the message names the step, the rank and the chunk.
+
+    Attributes
+    ----------
+    fault : tuple of int or None
+        The rank and the number of the step that is wrong first, if that is known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rank: int | None = None,
+        collective: str | None = None,
+        fault: tuple[int, int] | None = None,
+    ):
+        super().__init__(message, rank=rank, collective=collective)
+        self.fault = fault
 
 
 class AlgorithmNotApplicable(CollalgoError, ValueError):

@@ -3,13 +3,13 @@
 Every rank of a cluster runs this script; rank 0 writes the results.
 """
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,9 @@ from collalgo.bench.timing import race
 
 import collalgo
 from collalgo import Communicator
+from collalgo.base.json_files import read_json
 from collalgo.bootstrap.identity import identity
-from collalgo.cli.options import force_option, parse_size, writes
+from collalgo.cli.options import force_option, parse_sizes, writes
 from collalgo.selection.selection import Candidate
 
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall")
@@ -132,8 +133,8 @@ def _mpi() -> str:
 
 def _kept(output: Path) -> list[dict[str, Any]]:
     """The entries of a file, if it has any."""
-    with suppress(KeyError, OSError, TypeError, ValueError):
-        entries: list[dict[str, Any]] = json.loads(output.read_text())["entries"]
+    with suppress(KeyError, TypeError, ValueError):
+        entries: list[dict[str, Any]] = read_json(output)["entries"]
         return entries
     return []
 
@@ -154,7 +155,11 @@ def _refuse_used(
 @force_option
 @click.option("-c", "collectives", multiple=True, default=COLLECTIVES)
 @click.option(
-    "-s", "size", default="16M", callback=parse_size, help="Bytes of the buffer."
+    "-s",
+    "sizes",
+    default="16M",
+    callback=parse_sizes,
+    help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G; by default 16M.",
 )
 @click.option(
     "--most",
@@ -173,7 +178,7 @@ def main(
     output: Path,
     force: bool,
     collectives: tuple[str, ...],
-    size: int,
+    sizes: list[int],
     most: int,
     rounds: int,
     store: Path | None,
@@ -185,7 +190,7 @@ def main(
     comm = collalgo.init(timeout=120)
     gloo = None if store is None else gloo_of(comm, store)
     entries: list[Entry] = []
-    for collective in collectives:
+    for collective, size in product(collectives, sizes):
         op = "sum" if collective in REDUCING else None
         place = PLACES[collective][0]
         cell = Cell(collective, size, op=op, place=place)

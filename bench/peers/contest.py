@@ -140,7 +140,9 @@ def _start(peer: Peer | None, ranks: int, folder: Path) -> Contestant:
     if peer is not None:
         if not peer.launcher:
             environments = [_of_rank(rank, ranks, folder) for rank in range(ranks)]
-        environments = [{**one, **peer.settings} for one in environments]
+        # Where mpiexec puts files that it leaves when it is killed.
+        settings = {**peer.settings, "TMPDIR": str(folder)}
+        environments = [{**one, **settings} for one in environments]
     streams: dict[str, Any] = {"stdout": log, "stderr": log, "text": True}
     processes = [
         subprocess.Popen(command, env=one, stdin=subprocess.DEVNULL, **streams)

@@ -71,6 +71,9 @@ PEERS = (
 #: The marker file of an environment made here, complete or not.
 BEGUN = "collalgo-bench"
 
+#: The marker file of a complete one.
+INSTALLED = "installed"
+
 
 def peers(names: str) -> list[Peer]:
     """The variants of the named libraries, separated by commas, or of ``all``."""
@@ -87,8 +90,18 @@ def peers(names: str) -> list[Peer]:
 
 def folder_of(peer: Peer) -> Path:
     """The folder of a peer's environment."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "collalgo" / "peers" / peer.environment
+    return cache() / peer.environment
+
+
+def cache() -> Path:
+    """The folder of all environments."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return caches / "collalgo" / "peers"
+
+
+def is_installed(peer: Peer) -> bool:
+    """Whether a peer's environment is complete."""
+    return (folder_of(peer) / INSTALLED).is_file()
 
 
 def _take(folder: Path) -> None:
@@ -121,8 +134,7 @@ def install(peer: Peer) -> Path:
         If pip cannot install it, or another program made the folder.
     """
     folder = folder_of(peer)
-    done = folder / "installed"
-    if done.is_file():
+    if is_installed(peer):
         return folder
     _take(folder)
     print(f"installing {' '.join(peer.packages)} into {folder}", file=sys.stderr)
@@ -132,5 +144,5 @@ def install(peer: Peer) -> Path:
         made = subprocess.run(command, capture_output=True, text=True, check=False)
         if made.returncode:
             raise RuntimeError(f"cannot install {peer.environment}: {made.stderr}")
-    done.touch()
+    (folder / INSTALLED).touch()
     return folder

@@ -1,23 +1,32 @@
 """Prove a schedule: every rank ends with what the collective promises, and no less."""
 
+import os
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from threading import RLock
 
 from collalgo.algorithms.catalogue import ALGORITHMS, find
 from collalgo.base.integers import integer, rank_of
-from collalgo.errors import AlgorithmNotApplicable
-from collalgo.schedule import LANES, ScheduleFunction, Step, trace
+from collalgo.errors import AlgorithmNotApplicable, ScheduleError
+from collalgo.schedule import LANES, ScheduleFunction, Step, begin, trace
+from collalgo.schedule.blame import yield_line
 from collalgo.schedule.collective import COLLECTIVES, Collective
 from collalgo.schedule.group_layout import flat
 from collalgo.schedule.proof import Proof
 from collalgo.schedule.prover import Prover
+
+#: The beginning of the names of the files of this package.
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 #: The largest world for which a user's schedule is proved before it runs.
 PROVED = 64
 
 #: Transfers of all ranks with which a schedule is proved before it runs.
 PROVED_TRANSFERS = 1 << 22
+
+#: The most ranks of a proof, and the most transfers of all of them: a minute's work.
+MOST_RANKS, MOST_TRANSFERS = 1 << 15, 1 << 23
 
 #: Held while a schedule is proved: ranks that are threads prove it once for all.
 _proving = RLock()
@@ -64,19 +73,64 @@ def verify(
     >>> print(verify("ring", collective="allgather", size=4))
     allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links, same bits on every rank
     """
-    size = integer(size, "size", "verify", 1)
+    size = integer(size, "size", "verify", 1, MOST_RANKS)
     root = rank_of(root, "root", "verify", size)
     promise = _promise(algorithm, collective)
     if isinstance(algorithm, str):
         algorithm = find(promise.name, algorithm, size).schedule
     try:
-        schedules = [
-            trace(algorithm, rank, size, root, **parameters) for rank in range(size)
-        ]
+        schedules = _all_schedules(algorithm, size, root, parameters)
         return Prover(promise, schedules, root).prove()
+    except ScheduleError as error:
+        raise _located(error, algorithm, size, root, parameters) from None
     finally:
         if size > PROVED:  # what many ranks have in common takes much memory
             flat.cache_clear()
+
+
+def _located(
+    error: ScheduleError,
+    algorithm: ScheduleFunction,
+    size: int,
+    root: int,
+    parameters: dict[str, object],
+) -> ScheduleError:
+    """An error of a proof, with the line that yields the wrong step."""
+    if error.fault is None:
+        return error
+    rank, index = error.fault
+    steps = begin(algorithm, rank, size, root, **parameters)
+    line = yield_line(steps, index, PACKAGE)
+    if line is None:
+        return error
+    text = f"{error} (step {index} of rank {rank} is yielded at {line})"
+    return ScheduleError(
+        text, rank=error.rank, collective=error.collective, fault=error.fault
+    )
+
+
+def _all_schedules(
+    algorithm: ScheduleFunction, size: int, root: int, parameters: dict[str, object]
+) -> list[list[Step]]:
+    """The schedules of all ranks.
+
+    Raises
+    ------
+    ValueError
+        If they are too long to be proved.
+    """
+    schedules: list[list[Step]] = []
+    transfers = 0
+    for rank in range(size):
+        schedules.append(trace(algorithm, rank, size, root, **parameters))
+        transfers += sum(map(len, schedules[-1]))
+        if transfers > MOST_TRANSFERS:
+            raise ValueError(
+                f"the schedules of the first {rank + 1} of {size} ranks have "
+                f"{transfers} transfers, and {MOST_TRANSFERS} can be proved; prove "
+                "fewer ranks"
+            )
+    return schedules
 
 
 def prove_once(

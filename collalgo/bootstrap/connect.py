@@ -59,8 +59,9 @@ def connect_at(where: str, arguments: JoinArguments) -> Context:
 
 def connect_over(store: ExchangeStore, arguments: JoinArguments) -> Context:
     """Connect all processes that share a store which others hold."""
+    engine = without_mpi(arguments.engine, arguments.position[0])
     exchange = StoreExchange(store, *arguments.position, arguments.timeout)
-    return connect(exchange, without_mpi(arguments.engine), arguments.timeout)
+    return connect(exchange, engine, arguments.timeout)
 
 
 def connect(exchange_group: ExchangeGroup, engine: Engine, timeout: float) -> Context:
@@ -120,20 +121,24 @@ def same_engine(kinds: Sequence[str]) -> None:
         )
 
 
-def without_mpi(engine: str | None) -> Engine:
+def without_mpi(engine: str | None, rank: int) -> Engine:
     """The engine of ranks that were started without mpiexec.
 
     Raises
     ------
     BootstrapError
-        If the engine mpi is requested.
+        If the engine mpi is requested, or the engine ucx, and it cannot be loaded.
     """
-    if asked_for(engine) == "mpi":
+    asked = asked_for(engine)
+    if asked == "mpi":
         raise BootstrapError(
             "the engine mpi is requested, but no mpiexec has started these ranks; "
             "use mpiexec or collalgo run --mpi"
         )
-    return Ucx()
+    ucx = Ucx()
+    if asked == "ucx":
+        ucx.check(rank)
+    return ucx
 
 
 def connect_to_store(
@@ -147,7 +152,7 @@ def connect_to_store(
     The address is by default the one that the variables of the launcher give.
     """
     (rank, size), timeout = arguments.position, arguments.timeout
-    engine = without_mpi(arguments.engine)
+    engine = without_mpi(arguments.engine, rank)
     if address is None:
         address = store_address(os.environ)
     # The meeting place of a host is named after this, so other users must not guess it.

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm
 from collalgo.algorithms.parameters import COMMON, OWN
-from collalgo.algorithms.verify import verify
+from collalgo.algorithms.verify import MOST_RANKS, verify
 from collalgo.base.console import wide_console
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.options import (
@@ -26,10 +26,15 @@ from collalgo.schedule.collective import COLLECTIVES
 #: The default number of ranks.
 SHOWN = 8
 
+#: The most ranks of which all algorithms are proved, and of which one is drawn.
+MOST_LISTED, MOST_DRAWN = 1024, 256
+
 
 @click.group(invoke_without_command=True)
 @collective_option
-@click.option("-n", "--size", type=click.IntRange(1), default=SHOWN, help="Ranks.")
+@click.option(
+    "-n", "--size", type=click.IntRange(1, MOST_LISTED), default=SHOWN, help="Ranks."
+)
 @load_option
 @click.pass_context
 def algorithms(context: click.Context, collective: str | None, size: int) -> None:
@@ -58,7 +63,10 @@ def _cells(row: Algorithm, size: int) -> list[str]:
     """The proved properties of an algorithm, or why it cannot run on ``size`` ranks."""
     if obstacle := row.obstacle(size):
         return [row.name, *[""] * 6, obstacle]
-    proof = verify(row.schedule, size=size, collective=row.collective)
+    try:
+        proof = verify(row.schedule, size=size, collective=row.collective)
+    except (CollalgoError, ValueError) as error:
+        return [row.name, *[""] * 6, str(error)]
     return [
         row.name,
         str(proof.rounds),
@@ -87,7 +95,7 @@ def _ranges() -> Table:
 @algorithms.command()
 @click.argument("algorithm")
 @collective_option
-@click.option("-n", "--size", type=click.IntRange(1), help="Ranks.")
+@click.option("-n", "--size", type=click.IntRange(1, MOST_DRAWN), help="Ranks.")
 @click.option("--root", type=click.IntRange(0), default=0, help="The root.")
 @click.option("--svg", **writes(drawing.DRAWING), help="Write a drawing.")
 @force_option
@@ -123,7 +131,9 @@ def show(
 @algorithms.command()
 @click.argument("algorithm")
 @collective_option
-@click.option("-n", "--size", type=click.IntRange(1), default=SHOWN, help="Ranks.")
+@click.option(
+    "-n", "--size", type=click.IntRange(1, MOST_RANKS), default=SHOWN, help="Ranks."
+)
 @click.option(
     "--protocol",
     type=click.Choice(["Simple", "LL", "LL128"]),

@@ -29,6 +29,7 @@ from collalgo.topology.model import LinkKind
 @click.option(
     "--only",
     multiple=True,
+    type=click.Choice([kind.value for kind in LinkKind]),
     help="Kind of links that may be used; repeat for several (default all).",
 )
 @assume_option

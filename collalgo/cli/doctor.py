@@ -22,7 +22,7 @@ from collalgo.bootstrap.interfaces import address_towards, addresses
 from collalgo.engine.transport.waiting import cores, quota
 from collalgo.errors import BootstrapError, CollalgoError
 from collalgo.launch.delegate import mpi_vendor
-from collalgo.launch.hosts import parse_hosts
+from collalgo.launch.hosts import MAX_SLOTS, parse_hosts
 from collalgo.topology.ranks import host_name
 
 #: Bytes of /dev/shm below which MPI libraries fail; collalgo does not use it.
@@ -195,7 +195,7 @@ def _ssh() -> Finding:
 @click.option(
     "-n",
     "ranks",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MAX_SLOTS),
     help="The number of ranks wanted on this host.",
 )
 @click.option("-H", "hosts", help="Hosts to connect to by ssh, as a:4,b:4.")

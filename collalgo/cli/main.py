@@ -4,6 +4,8 @@ from importlib import import_module
 
 import click
 
+from collalgo.cli.group import Group
+
 #: Where each command is; it is imported when it runs, or for the list of commands.
 COMMANDS = {
     "algorithms": "collalgo.cli.algorithms:algorithms",
@@ -22,7 +24,7 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group that imports only the command that runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

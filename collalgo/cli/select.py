@@ -25,9 +25,10 @@ from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.choice import select
 from collalgo.selection.decide import PRICE
+from collalgo.selection.on_host import MOST_RANKS
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.overrides import PEERS
-from collalgo.selection.selection import Selection
+from collalgo.selection.selection import SHOWN, Selection
 from collalgo.topology.assumed import marked
 
 WIDTH = 150
@@ -40,7 +41,9 @@ Others: TypeAlias = dict[str, list[Selection | None]]
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
 @click.argument("words", nargs=-1, metavar="[SIZE] [NAME=VALUE]...")
 @click.option("--size", "range_", help="Bytes: 64K, a list 1M,256M or a range 1K..1G.")
-@click.option("-n", "ranks", type=click.IntRange(1), help="Ranks on this machine.")
+@click.option(
+    "-n", "ranks", type=click.IntRange(1, MOST_RANKS), help="Ranks on this machine."
+)
 @click.option("--topology", help="Topology of the ranks, as for collalgo topo.")
 @click.option("--hosts", type=click.IntRange(1), help="Number of hosts.")
 @click.option("--nics", type=click.IntRange(0), help="Number of NICs of each host.")
@@ -48,6 +51,9 @@ Others: TypeAlias = dict[str, list[Selection | None]]
 @click.option("--algorithm", help="Take this algorithm, whatever its price.")
 @click.option("--policy", help=f"Decide as {', '.join(PEERS)}, or by a file of rules.")
 @click.option("--peers", is_flag=True, help="Show the choices of the peers beside it.")
+@click.option(
+    "--all", "everything", is_flag=True, help="List all candidates, not ten of them."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--plot", "picture", **writes(PICTURE), help="Draw the times.")
 @force_option
@@ -63,6 +69,7 @@ def select_command(
     figures: LinkModel,
     assume: dict[str, float],
     peers: bool,
+    everything: bool,
     as_json: bool,
     picture: Path | None,
     force: bool,
@@ -101,7 +108,13 @@ def select_command(
             _draw(chosen, others, picture, force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    _show(chosen, others, peers, as_json)
+    if as_json:
+        found = [one.as_dict() for one in chosen]
+        click.echo(json.dumps(found if len(found) > 1 else found[0], indent=1))
+    elif len(chosen) == 1 and not peers:
+        click.echo(chosen[0].explain(None if everything else SHOWN))
+    else:
+        _show(chosen, others)
 
 
 def _pricer(
@@ -119,21 +132,13 @@ def _draw(
     plot(chosen, others, picture, force=force)
 
 
-def _show(
-    chosen: Sequence[Selection], others: Others, peers: bool, as_json: bool
-) -> None:
-    """Print one selection with its explanation, or a table of several."""
-    if as_json:
-        found = [one.as_dict() for one in chosen]
-        click.echo(json.dumps(found if len(found) > 1 else found[0], indent=1))
-    elif len(chosen) == 1 and not peers:
-        click.echo(chosen[0].explain())
-    else:
-        first = chosen[0]
-        click.echo(f"{first.collective} on {first.size} ranks; prices by {first.basis}")
-        for rule in dict.fromkeys(rule for one in chosen for rule in one.assumptions):
-            click.echo(f"assumed: {rule}")
-        wide_console(WIDTH).print(_table(chosen, others))
+def _show(chosen: Sequence[Selection], others: Others) -> None:
+    """Print a table of several selections."""
+    first = chosen[0]
+    click.echo(f"{first.collective} on {first.size} ranks; prices by {first.basis}")
+    for rule in dict.fromkeys(rule for one in chosen for rule in one.assumptions):
+        click.echo(f"assumed: {rule}")
+    wide_console(WIDTH).print(_table(chosen, others))
 
 
 def _others(

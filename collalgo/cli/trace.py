@@ -3,8 +3,18 @@
 from pathlib import Path
 
 import click
+from rich.table import Table
 
+from collalgo.base.console import wide_console
+from collalgo.base.units import human_time
 from collalgo.comm.tracing.analysis import DumpError, Finding, analyze
+from collalgo.comm.tracing.summary import Row, TraceError, summary
+from collalgo.launch.rank_processes import RankProcess, dump_ranks, rank_processes
+
+#: The exit code of an analysis that cannot tell, since dumps are missing.
+INCONCLUSIVE = 2
+
+WIDTH = 150
 
 
 @click.group()
@@ -12,13 +22,51 @@ def main() -> None:
     """Inspect the calls that the ranks of a job made."""
 
 
+@main.command("dump")
+@click.argument("job", type=click.IntRange(1), required=False)
+def dump_command(job: int | None) -> None:
+    """Make the ranks of a running JOB on this host dump their calls.
+
+    JOB is the process number of its launcher (collalgo run, mpiexec, torchrun), or of a
+    rank; without it, the only job on this host. The exit code is 1 if a rank does not
+    dump its calls.
+    """
+    ranks = rank_processes(job)
+    if not ranks:
+        where = "on this host" if job is None else f"in process {job}"
+        raise click.ClickException(f"there are no ranks {where} that dump their calls")
+    jobs = {rank.job: rank for rank in ranks}
+    if job is None and len(jobs) > 1:
+        raise click.ClickException(
+            f"there are {len(jobs)} jobs on this host; name one by a rank: "
+            + ", ".join(f"{rank.process}" for rank in jobs.values())
+        )
+    files = dump_ranks(ranks)
+    for rank, file in files.items():
+        click.echo(_answer(rank, file))
+    folder = min({rank.folder for rank in ranks}, key=str)
+    click.echo(f"then: collalgo trace analyze {folder}")
+    raise SystemExit(int(None in files.values()))
+
+
+def _answer(rank: RankProcess, file: Path | None) -> str:
+    """What has become of the dump of a rank."""
+    if file is None:
+        return (
+            f"rank {rank.rank} (process {rank.process}) has not written a dump into "
+            f"{rank.folder}: it may not write there, or does not run Python code"
+        )
+    return f"rank {rank.rank}: {file}"
+
+
 @main.command("analyze")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def analyze_command(folder: Path) -> None:
     """Find the rank that diverged first from the dumps of all ranks in FOLDER.
 
-    Dumps are written by collalgo.dump(), by SIGUSR1 and, where COLLALGO_DUMP names a
-    folder, when a call fails. The exit code is 1 if a rank diverged.
+    Dumps are written by collalgo trace dump, collalgo.dump(), SIGUSR1 and, where
+    COLLALGO_DUMP names a folder, when a call fails. The exit code is 1 if a rank
+    diverged, and 2 if none is known to have, but dumps are missing.
     """
     try:
         findings = analyze(folder)
@@ -28,15 +76,61 @@ def analyze_command(folder: Path) -> None:
         click.echo(_heading(finding))
         for line in finding.lines:
             click.echo(f"  {line}")
-    raise SystemExit(int(any(finding.culprits for finding in findings)))
+    if any(finding.culprits for finding in findings):
+        raise SystemExit(1)
+    raise SystemExit(INCONCLUSIVE * any(each.inconclusive for each in findings))
 
 
 def _heading(finding: Finding) -> str:
-    if not finding.culprits:
-        return f"communicator {finding.communicator}: no rank diverged"
-    ranks = ", ".join(map(str, finding.culprits))
-    several = "s" if len(finding.culprits) > 1 else ""
-    return (
-        f"communicator {finding.communicator}: rank{several} {ranks} diverged first, "
-        f"at call #{finding.number}"
+    name = f"communicator {finding.communicator}: "
+    if finding.culprits:
+        ranks = ", ".join(map(str, finding.culprits))
+        several = "s" if len(finding.culprits) > 1 else ""
+        among = " of those with a dump" if finding.inconclusive else ""
+        return (
+            f"{name}rank{several} {ranks}{among} diverged first, at call "
+            f"#{finding.number}"
+        )
+    if finding.inconclusive:
+        return f"{name}inconclusive, as dumps are missing; collect them from all ranks"
+    return f"{name}no rank diverged"
+
+
+@main.command("summary")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def summary_command(file: Path) -> None:
+    """Sum up the calls in FILE, a trace of collalgo.trace, by collective and place.
+
+    The time of a call is waiting until the last rank has entered it, and transfer from
+    then on.
+    """
+    try:
+        rows = summary(file)
+    except TraceError as error:
+        raise click.ClickException(str(error)) from None
+    wide_console(WIDTH).print(_table(rows))
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table(
+        box=None,
+        pad_edge=False,
+        title="mean time of a rank in all calls; less is better",
+        title_justify="left",
     )
+    table.add_column("collective")
+    for name in ("calls", "elements", "time", "waiting", "transfer"):
+        table.add_column(name, justify="right")
+    table.add_column("last rank")
+    table.add_column("place")
+    for row in rows:
+        times = (row.seconds, row.waiting, row.seconds - row.waiting)
+        table.add_row(
+            row.name,
+            str(row.calls),
+            str(row.elements),
+            *map(human_time, times),
+            row.last,
+            row.place,
+        )
+    return table

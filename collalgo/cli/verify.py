@@ -3,6 +3,7 @@
 import click
 
 from collalgo.algorithms.catalogue import Algorithm
+from collalgo.algorithms.verify import MOST_RANKS
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.options import collective_option
 
@@ -16,7 +17,10 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17)
     "--all", "everything", is_flag=True, help="Prove every algorithm of the table."
 )
 @collective_option
-@click.option("-n", "--size", "sizes", type=click.IntRange(1), multiple=True)
+@click.option(
+    "-n", "--size", "sizes", type=click.IntRange(1, MOST_RANKS), multiple=True,
+    help="Number of ranks; repeat for several.",
+)  # fmt: skip
 def verify_command(
     algorithm: str | None,
     everything: bool,

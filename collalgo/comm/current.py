@@ -17,9 +17,10 @@ class WorldOfThread(local):
 
 
 class WorldOfProcess:
-    """The world of a process that is one rank."""
+    """The world of a process that is one rank, and that of a framework, as of torch."""
 
     world: CommunicatorBase | None = None
+    foreign: CommunicatorBase | None = None
 
 
 of_thread = WorldOfThread()

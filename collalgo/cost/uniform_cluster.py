@@ -22,6 +22,9 @@ INSIDE = (Kind.GPU, Kind.CORE, Kind.CPU)
 #: The name of the host that represents all but two.
 OTHERS = "others"
 
+#: The most hosts: a million ranks on hosts of eight GPUs.
+MOST_HOSTS = 1 << 17
+
 
 @dataclass(frozen=True)
 class UniformCluster:
@@ -48,13 +51,17 @@ class UniformCluster:
         Raises
         ------
         TopologyError
-            If the machine is not one host.
+            If there are more than :data:`MOST_HOSTS`, or the machine is not one host.
 
         Examples
         --------
         >>> UniformCluster.load("dgx1v", hosts=131072, nics=4).size
         1048576
         """
+        if hosts > MOST_HOSTS:
+            raise TopologyError(
+                f"{name}: hosts={hosts} is above the most that is priced, {MOST_HOSTS}"
+            )
         pair = Topology.load(name, hosts=min(hosts, 2), **parameters)
         if len(pair.hosts) != min(hosts, 2):
             raise TopologyError(

@@ -81,6 +81,11 @@ def _advice(buf: Any) -> str:
     """The advice for an object that is not an array."""
     if isinstance(buf, list | tuple | int | float | complex | np.generic):
         return "wrap it with numpy.array(...)"
+    if isinstance(buf, dict | set | frozenset | str | bytes) or buf is None:
+        return (
+            "objects are not communicated; send each array by itself, or bytes as "
+            "numpy.frombuffer(pickle.dumps(x), numpy.uint8), whose length all must know"
+        )
     return ADVICE.get(package_of(buf), "pass an array of what is to be communicated")
 
 

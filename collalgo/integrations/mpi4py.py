@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from collalgo.bootstrap import pmi
-from collalgo.bootstrap.connect import connect, same_engine
+from collalgo.bootstrap.connect import connect, same_engine, without_mpi
 from collalgo.bootstrap.context import JOIN_TIMEOUT
 from collalgo.bootstrap.identity import Identity
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm.communicator import Communicator
 from collalgo.engine.transport.engine import Engine, asked_for
-from collalgo.engine.transport.mpi import Mpi
-from collalgo.engine.transport.ucx import Ucx
+from collalgo.engine.transport.mpi import Mpi, unlink_mpich_memory
 from collalgo.errors import BootstrapError
 
 _keyval: int | None = None
@@ -65,8 +64,9 @@ def world_communicator(arguments: JoinArguments) -> Communicator:
                     f"connect to the other ranks ({error}); install it with: "
                     "pip install collalgo[mpi]"
                 ) from None
+    ucx = without_mpi(asked, me.rank)
     launcher = pmi.connection(os.environ, me.rank, me.size, arguments.timeout)
-    return Communicator(connect(launcher, Ucx(), arguments.timeout))
+    return Communicator(connect(launcher, ucx, arguments.timeout))
 
 
 def _world_of(me: Identity) -> Any:
@@ -119,11 +119,33 @@ def _forget(_comm: Any, _keyval: int, kept: Communicator) -> None:
 def _connect(comm: Any, engine: str | None, timeout: float) -> Communicator:
     """Connect the ranks within each host and, if there are several, between hosts."""
     private = comm.Dup()
-    ours: Engine = Ucx() if asked_for(engine) == "ucx" else Mpi(private)
     exchange_group = OverMpi(private)
+    ours = _engine(engine, private, exchange_group)
     # Mpi calls a collective of MPI to find the ranks on each host: all ranks must.
     same_engine(exchange_group.allgather(ours.kind))
     connection = connect(exchange_group, ours, timeout)
+    unlink_mpich_memory()
     if connection.engine is None or not isinstance(ours, Mpi):
         private.Free()
     return Communicator(connection)
+
+
+def _engine(engine: str | None, private: Any, exchange_group: OverMpi) -> Engine:
+    """The engine between hosts: MPI, unless UCX is requested.
+
+    Raises
+    ------
+    BootstrapError
+        On all ranks, if one of them cannot load UCX.
+    """
+    ours: Engine = Mpi(private)
+    problem = ""
+    if asked_for(engine) == "ucx":
+        try:
+            ours = without_mpi(engine, exchange_group.rank)
+        except BootstrapError as error:
+            problem = str(error)
+    problems = exchange_group.allgather(problem)
+    if any(problems):
+        raise BootstrapError(next(filter(None, problems)))
+    return ours

@@ -41,7 +41,7 @@ class Child:
         environment: Mapping[str, str] | None = None,
     ):
         launcher = os.getpid()
-        self.ended = False
+        self.returncode: int | None = None
         self.process = subprocess.Popen(
             command,
             env=environment,
@@ -65,12 +65,22 @@ class Child:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended and its output was forwarded."""
+        return self.returncode is not None
+
     def drain(self) -> None:
-        """Reap the ended process and forward the rest of its output."""
-        self.process.wait()
+        """Forward the rest of the output of the ended process.
+
+        It is not reaped, so that no other process group gets its number.
+        """
+        end = os.waitid(os.P_PIDFD, self.descriptor, os.WEXITED | os.WNOWAIT)
+        assert end is not None
         for stream in self.streams:
             stream.drain()
-        self.ended = True
+        exited = end.si_code == os.CLD_EXITED
+        self.returncode = end.si_status if exited else -end.si_status
 
     def close(self) -> None:
         """Kill what the process left running and close the descriptors."""

@@ -11,11 +11,20 @@ from collalgo.errors import BootstrapError
 #: Limit of ranks on one host; more are taken for a typing error.
 MAX_SLOTS = 4096
 
-#: Limits of ranks in a job, of hosts, of bytes of a file of hosts, and of a name.
-MOST_RANKS, MOST_HOSTS, LARGEST, LONGEST_NAME = 1 << 17, 10_000, 1 << 20, 255
+#: Valid host names, after a user's: no option of ssh, and no character that a shell
+#: interprets.
+NAME = re.compile(r"(?!-)[A-Za-z0-9_.@\[\]%-]{1,320}")
 
-#: Valid host names: no option of ssh, and no character that a shell interprets.
-NAME = re.compile(r"[A-Za-z0-9_.@\[\]%-]+")
+SLOTS = re.compile(r"[0-9]{1,9}")
+
+#: The most bytes of a file of hosts: of some 100,000 lines.
+LARGEST = 4 << 20
+
+#: The most characters of the input that an error quotes.
+QUOTED = 60
+
+#: The most ranks of a job.
+MOST_RANKS = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -63,13 +72,10 @@ def parse_hosts(text: str) -> list[Host]:
     BootstrapError
         If a name or a number of slots is invalid.
     """
-    parts = [each if ":" in each else f"{each}:1" for each in text.split(",")]
-    where = f"-H {text}" if len(text) < 80 else f"-H {text[:80]}..."
-    _check_hosts(len(parts), where)
     hosts = []
-    for part in parts:
+    for part in (each if ":" in each else f"{each}:1" for each in text.split(",")):
         name, _, slots = part.strip().rpartition(":")
-        hosts.append(_host(name.strip(), slots, where))
+        hosts.append(_host(name.strip(), slots, f"-H {_quoted(text)}"))
     return hosts
 
 
@@ -79,64 +85,75 @@ def read_hostfile(path: str | Path) -> list[Host]:
     Raises
     ------
     BootstrapError
-        If a line is invalid, or the file cannot be read, is no text or too large.
+        If it cannot be read, or a name or a number of slots is invalid.
     """
     hosts = []
-    for number, line in enumerate(_text(path).splitlines(), 1):
+    for number, line in enumerate(_text(Path(path)).splitlines(), 1):
         words = line.partition("#")[0].split()
-        if not words:
-            continue
-        name, _, slots = words[0].partition(":")
-        given = [word.partition("=")[2] for word in words if word.startswith("slots=")]
-        where = f"{path}, line {number}"
-        hosts.append(_host(name, given[0] if given else slots or "1", where))
-        _check_hosts(len(hosts), where)
+        if words:
+            hosts.append(_host_of_line(words, f"{path}, line {number}"))
+    if not hosts:
+        raise BootstrapError(f"{path} names no host; write one a line, as: a slots=4")
     return hosts
 
 
-def _text(path: str | Path) -> str:
-    """The content of a file of hosts."""
+def _host_of_line(words: list[str], where: str) -> Host:
+    """The host of a line, which may have settings of other launchers, too."""
+    name, _, slots = words[0].partition(":")
+    for word in words[1:]:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise BootstrapError(
+                f"{where}: {_quoted(word)!r} is no setting; write a host a line, as: "
+                "a slots=4"
+            )
+        if key == "slots":
+            slots = value or "missing"
+    return _host(name, slots or "1", where)
+
+
+def _text(path: Path) -> str:
+    """The text of a file of hosts."""
     try:
-        with Path(path).open("rb") as file:
+        with path.open("rb") as file:
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
-            raise BootstrapError(f"{path}: a file of hosts has at most {LARGEST} bytes")
+            raise BootstrapError(f"{path} has more than {LARGEST} bytes of hosts")
         return data.decode()
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
         raise BootstrapError(
-            f"{path}: this is no text, but hosts are one a line"
+            f"{path} is no text of hosts: byte {error.start} is no UTF-8"
         ) from None
-    except (OSError, ValueError) as error:
-        raise BootstrapError(f"{path}: {error}") from None
+    except OSError as error:
+        raise BootstrapError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _check_hosts(count: int, where: str) -> None:
-    if count > MOST_HOSTS:
-        raise BootstrapError(f"{where}: more than {MOST_HOSTS} hosts")
+def _quoted(text: str) -> str:
+    """The beginning of some input, for an error."""
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
 
 
 def _host(name: str, slots: str, where: str) -> Host:
-    if not NAME.fullmatch(name) or name.startswith("-") or len(name) > LONGEST_NAME:
-        raise BootstrapError(f"{where}: {name[:60]!r} is no name of a host")
-    if not re.fullmatch("[0-9]{1,9}", slots) or not 1 <= int(slots) <= MAX_SLOTS:
+    if not NAME.fullmatch(name):
+        raise BootstrapError(f"{where}: {_quoted(name)!r} is no name of a host")
+    if not SLOTS.fullmatch(slots) or not 1 <= int(slots) <= MAX_SLOTS:
         raise BootstrapError(
-            f"{where}: host {name[:60]} has {slots[:20]!r} slots; give a number from 1 "
-            f"to {MAX_SLOTS}, as in {name[:60]}:4"
+            f"{where}: host {_quoted(name)} has {_quoted(slots)!r} slots; give a "
+            f"number from 1 to {MAX_SLOTS}, as in a:4"
         )
     return Host(name, int(slots))
 
 
-def check_ranks(size: int, most: int = MAX_SLOTS) -> None:
-    """Refuse more ranks than one host can have, or another number.
+def check_ranks(size: int) -> None:
+    """Refuse more ranks than a job can have.
 
     Raises
     ------
     BootstrapError
         If there are too many.
     """
-    if size > most:
-        where = "one host" if most == MAX_SLOTS else "a job"
-        raise BootstrapError(f"{size} ranks: {where} can have at most {most}")
+    if size > MOST_RANKS:
+        raise BootstrapError(f"{size} ranks: a job can have at most {MOST_RANKS}")
 
 
 def assign_ranks(
@@ -150,9 +167,9 @@ def assign_ranks(
         If there are fewer slots than ranks, or a host is named twice.
     """
     counts = _counts(hosts, size)
-    check_ranks(sum(counts.values()), MOST_RANKS)
+    check_ranks(sum(counts.values()))
     everywhere = Counter(local for count in counts.values() for local in range(count))
-    earlier: Counter[int] = Counter()
+    earlier: Counter[int] = Counter()  # hosts so far that have this local rank
     positions: dict[Host, list[RankPosition]] = {}
     first = 0
     for host, count in counts.items():
@@ -167,10 +184,9 @@ def assign_ranks(
 
 def _counts(hosts: Sequence[Host], size: int | None) -> dict[Host, int]:
     """The number of ranks of each host that has any."""
-    names = Counter(host.name for host in hosts)
-    if len(names) < len(hosts):
-        ((twice, _),) = names.most_common(1)
-        raise BootstrapError(f"host {twice} is named twice; add its slots up")
+    (most, times), *_ = Counter(host.name for host in hosts).most_common(1)
+    if times > 1:
+        raise BootstrapError(f"host {most} is named twice; add its slots up")
     slots = sum(host.slots for host in hosts)
     left = slots if size is None else size
     if left > slots:

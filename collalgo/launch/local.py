@@ -6,7 +6,7 @@ import resource
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -16,9 +16,15 @@ from typing import NamedTuple
 from collalgo.errors import OutputError
 from collalgo.launch import environment, output
 from collalgo.launch.child import Child, Deadline, as_completed
+from collalgo.launch.group_guard import GroupGuard
 from collalgo.launch.output import Sinks
-from collalgo.launch.process import exit_code, exit_reason
-from collalgo.launch.signals import StopRequested, signals_forwarded, signals_raise
+from collalgo.launch.process import catches, exit_code, exit_reason, processes
+from collalgo.launch.signals import (
+    FORWARDED,
+    StopRequested,
+    signals_forwarded,
+    signals_raise,
+)
 
 #: Seconds to wait for simultaneous failures of other ranks, to find the first cause.
 SETTLE_SECONDS = 0.3
@@ -120,11 +126,14 @@ class LocalLaunch:
         sinks = output.sinks(self.logs)
         ranks: list[Rank] = []
         stops = self.scope is Scope.WHOLE_JOB
-        with signals_raise(), signals_forwarded(partial(_send, ranks), stops=stops):
+        with (
+            closing(GroupGuard()) as guard,
+            signals_raise(),
+            signals_forwarded(partial(_forward, ranks), stops=stops),
+        ):
             try:
-                return run_to_end(
-                    partial(self._run, ranks, sinks), partial(_stop, ranks), sinks
-                )
+                work = partial(self._run, ranks, sinks, guard)
+                return run_to_end(work, partial(_stop, ranks), sinks)
             except OSError as error:
                 output.report(_start_failure(len(ranks), len(self.specs), error))
                 return 1
@@ -132,11 +141,11 @@ class LocalLaunch:
                 for one in ranks:
                     one.close()
 
-    def _run(self, ranks: list[Rank], sinks: Sinks) -> int:
+    def _run(self, ranks: list[Rank], sinks: Sinks, guard: GroupGuard) -> int:
         """Start the ranks, into the list, and supervise them."""
-        ranks.extend(
-            Rank(spec, self.command, sinks, self._stdin(spec)) for spec in self.specs
-        )
+        for spec in self.specs:
+            ranks.append(Rank(spec, self.command, sinks, self._stdin(spec)))
+            guard.add(ranks[-1].process.pid)
         return _supervise(ranks, self.scope, sinks)
 
     def _stdin(self, spec: RankSpec) -> int | None:
@@ -184,7 +193,7 @@ def _supervise(ranks: list[Rank], scope: Scope, sinks: Sinks) -> int:
     failed: list[Rank] = []
     deadline = Deadline()
     for ended in as_completed(ranks, deadline):
-        if ended.process.returncode:
+        if ended.returncode:
             deadline.at_most(SETTLE_SECONDS)
             failed.append(ended)
     if not failed:
@@ -215,6 +224,27 @@ def _send(ranks: list[Rank], number: int) -> None:
             rank.signal(number)
 
 
+def _forward(ranks: list[Rank], number: int) -> None:
+    """Send the ranks a signal that is meant for them.
+
+    Of the processes of a rank only those get it that handle it: it would kill a shell
+    that has started a script. If none does, the rank gets it.
+    """
+    if number not in FORWARDED:
+        _send(ranks, number)
+        return
+    handling: dict[int, list[int]] = {rank.process.pid: [] for rank in ranks}
+    for process, _, group in processes():
+        with suppress(OSError):  # it has ended
+            if group in handling and catches(process, number):
+                handling[group].append(process)
+    for rank in ranks:
+        if not rank.ended:
+            for process in handling[rank.process.pid] or [rank.process.pid]:
+                with suppress(ProcessLookupError):
+                    os.kill(process, number)
+
+
 def _signal(ranks: list[Rank], number: int) -> None:
     """Send a signal to all running ranks, before any of them runs on.
 
@@ -227,7 +257,8 @@ def _signal(ranks: list[Rank], number: int) -> None:
 
 def _report(rank: Rank, others: str) -> int:
     """Write the failed rank and its traceback to standard error; its exit code."""
-    code = rank.process.returncode
+    code = rank.returncode
+    assert code is not None
     lines = [f"rank {rank.rank} {exit_reason(code)}{others}"]
     lines += [f"  {line}" for line in rank.traceback()]
     output.report("\n".join(lines))

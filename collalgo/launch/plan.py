@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from collalgo.launch.hosts import MOST_RANKS, Host, assign_ranks, check_ranks
+from collalgo.launch.hosts import MAX_SLOTS, Host, assign_ranks, check_ranks
 
 
 class Launcher(Enum):
@@ -45,6 +45,12 @@ class LaunchOptions:
             raise ValueError(
                 "the number of ranks is missing; pass -n 4, or hosts with slots"
             )
+        here = not self.hosts and self.launcher is Launcher.COLLALGO
+        if here and self.ranks > MAX_SLOTS:
+            raise ValueError(
+                f"{self.ranks} ranks are more than the {MAX_SLOTS} that one host "
+                "takes; pass fewer, or more hosts: -H a:4,b:4"
+            )
         if self.logs is not None and self.launcher is Launcher.MPI:
             raise ValueError("--log-dir is not for --mpi; mpiexec has its own")
 
@@ -70,7 +76,7 @@ def launch_plan(options: LaunchOptions) -> LaunchPlan:
         If the ranks do not fit on the hosts, or there is no program to start them.
     """
     if options.launcher is Launcher.MPI:
-        check_ranks(options.ranks, MOST_RANKS)
+        check_ranks(options.ranks)
         from collalgo.launch.delegate import DelegatedLaunch
 
         return DelegatedLaunch.of_job(options.command, options.ranks, options.hosts)
@@ -81,5 +87,4 @@ def launch_plan(options: LaunchOptions) -> LaunchPlan:
         return SshLaunch(options.command, positions, options.logs)
     from collalgo.launch.local import LocalLaunch
 
-    check_ranks(options.ranks)
     return LocalLaunch.of_job(options.command, options.ranks, options.logs)

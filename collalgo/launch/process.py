@@ -3,6 +3,9 @@
 import ctypes
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -13,6 +16,29 @@ def die_with(parent: int | None) -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if parent is not None and os.getppid() != parent:  # it ended before prctl
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def catches(process: int, number: int) -> bool:
+    """Whether a process has a handler for a signal.
+
+    Raises
+    ------
+    OSError
+        If there is no such process.
+    """
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
+def processes() -> Iterator[tuple[int, int, int]]:
+    """All processes that can be looked at: number, parent and process group."""
+    for entry in os.scandir("/proc"):
+        if entry.name.isdecimal():
+            with suppress(OSError):
+                fields = Path(entry.path, "stat").read_text().rpartition(")")[2].split()
+                yield int(entry.name), int(fields[1]), int(fields[2])
 
 
 def exit_reason(code: int) -> str:

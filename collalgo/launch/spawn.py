@@ -2,7 +2,10 @@
 
 import pickle
 import secrets
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from collalgo.base.integers import integer
@@ -53,6 +56,7 @@ def spawn(
         If a process died without an exception.
     """
     size = integer(size, "size", "spawn", 1, MAX_RANKS)
+    _check_importable(fn)
     job, function = secrets.token_hex(16), RankFunction(fn, size, timeout)
     processes: list[BaseProcess] = []
     pipes: dict[Any, int] = {}
@@ -72,6 +76,36 @@ def spawn(
             process.kill()
             process.join()
             process.close()
+
+
+def _check_importable(fn: Callable[..., object]) -> None:
+    """Check that a new process can import a function.
+
+    Raises
+    ------
+    CollalgoError
+        If not.
+    """
+    module = sys.modules.get(getattr(fn, "__module__", None) or "")
+    main = module is not None and module.__name__ == "__main__"
+    try:
+        pickle.dumps(fn)
+        reason = "its module is no file" if main and not _has_file(module) else ""
+    except (AttributeError, TypeError, pickle.PicklingError) as error:
+        reason = str(error)
+    if reason:
+        name = getattr(fn, "__qualname__", repr(fn))
+        raise CollalgoError(
+            f"spawn: a new process cannot import {name} ({reason}); define it at the "
+            "top of a file, or run the ranks in this process: collalgo.threads(fn, "
+            "size)"
+        )
+
+
+def _has_file(module: ModuleType | None) -> bool:
+    """Whether a new process can import a main module again."""
+    spec, file = getattr(module, "__spec__", None), getattr(module, "__file__", None)
+    return spec is not None or (file is not None and Path(file).is_file())
 
 
 def _start(function: RankFunction, job: str, rank: int) -> "tuple[BaseProcess, Any]":

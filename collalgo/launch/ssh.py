@@ -105,14 +105,15 @@ def _supervise(agents: list[RemoteAgent]) -> int:
     failed: list[RemoteAgent] = []
     deadline = Deadline()
     for ended in as_completed(agents, deadline):
-        if ended.process.returncode:
+        if ended.returncode:
             deadline.at_most(SETTLE_SECONDS + 1.0)
             failed.append(ended)
     if not failed:
         return 0
     _stop(agents)
-    first = next((a for a in failed if a.process.returncode != PEER_FAILED), failed[0])
-    code = first.process.returncode
+    first = next((a for a in failed if a.returncode != PEER_FAILED), failed[0])
+    code = first.returncode
+    assert code is not None
     if code == NO_JOB:
         output.report(
             f"host {first.host.name} got nothing to run: {shlex.join(first.command)} "

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from math import gcd, lcm
 from typing import NamedTuple, TypeAlias
 
+from collalgo.errors import ScheduleError
+
 #: Makes a chunk of its four fields in less time than its constructor.
 _new = tuple.__new__
 
@@ -33,6 +35,24 @@ class Chunk(NamedTuple):
 
 
 Chunks: TypeAlias = tuple[Chunk, ...]
+
+
+def as_chunks(given: object) -> Chunks:
+    """Chunks as one tuple; nested lists and tuples of chunks are flattened.
+
+    Raises
+    ------
+    ScheduleError
+        If it is or holds something else.
+    """
+    if isinstance(given, Chunk):
+        return (given,)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ScheduleError(
+            f"{given!r} is no chunk; pass group.chunk(i), or of several positions "
+            "group.chunks(start, stop) or group.chunks_of(positions)"
+        )
+    return tuple(chunk for each in given for chunk in as_chunks(each))
 
 
 def spare(chunks: Chunks, number: int = 1) -> Chunks:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from collalgo._kernels.schedule.replay import Fault, SymbolicReplay
 from collalgo.errors import ScheduleError
+from collalgo.schedule.blame import Origin, origin, overwritten
 from collalgo.schedule.collective import NOTHING, Collective, Place, Promise
 from collalgo.schedule.proof import Proof
 from collalgo.schedule.replay import Replay, Tables
@@ -151,6 +152,7 @@ class Prover:
             f"{self.promise.name} of {self.size} ranks: step {index} of rank {rank}: "
             f"{r.transfers[number]!r} {what} (in block {block})",
             rank=rank,
+            fault=(rank, index),
             collective=self.promise.name,
         )
 
@@ -201,13 +203,30 @@ class Prover:
     def _broken(self, rank: int, cell: int, term: int, code: int) -> ScheduleError:
         found, wanted = self.terms.ranks[term], self._ranks(code)
         steps = int(np.diff(self.replay.first_step)[rank])
+        made, by = self._culprit(rank, cell, found, wanted)
         return ScheduleError(
             f"{self.promise.name} of {self.size} ranks: rank {rank} ends, after "
             f"{steps} steps, with chunk {self._name(cell)} made of the contributions "
-            f"of ranks {members(found)} instead of ranks {members(wanted)}",
+            f"of ranks {members(found)} instead of ranks {members(wanted)}; {by}",
             rank=rank,
+            fault=None if made is None else (made.rank, made.step),
             collective=self.promise.name,
         )
+
+    def _culprit(
+        self, rank: int, cell: int, found: int, wanted: int
+    ) -> tuple[Origin | None, str]:
+        """The step that made a wrong result, and what it did in words."""
+        lost = sorted(set(members(wanted)) - set(members(found)))
+        replay, place = self.replay, (int(self.bounds[cell]), self.grid)
+        verb = "overwrites what that rank contributes"
+        made = overwritten(replay, replay.events, lost, *place)
+        if made is None:
+            verb = "has made it"
+            made = origin(replay, replay.events, rank, *place)
+        if made is None:
+            return None, "it was never written"
+        return made, f"step {made.step} of rank {made.rank} {verb}: {made.transfer!r}"
 
     def _name(self, cell: int) -> str:
         """The name of a cell for users: its block, or its part of the buffer."""

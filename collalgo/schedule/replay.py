@@ -5,30 +5,22 @@ peer of its transfers has reached the matching step, as if messages had no buffe
 schedule that ends here cannot deadlock with bounded buffers, however small.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.schedule.replay import critical_path, in_order
 from collalgo.errors import ScheduleError
+from collalgo.schedule.blame import first_mismatch
 from collalgo.schedule.chunk import Chunks
 from collalgo.schedule.steps import Step
 from collalgo.schedule.transfers import Ints, Reals, TransferTable
 
 Tables = dict[str, Any]
-
-
-class Channel(NamedTuple):
-    """The queue of messages from one rank to another on one lane, in order."""
-
-    sender: int
-    receiver: int
-    lane: int
 
 
 class Replay(TransferTable):
@@ -64,7 +56,7 @@ class Replay(TransferTable):
             self._messages_of, (sending, ~sending)
         )
         if out.shape != into.shape or (out[:3] != into[:3]).any():
-            raise self._unmatched(out, into)
+            raise first_mismatch(self)
         self.out, self.into = (
             np.ascontiguousarray(out[3]),
             np.ascontiguousarray(into[3]),
@@ -108,29 +100,6 @@ class Replay(TransferTable):
             whole[message] = joined[parts]
         return whole
 
-    def _unmatched(self, out: Ints, into: Ints) -> ScheduleError:
-        """The error of the first send or receive without a partner."""
-        sent, received = _steps_by_channel(out), _steps_by_channel(into)
-        channel = min(c for c in {*sent, *received} if len(sent[c]) != len(received[c]))
-        count = min(len(sent[channel]), len(received[channel]))
-        if len(sent[channel]) > count:
-            step, verb, lack = sent[channel][count], "sends", "take"
-            other, kinds = channel.receiver, {0}
-        else:
-            step, verb, lack = received[channel][count], "awaits", "send"
-            other, kinds = channel.sender, {1, 2}
-        transfer = next(
-            self.transfers[i]
-            for i in np.flatnonzero(self.step == step)
-            if self.peer[i] == other and self.kind[i] in kinds
-        )
-        rank, index = self.where(step)
-        return ScheduleError(
-            f"step {index} of rank {rank} {verb} what rank {other} never {lack}s: "
-            f"{transfer!r}",
-            rank=rank,
-        )
-
     def _check_same_chunks(self) -> None:
         """Check that both ends of a message have the same chunks, in any buffers."""
         plain: dict[Chunks, int] = {}
@@ -141,24 +110,8 @@ class Replay(TransferTable):
             ],
             np.int64,
         )
-        wrong = np.flatnonzero(same[self.sent] != same[self.taken])
-        if len(wrong):
-            raise self._different(int(min(wrong, key=lambda m: self.into[m])))
-
-    def _different(self, message: int) -> ScheduleError:
-        """The error of a message whose ends have different chunks."""
-        sender, out = self.where(self.out[message])
-        receiver, into = self.where(self.into[message])
-        leaving, coming = (
-            self.places[self.sent[message]],
-            self.places[self.taken[message]],
-        )
-        return ScheduleError(
-            f"step {into} of rank {receiver} expects chunks "
-            f"{', '.join(map(str, coming)) or 'none'} from rank {sender}, whose step "
-            f"{out} sends chunks {', '.join(map(str, leaving)) or 'none'}",
-            rank=receiver,
-        )
+        if (same[self.sent] != same[self.taken]).any():
+            raise first_mismatch(self)
 
     @cached_property
     def incoming(self) -> tuple[Ints, Ints]:
@@ -187,7 +140,9 @@ class Replay(TransferTable):
             for a, b in pairwise(circle)
         )
         return ScheduleError(
-            f"the ranks wait for each other in a circle: {waits}", rank=rank
+            f"the ranks wait for each other in a circle: {waits}",
+            rank=rank,
+            fault=self.where(at[rank]),
         )
 
     def _step(self, step: int) -> Step:
@@ -257,11 +212,3 @@ class Replay(TransferTable):
         ]
         found: Ints = np.array(runs, np.int64).reshape(-1, 2).T.copy()
         return found
-
-
-def _steps_by_channel(table: Ints) -> dict[Channel, list[int]]:
-    """The steps of the messages of each channel."""
-    steps: dict[Channel, list[int]] = defaultdict(list)
-    for *channel, step in table.T.tolist():
-        steps[Channel(*channel)].append(step)
-    return steps

@@ -25,7 +25,7 @@ from itertools import count, zip_longest
 from typing import NamedTuple, TypeAlias
 
 from collalgo.errors import ScheduleError
-from collalgo.schedule.chunk import Chunk, Chunks, divide, merge, spare
+from collalgo.schedule.chunk import Chunk, Chunks, as_chunks, divide, merge, spare
 from collalgo.schedule.group import Group
 
 __all__ = [
@@ -103,16 +103,22 @@ _OVER: Step = (_new(Transfer, (_SEND, -1, (), 0)),)
 
 def send(peer: int, chunks: Chunks = ()) -> Transfer:
     """Send ``chunks`` as they were before this step; without chunks, a token."""
+    if type(chunks) is not tuple or (chunks and type(chunks[0]) is not Chunk):
+        chunks = as_chunks(chunks)
     return _new(Transfer, (_SEND, peer, chunks, 0))
 
 
 def recv(peer: int, chunks: Chunks = ()) -> Transfer:
     """Receive ``chunks`` over the present values; without chunks, a token."""
+    if type(chunks) is not tuple or (chunks and type(chunks[0]) is not Chunk):
+        chunks = as_chunks(chunks)
     return _new(Transfer, (_RECV, peer, chunks, 0))
 
 
 def recv_reduce(peer: int, chunks: Chunks) -> Transfer:
     """Receive ``chunks`` and combine them with the present values."""
+    if type(chunks) is not tuple or (chunks and type(chunks[0]) is not Chunk):
+        chunks = as_chunks(chunks)
     return _new(Transfer, (_RECV_REDUCE, peer, chunks, 0))
 
 

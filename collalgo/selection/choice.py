@@ -8,7 +8,7 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.engine.call import AlgorithmChoice, check_algorithm
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.decide import Question, decide
-from collalgo.selection.on_host import HostPricer
+from collalgo.selection.on_host import MOST_RANKS, HostPricer
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.pricer import Pricer
 from collalgo.selection.selection import Candidate, Selection, ranked
@@ -102,4 +102,5 @@ def _on_host(size: int | None, profile: HostProfile | None) -> HostPricer:
     """The prices on this host, or on one of another profile."""
     if size is None:
         raise ValueError("select needs the number of ranks, or a topology")
-    return HostPricer(integer(size, "size", "select", 1), profile or host_profile())
+    size = integer(size, "size", "select", 1, MOST_RANKS)
+    return HostPricer(size, profile or host_profile())

@@ -18,6 +18,9 @@ from collalgo.selection.applicability import applicable, nobody, obstacle_to
 from collalgo.selection.pricer import ChoiceCache
 from collalgo.selection.prices import AT_LEAST, Choices, LazyCurve, Priced
 
+#: The most ranks on one host that algorithms are priced for, which takes minutes.
+MOST_RANKS = 1024
+
 #: The relative differences up to which prices are taken for equal, and for similar: the
 #: figures that they are made of are not known more precisely.
 ALIKE, SIMILAR = 0.001, 0.03

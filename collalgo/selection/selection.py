@@ -18,6 +18,12 @@ from collalgo.topology.assumed import ASSUMED
 if TYPE_CHECKING:  # which takes a while to import
     from collalgo.cost.bounds import Bound
 
+#: The number of candidates that an explanation lists, unless all are wanted.
+SHOWN = 10
+
+#: Relative difference up to which two times count as the same in words.
+AS_CHEAP = 0.005
+
 #: The orders of ranks, by their names.
 ORDERS = {"ring": "ranks along the ring", "narrow": "the narrowest hosts last"}
 
@@ -185,6 +191,8 @@ class Selection:
         second = min(others, key=lambda candidate: candidate.seconds)
         if second.seconds == self.seconds:
             return f"as cheap as {second.words}"
+        if self.seconds < second.seconds <= self.seconds * (1 + AS_CHEAP):
+            return f"about as cheap as {second.words}"
         if second.seconds < self.seconds and self.decider == PRICE:
             return f"nearly as cheap as {second.words}"
         if second.seconds < self.seconds:
@@ -215,9 +223,18 @@ class Selection:
         """The time of the choice over the lower bound."""
         return self.seconds / self.bound_seconds if self.bound_seconds else None
 
-    def explain(self) -> str:
-        """The choice with all the prices, as text of several lines."""
+    def explain(self, most: int | None = SHOWN) -> str:
+        """The choice with the prices of others, as text of several lines.
+
+        Parameters
+        ----------
+        most
+            The number of candidates to list, the cheapest first; None for all. The
+            user's own are always listed.
+        """
         able = self.able
+        users = [] if most is None else [c for c in able[most:] if c.row.unproved]
+        shown = able[:most] + users
         choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
         subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
         lines = [
@@ -229,10 +246,12 @@ class Selection:
 
             lines.append(compared(self.seconds, self.bound, self.nbytes))
         lines += [f"assumed: {rule}" for rule in self.assumptions]
-        width = max(len(c.words) for c in able)
+        width = max(len(c.words) for c in shown)
         lines += [
-            f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us{c.mark}" for c in able
+            f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us{c.mark}" for c in shown
         ]
+        if hidden := len(able) - len(shown):
+            lines.append(f"  and {hidden} more, up to {human_time(able[-1].seconds)}")
         unable: dict[str, list[str]] = {}
         for candidate in self.candidates:
             if candidate.obstacle is not None:

@@ -14,9 +14,11 @@ from collalgo.bench import heap
 from collalgo.bench.cells import BARRIERS, PLACES, Bench, Cell, able, differing, ops_of
 from collalgo.bench.cli import main
 from collalgo.bench.compare import compare
+from collalgo.bench.jobs import announcement
 from collalgo.bench.limits import Limit, hand_over
-from collalgo.bench.measuring import Sweep, contestants, measure, sent
+from collalgo.bench.measuring import Sweep, contestants, measure, sent, why
 from collalgo.bench.options import split_names
+from collalgo.bench.peers.environments import folder_of, peers
 from collalgo.bench.peers.worker import as_one, writer
 from collalgo.bench.records import (
     AS_ASKED,
@@ -27,9 +29,16 @@ from collalgo.bench.records import (
     of_json,
     record,
 )
-from collalgo.bench.report import regrets, summary, tables, winners
+from collalgo.bench.report import (
+    conditions_in_words,
+    regrets,
+    rivals,
+    summary,
+    tables,
+    winners,
+)
 from collalgo.bench.timing import ROW, race, row_of, starting_barrier
-from collalgo.bench.tuning import rules_of, text_of
+from collalgo.bench.tuning import gained, rules_of, text_of
 from rich.console import Console
 
 from collalgo import ALGORITHMS, select, threads
@@ -157,11 +166,43 @@ def test_results_survive_a_file(tmp_path):
     assert [line[0] for line in lines] == ["collalgo", "mpi"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 99, "results": []}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "7",
+        "null",
+        '{"version": 99, "results": []}',
+        '{"version": [1], "results": []}',
+        '{"version": {}, "results": []}',
+        '{"version": 1}',
+        '{"version": 1, "results": {}}',
+        '{"version": 1, "results": [7]}',
+        '{"version": 1, "results": [{"more": 1}]}',
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "\udcff",
+    ],
+)
 def test_a_file_of_something_else_is_refused(tmp_path, text):
     path = tmp_path / "a.json"
-    path.write_text(text)
+    path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ValueError, match="holds no results of collalgo bench"):
+        of_json(path)
+
+
+@pytest.mark.parametrize("field", Record._fields)
+@pytest.mark.parametrize("value", [[], {}, "x", -1, 1e400, float("nan"), True, 10**400])
+def test_a_field_of_another_kind_is_refused(tmp_path, field, value):
+    row = made(1e-3)._asdict()
+    if isinstance(row[field], str) and value == "x":
+        return
+    text = json.dumps({"version": 1, "results": [{**row, field: value}]})
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"result 1: {field} is"):
         of_json(path)
 
 
@@ -565,3 +606,88 @@ def test_the_same_calls_are_timed_on_either_kind_of_arrays():
 
     for same in threads(run, 2):
         assert all(same)
+
+
+@pytest.mark.parametrize("option", [("-b", "1M"), ("-e", "1M"), ("-f", "4")])
+def test_a_list_of_sizes_beside_borders_is_refused(option):
+    found = CliRunner().invoke(main, ["run", "-s", "64", *option])
+    assert found.exit_code == 2
+    assert f"-s names all sizes; leave out -s, or {option[0]}" in found.output
+
+
+@pytest.mark.parametrize("floor", [None, 1e-4, 1e-3, 1.1e-3, 1.0])
+def test_a_floor_above_the_fastest_call_is_none(floor):
+    seconds = [np.array([1e-3, 2e-3])]
+    found = record(Cell("allreduce", 1024), 2, seconds, floor=floor)
+    assert found.floor == (floor if floor is not None and floor <= 1e-3 else None)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
+@pytest.mark.parametrize("cores", [1, 2, 4])
+@pytest.mark.parametrize("load", [0.0, 0.4, 7.5])
+def test_crowded_and_busy_machines_are_named_above_the_tables(ranks, cores, load):
+    found = conditions_in_words(
+        {"cores": cores, "ranks": ranks, "ranks_here": ranks, "load": load}
+    )
+    text = "\n".join(found)
+    assert (f"{ranks} ranks share {cores} core" in text) == (ranks > cores)
+    assert ("the machine was busy before" in text) == (load > 0.5 * cores)
+
+
+def test_every_time_and_bandwidth_of_a_table_has_its_unit():
+    rows = [made(1e-3), made(3e-3, contestant="mpi")]
+    for one in (*tables(rows), rivals(rows)):
+        names = [str(column.header).split("\n") for column in one.columns]
+        for name in names:
+            if name[0] in ("time", "p95", "p99", "min", "max", "predicted", "floor"):
+                assert name[1:] == ["us"]
+            if name[0] in ("algbw", "busbw"):
+                assert name[1:] == ["GB/s"]
+            if name[0] in ("mpi", "best"):
+                assert name[1:] == ["x"]
+
+
+def test_what_a_race_installs_and_takes_is_said_before(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    todo = Sweep(sizes=(8, 64), cycles=3)
+    text = announcement(peers("mpich,gloo"), 2, todo)
+    assert f"installs mpich (mpi4py, mpich, numpy) from PyPI into {tmp_path}" in text
+    assert "installs gloo (torch, numpy)" in text
+    assert "measures 6 cells of collalgo and mpich, mpich-rg, gloo: " in text
+    for peer in peers("mpich,gloo"):
+        folder_of(peer).mkdir(parents=True, exist_ok=True)
+        (folder_of(peer) / "installed").touch()
+    assert "installs" not in announcement(peers("mpich,gloo"), 2, todo)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({}, None), ({"algorithm": "ring"}, "by the argument")],
+)
+def test_the_reason_names_a_price_only_where_the_price_decides(options, words):
+    chosen = select("allreduce", 1024, size=4, **options)
+    assert why(chosen) == (words or chosen.reason)
+
+
+@pytest.mark.parametrize("by", ["environment", "rules"])
+def test_the_reason_names_what_the_environment_decides(by, tmp_path, monkeypatch):
+    if by == "environment":
+        monkeypatch.setenv("COLLALGO_ALLREDUCE", "ring")
+    else:
+        file = tmp_path / "rules.yaml"
+        rules = {"allreduce": [{"ranks": 4, "sizes": {0: "ring"}}]}
+        file.write_text(text_of(rules, "mine"))
+        monkeypatch.setenv("COLLALGO_RULES", str(file))
+    reason = why(select("allreduce", 1024, size=4))
+    assert reason.startswith("by ")
+    assert "cheap" not in reason
+
+
+def test_tuning_says_what_it_gained():
+    slow = cell_of("ring", [4.0], "the only one")
+    fast = cell_of("bine", [2.0])
+    rows = [slow, fast]
+    rules = {"barrier": [{"ranks": slow.ranks, "sizes": {0: "bine"}}]}
+    assert "another algorithm in 1 of 1 cells, 2.00 times" in gained(rows, rules)
+    same = {"barrier": [{"ranks": slow.ranks, "sizes": {0: "ring"}}]}
+    assert gained(rows, same) == "the rules keep the selection in all 1 cells"

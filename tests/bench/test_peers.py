@@ -115,5 +115,5 @@ def test_ratios_are_to_our_row_of_the_same_cell():
     assert "collalgo is slower in 1" in text
     assert "the best peer of each cell takes 1.00 times" in text
     assert [column.header for column in rivals(rows).columns][-3:] == [
-        "peer", "worse", "best"
+        "peer\nx", "worse\nx", "best\nx"
     ]  # fmt: skip

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
+from collalgo.bench.cli import main as bench
 
 from collalgo.cli.main import COMMANDS, main
 
@@ -31,6 +32,26 @@ def test_an_unknown_command_is_refused():
     refused = CliRunner().invoke(main, ["nothing"])
     assert refused.exit_code == 2
     assert "No such command 'nothing'" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("group", "arguments", "part"),
+    [
+        (main, ["bound", "allreduce", "dgx1v"], "collalgo.cli.bound.load_machine"),
+        (main, ["bench"], "collalgo.bench.cli.measured"),
+        (bench, ["run"], "collalgo.bench.cli.measured"),
+    ],
+)
+def test_an_interrupted_command_ends_as_shells_expect(
+    group, arguments, part, monkeypatch
+):
+    def interrupted(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(part, interrupted)
+    with pytest.raises(SystemExit) as ended:
+        group.main(arguments)
+    assert ended.value.code == 130
 
 
 @pytest.mark.parallel

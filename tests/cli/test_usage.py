@@ -41,6 +41,16 @@ SELECT = ("select", "allreduce")
             (*SELECT, "--topology", "dgx1v", "1M", "hosts=2", "--hosts", "4"),
             "hosts is given twice: 2 and 4",
         ),
+        (("bound", "allreduce", "dgx1v", "--only", "foo"), "nvlink"),
+        (("algorithms", "-n", "99999999"), "not in the range 1<=x<=1024"),
+        (("algorithms", "show", "ring", "-n", "99999999"), "range 1<=x<=256"),
+        (("algorithms", "export", "ring", "-n", "99999999"), "range 1<=x<=32768"),
+        (("doctor", "-n", "99999999"), "not in the range 1<=x<=4096"),
+        (("bench", "-R", "99999999"), "not in the range 1<=x<=4096"),
+        (("tune", "-R", "99999999", "x.yaml"), "not in the range 2<=x<=4096"),
+        (("verify", "ring", "-n", "100000000"), "not in the range 1<=x<=32768"),
+        ((*SELECT, "-n", "99999999"), "not in the range 1<=x<=1024"),
+        (("run", "-n", "2000000", "true"), "are more than the 4096 that one host"),
         (("run", "no_such_script.py"), "there is no file 'no_such_script.py'"),
     ],
 )
@@ -85,6 +95,31 @@ def test_a_function_of_no_known_collective_names_the_option(tmp_path):
     path.write_text("def pair(group):\n    yield ()\n")
     reason = "which collective is pair to do? Pass -c, one of"
     assert reason in refused("verify", f"{path}:pair")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("select", "allreduce", "1M", "--topology", "dgx1v", "--hosts", "99999999"),
+        ("simulate", "allreduce", "ring", "dgx1v", "hosts=99999999"),
+        ("bound", "allreduce", "dgx1v", "hosts=131073"),
+    ],
+)
+def test_hosts_that_take_hours_are_refused(words):
+    found = CliRunner().invoke(main, words)
+    assert found.exit_code == 1
+    assert "is above the most that is priced, 131072" in found.output
+
+
+@pytest.mark.parametrize("size", [8, 12])
+def test_a_selection_lists_ten_candidates_or_all(size):
+    words = ("select", "allreduce", "1M", "-n", str(size))
+    few = CliRunner().invoke(main, words).output
+    everything = CliRunner().invoke(main, [*words, "--all"]).output
+    listed = [text.count(" us\n") for text in (few, everything)]
+    assert listed[0] == 10
+    assert f"and {listed[1] - 10} more, up to " in few
+    assert "more, up to" not in everything
 
 
 @pytest.mark.parametrize("dims", ["4x4", "4,4", "(4, 4)"])

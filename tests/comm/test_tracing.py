@@ -14,10 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 import collalgo
+from collalgo.base.output_files import MARK
 from collalgo.cli.main import main
 from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.analysis import DumpError, analyze
 from collalgo.comm.tracing.dump import dump
+from collalgo.comm.tracing.summary import summary
 
 HERE = Path(__file__).name
 
@@ -143,24 +145,31 @@ comm.allreduce(np.ones(3)) if comm.rank else comm.allreduce_async(np.ones(3)).wa
 """
 
 
-def test_a_signal_writes_a_dump_of_a_rank_that_hangs(tmp_path):
+@pytest.mark.parametrize("by", ["signal", "command"])
+def test_a_signal_writes_a_dump_of_a_rank_that_hangs(by, tmp_path):
     script = tmp_path / "hangs.py"
     script.write_text(HANGING)
+    # Of a shell the signal would be the end.
+    line = ["sh", "-c", f"{sys.executable} {script}; true"]
     command = [sys.executable, "-m", "collalgo", "run", "-n", "3"]
     job = subprocess.Popen(
-        [*command, script], stdout=subprocess.PIPE, text=True,
+        [*command, *line], stdout=subprocess.PIPE, text=True,
         env={**os.environ, "COLLALGO_DUMP": str(tmp_path / "dumps")},
     )  # fmt: skip
     try:
         for _ in range(3):
             assert "ready" in job.stdout.readline()
         time.sleep(0.5)
-        children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
-        for child in children:
-            os.kill(int(child), signal.SIGUSR1)
-        until = time.monotonic() + 20
-        while len(list(tmp_path.glob("dumps/*.json"))) < 3 and time.monotonic() < until:
-            time.sleep(0.05)
+        if by == "signal":
+            job.send_signal(signal.SIGUSR1)
+            until = time.monotonic() + 20
+            while len(list(tmp_path.glob("dumps/*.json"))) < 3:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        else:
+            done = CliRunner().invoke(main, ["trace", "dump", str(job.pid)])
+            assert done.exit_code == 0, done.output
+            assert [f"rank {rank}: " in done.output for rank in range(3)] == [True] * 3
         code, output = analyzed(tmp_path / "dumps")
         assert code == 1
         assert re.search(r"rank 1 diverged first, at call #2", output), output
@@ -249,3 +258,51 @@ def test_what_fails_in_a_trace_is_raised(tmp_path):
         assert not (tmp_path / "t.json").exists()
 
     collalgo.threads(on_each_rank, 2, timeout=60)
+
+
+def traced_with_a_late_rank(comm, path):
+    with collalgo.trace(path, comm):
+        for _ in range(3):
+            if comm.rank == 1:
+                time.sleep(0.1)
+            comm.allreduce(np.ones(1000))
+
+
+def test_a_summary_splits_waiting_from_transfer_and_names_the_last(tmp_path):
+    path = tmp_path / "t.json"
+    collalgo.threads(lambda comm: traced_with_a_late_rank(comm, path), 3)
+    (row,) = summary(path)
+    assert (row.calls, row.elements, row.last) == (3, 1000, "1 (3 of 3)")
+    assert HERE in row.place
+    assert row.seconds >= row.waiting >= 0.1
+    shown = CliRunner().invoke(main, ["trace", "summary", str(path)]).output
+    assert "waiting" in shown
+    assert "transfer" in shown
+
+
+GOOD = {
+    "ph": "X", "ts": 1.0, "dur": 2.0, "tid": 0,
+    "args": {"collective": "barrier", "algorithm": "x", "number": 1, "count": 0},
+}  # fmt: skip
+
+
+def trace_of(events):
+    return json.dumps({"otherData": {"maker": MARK}, "traceEvents": events})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "7", "{}", '{"otherData": 3}', "[" * 100_000,
+     json.dumps({"otherData": {"maker": "another"}, "traceEvents": []}),
+     trace_of(3), trace_of([3]), trace_of([{}]), trace_of([{**GOOD, "args": 1}]),
+     *(trace_of([{**GOOD, key: value}]) for key in ("ts", "dur", "tid")
+       for value in ("x", None, [])),
+     *(trace_of([{**GOOD, "args": {**GOOD["args"], key: value}}])
+       for key in ("number", "count") for value in ("x", None, [], 1e999))],
+)  # fmt: skip
+def test_a_summary_of_no_trace_is_refused(tmp_path, text):
+    path = tmp_path / "t.json"
+    path.write_text(text)
+    found = CliRunner().invoke(main, ["trace", "summary", str(path)])
+    assert found.exit_code == 1
+    assert f"Error: {path} is no trace of collalgo" in found.output

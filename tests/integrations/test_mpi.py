@@ -8,6 +8,7 @@ import re
 import secrets
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -148,6 +149,51 @@ def by_srun(nodes):
 
 def test_ranks_of_srun_on_one_node_need_no_mpi():
     assert [out for out, _ in by_srun("1")] == ["[3.]\n"] * 3
+
+
+KILLED = """
+import os, signal
+import numpy as np, collalgo
+comm = collalgo.init()
+comm.allreduce(np.ones(3))
+if comm.rank == 1:
+    print(*(line.split()[5] for line in open("/proc/self/maps") if "mpich_shm" in line))
+    os.sys.stdout.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+comm.allreduce(np.ones(3))
+"""
+
+
+def test_a_killed_rank_leaves_no_memory_of_mpich(tmp_path):
+    done = run("mpich", 3, KILLED, tmp_path)
+    assert done.returncode != 0
+    for path in re.findall("/dev/shm/mpich_shm_\\w+", done.stdout):
+        assert not Path(path).exists()
+
+
+@pytest.mark.parametrize("missing", [[0], [1], [0, 1, 2]])
+@pytest.mark.parametrize("kind", ["mpi", "pmi"])
+def test_a_rank_that_misses_the_requested_engine_is_named_at_once(
+    kind, missing, tmp_path
+):
+    script = WITHOUT if kind == "pmi" else ""
+    script += MISSES.format(missing=missing)
+    done = meets("mpich", script, tmp_path, COLLALGO_ENGINE="ucx")
+    assert done.returncode != 0
+    named = set(map(int, re.findall(r"rank (\d) cannot use UCX", done.stderr)))
+    assert named <= set(missing)
+    assert named
+    assert "pip install collalgo[ucx]" in done.stderr
+
+
+MISSES = """
+import os
+import collalgo.engine.transport.ucx as ucx
+if int(os.environ["PMI_RANK"]) in {missing}:
+    ucx._libraries = lambda: ["/none/libucp.so.0"]
+import collalgo
+collalgo.init()
+"""
 
 
 def test_a_world_that_is_not_the_launchers_is_refused():

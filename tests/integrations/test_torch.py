@@ -25,8 +25,8 @@ FRAMEWORK = (
     "buckets_are_shared", "buckets_stay", "buckets_outlive_their_group",
 )  # fmt: skip
 OF_OURS = (
-    "what_follows_fails", "profiles", "what_cannot_be", "results_are_in_place",
-    "futures_are_of_all_calls",
+    "what_follows_fails", "profiles", "traces", "what_cannot_be",
+    "results_are_in_place", "futures_are_of_all_calls",
 )  # fmt: skip
 
 pytestmark = [

@@ -1,9 +1,15 @@
 """Hosts of a job as users write them, and the ranks on each."""
 
+import tempfile
+from contextlib import suppress
+
 import pytest
+from hypothesis import given, strategies as st
 
 from collalgo.errors import BootstrapError
 from collalgo.launch.hosts import (
+    LARGEST,
+    MAX_SLOTS,
     Host,
     RankPosition,
     assign_ranks,
@@ -11,6 +17,8 @@ from collalgo.launch.hosts import (
     read_hostfile,
 )
 from collalgo.launch.plan import Launcher, LaunchOptions, launch_plan
+
+IS_NO_HOST = r"is no name of a host|slots; give|is no setting"
 
 
 def test_hosts_are_read_from_a_line_or_a_file(tmp_path):
@@ -22,12 +30,60 @@ def test_hosts_are_read_from_a_line_or_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["a:0", "a:x", "a:-1", "-oProxyCommand=x:1", "a b:1",
-                                  "a;b:1", ":4", "", "a:99999", "a:\u00b2",
-                                  "a:\u0664", "a" * 300, "a:" + "9" * 5000, "\0:1",
-                                  "\ud800"])  # fmt: skip
-def test_what_is_no_host_is_refused(text):
-    with pytest.raises(BootstrapError, match=r"is no name of a host|slots; give"):
+                                  "a;b:1", ":4", "", "a:99999", "a:²", "a:٣", "a:1_0",
+                                  "a: 4 4", "a:+4", "a" * 200_000, f"a:{'9' * 5000}",
+                                  "ä:1", "a\0:1"])  # fmt: skip
+def test_what_is_no_host_is_refused_in_a_line_and_in_a_file(text, tmp_path):
+    with pytest.raises(BootstrapError, match=IS_NO_HOST) as line:
         parse_hosts(text)
+    path = tmp_path / "hosts"
+    path.write_text(f"good\n{text or '-'}\n")
+    with pytest.raises(BootstrapError, match=IS_NO_HOST) as file:
+        read_hostfile(path)
+    for raised in (line, file):
+        assert len(str(raised.value).replace(str(path), "")) < 300
+
+
+@pytest.mark.parametrize("slots", ["", "²", "x", "-1", "0", "4097", "9" * 5000])
+def test_slots_of_a_file_are_numbers(slots, tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text(f"# hosts\na slots={slots}\n")
+    with pytest.raises(BootstrapError, match=r"line 2: host a has .* slots; give"):
+        read_hostfile(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"a slots=4\n\xff\xfe", "byte 10 is no UTF-8"),
+        (bytes(range(128, 256)) * 99, "byte 0 is no UTF-8"),
+        (b"\0" * 5000, "is no name of a host"),
+        (b"", "names no host"),
+        (b"# none\n\n", "names no host"),
+        (b"a\n" * (LARGEST // 2 + 1), f"has more than {LARGEST} bytes"),
+    ],
+)
+def test_a_file_that_is_no_list_of_hosts_is_refused(data, words, tmp_path):
+    path = tmp_path / "hosts"
+    path.write_bytes(data)
+    with pytest.raises(BootstrapError, match=words):
+        read_hostfile(path)
+
+
+def test_a_file_of_hosts_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(BootstrapError, match="cannot be read: Is a directory"):
+        read_hostfile(tmp_path)
+
+
+@given(st.binary(max_size=200))
+def test_whatever_a_file_of_hosts_holds_hosts_or_an_error_come_out(data):
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        with suppress(BootstrapError):
+            assert all(
+                1 <= host.slots <= MAX_SLOTS for host in read_hostfile(file.name)
+            )
 
 
 def test_ranks_fill_the_slots_host_after_host():
@@ -46,40 +102,24 @@ def test_ranks_fill_the_slots_host_after_host():
         assign_ranks([Host("a", 3), Host("a", 2)], None)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"\xff\xfe\0a", "is no text"),
-        (b"a\n" + b"b" * 200_000, "line 2: 'b"),
-        (b"a slots=\xc2\xb2", "line 1: host a has"),
-        (b"\n" * ((1 << 20) + 1), "has at most 1048576 bytes"),
-        (b"".join(b"h%d\n" % i for i in range(10_001)), "more than 10000 hosts"),
-    ],
-)
-def test_a_file_that_is_no_list_of_hosts_is_refused_in_a_line(tmp_path, data, message):
-    path = tmp_path / "hosts"
-    path.write_bytes(data)
-    with pytest.raises(BootstrapError, match=message) as caught:
-        read_hostfile(path)
-    assert len(str(caught.value)) < 400
-    with pytest.raises(BootstrapError, match="No such file"):
-        read_hostfile(tmp_path / "none")
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 12, 16, 17, 33])
-def test_ranks_know_those_of_the_same_number_on_other_hosts(size):
-    hosts = [Host(f"h{i}", 1 + (3 * i) % 5) for i in range(size)]
-    positions = list(assign_ranks(hosts, None).values())
-    for i, ranks in enumerate(positions):
-        for local, position in enumerate(ranks):
-            counts = [len(other) > local for other in positions]
-            assert position.cross_rank == sum(counts[:i])
-            assert position.cross_size == sum(counts)
-
-
 def test_more_ranks_than_a_job_can_have_are_refused_at_once():
     with pytest.raises(BootstrapError, match="at most 131072"):
         assign_ranks([Host(f"h{i}", 4096) for i in range(100)], None)
-    for launcher, most in ((Launcher.COLLALGO, 4096), (Launcher.MPI, 131072)):
-        with pytest.raises(BootstrapError, match=f"can have at most {most}"):
-            launch_plan(LaunchOptions(["true"], 2_000_000, launcher=launcher))
+    with pytest.raises(BootstrapError, match="at most 131072"):
+        launch_plan(LaunchOptions(["true"], 2_000_000, launcher=Launcher.MPI))
+
+
+@pytest.mark.parametrize("counts", [[1], [3, 1, 2], [1, 2, 3, 4], [5, 5], [2] * 33])
+def test_ranks_with_one_local_rank_are_numbered_across_hosts(counts):
+    hosts = [Host(f"h{i}", count) for i, count in enumerate(counts)]
+    positions = [p for each in assign_ranks(hosts, None).values() for p in each]
+    assert [p.rank for p in positions] == list(range(sum(counts)))
+    for local in range(max(counts)):
+        cross = [p for p in positions if p.local_rank == local]
+        assert [p.cross_rank for p in cross] == list(range(len(cross)))
+        assert {p.cross_size for p in cross} == {len(cross)}
+
+
+def test_thousands_of_hosts_are_assigned_in_proportional_time():
+    hosts = [Host(f"h{i}", 2) for i in range(30_000)]
+    assert len(assign_ranks(hosts, None)) == len(hosts)

@@ -9,7 +9,7 @@ import pytest
 from collalgo.errors import BootstrapError
 from collalgo.launch.agent import AgentJob
 from collalgo.launch.delegate import DelegatedLaunch
-from collalgo.launch.hosts import Host
+from collalgo.launch.hosts import MAX_SLOTS, Host
 from collalgo.launch.local import LocalLaunch, Scope
 from collalgo.launch.plan import Launcher, LaunchOptions, launch_plan
 from collalgo.launch.ssh import SshLaunch
@@ -27,6 +27,13 @@ def test_without_hosts_the_ranks_run_here():
         assert spec.environment["LOCAL_RANK"] == str(spec.rank)
         assert spec.environment["WORLD_SIZE"] == "3"
     assert len({spec.environment["COLLALGO_JOB"] for spec in plan.specs}) == 1
+
+
+@pytest.mark.parametrize("size", [MAX_SLOTS + 1, 2_000_000])
+def test_more_ranks_than_a_host_takes_are_refused(size):
+    with pytest.raises(ValueError, match=f"{size} ranks are more than the {MAX_SLOTS}"):
+        LaunchOptions(["true"], size)
+    LaunchOptions(["true"], size, launcher=Launcher.MPI)  # which may have many hosts
 
 
 def test_two_jobs_have_names_of_their_own():

@@ -204,3 +204,22 @@ def test_merged_chunks_are_the_same_piece_however_they_are_cut(cuts):
     assert merge(finer) == merge(plain)
     covered = sum(Fraction(c.stop - c.start, c.parts) for c in merge(plain))
     assert covered == Fraction(len(cells), 12)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 17])
+@pytest.mark.parametrize("verb", [send, recv, recv_reduce])
+def test_chunks_may_be_given_in_lists_and_nested(verb, size):
+    group = Group.flat(0, size)
+    wanted = verb(1, (*group.chunk(0), *group.chunk(1)))
+    assert verb(1, [group.chunk(0), group.chunk(1)]) == wanted
+    assert verb(1, (group.chunk(0), group.chunk(1))) == wanted
+    assert verb(1, [*group.chunk(0), group.chunk(1)]) == wanted
+    (only,) = group.chunk(0)
+    assert verb(1, only) == verb(1, [only]) == verb(1, group.chunk(0))
+
+
+@pytest.mark.parametrize("chunks", [3, [3], "0", ["0"], [[None]], 1.5])
+@pytest.mark.parametrize("verb", [send, recv, recv_reduce])
+def test_what_is_no_chunk_is_refused(verb, chunks):
+    with pytest.raises(ScheduleError, match=r"is no chunk; pass group\.chunk"):
+        verb(1, chunks)

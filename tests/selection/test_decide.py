@@ -235,7 +235,7 @@ def test_a_long_call_of_two_ranks_is_announced_as_it_runs(run):
     chosen = select("allreduce", 100_000, topology=programs.pricer)
     assert run(programs, fields) == chosen.algorithm == "two_shot"
     assert chosen.choice == chosen.candidates[0]
-    assert chosen.explain().count("\n") > 20
+    assert chosen.explain(None).count("\n") > 20
 
 
 def test_ranks_that_are_threads_price_once(monkeypatch):

@@ -5,6 +5,7 @@
 
 import copy
 import gc
+import json
 import math
 import os
 import resource
@@ -23,6 +24,8 @@ from unittest.mock import patch
 import torch
 import torch.distributed as dist
 from torch import nn
+
+import collalgo
 
 DTYPES = (
     torch.float32,
@@ -519,6 +522,33 @@ def profiles():
     assert found["collalgo:all_reduce"] == 2, found
     for name in ("all_gather", "send", "recv"):
         assert found[f"collalgo:{name}"] == 1, found
+
+
+def traces():
+    """A trace has the calls of torch, at the user's lines, with the buckets of DDP."""
+    path = f"{tempfile.gettempdir()}/collalgo-trace-{os.environ['MASTER_PORT']}.json"
+    model = nn.Sequential(*[nn.Linear(300, 300) for _ in range(6)])
+    model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.8)
+    data = torch.ones(4, 300)
+    with collalgo.trace(path, force=True):
+        for _ in range(3):
+            model(data).sum().backward()
+        dist.all_reduce(torch.ones(3))
+        dist.all_reduce(torch.ones(3), async_op=True).wait()
+    if dist.get_rank() == 0:
+        calls = [
+            event for event in json.loads(Path(path).read_text())["traceEvents"]
+            if "collective" in event.get("args", {}) and event["tid"] == 0
+        ]  # fmt: skip
+        names = [call["args"]["name"] for call in calls]
+        assert names.count("bucket 0") == 3, names
+        assert names.count("bucket 1") >= 2, names
+        assert names[-2:] == ["", ""], names
+        lines = [int(call["args"]["place"].rpartition(":")[2]) for call in calls]
+        assert all(call["args"]["place"].startswith(f"{__file__}:") for call in calls)
+        first = traces.__code__.co_firstlineno + 8
+        assert set(lines) == {first, first + 1, first + 2}, lines
+        Path(path).unlink()
 
 
 def zero_redundancy():

@@ -1,66 +1,21 @@
 """Compare the dumps of all ranks to find the rank that diverged first."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from collalgo.comm.call_text import COMPARED, call_text
+from collalgo.comm.call_text import COMPARED
+from collalgo.comm.tracing.dumped import MOST_NAMED, Dumped, DumpError, Rank, read
 
-Record = dict[str, Any]
-
-#: The most bytes of a dump.
-LARGEST = 64 << 20
-
-
-class DumpError(ValueError):
-    """A file is not a dump, or a folder has no dumps."""
-
-
-class Rank(NamedTuple):
-    """The calls of a rank on a communicator, up to ``time`` in nanoseconds."""
-
-    rank: int
-    time: int
-    records: Sequence[Record]
-
-    @property
-    def last(self) -> int:
-        return self.records[-1]["number"] if self.records else 0
-
-    def call(self, number: int) -> Record | None:
-        """The call with a number, if the rank made it and its record is kept."""
-        first = self.last - len(self.records) + 1
-        return self.records[number - first] if first <= number <= self.last else None
-
-    def described(self, number: int) -> str:
-        """The call with a number, in words."""
-        record = self.call(number)
-        if record is None:
-            return "nothing" if number > self.last else f"call #{number}, forgotten"
-        what = (record[key] for key in ("count", "dtype", "op", "algorithm"))
-        words = call_text(record["collective"], number, *what)
-        where = f" at {record['place']}" if record["place"] else ""
-        return f"{words}{where}, {self._state(record)}"
-
-    def _state(self, record: Record) -> str:
-        if record["ended"] is not None:
-            return f"{record['state']} {self._ago(record['ended'])} before the dump"
-        state = f"{record['state']} for {self._ago(record['begun'])}"
-        if record.get("peers"):
-            ranks = ", ".join(map(str, record["peers"]))
-            state += f", in step {record['step']}, waiting for rank {ranks}"
-        return state
-
-    def _ago(self, time: int) -> str:
-        return f"{max(0, self.time - time) / 1e9:.3f} s"
+__all__ = ["DumpError", "Finding", "analyze"]
 
 
 class Finding(NamedTuple):
     """The result of the analysis for one communicator.
 
-    ``culprits`` are the ranks that diverged first; empty if no rank diverged.
+    ``culprits`` are the ranks that diverged first; empty if no rank is known to have
+    diverged. It is ``inconclusive`` if ranks have left no dump.
     """
 
     communicator: str
@@ -68,77 +23,54 @@ class Finding(NamedTuple):
     time: int
     culprits: tuple[int, ...]
     lines: tuple[str, ...]
+    inconclusive: bool = False
 
 
-def read(folder: Path) -> dict[str, tuple[int, list[Rank]]]:
-    """The size and the ranks of each communicator in the dumps of a folder.
+def analyze(folder: Path) -> list[Finding]:
+    """Analyse the dumps of a folder; the earliest divergence comes first.
 
     Raises
     ------
     DumpError
         If a file is not a dump, or the folder has no dumps.
     """
-    found: dict[str, tuple[int, list[Rank]]] = {}
-    paths = sorted(folder.glob("rank*.json"))
-    if not paths:
-        raise DumpError(f"{folder} has no dumps (rank*.json)")
-    for path in paths:
-        try:
-            for name, size, rank in _ranks(path):
-                found.setdefault(name, (size, []))[1].append(rank)
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise DumpError(f"{path} is no dump of collalgo ({error})") from None
-    return {
-        name: (size, sorted(ranks, key=lambda rank: rank.rank))
-        for name, (size, ranks) in found.items()
-    }
-
-
-def _ranks(path: Path) -> Iterator[tuple[str, int, Rank]]:
-    if path.stat().st_size > LARGEST:
-        raise ValueError(f"it has more than {LARGEST} bytes")
-    document = json.loads(path.read_text())
-    if document["format"] != "collalgo dump 1":
-        raise ValueError(f"its format is {document['format']!r}")
-    for part in document["communicators"]:
-        records = [
-            {**record, "number": int(record["number"]), "begun": int(record["begun"])}
-            for record in part["records"]
-        ]
-        rank = Rank(int(part["rank"]), int(document["time"]), records)
-        yield str(part["name"]), int(part["size"]), rank
-
-
-def analyze(folder: Path) -> list[Finding]:
-    """Analyse the dumps of a folder; the earliest divergence comes first."""
-    findings = [_finding(name, *found) for name, found in read(folder).items()]
+    findings = [_finding(name, found) for name, found in read(folder).items()]
     return sorted(findings, key=lambda each: (not each.culprits, each.time))
 
 
-def _finding(name: str, size: int, ranks: list[Rank]) -> Finding:
-    absent = sorted(set(range(size)) - {rank.rank for rank in ranks})
-    lines = [f"rank {rank} has left no dump" for rank in absent]
+def _finding(name: str, found: Dumped) -> Finding:
+    ranks = found.ranks
+    lines = [*_absent(found)]
     number, culprits = _mismatch(ranks)
+    awaited = number
     if not culprits:
-        number, culprits = _behind(ranks)
+        awaited, culprits = _behind(ranks)
+        number, skipped = _skipped(ranks, culprits, awaited)
+        lines += skipped
     if culprits:
-        lines += _comparison(ranks, number, culprits)
+        lines += _comparison(ranks, awaited, culprits)
     else:
-        under_way = [rank for rank in ranks if _open_call(rank)]
         number = max((rank.last for rank in ranks), default=0)
-        culprits = tuple(absent) if under_way else ()
-        lines += [f"rank {r.rank}: {r.described(r.last)}" for r in under_way]
+        waiting = [rank for rank in ranks if rank.waits]
+        absent = found.absent
+        lines += [f"rank {r.rank}: {r.described(r.last, absent)}" for r in waiting]
         if not lines:
             lines = [f"all ranks have made the same {number} calls"]
     times = [call["begun"] for rank in ranks if (call := rank.call(number))]
-    return Finding(name, number, min(times, default=0), culprits, tuple(lines))
+    return Finding(
+        name, number, min(times, default=0), culprits, tuple(lines), bool(found.missing)
+    )
 
 
-def _open_call(rank: Rank) -> bool:
-    return bool(rank.records) and rank.records[-1]["state"] != "done"
+def _absent(found: Dumped) -> Iterator[str]:
+    """The ranks without a dump."""
+    absent = found.absent
+    yield from (f"rank {rank} has left no dump" for rank in absent[:MOST_NAMED])
+    if found.missing > MOST_NAMED:
+        yield f"{found.missing} of {found.size} ranks have left no dump"
 
 
-def _mismatch(ranks: list[Rank]) -> tuple[int, tuple[int, ...]]:
+def _mismatch(ranks: Sequence[Rank]) -> tuple[int, tuple[int, ...]]:
     """The first call that differs between ranks, and the ranks in the minority."""
     numbers = sorted({r["number"] for rank in ranks for r in rank.records})
     for number in numbers:
@@ -153,27 +85,96 @@ def _mismatch(ranks: list[Rank]) -> tuple[int, tuple[int, ...]]:
     return 0, ()
 
 
-def _behind(ranks: list[Rank]) -> tuple[int, tuple[int, ...]]:
+def _behind(ranks: Sequence[Rank]) -> tuple[int, tuple[int, ...]]:
     """The first call in which ranks wait for others, and the ranks that are missing."""
     last = max((rank.last for rank in ranks), default=0)
     fewest = min((rank.last for rank in ranks), default=0)
-    waiting = any(_open_call(rank) for rank in ranks if rank.last > fewest)
+    waiting = any(rank.waits for rank in ranks if rank.last > fewest)
     if fewest == last or not waiting:
         return 0, ()
     return fewest + 1, tuple(rank.rank for rank in ranks if rank.last == fewest)
 
 
+def _skipped(
+    ranks: Sequence[Rank], culprits: tuple[int, ...], awaited: int
+) -> tuple[int, list[str]]:
+    """The call that the ranks behind have skipped, as far as their lines tell.
+
+    Returns
+    -------
+    int
+        The number of the call, or that of the call that the others wait in.
+    list of str
+        What the lines tell.
+    """
+    if not culprits:
+        return awaited, []
+    first = next(rank for rank in ranks if rank.rank in culprits)
+    other = next(rank for rank in ranks if rank.last >= awaited)
+    found = _places_of_skip(first, other, awaited)
+    name = f"rank {first.rank}"
+    if not found:
+        return awaited, _first_other_line(first, other, awaited)
+    if len(found) == 1 and awaited in found:
+        return awaited, []
+    if len(found) == 1:
+        (number,) = found
+        call = other.call(number)
+        where = f" at {call['place']}" if call and call["place"] else ""
+        text = f"{name} has skipped call #{number}{where}: from there on its lines are "
+        return number, [f"{text}those of the next calls of the others"]
+    calls = f"one of the calls #{found[0]} to #{min(found[-1], awaited - 1)}"
+    cannot = "the same lines have made them all, so that dumps cannot tell"
+    if awaited in found:
+        return awaited, [f"{name} may instead have skipped {calls}: {cannot}"]
+    return found[0], [f"{name} has skipped {calls}: {cannot} which"]
+
+
+def _first_other_line(behind: Rank, other: Rank, awaited: int) -> list[str]:
+    """The first call that two ranks have made in other lines, in words."""
+    for number in range(max(behind.first, other.first), awaited):
+        mine, its = behind.call(number), other.call(number)
+        if mine and its and mine["place"] != its["place"]:
+            places = f"{mine['place']}, rank {other.rank} at {its['place']}"
+            return [f"rank {behind.rank} made call #{number} at {places}"]
+    return []
+
+
+def _places_of_skip(behind: Rank, other: Rank, awaited: int) -> list[int]:
+    """The calls that a rank may have skipped, so that its lines fit the other's.
+
+    Up to the skipped call the lines are equal; from there on, its call has the line of
+    the other's next one.
+    """
+    first = max(behind.first, other.first)
+
+    def line(rank: Rank, number: int) -> object:
+        call = rank.call(number)
+        return None if call is None else (call["place"], *(call[k] for k in COMPARED))
+
+    numbers = range(first, awaited)
+    equal = [line(behind, n) == line(other, n) for n in numbers]
+    shifted = [line(behind, n) == line(other, n + 1) for n in numbers]
+    least = awaited
+    while least > first and shifted[least - 1 - first]:
+        least -= 1
+    most = first
+    while most < awaited and equal[most - first]:
+        most += 1
+    return list(range(least, most + 1))
+
+
 def _comparison(
-    ranks: list[Rank], number: int, culprits: tuple[int, ...]
+    ranks: Sequence[Rank], number: int, culprits: tuple[int, ...]
 ) -> Iterator[str]:
     """A line for each rank: its call, against that of the others."""
     for rank in ranks:
         if rank.rank not in culprits:
-            yield f"rank {rank.rank}: {rank.described(number)}"
-        elif rank.call(number):
-            yield f"rank {rank.rank} instead: {rank.described(number)}"
-        else:
+            yield f"rank {rank.rank}: {rank.described(number, culprits)}"
+        elif rank.last < number:
             yield (
                 f"rank {rank.rank} has not made call #{number}; its last was "
                 f"{rank.described(rank.last)}"
             )
+        else:
+            yield f"rank {rank.rank} instead: {rank.described(number)}"

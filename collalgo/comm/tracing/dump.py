@@ -7,17 +7,23 @@ import signal
 import threading
 import time
 import weakref
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from collalgo._kernels.comm.call_runner import CallRunner
+from collalgo._kernels.comm.recorder import Recorder
 from collalgo.base import output_files
+from collalgo.comm.tracing.notes import CallNote, note_on
 from collalgo.engine.reduction import DTYPES, OPS
 from collalgo.schedule.collective import COLLECTIVES
 
 #: The variable for the folder of dumps; if it is set, every failure writes a dump.
 FOLDER = "COLLALGO_DUMP"
+
+#: The folder of dumps without it, in the working directory.
+DEFAULT_FOLDER = "collalgo-dump"
 
 #: The format and version of a dump.
 VERSION = "collalgo dump 1"
@@ -55,7 +61,7 @@ def dump(folder: str | Path | None = None) -> Path:
     OutputError
         If it cannot be written.
     """
-    target = Path(folder or os.environ.get(FOLDER) or "collalgo-dump")
+    target = Path(folder or os.environ.get(FOLDER) or DEFAULT_FOLDER)
     target.mkdir(parents=True, exist_ok=True)
     comms = sorted(_open, key=lambda comm: comm.label)
     worlds = [comm.rank for comm in comms if comm.label.endswith(" world")]
@@ -77,18 +83,27 @@ def _document(comm: CallRunner) -> dict[str, Any]:
         "name": comm.label,
         "rank": comm.rank,
         "size": comm.size,
-        "records": [named(record) for record in comm.recorder.records()],
+        "records": named_records(comm.recorder),
     }
 
 
-def named(record: dict[str, Any]) -> dict[str, Any]:
-    """A record with names instead of numbers."""
+def named_records(recorder: Recorder) -> list[dict[str, Any]]:
+    """The records with names instead of numbers, and the places of notes."""
+    return [
+        _named(record, note_on(recorder, record["number"]))
+        for record in recorder.records()
+    ]
+
+
+def _named(record: dict[str, Any], note: CallNote | None) -> dict[str, Any]:
     op = record["op"]
+    noted = {} if note is None else {"place": note.place, "name": note.name}
     return {
         **record,
         "collective": tuple(COLLECTIVES)[record["collective"]],
         "dtype": DTYPES[record["dtype"]],
         "op": OPS[op] if op >= 0 else None,
+        **noted,
     }
 
 
@@ -103,9 +118,10 @@ def listen() -> None:
     """Write a dump on SIGUSR1, unless the program handles it."""
     unused = signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
     if unused and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGUSR1, _on_signal)
+        signal.signal(signal.SIGUSR1, partial(_on_signal, os.getpid()))
 
 
-def _on_signal(_number: int, _frame: FrameType | None) -> None:
-    with contextlib.suppress(OSError):
-        dump()
+def _on_signal(listening: int, _number: int, _frame: FrameType | None) -> None:
+    if os.getpid() == listening:  # not a forked child, whose calls they are not
+        with contextlib.suppress(OSError):
+            dump()

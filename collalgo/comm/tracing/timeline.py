@@ -2,6 +2,7 @@
 
 import json
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +15,11 @@ from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo.base import chrome_trace, output_files
 from collalgo.base.chrome_trace import Event
 from collalgo.base.units import human
+from collalgo.comm import current
 from collalgo.comm.current import runner_of
 from collalgo.comm.functions.rooted import gather, gatherv
 from collalgo.comm.functions.sharing import barrier, broadcast
-from collalgo.comm.tracing.dump import named
+from collalgo.comm.tracing.dump import named_records
 from collalgo.comm.types import Communicator
 from collalgo.errors import OutputError
 
@@ -59,7 +61,8 @@ def trace(
         The file that rank 0 writes, for Perfetto or ``chrome://tracing``: a track for
         each rank with its calls and their steps, and an arrow for each message.
     comm
-        The communicator.
+        The communicator; by default the world of :func:`collalgo.init` or, without
+        one, that of torch.
     force
         Overwrite a file that is not a trace of collalgo.
 
@@ -68,12 +71,17 @@ def trace(
     OutputError
         On all ranks, before the block, if rank 0 must not overwrite the file.
 
+    Warns
+    -----
+    UserWarning
+        On rank 0, if no call was made on the communicator.
+
     Notes
     -----
     The clocks of several hosts are aligned at the beginning of the block. At most 65536
     calls and 524288 steps of each rank are traced; the trace says how many are missing.
     """
-    runner = runner_of(comm)
+    runner = _runner(comm)
     _refuse(path, runner, force)
     log = runner.log_steps(CALLS, STEPS)
     try:
@@ -90,8 +98,21 @@ def trace(
         ends = np.cumsum(lengths)[:-1]
         parts = np.split(everyone, ends)
         tracks = [Track(*json.loads(part.tobytes())) for part in parts]
+        if not any(track.calls for track in tracks):
+            warnings.warn(
+                f"no call was made on communicator {runner.label}, so that the trace "
+                f"{path} is empty; pass the communicator of the calls",
+                stacklevel=3,
+            )
         found = json.dumps(chrome_trace.document(events(tracks)))
         output_files.write(path, found, chrome_trace.TRACE, force=force)
+
+
+def _runner(comm: "Communicator | mpi4py.MPI.Comm | None") -> CallRunner:
+    """The runner whose calls are traced."""
+    own = current.of_thread.world or current.of_process.world
+    foreign = current.of_process.foreign
+    return runner_of(foreign if comm is None and own is None else comm)
 
 
 def _refuse(path: str | Path, runner: CallRunner, force: bool) -> None:
@@ -123,7 +144,7 @@ def _track(
     steps: list[tuple[int, int, int, int, int]],
     lost: int,
 ) -> Track:
-    calls = [named(r) for r in runner.recorder.records() if r["number"] > before]
+    calls = [r for r in named_records(runner.recorder) if r["number"] > before]
     known = {call["number"]: runner.recorder.program(call["number"]) for call in calls}
     found = [
         {
@@ -168,6 +189,7 @@ def events(tracks: list[Track]) -> Iterator[Event]:
         for call in track.calls:
             if call["ended"] is not None:
                 name = f"{call['collective']} ({call['algorithm']})"
+                name += f", {call['name']}" if call.get("name") else ""
                 yield chrome_trace.span(rank, name, *_times(zero, call), call)
         for step in track.steps:
             name, about = f"step {step['step']}", {"slice": step["slice"]}

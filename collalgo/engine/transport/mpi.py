@@ -90,14 +90,22 @@ class Mpi:
         if peer_died:
             sys.stdout.flush()
             sys.stderr.flush()
-            for path in _mapped():
-                if path.startswith(MPICH_MEMORY):  # removed by MPI_Finalize otherwise
-                    Path(path).unlink(missing_ok=True)
             time.sleep(LAST_WORDS)  # the launcher kills the others once this rank ends
             from mpi4py import MPI
 
             MPI.COMM_WORLD.Abort(1)
             os._exit(1)
+
+
+def unlink_mpich_memory() -> None:
+    """Unlink the files of the memory that MPICH shares between the ranks of this host.
+
+    All of them have mapped it once MPI is initialised. MPI_Finalize would unlink it,
+    but is not reached when a rank is killed.
+    """
+    for path in _mapped():
+        if path.startswith(MPICH_MEMORY):
+            Path(path).unlink(missing_ok=True)
 
 
 def _mapped() -> set[str]:

@@ -20,6 +20,9 @@ VARIABLE = "COLLALGO_UCX"
 #: The worlds that 32 bits of a tag can distinguish.
 WORLDS = 2**31 // LANES
 
+#: What a rank that cannot use UCX publishes instead of the address of its worker.
+MISSING = b""
+
 #: Inside a host collalgo's own shared memory is used. A lost host is detected after
 #: some seconds, and segments of this size do not slow TCP down.
 SETTINGS = {
@@ -67,15 +70,25 @@ class Ucx:
         try:
             wire = UcxWire(self._functions, settings, rank, size)
         except OSError as error:
-            raise BootstrapError(
-                f"the ranks are on several hosts, which needs UCX, but it cannot be "
-                f"used ({error}); install it with: pip install collalgo[ucx]",
-                rank=rank,
-            ) from None
+            store.set(f"ucx/{rank}", MISSING)
+            raise _unusable(rank, str(error)) from None
         store.set(f"ucx/{rank}", wire.address())
-        wire.connect([store.get(f"ucx/{other}", timeout) for other in range(size)])
+        wire.connect(_addresses(store, size, timeout))
         self._wire = wire
         return wire
+
+    def check(self, rank: int) -> None:
+        """Check that UCX can be loaded on this rank.
+
+        Raises
+        ------
+        BootstrapError
+            If not.
+        """
+        try:
+            _ = self._functions
+        except OSError as error:
+            raise _unusable(rank, str(error)) from None
 
     def worlds(self) -> int:
         """The number of worlds that tags can distinguish."""
@@ -89,6 +102,26 @@ class Ucx:
         """Flush pending sends, and destroy the worker."""
         if self._wire is not None:
             self._wire.close(peer_died)
+
+
+def _addresses(store: Any, size: int, timeout: float) -> list[bytes]:
+    """The addresses of all workers."""
+    found = []
+    for rank in range(size):
+        found.append(store.get(f"ucx/{rank}", timeout))
+        if found[-1] == MISSING:
+            raise _unusable(rank, "see its own error")
+    return found
+
+
+def _unusable(rank: int, reason: str) -> BootstrapError:
+    """The error if a rank cannot use UCX."""
+    return BootstrapError(
+        f"rank {rank} cannot use UCX, the engine between hosts ({reason}); install it "
+        "there: pip install collalgo[ucx]",
+        rank=rank,
+        missing=(rank,),
+    )
 
 
 def version(functions: dict[str, int]) -> str:

@@ -7,6 +7,7 @@ import torch.distributed as dist
 from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.foreign_stores import TorchStore
 from collalgo.bootstrap.join_arguments import JoinArguments
+from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.group import CollalgoGroup
 
@@ -22,5 +23,6 @@ def create(opts: Any, _backend_options: Any) -> CollalgoGroup:
         store, rank, size = TorchStore(opts.store), opts.group_rank, opts.group_size
         arguments = JoinArguments(store, rank, size, timeout=seconds)
         comm = Communicator(connect_over(store, arguments))
+        current.of_process.foreign = comm
     comm.timeout = seconds
     return CollalgoGroup(comm, opts.store)

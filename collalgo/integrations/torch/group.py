@@ -7,10 +7,11 @@ import torch.distributed as dist
 from torch import Tensor, device
 from torch.distributed.distributed_c10d import AllgatherOptions
 
+from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
-from collalgo.comm.current import runner_of
 from collalgo.integrations.torch.backward import defer
 from collalgo.integrations.torch.buckets import in_heap, is_called_by_ddp
+from collalgo.integrations.torch.call_site import CallSites, located
 from collalgo.integrations.torch.ops import operands
 from collalgo.integrations.torch.profiling import profiled
 from collalgo.integrations.torch.sparse import reduce_sparse
@@ -43,6 +44,7 @@ class CollalgoGroup(dist.ProcessGroup):
         self._store = store
         self._name = self._description = ""
         self._coalesced: list[GroupWork] | None = None
+        self.call_sites = CallSites()
 
     # The names that the C++ of torch calls.
 
@@ -67,6 +69,7 @@ class CollalgoGroup(dist.ProcessGroup):
     # ---- make a call
 
     @profiled
+    @located
     def _make(
         self,
         call: str,
@@ -89,7 +92,7 @@ class CollalgoGroup(dist.ProcessGroup):
         in_background = opts.asyncOp or self._coalesced is not None
         if in_background:
             if source is not None and source.is_cpu:
-                defer(runner_of(self.comm).progress)
+                defer(current.runner_of(self.comm).progress)
             works.append(getattr(self.comm, f"{call}_async")(*args, **named))
         else:
             getattr(self.comm, call)(*args, **named)
@@ -293,6 +296,8 @@ class CollalgoGroup(dist.ProcessGroup):
         self.comm.abort("its process group was aborted")
 
     def shutdown(self) -> None:
+        if current.of_process.foreign is self.comm:
+            current.of_process.foreign = None
         self.comm.close()
 
     def set_timeout(self, timeout: timedelta) -> None:

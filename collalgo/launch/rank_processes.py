@@ -1,0 +1,120 @@
+"""The processes of ranks on this host, as the kernel shows them, to make them dump."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from collalgo.bootstrap.identity import launcher_of
+from collalgo.comm.tracing.dump import DEFAULT_FOLDER, FOLDER
+from collalgo.errors import BootstrapError
+from collalgo.launch.process import catches, processes
+
+#: Seconds that ranks have to write their dumps.
+DUMP_SECONDS = 10.0
+
+#: The coarseness of the times of files, in nanoseconds.
+CLOCK = 20_000_000
+
+#: The file of compiled code by which a process of collalgo is recognised.
+CODE = b"/_kernels/comm/recorder."
+
+
+class RankProcess(NamedTuple):
+    """The process of a rank.
+
+    Attributes
+    ----------
+    process : int
+        Its number.
+    rank : str
+        Its rank, as its launcher has set it.
+    job : str
+        What tells its job from others: the name that ``collalgo run`` has given it, or
+        the number of its parent.
+    folder : Path
+        Where it dumps its calls.
+    """
+
+    process: int
+    rank: str
+    job: str
+    folder: Path
+
+
+def rank_processes(ancestor: int | None = None) -> list[RankProcess]:
+    """The ranks on this host that dump their calls at SIGUSR1, in order.
+
+    Parameters
+    ----------
+    ancestor
+        Only this process and those that it has started, directly or not.
+    """
+    parents = {process: parent for process, parent, _ in processes()}
+    found = {
+        process: rank
+        for process in parents
+        if (ancestor is None or ancestor in _ancestors(process, parents))
+        and (rank := _rank_of(process, parents[process]))
+    }
+    own = [rank for rank in found.values() if parents[rank.process] not in found]
+    return sorted(own, key=lambda each: (each.job, len(each.rank), each.rank))
+
+
+def _ancestors(process: int, parents: dict[int, int]) -> Iterator[int]:
+    """A process, its parent, and so on."""
+    while process in parents:
+        yield process
+        process = parents[process]
+
+
+def _rank_of(process: int, parent: int) -> RankProcess | None:
+    """The rank that a process is, or None."""
+    folder = Path(f"/proc/{process}")
+    try:
+        if not catches(process, signal.SIGUSR1):
+            return None
+        if CODE not in (folder / "maps").read_bytes():
+            return None
+        entries = (folder / "environ").read_bytes().decode(errors="replace")
+        working = (folder / "cwd").readlink()
+    except OSError:
+        return None
+    pairs = (entry.partition("=") for entry in entries.split("\0"))
+    known = {name: value for name, _, value in pairs}
+    try:
+        launcher = launcher_of(known, by_depth=False)
+    except BootstrapError:  # it could not join, either
+        launcher = None
+    if launcher is None:
+        return None
+    dumps = working / (known.get(FOLDER) or DEFAULT_FOLDER)
+    job = known.get("COLLALGO_JOB") or str(parent)
+    return RankProcess(process, launcher.numbers(known)[0], job, dumps)
+
+
+def dump_ranks(ranks: Sequence[RankProcess]) -> dict[RankProcess, Path | None]:
+    """Make ranks dump their calls, and wait for the files: None where none comes."""
+    begun = time.time_ns()
+    for rank in ranks:
+        with suppress(OSError):  # it has ended
+            os.kill(rank.process, signal.SIGUSR1)
+    found: dict[RankProcess, Path | None] = dict.fromkeys(ranks)
+    deadline = time.monotonic() + DUMP_SECONDS
+    while None in found.values() and time.monotonic() < deadline:
+        for rank in ranks:
+            found[rank] = found[rank] or _file_of(rank, begun)
+        time.sleep(0.02)
+    return found
+
+
+def _file_of(rank: RankProcess, since: int) -> Path | None:
+    """The dump that a rank has written since a time, or None."""
+    for path in rank.folder.glob(f"rank*-{rank.process}.json"):
+        with suppress(OSError):
+            if path.stat().st_mtime_ns >= since - CLOCK:
+                return path
+    return None
