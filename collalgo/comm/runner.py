@@ -90,6 +90,12 @@ class Runner(CollectiveRunner):
         """
         self.recovery.check_open(call)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether calls can be made."""
+        transport = self.context.transport
+        return not (transport.closed or transport.forked)
+
     def subgroup(self, context: Context) -> Context:
         """The context of some of the ranks, with the host profile of all."""
         context.machine = self.programs.host_profile

@@ -1,3 +1,5 @@
+from libc.stdint cimport int64_t
+
 from collalgo._kernels.comm.queue cimport Queue
 from collalgo._kernels.comm.task cimport Task
 
@@ -11,3 +13,6 @@ cdef class WaitableQueue(Queue):
     cdef void sleep_until_end(self, void *task, double seconds) noexcept nogil
     cdef int raise_interrupted(self) except -1
     cdef bint is_over(self)
+    cdef int watch_peer(
+        self, int64_t rank, int64_t until, bint *interrupted
+    ) noexcept nogil

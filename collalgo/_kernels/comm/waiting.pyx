@@ -23,7 +23,17 @@ from collalgo._kernels.comm.queue cimport Queue
 from collalgo._kernels.comm.recorder cimport nanoseconds
 from collalgo._kernels.comm.task cimport PENDING, Task
 from collalgo._kernels.engine.engine cimport INTERRUPTED
-from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON, QUIET
+from collalgo._kernels.engine.transport.transport cimport (
+    CALLED,
+    CLOSED,
+    GO_ON,
+    QUIET,
+    SIGNALS,
+    STOP,
+)
+
+cdef extern from "Python.h" nogil:
+    int check_signals "PyErr_CheckSignals"()  # sets its exception
 
 #: The names of the states of a peer that transports return.
 PEER_STATES = ("quiet", "called", "left")
@@ -45,6 +55,49 @@ cdef class WaitableQueue(Queue):
             found = self.transport.peer_state(rank)
             self.release()
         return PEER_STATES[found]
+
+    def has_room(self, int64_t rank, int64_t messages):
+        """Whether short messages can be sent to a rank now without a wait."""
+        cdef bint found = False
+        if not self.transport.busy and self.try_reserve():
+            found = self.transport.has_room(rank, messages)
+            self.release()
+        return found
+
+    def await_peer(self, int64_t rank, double seconds):
+        """Wait up to ``seconds`` for a rank to call or to leave: its state."""
+        cdef int found = QUIET
+        cdef bint interrupted = False
+        cdef int64_t until = nanoseconds() + <int64_t>(seconds * 1e9)
+        if not self.transport.busy and self.try_reserve():
+            self.transport.busy = True  # so that its memory stays
+            with nogil:
+                found = self.watch_peer(rank, until, &interrupted)
+            self.transport.busy = False
+            self.release()
+            if interrupted:
+                reraise()
+        return PEER_STATES[found]
+
+    cdef int watch_peer(
+        self, int64_t rank, int64_t until, bint *interrupted
+    ) noexcept nogil:
+        """Poll a rank until it is not quiet, the time is up or a signal raises."""
+        cdef int64_t idle = 0
+        cdef int status, found = self.transport.peer_state(rank)
+        if found == QUIET:
+            self.transport.begin_wait()
+        while found == QUIET and not interrupted[0] and nanoseconds() < until:
+            status = self.transport.pause(&idle)
+            if status == STOP:
+                return CALLED
+            if status == SIGNALS:
+                with gil:
+                    interrupted[0] = check_signals() != 0
+            found = self.transport.peer_state(rank)
+        if idle:
+            self.transport.resume()
+        return found
 
     cdef int reserve(self) except -1:
         """Wait for the end of all calls in the background, and block new ones."""

@@ -1,14 +1,53 @@
-"""The pairs of a rank of a communicator with each of the others."""
+"""The messages of a rank of a communicator, and how they make progress.
 
-from threading import RLock
+Whoever waits for a message reads what other ranks have written; while nobody waits, a
+thread does.
+"""
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import count, repeat
+from threading import Event, RLock, Thread
+from typing import Any
 
 from collalgo.bootstrap.context import Rendezvous
-from collalgo.comm.point_to_point.any_source import AnySource
-from collalgo.comm.point_to_point.pair import Home, Pair
+from collalgo.comm.point_to_point import errors
+from collalgo.comm.point_to_point.by_tag import ByTag
+from collalgo.comm.point_to_point.channel import Channel
+from collalgo.comm.point_to_point.connection import Connection, Home
+from collalgo.comm.point_to_point.message import Message, receive
+from collalgo.comm.point_to_point.pair import Pair
+from collalgo.errors import CollectiveTimeout
+
+#: The number of polls without a pause.
+LOOKS = 50
+
+#: The first and the longest pause between two later polls, in seconds.
+PAUSES = 5e-5, 2e-3
+
+#: The longest wait for one pair, in seconds; then the others are looked at again.
+TURN = 0.02
+
+#: Seconds for which the thread leaves a new message to a waiter.
+MOMENT = 1e-3
+
+#: Seconds without messages after which the thread ends.
+IDLE = 1.0
+
+
+def _pauses() -> Iterator[float]:
+    """The pauses between polls in seconds, without end."""
+    yield from repeat(0.0, LOOKS)
+    pause, longest = PAUSES
+    while True:
+        yield pause
+        pause = min(1.1 * pause, longest)
 
 
 class Pairs:
-    """All pairs of a rank of a communicator.
+    """All messages of a rank of a communicator.
 
     Parameters
     ----------
@@ -18,39 +57,329 @@ class Pairs:
         Returns the runner of the communicator, or None after its end.
     rank, size
         Of this rank in the communicator.
+
+    Attributes
+    ----------
+    lock : RLock
+        Held while messages are matched; no thread waits for another rank with it.
     """
 
     def __init__(self, rendezvous: Rendezvous, home: Home, rank: int, size: int):
+        self.rank, self.size = rank, size
+        self.lock = RLock()
         self._rendezvous, self._home = rendezvous, home
-        self._rank, self._size = rank, size
-        self._pairs: dict[tuple[int, int], Pair] = {}
-        self._any_source: dict[int, AnySource] = {}
-        self._lock = RLock()
+        self._pairs: dict[int, tuple[Pair, Connection]] = {}
+        self._from_any: ByTag[Message] = ByTag()
+        self._next_source = 0  # the first rank that a receive from any looks at
+        self._tickets = count()  # of receives, in the order of the calls
+        self._finished: deque[tuple[Message, Callable[[Message], object]]] = deque()
+        self._background: list[Message] = []
+        self._serving = self._closed = False
+        self._wanted = Event()
 
-    def at(self, peer: int, tag: int, call: str) -> Pair:
-        """The pair with another rank, for a tag."""
-        if not 0 <= peer < self._size or peer == self._rank:
-            raise ValueError(
-                f"{call}: rank {peer} must be another rank of this communicator, which "
-                f"has {self._size}; this is rank {self._rank}"
-            )
-        with self._lock:
-            if (peer, tag) not in self._pairs:
-                pair = Pair(self._rendezvous, self._home, self._rank, peer, tag)
-                self._pairs[peer, tag] = pair
-            return self._pairs[peer, tag]
+    # ---- calls
 
-    def from_any(self, tag: int, call: str) -> AnySource:
-        """The receiver of messages from any rank, for a tag."""
-        if self._size == 1:
-            raise ValueError(f"{call}: this communicator has no other rank")
-        with self._lock:
-            if tag not in self._any_source:
-                others = (peer for peer in range(self._size) if peer != self._rank)
-                pairs = [self.at(peer, tag, call) for peer in others]
-                self._any_source[tag] = AnySource(pairs, self._home, self._rank, tag)
-            return self._any_source[tag]
+    def send(self, buf: Any, to: int, tag: int, timeout: float) -> Any:
+        """Send a message, and wait until its array may be changed."""
+        message = Message("send", buf, tag, self.rank, timeout, self)
+        pair, connection = self._pair(to)
+        if pair.channel is not None:
+            self._await_room(pair, message)
+        with self.lock:
+            pair.send(message)
+        if message.waits:
+            self._connect(connection, message)
+        else:
+            connection.start(message.name, self._timeout())
+        return self._finish(message)
+
+    def isend(self, buf: Any, to: int, tag: int, timeout: float) -> Message:
+        """Send a message in the background."""
+        message = Message("isend", buf, tag, self.rank, timeout, self)
+        pair, connection = self._pair(to)
+        pair.read()
+        with self.lock:
+            pair.send(message)
+        connection.start(message.name, timeout)
+        return self._in_background(message)
+
+    def recv(self, buf: Any, source: int | None, tag: int, timeout: float) -> Any:
+        """Receive a message; without a source from the first sender."""
+        message = receive("recv", buf, tag, source, timeout, self)
+        connections = self._post(message)
+        for connection in connections:
+            if source is None:
+                connection.start(message.name, timeout)
+            else:
+                self._connect(connection, message)
+        return self._finish(message)
+
+    def irecv(self, buf: Any, source: int | None, tag: int, timeout: float) -> Message:
+        """Receive a message in the background."""
+        message = receive("irecv", buf, tag, source, timeout, self)
+        for connection in self._post(message):
+            connection.start(message.name, timeout)
+        return self._in_background(message)
 
     def close(self) -> None:
-        while self._pairs:
-            self._pairs.popitem()[1].close()
+        """Fail all messages that are not done, and release all channels."""
+        self._send_rest()
+        with self.lock:
+            self._closed = True
+            for message in self._from_any:
+                message.end(errors.closed(message.name, self.rank))
+            self._from_any.clear()
+            for pair, _ in self._pairs.values():
+                pair.close()
+        self._wanted.set()
+        self._call_back()
+
+    def _timeout(self) -> float:
+        """The timeout of the communicator in seconds."""
+        home = self._home()
+        return 0.0 if home is None else home.timeout
+
+    def _send_rest(self) -> None:
+        """Wait until other ranks have read what is done for its callers."""
+        home = self._home()
+        if home is None or not home.is_open:
+            return
+        pauses, deadline = _pauses(), time.monotonic() + self._timeout()
+        while time.monotonic() < deadline:
+            with self.lock:
+                pairs = [pair for pair, _ in self._pairs.values() if pair.has_unsent]
+            if not pairs:
+                return
+            for pair in pairs:
+                pair.read()
+            time.sleep(next(pauses))
+
+    # ---- matching
+
+    def _pair(self, peer: int) -> tuple[Pair, Connection]:
+        """The messages with another rank, and what connects the two."""
+        with self.lock:
+            if peer not in self._pairs:
+                pair = Pair(peer, self)
+                self._pairs[peer] = (
+                    pair,
+                    Connection(
+                        self._rendezvous,
+                        self._home,
+                        self.rank,
+                        peer,
+                        lambda channel: self._connected(pair, channel),
+                        lambda error: self._not_connected(pair, error),
+                    ),
+                )
+            return self._pairs[peer]
+
+    def _connected(self, pair: Pair, channel: Channel) -> None:
+        with self.lock:
+            pair.connected(channel)
+            if self._closed:
+                pair.close()
+
+    def _not_connected(self, pair: Pair, error: BaseException) -> None:
+        """An attempt in the background to connect has failed."""
+        home = self._home()
+        with self.lock:
+            pair.cannot_connect(error)
+            if home is not None and home.progress.peer_state(pair.peer) == "left":
+                pair.has_left = True
+            if pair.has_left or not isinstance(error, CollectiveTimeout):
+                self.lost(pair, error)
+        self._call_back()
+
+    def _sources(self, message: Message) -> list[int]:
+        """The ranks that a message may come from, in the order of the next look."""
+        if message.source is not None:
+            return [message.source]
+        ranks = [*range(self._next_source, self.size), *range(self._next_source)]
+        return [rank for rank in ranks if rank != self.rank]
+
+    def _post(self, message: Message) -> list[Connection]:
+        """Take a message that has come, or wait for it on these connections."""
+        from_any = message.source is None
+        found = [self._pair(source) for source in self._sources(message)]
+        for pair, _ in found:
+            pair.read()
+        with self.lock:
+            message.ticket = next(self._tickets)
+            for pair, _ in found:
+                if pair.receive(message):
+                    self._next_source = pair.peer + 1
+                    return []
+            if not from_any:
+                found[0][0].post(message)
+            elif not self._fail_from_any(message):
+                self._from_any.add(message.tag, message)
+        return [connection for _, connection in found]
+
+    def take_posted(self, pair: Pair, tag: int) -> Message | None:
+        """The receive that has waited longest for a message of a pair; None if none."""
+        own, other = pair.posted.first(tag), self._from_any.first(tag)
+        if own is None or (other is not None and other.ticket < own.ticket):
+            if other is not None:
+                self._from_any.remove(tag, other)
+                self._next_source = pair.peer + 1
+            return other
+        pair.posted.remove(tag, own)
+        return own
+
+    def lost(self, pair: Pair, error: BaseException | None = None) -> None:
+        """Fail the receives from any rank that can get no message any more."""
+        for message in self._from_any:
+            failed = error if error is not None and not pair.has_left else None
+            if failed is not None:
+                message.end(failed)
+            if failed is not None or self._fail_from_any(message):
+                self._from_any.remove(message.tag, message)
+
+    def _fail_from_any(self, message: Message) -> bool:
+        """Fail a receive from any rank, if a rank has failed or all have left."""
+        known = [pair for pair, _ in self._pairs.values()]
+        if sum(pair.has_left for pair in known) == self.size - 1:
+            others = tuple(sorted(pair.peer for pair in known))
+            message.end(errors.all_gone(message, self.rank, others))
+            return True
+        for pair in known:
+            error = None if pair.has_left else pair.error(message.name)
+            if error is not None:
+                message.end(error)
+                return True
+        return False
+
+    # ---- progress
+
+    def poll(self) -> bool:
+        """Read what other ranks have written to those that wait: whether they had."""
+        with self.lock:
+            pairs = [
+                pair for pair, _ in self._pairs.values() if pair.waits or self._from_any
+            ]
+        found = [pair.read() for pair in pairs]
+        self._call_back()
+        return any(found)
+
+    def wait(self, message: Message, until: float | None) -> bool:
+        """Wait until the other rank has made its call: False if the time is up first.
+
+        A message whose own time is up fails.
+        """
+        pauses = _pauses()
+        while message.waits:
+            if self.poll():
+                pauses = _pauses()
+                continue
+            now = time.monotonic()
+            if now >= message.deadline:
+                self._withdraw(message)
+            elif until is not None and now >= until:
+                return False
+            else:
+                self._rest(min(message.deadline, until or message.deadline), pauses)
+        return True
+
+    def _rest(self, until: float, pauses: Iterator[float]) -> None:
+        """Pause between two polls; if a single rank is waited for, until it writes."""
+        with self.lock:
+            waiting = [pair for pair, _ in self._pairs.values() if pair.waits]
+        left = min(until - time.monotonic(), TURN)
+        if len(waiting) == 1 and not self._from_any and waiting[0].await_record(left):
+            return
+        time.sleep(max(min(next(pauses), left), 0))
+
+    def tell(
+        self, message: Message, callbacks: list[Callable[[Message], object]]
+    ) -> None:
+        """Call back when the lock is free, since callbacks may make any call."""
+        self._finished.extend((message, callback) for callback in callbacks)
+
+    def _call_back(self) -> None:
+        while self._finished:
+            message, callback = self._finished.popleft()
+            try:
+                callback(message)
+            except BaseException:  # as in other futures
+                sys.excepthook(*sys.exc_info())
+
+    def _await_room(self, pair: Pair, message: Message) -> None:
+        """Wait a moment for room for a short message, and read what has come."""
+        for _ in range(LOOKS):
+            pair.read()
+            if pair.has_room_for(message):
+                return
+            time.sleep(0)
+
+    def _connect(self, connection: Connection, message: Message) -> None:
+        try:
+            connection.connect(message.name, message.timeout)
+        except BaseException:
+            self._withdraw(message)
+            raise
+        message.deadline = time.monotonic() + message.timeout
+
+    def _finish(self, message: Message) -> Any:
+        """Wait for a message in the foreground; give it up when interrupted."""
+        try:
+            self.wait(message, None)
+        except BaseException:
+            self._withdraw(message)
+            raise
+        finally:
+            self._call_back()
+        return message.wait()
+
+    def _withdraw(self, message: Message) -> None:
+        """Give up a message."""
+        with self.lock:
+            if self._from_any.remove(message.tag, message):
+                others = tuple(rank for rank in range(self.size) if rank != self.rank)
+                message.end(errors.nothing_came(message, self.rank, others))
+            for pair, _ in self._pairs.values():
+                pair.withdraw(message)
+        self._call_back()
+
+    # ---- the thread
+
+    def _in_background(self, message: Message) -> Message:
+        """Let the thread make progress while nobody waits."""
+        self._call_back()
+        if message.waits:
+            with self.lock:
+                self._background.append(message)
+                if not self._serving:
+                    self._serving = True
+                    Thread(
+                        target=self._serve, name="collalgo messages", daemon=True
+                    ).start()
+            self._wanted.set()
+        return message
+
+    def _serve(self) -> None:
+        while self._has_work():
+            pauses = _pauses()
+            time.sleep(MOMENT)
+            while self._give_up_late():
+                if self.poll():
+                    pauses = _pauses()
+                time.sleep(max(next(pauses), PAUSES[0]))
+
+    def _has_work(self) -> bool:
+        """Wait for a message in the background; False to end the thread."""
+        wanted = self._wanted.wait(IDLE)
+        self._wanted.clear()
+        with self.lock:
+            self._serving = (wanted or bool(self._background)) and not self._closed
+            return self._serving
+
+    def _give_up_late(self) -> bool:
+        """Give up the messages whose time is up: whether others wait."""
+        with self.lock:
+            self._background = [each for each in self._background if each.waits]
+            waiting = list(self._background)
+        for message in waiting:
+            if time.monotonic() >= message.deadline:
+                self._withdraw(message)
+        return bool(waiting)

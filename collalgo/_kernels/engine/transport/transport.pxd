@@ -64,6 +64,8 @@ cdef class Transport:
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil
     cdef void leave(self) noexcept nogil
     cdef int peer_state(self, int64_t rank) noexcept nogil
+    cdef bint has_room(self, int64_t rank, int64_t messages) noexcept nogil
+    cdef void begin_wait(self) noexcept nogil
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil
     cdef bint post(
         self, const int64_t *channels, int64_t readers, const char *data, int64_t nbytes
