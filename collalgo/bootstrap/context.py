@@ -137,6 +137,11 @@ def seconds(timeout: float) -> float:
     return -1.0 if math.isinf(found) else found
 
 
+def seconds_of_wait(timeout: float) -> float:
+    """The same for a caller that waits for a call in the background; 0 only polls."""
+    return 0.0 if timeout == 0 and timeout is not False else seconds(timeout)
+
+
 def checked_timeout(timeout: float) -> float:
     """A timeout in seconds; infinite for no limit.
 

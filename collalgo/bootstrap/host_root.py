@@ -130,15 +130,30 @@ class _Joining:
         with suppress(OSError):
             hello = connection.recv(HELLO.size + 1)
         problem = self._problem(user, hello)
-        if problem is None:
-            rank: int = HELLO.unpack(hello)[1]
-            self._peers[rank] = connection
-            self.processes[rank] = process
-            return rank
+        if problem is not None:
+            self._refuse(connection, process, problem)
+            return None
+        rank: int = HELLO.unpack(hello)[1]
+        if rank in self._peers:
+            twice = self._joined_twice(rank)
+            self._refuse(connection, process, str(twice))
+            raise twice
+        self._peers[rank] = connection
+        self.processes[rank] = process
+        return rank
+
+    @staticmethod
+    def _refuse(connection: socket.socket, process: int, problem: str) -> None:
         _LOG.warning("process %d was refused at the rendezvous: %s", process, problem)
         with connection, suppress(OSError):
             connection.send(problem.encode())
-        return None
+
+    def _joined_twice(self, rank: int) -> BootstrapError:
+        member = self._request.members[rank]
+        return BootstrapError(
+            f"two processes have joined as rank {member}; start each rank once",
+            rank=self._request.me,
+        )
 
     def _problem(self, user: int, hello: bytes) -> str | None:
         """The reason to refuse a request; None for a process that is missing."""
@@ -150,8 +165,8 @@ class _Joining:
         size = self._request.size
         if its_size != size:
             return f"it is one of {its_size} ranks but rank 0 is one of {size}"
-        if not 0 < rank < size or rank in self._peers:
-            return f"rank {rank} of {size} is out of range or has joined already"
+        if not 0 < rank < size:
+            return f"rank {rank} of {size} is out of range"
         return None
 
     def send(self, descriptor: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import collalgo
 from collalgo import spawn, threads
-from collalgo.comm.point_to_point import pair
+from collalgo.comm.point_to_point import channel
 from tests.conftest import at_leisure
 
 pytestmark = pytest.mark.parallel
@@ -256,7 +256,7 @@ def test_long_messages_of_two_that_send_first_pass_each_other():
 
 
 def test_short_messages_that_nobody_takes_are_kept_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr(pair, "KEPT_BYTES", 10_000)
+    monkeypatch.setattr(channel, "KEPT_BYTES", 10_000)
 
     def on_each_rank(comm):
         if comm.rank:
@@ -264,17 +264,17 @@ def test_short_messages_that_nobody_takes_are_kept_up_to_a_limit(monkeypatch):
             comm.send(np.zeros(1), 0, tag=5)
             for message in sent:
                 message.wait()
-            return len(comm._pairs._pair(0)[0]._unexpected._queues)
+            return len(comm._pairs._pair(0)[0].inbox._unexpected._queues)
         comm.recv(np.zeros(1), 1, tag=5)
         kept = sum(
             len(arrival.elements)
-            for arrival in comm._pairs._pair(1)[0]._unexpected
+            for arrival in comm._pairs._pair(1)[0].inbox._unexpected
             if arrival.elements is not None
         )
         assert 0 < kept <= 10_000
         for number in (*range(1, 200, 2), *range(0, 200, 2)):
             assert comm.recv(np.empty(100, int), 1, number % 2)[0] == number
-        return len(comm._pairs._pair(1)[0]._unexpected._queues)
+        return len(comm._pairs._pair(1)[0].inbox._unexpected._queues)
 
     assert threads(on_each_rank, 2, timeout=60) == [0, 0]
 

@@ -9,6 +9,7 @@ cdef class WaitableQueue(Queue):
     cdef bint try_reserve(self) noexcept nogil
     cdef void release(self) noexcept nogil
     cdef bint await_end(self, Task task, double seconds) except -1
+    cdef int check_not_in_handler(self) except -1
     cdef int help_until(self, void *task) noexcept nogil
     cdef void sleep_until_end(self, void *task, double seconds) noexcept nogil
     cdef int raise_interrupted(self) except -1

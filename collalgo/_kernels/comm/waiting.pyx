@@ -7,6 +7,7 @@ waited for at once costs little more than one in the foreground.
 """
 
 from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 from posix.time cimport timespec
 
@@ -31,6 +32,8 @@ from collalgo._kernels.engine.transport.transport cimport (
     SIGNALS,
     STOP,
 )
+
+from collalgo.comm.failures import in_signal_handler
 
 cdef extern from "Python.h" nogil:
     int check_signals "PyErr_CheckSignals"()  # sets its exception
@@ -93,7 +96,9 @@ cdef class WaitableQueue(Queue):
                 return CALLED
             if status == SIGNALS:
                 with gil:
+                    self.transport.handler = PyThread_get_thread_ident()
                     interrupted[0] = check_signals() != 0
+                    self.transport.handler = 0
             found = self.transport.peer_state(rank)
         if idle:
             self.transport.resume()
@@ -103,6 +108,7 @@ cdef class WaitableQueue(Queue):
         """Wait for the end of all calls in the background, and block new ones."""
         cdef int status
         while not self.try_reserve():
+            self.check_not_in_handler()
             with nogil:
                 status = self.help_until(NULL)
                 if status != INTERRUPTED:
@@ -135,6 +141,7 @@ cdef class WaitableQueue(Queue):
         if seconds >= 0:
             self.let_go()
         while task.status == PENDING:
+            self.check_not_in_handler()
             if seconds >= 0:
                 left = deadline - <double>monotonic()
                 if left <= 0:
@@ -149,6 +156,12 @@ cdef class WaitableQueue(Queue):
             PyErr_CheckSignals()
         self.prune()
         return True
+
+    cdef int check_not_in_handler(self) except -1:
+        """Check that this thread is not in a call that would wait for itself."""
+        if self.transport.handler == <unsigned long>PyThread_get_thread_ident():
+            raise in_signal_handler(self.transport.rank)
+        return 0
 
     cdef int help_until(self, void *task) noexcept nogil:
         """Run calls until ``task`` has ended, another thread runs one, or a signal."""

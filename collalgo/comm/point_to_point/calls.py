@@ -100,12 +100,13 @@ class Messages:
         """The other rank of a message and its tag."""
         self._runner.check_open(call)
         peer = integer(peer, name, call, 0, self.size - 1)
+        tag = integer(tag, "tag", call, 0)
         if peer == self.rank:
             raise ValueError(
                 f"{call}: rank {peer} must be another rank of this communicator, which "
                 f"has {self.size}; this is rank {self.rank}"
             )
-        return peer, integer(tag, "tag", call, 0)
+        return peer, tag
 
     def _seconds(self, timeout: float | None) -> float:
         """How long a call waits; infinite for ever."""

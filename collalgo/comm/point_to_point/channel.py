@@ -14,6 +14,7 @@ from collalgo.comm.functions.sharing import broadcast, broadcast_async
 from collalgo.comm.point_to_point.record import (
     INLINE_BYTES,
     RECORD_BYTES,
+    Kind,
     Record,
     unpack,
 )
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 #: The most bytes of a message that is sent at once, inside a host and between hosts,
 #: where engines send longer ones only when their receiver calls.
 EAGER_BYTES, EAGER_BYTES_BETWEEN_HOSTS = 16384, 1024
+
+#: The most bytes of short messages that a rank keeps for another before it receives
+#: them; further ones wait at their sender.
+KEPT_BYTES = 4 << 20
 
 #: The lines of a channel that short messages leave free for other records.
 RESERVED = 3
@@ -51,6 +56,8 @@ class Channel:
         self._outgoing, self._incoming = outgoing, incoming
         self._me, self._peer = place, 1 - place
         self._last: Work | None = None  # write in the background
+        self._given = self._taken_there = 0  # bytes of short messages to the other,
+        self._taken = self._told = 0  # and from it, and what it knows to be taken
         self._received = np.zeros(RECORD_BYTES, np.uint8)
         between_hosts = len(set(outgoing.hosts)) > 1
         self.eager_bytes = EAGER_BYTES_BETWEEN_HOSTS if between_hosts else EAGER_BYTES
@@ -71,7 +78,9 @@ class Channel:
     def read(self) -> tuple[Record, NDArray[np.uint8]]:
         """The next record, and the bytes of a very short message in it."""
         self.read_into(self._received)
-        return unpack(self._received)
+        record, inline = unpack(self._received)
+        self._taken_there = record.taken
+        return record, inline
 
     def read_into(self, array: NDArray[Any]) -> None:
         """Receive the elements that follow a record."""
@@ -94,23 +103,36 @@ class Channel:
         """Whether a short message can be sent without a wait."""
         return self._outgoing.progress.has_room(self._peer, 2 + RESERVED)
 
-    def write(self, record: Record, elements: NDArray[np.uint8] | None = None) -> None:
-        """Send a record, and after it the elements of a short message.
+    def may_give(self, nbytes: int) -> bool:
+        """Whether the other rank may have to keep so many bytes more."""
+        kept = self._given - self._taken_there
+        return kept + nbytes + RECORD_BYTES <= KEPT_BYTES
 
-        Elements are sent only if there is room. This never waits for the other rank.
-        """
-        if elements is not None and len(elements) <= INLINE_BYTES:
-            packed, elements = record.pack(elements), None
+    def give(self, record: Record, elements: NDArray[np.uint8]) -> None:
+        """Send a short message, for which there is room."""
+        self._given += len(elements) + RECORD_BYTES
+        if len(elements) <= INLINE_BYTES:
+            self.write(record, elements)
         else:
-            packed = record.pack()
+            self.write(record)
+            broadcast(elements, self._outgoing, self._me, algorithm=ALGORITHM)
+
+    def take(self, nbytes: int) -> None:
+        """Count a short message as taken; tell the other rank now and then."""
+        self._taken += nbytes + RECORD_BYTES
+        if self._taken - self._told >= KEPT_BYTES // 4:
+            self.write(Record(Kind.CREDIT))
+
+    def write(self, record: Record, behind: NDArray[np.uint8] | None = None) -> None:
+        """Send a record, and a few bytes behind it; this never waits for the other."""
+        self._told = self._taken
+        packed = record._replace(taken=self._taken).pack(behind)
         if self._outgoing.progress.has_room(self._peer, 1):
             broadcast(packed, self._outgoing, self._me, algorithm=ALGORITHM)
         else:
             self._last = broadcast_async(
                 packed, self._outgoing, self._me, algorithm=ALGORITHM
             )
-        if elements is not None:
-            broadcast(elements, self._outgoing, self._me, algorithm=ALGORITHM)
 
     def write_later(self, record: Record, array: Any) -> Work:
         """Send a record and the elements of a long message in the background."""

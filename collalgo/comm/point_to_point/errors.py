@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from collalgo.comm.point_to_point.message import Message
+from collalgo.comm.point_to_point.record import Record
 from collalgo.engine.reduction import DTYPES
 from collalgo.errors import (
     CollectiveTimeout,
@@ -22,6 +23,11 @@ class End(NamedTuple):
     dtype: int
     count: int  # type: ignore[assignment]  # it hides a method that is not used
     on_device: bool = False
+
+    @classmethod
+    def of(cls, rank: int, record: Record) -> "End":
+        """What a rank passed, by its record of the message."""
+        return cls(rank, record.dtype, record.count, record.on_device)
 
 
 def differs(sender: End, receiver: End) -> bool:

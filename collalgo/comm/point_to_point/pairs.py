@@ -1,15 +1,7 @@
-"""The messages of a rank of a communicator, and how they make progress.
+"""The messages of a rank of a communicator: its calls, and how receives find them."""
 
-Whoever waits for a message reads what other ranks have written; while nobody waits, a
-thread does.
-"""
-
-import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from itertools import count, repeat
-from threading import Event, RLock, Thread
+from itertools import count
 from typing import Any
 
 from collalgo.bootstrap.context import Rendezvous
@@ -19,34 +11,11 @@ from collalgo.comm.point_to_point.channel import Channel
 from collalgo.comm.point_to_point.connection import Connection, Home
 from collalgo.comm.point_to_point.message import Message, receive
 from collalgo.comm.point_to_point.pair import Pair
+from collalgo.comm.point_to_point.progress import LOOKS, MessageProgress, pauses
 from collalgo.errors import CollectiveTimeout
 
-#: The number of polls without a pause.
-LOOKS = 50
 
-#: The first and the longest pause between two later polls, in seconds.
-PAUSES = 5e-5, 2e-3
-
-#: The longest wait for one pair, in seconds; then the others are looked at again.
-TURN = 0.02
-
-#: Seconds for which the thread leaves a new message to a waiter.
-MOMENT = 1e-3
-
-#: Seconds without messages after which the thread ends.
-IDLE = 1.0
-
-
-def _pauses() -> Iterator[float]:
-    """The pauses between polls in seconds, without end."""
-    yield from repeat(0.0, LOOKS)
-    pause, longest = PAUSES
-    while True:
-        yield pause
-        pause = min(1.1 * pause, longest)
-
-
-class Pairs:
+class Pairs(MessageProgress):
     """All messages of a rank of a communicator.
 
     Parameters
@@ -57,25 +26,16 @@ class Pairs:
         Returns the runner of the communicator, or None after its end.
     rank, size
         Of this rank in the communicator.
-
-    Attributes
-    ----------
-    lock : RLock
-        Held while messages are matched; no thread waits for another rank with it.
     """
 
     def __init__(self, rendezvous: Rendezvous, home: Home, rank: int, size: int):
+        super().__init__()
         self.rank, self.size = rank, size
-        self.lock = RLock()
         self._rendezvous, self._home = rendezvous, home
         self._pairs: dict[int, tuple[Pair, Connection]] = {}
         self._from_any: ByTag[Message] = ByTag()
         self._next_source = 0  # the first rank that a receive from any looks at
         self._tickets = count()  # of receives, in the order of the calls
-        self._finished: deque[tuple[Message, Callable[[Message], object]]] = deque()
-        self._background: list[Message] = []
-        self._serving = self._closed = False
-        self._wanted = Event()
 
     # ---- calls
 
@@ -101,7 +61,7 @@ class Pairs:
         with self.lock:
             pair.send(message)
         connection.start(message.name, timeout)
-        return self._in_background(message)
+        return self.in_background(message)
 
     def recv(self, buf: Any, source: int | None, tag: int, timeout: float) -> Any:
         """Receive a message; without a source from the first sender."""
@@ -119,20 +79,19 @@ class Pairs:
         message = receive("irecv", buf, tag, source, timeout, self)
         for connection in self._post(message):
             connection.start(message.name, timeout)
-        return self._in_background(message)
+        return self.in_background(message)
 
     def close(self) -> None:
         """Fail all messages that are not done, and release all channels."""
         self._send_rest()
         with self.lock:
-            self._closed = True
+            super().close()
             for message in self._from_any:
                 message.end(errors.closed(message.name, self.rank))
             self._from_any.clear()
             for pair, _ in self._pairs.values():
                 pair.close()
-        self._wanted.set()
-        self._call_back()
+        self.call_back()
 
     def _timeout(self) -> float:
         """The timeout of the communicator in seconds."""
@@ -144,15 +103,17 @@ class Pairs:
         home = self._home()
         if home is None or not home.is_open:
             return
-        pauses, deadline = _pauses(), time.monotonic() + self._timeout()
+        turns, deadline = pauses(), time.monotonic() + self._timeout()
         while time.monotonic() < deadline:
             with self.lock:
-                pairs = [pair for pair, _ in self._pairs.values() if pair.has_unsent]
+                pairs = [
+                    pair for pair, _ in self._pairs.values() if pair.outbox.is_unread
+                ]
             if not pairs:
                 return
             for pair in pairs:
                 pair.read()
-            time.sleep(next(pauses))
+            time.sleep(next(turns))
 
     # ---- matching
 
@@ -177,7 +138,7 @@ class Pairs:
     def _connected(self, pair: Pair, channel: Channel) -> None:
         with self.lock:
             pair.connected(channel)
-            if self._closed:
+            if self.closed:
                 pair.close()
 
     def _not_connected(self, pair: Pair, error: BaseException) -> None:
@@ -189,7 +150,7 @@ class Pairs:
                 pair.has_left = True
             if pair.has_left or not isinstance(error, CollectiveTimeout):
                 self.lost(pair, error)
-        self._call_back()
+        self.call_back()
 
     def _sources(self, message: Message) -> list[int]:
         """The ranks that a message may come from, in the order of the next look."""
@@ -207,7 +168,7 @@ class Pairs:
         with self.lock:
             message.ticket = next(self._tickets)
             for pair, _ in found:
-                if pair.receive(message):
+                if pair.inbox.receive(message):
                     self._next_source = pair.peer + 1
                     return []
             if not from_any:
@@ -218,13 +179,13 @@ class Pairs:
 
     def take_posted(self, pair: Pair, tag: int) -> Message | None:
         """The receive that has waited longest for a message of a pair; None if none."""
-        own, other = pair.posted.first(tag), self._from_any.first(tag)
+        own, other = pair.inbox.posted.first(tag), self._from_any.first(tag)
         if own is None or (other is not None and other.ticket < own.ticket):
             if other is not None:
                 self._from_any.remove(tag, other)
                 self._next_source = pair.peer + 1
             return other
-        pair.posted.remove(tag, own)
+        pair.inbox.posted.remove(tag, own)
         return own
 
     def lost(self, pair: Pair, error: BaseException | None = None) -> None:
@@ -250,65 +211,19 @@ class Pairs:
                 return True
         return False
 
-    # ---- progress
+    # ---- waiting
 
-    def poll(self) -> bool:
-        """Read what other ranks have written to those that wait: whether they had."""
-        with self.lock:
-            pairs = [
-                pair for pair, _ in self._pairs.values() if pair.waits or self._from_any
-            ]
-        found = [pair.read() for pair in pairs]
-        self._call_back()
-        return any(found)
-
-    def wait(self, message: Message, until: float | None) -> bool:
-        """Wait until the other rank has made its call: False if the time is up first.
-
-        A message whose own time is up fails.
-        """
-        pauses = _pauses()
-        while message.waits:
-            if self.poll():
-                pauses = _pauses()
-                continue
-            now = time.monotonic()
-            if now >= message.deadline:
-                self._withdraw(message)
-            elif until is not None and now >= until:
-                return False
-            else:
-                self._rest(min(message.deadline, until or message.deadline), pauses)
-        return True
-
-    def _rest(self, until: float, pauses: Iterator[float]) -> None:
-        """Pause between two polls; if a single rank is waited for, until it writes."""
-        with self.lock:
-            waiting = [pair for pair, _ in self._pairs.values() if pair.waits]
-        left = min(until - time.monotonic(), TURN)
-        if len(waiting) == 1 and not self._from_any and waiting[0].await_record(left):
-            return
-        time.sleep(max(min(next(pauses), left), 0))
-
-    def tell(
-        self, message: Message, callbacks: list[Callable[[Message], object]]
-    ) -> None:
-        """Call back when the lock is free, since callbacks may make any call."""
-        self._finished.extend((message, callback) for callback in callbacks)
-
-    def _call_back(self) -> None:
-        while self._finished:
-            message, callback = self._finished.popleft()
-            try:
-                callback(message)
-            except BaseException:  # as in other futures
-                sys.excepthook(*sys.exc_info())
+    def waiting_pairs(self) -> list[Pair]:
+        """The pairs of which a record is waited for; the caller holds the lock."""
+        return [
+            pair for pair, _ in self._pairs.values() if pair.waits or self._from_any
+        ]
 
     def _await_room(self, pair: Pair, message: Message) -> None:
         """Wait a moment for room for a short message, and read what has come."""
         for _ in range(LOOKS):
             pair.read()
-            if pair.has_room_for(message):
+            if pair.outbox.has_room_for(message):
                 return
             time.sleep(0)
 
@@ -316,7 +231,7 @@ class Pairs:
         try:
             connection.connect(message.name, message.timeout)
         except BaseException:
-            self._withdraw(message)
+            self.withdraw(message)
             raise
         message.deadline = time.monotonic() + message.timeout
 
@@ -325,13 +240,13 @@ class Pairs:
         try:
             self.wait(message, None)
         except BaseException:
-            self._withdraw(message)
+            self.withdraw(message)
             raise
         finally:
-            self._call_back()
+            self.call_back()
         return message.wait()
 
-    def _withdraw(self, message: Message) -> None:
+    def withdraw(self, message: Message) -> None:
         """Give up a message."""
         with self.lock:
             if self._from_any.remove(message.tag, message):
@@ -339,47 +254,4 @@ class Pairs:
                 message.end(errors.nothing_came(message, self.rank, others))
             for pair, _ in self._pairs.values():
                 pair.withdraw(message)
-        self._call_back()
-
-    # ---- the thread
-
-    def _in_background(self, message: Message) -> Message:
-        """Let the thread make progress while nobody waits."""
-        self._call_back()
-        if message.waits:
-            with self.lock:
-                self._background.append(message)
-                if not self._serving:
-                    self._serving = True
-                    Thread(
-                        target=self._serve, name="collalgo messages", daemon=True
-                    ).start()
-            self._wanted.set()
-        return message
-
-    def _serve(self) -> None:
-        while self._has_work():
-            pauses = _pauses()
-            time.sleep(MOMENT)
-            while self._give_up_late():
-                if self.poll():
-                    pauses = _pauses()
-                time.sleep(max(next(pauses), PAUSES[0]))
-
-    def _has_work(self) -> bool:
-        """Wait for a message in the background; False to end the thread."""
-        wanted = self._wanted.wait(IDLE)
-        self._wanted.clear()
-        with self.lock:
-            self._serving = (wanted or bool(self._background)) and not self._closed
-            return self._serving
-
-    def _give_up_late(self) -> bool:
-        """Give up the messages whose time is up: whether others wait."""
-        with self.lock:
-            self._background = [each for each in self._background if each.waits]
-            waiting = list(self._background)
-        for message in waiting:
-            if time.monotonic() >= message.deadline:
-                self._withdraw(message)
-        return bool(waiting)
+        self.call_back()

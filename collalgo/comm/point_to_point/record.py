@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo.comm.point_to_point.message import Message
+
 #: The bytes of a record, which fit into one line of shared memory.
 RECORD_BYTES = 88
 
@@ -76,13 +78,24 @@ class Record(NamedTuple):
         """The bytes of the elements of the message."""
         return int(self.count) * self.itemsize
 
-    def pack(self, elements: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
-        """The record as bytes, with the elements of a very short message."""
+    @classmethod
+    def of(cls, kind: Kind, message: Message) -> "Record":
+        """The record of a message, at either of its ends."""
+        array = message.array
+        what = message.dtype, array.itemsize, message.on_device
+        return cls(kind, *what, message.tag, message.number, array.size)
+
+    def pack(self, behind: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+        """The record as bytes, with a few bytes behind it."""
         packed = np.zeros(RECORD_BYTES, np.uint8)
         _LAYOUT.pack_into(packed.data, 0, *self)
-        if elements is not None:
-            packed[_LAYOUT.size : _LAYOUT.size + len(elements)] = elements
+        if behind is not None:
+            packed[_LAYOUT.size : _LAYOUT.size + len(behind)] = behind
         return packed
+
+    def head(self) -> NDArray[np.uint8]:
+        """The record as bytes, to be put behind another."""
+        return self.pack()[: _LAYOUT.size]
 
 
 def unpack(packed: NDArray[np.uint8]) -> tuple[Record, NDArray[np.uint8]]:

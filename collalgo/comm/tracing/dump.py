@@ -13,8 +13,8 @@ from typing import Any
 
 from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo.base import output_files
+from collalgo.comm.call_text import call_name
 from collalgo.engine.reduction import DTYPES, OPS
-from collalgo.schedule.collective import COLLECTIVES
 
 #: The variable for the folder of dumps; if it is set, every failure writes a dump.
 FOLDER = "COLLALGO_DUMP"
@@ -86,7 +86,7 @@ def named(record: dict[str, Any]) -> dict[str, Any]:
     op = record["op"]
     return {
         **record,
-        "collective": tuple(COLLECTIVES)[record["collective"]],
+        "collective": call_name(record),
         "dtype": DTYPES[record["dtype"]],
         "op": OPS[op] if op >= 0 else None,
     }

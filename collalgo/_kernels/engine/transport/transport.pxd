@@ -56,6 +56,7 @@ cdef dict as_dict(const call_record *call)
 cdef class Transport:
     cdef readonly int64_t rank, size
     cdef bint busy
+    cdef readonly unsigned long handler  # the thread whose signals a call handles, or 0
     cdef readonly bint lacks_cores  # whether the ranks use all cores
     cdef step_log *log  # or NULL
     cdef int64_t patience  # pauses before a call releases the GIL
