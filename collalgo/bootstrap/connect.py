@@ -4,6 +4,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 from weakref import finalize
 
@@ -11,7 +12,7 @@ from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.join_arguments import JoinArguments
-from collalgo.bootstrap.membership import Membership
+from collalgo.bootstrap.membership import Membership, tell_twice
 from collalgo.bootstrap.multi_host import MultiHostRendezvous, begin
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.client import Client
@@ -23,6 +24,9 @@ from collalgo.errors import BootstrapError
 
 #: Bytes of a secret that rank 0 makes.
 TOKEN = 32
+
+#: Seconds to look for the process that is rank 0 already.
+TWIN_SECONDS = 1.0
 
 #: The number of addresses of a host at which its store is sought, at most.
 MOST_ADDRESSES = 32
@@ -49,12 +53,21 @@ def connect_at(where: str, arguments: JoinArguments) -> Context:
         try:
             _at_exit(Server(address.secret, "", address.port).close)
         except OSError as error:
+            _tell_twin(address)
             raise BootstrapError(
-                f"rank 0 cannot listen at port {address.port} ({error}); "
-                "choose another",
+                f"rank 0 cannot listen at port {address.port} ({error}); start rank 0 "
+                "once, or choose another port",
                 rank=0,
             ) from None
     return connect_to_store(job, Membership(rank), arguments, address)
+
+
+def _tell_twin(address: StoreAddress) -> None:
+    """Tell the ranks of the job of this store, if it is one, of another rank 0."""
+    with suppress(BootstrapError, OSError):
+        store = Client(*address, TWIN_SECONDS, lambda _: None)
+        tell_twice(store, 0)
+        store.close()
 
 
 def connect_over(store: ExchangeStore, arguments: JoinArguments) -> Context:

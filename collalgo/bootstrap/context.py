@@ -133,6 +133,23 @@ class Context:
 
 def seconds(timeout: float) -> float:
     """A timeout as the engine takes it: negative for no limit."""
+    found = checked_timeout(timeout)
+    return -1.0 if math.isinf(found) else found
+
+
+def seconds_of_wait(timeout: float) -> float:
+    """The same for a caller that waits for a call in the background; 0 only polls."""
+    return 0.0 if timeout == 0 and timeout is not False else seconds(timeout)
+
+
+def checked_timeout(timeout: float) -> float:
+    """A timeout in seconds; infinite for no limit.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no number above 0.
+    """
     if not hasattr(timeout, "__float__"):
         raise TypeError(
             f"timeout is {timeout!r}, of type {type(timeout).__name__}; pass seconds "
@@ -140,7 +157,7 @@ def seconds(timeout: float) -> float:
         )
     if not timeout > 0:
         raise ValueError(f"timeout {timeout!r}: need seconds above 0, or math.inf")
-    return -1.0 if math.isinf(timeout) else float(timeout)
+    return float(timeout)
 
 
 def default_timeout() -> float:

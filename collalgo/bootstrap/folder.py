@@ -19,6 +19,9 @@ INSIDE = "collalgo-rendezvous"
 #: The file in it that marks the named folder as made by a rank.
 MADE = "made-by-a-rank"
 
+#: The file in it that tells all ranks which key two processes have set.
+TWICE = "started-twice"
+
 #: The key that is set only when all ranks of a job have connected.
 LAST = "first"
 
@@ -44,6 +47,7 @@ class Folder:
         self._path = path / INSIDE
         self._written: set[Path] = set()
         self._known: set[Path] = set()
+        self._has_twin = False  # which this process was told
         try:
             is_new = _made(path)
             _refuse_unfit(path)
@@ -69,6 +73,9 @@ class Folder:
             partial.write_bytes(value)
             os.link(partial, file)  # all at once, and not over another
         except FileExistsError:
+            self._has_twin = True
+            with suppress(OSError):  # it stays for ranks that come later
+                (self._path / TWICE).write_text(key)
             raise taken(str(self._named), key) from None
         except OSError as error:
             raise BootstrapError(f"cannot write {file} ({error})") from None
@@ -88,6 +95,9 @@ class Folder:
         return found
 
     def _look(self, key: str) -> bytes | None:
+        with suppress(FileNotFoundError):
+            if not self._has_twin:
+                raise taken(str(self._named), (self._path / TWICE).read_text())
         with suppress(FileNotFoundError):
             return self._file(key).read_bytes()
         return None

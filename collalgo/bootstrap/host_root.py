@@ -160,9 +160,20 @@ class _Joining:
             _refuse(connection, problem)
             return None
         rank: int = HELLO.unpack(hello)[1]
+        if rank in self._peers:
+            twice = self._joined_twice(rank)
+            _refuse(connection, str(twice))
+            raise twice
         self._peers[rank] = connection
         self.processes[rank], _, _ = credentials(connection)
         return rank
+
+    def _joined_twice(self, rank: int) -> BootstrapError:
+        member = self._request.members[rank]
+        return BootstrapError(
+            f"two processes have joined as rank {member}; start each rank once",
+            rank=self._request.me,
+        )
 
     def _problem(self, hello: bytes) -> str | None:
         """The reason to refuse a request; None for a process that is missing."""
@@ -172,8 +183,8 @@ class _Joining:
         size = self._request.size
         if its_size != size:
             return f"it is one of {its_size} ranks but rank 0 is one of {size}"
-        if not 0 < rank < size or rank in self._peers:
-            return f"rank {rank} of {size} is out of range or has joined already"
+        if not 0 < rank < size:
+            return f"rank {rank} of {size} is out of range"
         return None
 
     def send(self, descriptor: int) -> None:

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo.bootstrap.failure_agreement import FailureAgreement
 from collalgo.bootstrap.store.protocol import (
+    ABSENT,
     Change,
     KeyValueStore,
     PendingValue,
@@ -55,16 +56,27 @@ class Membership:
             WeakValueDictionary()
         )
         self._gone: dict[int, str] = {}
+        self._claimed_twice: set[int] = set()
         self._pending: dict[PendingValue, PendingJoin] = {}
         self._lock = Lock()
         self._questions: SimpleQueue[str | None] = SimpleQueue()
 
     def begin(self, store: KeyValueStore) -> None:
-        """Register this process in the store, and watch the others."""
+        """Register this process in the store, and watch the others.
+
+        Raises
+        ------
+        BootstrapError
+            If another process has the same rank; it is told, too.
+        """
         self.store = store
         lease = store.lease(LEASE_SECONDS)
-        store.set(f"alive/{self.rank}", b"", lease=lease)
+        alive = f"alive/{self.rank}"
+        if not store.compare_set(alive, b"", ABSENT, lease=lease).succeeded:
+            tell_twice(store, self.rank)
+            raise joined_twice(self.rank, self.rank)
         store.watch("alive/", self._alive)
+        store.watch("twice/", self._twice)
         store.watch("left/", self._left)
         for name, react in (
             ("failed", FailureAgreement.failed),
@@ -167,6 +179,21 @@ class Membership:
             rank = int(change.key.partition("/")[2])
             self._end(rank, "its process ended, or its host cannot be reached")
 
+    def _twice(self, change: Change) -> None:
+        """Stop everything that waits for a rank which two processes claim to be."""
+        rank = int(change.key.partition("/")[2])
+        with self._lock:
+            self._claimed_twice.add(rank)
+            pending = list(self._pending.items())
+        for value, joining in pending:
+            if error := joining.obstacle():
+                value.fail(error)
+
+    def claimed_twice(self, ranks: Container[int]) -> int | None:
+        """A rank that two processes claim to be; None if there is none of these."""
+        with self._lock:
+            return next((each for each in self._claimed_twice if each in ranks), None)
+
     def _left(self, change: Change) -> None:
         name, _, rank = change.key.partition("/")[2].rpartition("/")
         failure_agreement = self._agreements.get(name)
@@ -184,6 +211,20 @@ class Membership:
                 react(failure_agreement, json.loads(change.value))
 
         return watcher
+
+
+def tell_twice(store: KeyValueStore, rank: int) -> None:
+    """Tell the processes of a job that two of them claim to be a rank."""
+    store.set(f"twice/{rank}", b"")
+
+
+def joined_twice(me: int, rank: int) -> BootstrapError:
+    """The error of a join in which two processes have the same rank."""
+    return BootstrapError(
+        f"rank {me} cannot join: two processes have joined as rank {rank}; start each "
+        "rank once, and give each job a secret or an address of its own",
+        rank=me,
+    )
 
 
 class PendingJoin:
@@ -235,7 +276,11 @@ class PendingJoin:
             raise error
 
     def obstacle(self) -> BootstrapError | None:
-        """The error if one of the processes has ended, so that the join must fail."""
+        """The error of the join if one of the processes has ended, or has a twin."""
+        twice = self._membership.claimed_twice(self._name)
+        if twice is not None:
+            me = self._name[self._membership.rank]
+            return joined_twice(me, self._name[twice])
         gone = self._membership.first_gone(self._name)
         if gone is None:
             return None

@@ -22,7 +22,9 @@ class ThreadRendezvous:
     ) -> Context:
         """Connect with the threads that call with the same name, as a world."""
         with self._lock:
-            ends = self._waiting.setdefault(name, list(thread.world(len(members))))
+            if name not in self._waiting:  # whose memory is made only once
+                self._waiting[name] = list(thread.world(len(members)))
+            ends = self._waiting[name]
             transport, ends[rank] = ends[rank], None
             if not any(ends):
                 del self._waiting[name]

@@ -1,7 +1,29 @@
 """How messages name a call, and what the ranks compare of it."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from collalgo.schedule.collective import COLLECTIVES
+
 #: The fields of a call that must be equal on all ranks.
 COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
+
+
+#: What precedes the name of a call in the record of an exchange that the library makes
+#: for it, in place of an algorithm.
+EXCHANGE = "exchange of "
+
+#: The op in the record of a call that has none, and of one with a count for each rank.
+NO_OP, UNEVEN = -1, -2
+
+
+def call_name(call: Mapping[str, Any]) -> str:
+    """The call that a user made, by its record."""
+    algorithm = call.get("algorithm") or ""
+    if algorithm.startswith(EXCHANGE):
+        return str(algorithm.removeprefix(EXCHANGE))
+    name = tuple(COLLECTIVES)[int(call["collective"])]
+    return f"{name}v" if call["op"] == UNEVEN else name
 
 
 def call_text(

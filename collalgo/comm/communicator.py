@@ -210,7 +210,7 @@ class Communicator(Collectives, Messages, CommunicatorBase):
         given = 0 if color is None else integer(color, "color", "split", -INT64_MAX)
         key = integer(key, "key", "split", -INT64_MAX)
         mine = np.array([color is not None, given, key], np.int64)
-        everyone = self.allgather(mine)
+        everyone = self._runner.exchange(mine, "split")
         ranks = [
             rank
             for _, rank in sorted(

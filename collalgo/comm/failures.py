@@ -4,7 +4,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from collalgo.comm.call_text import COMPARED, call_text
+from collalgo.comm.call_text import COMPARED, EXCHANGE, call_name, call_text
 from collalgo.engine.reduction import DTYPES, OPS
 from collalgo.errors import (
     CollalgoError,
@@ -12,7 +12,6 @@ from collalgo.errors import (
     MismatchError,
     PeerFailed,
 )
-from collalgo.schedule.collective import COLLECTIVES
 
 #: The most characters of an exception that are sent to the other ranks.
 REASON = 150
@@ -42,6 +41,16 @@ def error_of(
         return PeerFailed(_peer(failure), **about, missing=missing)
     return CollectiveTimeout(
         _timeout(failure), **about, missing=tuple(failure["missing"])
+    )
+
+
+def in_signal_handler(rank: int, call: str = "a call") -> CollalgoError:
+    """The error of a call by a signal handler that has interrupted another call."""
+    return CollalgoError(
+        f"{call}: rank {rank} is in another call on this communicator, which a signal "
+        "handler has interrupted to make this one; set a flag in the handler and make "
+        "the call later, or use a communicator of its own (comm.dup())",
+        rank=rank,
     )
 
 
@@ -77,7 +86,7 @@ def _of_messages(pair: tuple[int, int], failure: dict[str, Any]) -> dict[str, An
 
 
 def _collective(call: dict[str, Any]) -> str:
-    return call.get("name") or tuple(COLLECTIVES)[int(call["collective"])]
+    return call.get("name") or call_name(call)
 
 
 def _call(call: dict[str, Any]) -> str:
@@ -97,7 +106,17 @@ def _mismatch(failure: dict[str, Any]) -> str:
             f"{call}: rank {rank} is in it but rank {other} has gone on to "
             f"{_collective(theirs)} #{theirs['sequence']}; {SAME_CALLS}"
         )
-    for what in COMPARED:
+    if _collective(mine) != _collective(theirs):
+        return _difference(failure, "collective")
+    exchanges = [each["algorithm"].startswith(EXCHANGE) for each in (mine, theirs)]
+    if exchanges[0] != exchanges[1]:
+        without, with_them = (rank, other) if exchanges[0] else (other, rank)
+        return (
+            f"{call}: rank {without} did not pass the counts of all ranks but rank "
+            f"{with_them} did; pass them on every rank, or on none, and the ranks "
+            "exchange what each knows"
+        )
+    for what in COMPARED[1:]:
         if mine[what] != theirs[what]:
             return _difference(failure, what)
     return (

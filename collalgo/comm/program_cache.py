@@ -11,6 +11,7 @@ from collalgo._kernels.engine.engine import Program
 from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo.algorithms.verify import prove_once
 from collalgo.base.cache import recalled
+from collalgo.comm.call_text import EXCHANGE, NO_OP, UNEVEN
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
@@ -50,6 +51,7 @@ class ProgramCache:
         self.hosts = hosts if len(set(hosts)) > 1 else ()
         self._placed = placed
         self._remembered: dict[Call, Program] = {}
+        self._exchanges: dict[tuple[str, int], Program] = {}
 
     @property
     def _profile(self) -> HostProfile:
@@ -99,6 +101,18 @@ class ProgramCache:
         """
         plan = self.get("allgather", np.dtype(np.uint8), nbytes).plan
         return Program(plan, None, 0, self._record(call, call.layout(self.size), name))
+
+    def exchange_for(self, call: str, nbytes: int) -> Program:
+        """A program by which the library exchanges ``nbytes`` of each rank for a call.
+
+        The ranks compare the name of that call.
+        """
+        return recalled(self._exchanges, (call, nbytes), self._exchange_for)
+
+    def _exchange_for(self, key: tuple[str, int]) -> Program:
+        name, nbytes = key
+        call = Call("allgather", np.dtype(np.uint8), nbytes)
+        return self.exchange(call, nbytes, EXCHANGE + name)
 
     def _lower(self, call: Call) -> Program:
         collective = COLLECTIVES[call.collective]
@@ -170,14 +184,18 @@ class ProgramCache:
 
     def _record(self, call: Call, layout: Layout, name: str) -> tuple[Any, ...]:
         """What the ranks compare of a call."""
+        op = OPS.index(call.op) if call.op else NO_OP
         compared = (
             list(COLLECTIVES).index(call.collective),
             DTYPES.index(dtype_name(call.dtype)),
-            OPS.index(call.op) if call.op else -1,
+            op,
             call.root,
             call.count if call.counts is None else sum(call.counts),
         )
-        return (_fingerprint(*compared, layout.counts, name), *compared, name)
+        fingerprint = _fingerprint(*compared, layout.counts, name)
+        if op == NO_OP and call.counts is not None:  # which names it, only
+            compared = (*compared[:2], UNEVEN, *compared[3:])
+        return (fingerprint, *compared, name)
 
     def _slicing(
         self, call: Call, layout: Layout, schedule: ScheduleFunction

@@ -1,6 +1,7 @@
 """Handle the status of a program that did not succeed: pack arrays, raise errors."""
 
 from collections.abc import Callable
+from threading import get_ident
 
 from collalgo._kernels.engine.engine import (
     RUN_BUSY,
@@ -12,7 +13,7 @@ from collalgo._kernels.engine.engine import (
     pinned,
 )
 from collalgo.bootstrap.context import Context
-from collalgo.comm.failures import error_of
+from collalgo.comm.failures import error_of, in_signal_handler
 from collalgo.comm.tracing.dump import dump_failure
 from collalgo.engine.arrays import Array, packed
 from collalgo.errors import CollalgoError, CommunicatorClosed
@@ -64,6 +65,8 @@ class Recovery:
             )
         elif status == RUN_BUSY:
             rank = self.transport.rank
+            if self.transport.handler == get_ident():
+                raise in_signal_handler(rank, caller)
             raise CollalgoError(
                 f"{caller}: rank {rank} is in another call on this communicator, in "
                 "another thread; use one communicator for each thread (comm.dup())",

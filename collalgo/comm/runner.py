@@ -3,7 +3,10 @@
 import math
 import weakref
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from collalgo._kernels.comm.collective_runner import CollectiveRunner
 from collalgo._kernels.comm.progress import Progress
@@ -57,7 +60,8 @@ class Runner(CollectiveRunner):
         )
         self.label, self.hosts = context.label, context.hosts
         self._release_devices: weakref.finalize[..., Runner] | None = None
-        remember(self)
+        if context.pair is None:  # whose calls are the library's own
+            remember(self)
         self._release = weakref.finalize(self, _release, context, self.progress)
 
     @cached_property
@@ -80,6 +84,19 @@ class Runner(CollectiveRunner):
     def timeout(self, timeout: float) -> None:
         self.seconds = seconds(timeout)
 
+    def exchange(
+        self, mine: NDArray[Any], call: str, timeout: float | None = None
+    ) -> NDArray[Any]:
+        """The arrays of all ranks, all alike, which the library needs for a call.
+
+        It takes place at once, even while a call is prepared for the background.
+        """
+        program = self.programs.exchange_for(call, mine.nbytes)
+        found = np.empty((self.size, *mine.shape), mine.dtype)
+        waiting = self.seconds if timeout is None else seconds(timeout)
+        self.run_now(program, mine, found, waiting, call)
+        return found
+
     def check_open(self, call: str) -> None:
         """Check that calls can be made.
 
@@ -89,6 +106,12 @@ class Runner(CollectiveRunner):
             If the communicator is closed, or was made before the process forked.
         """
         self.recovery.check_open(call)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls can be made."""
+        transport = self.context.transport
+        return not (transport.closed or transport.forked)
 
     def subgroup(self, context: Context) -> Context:
         """The context of some of the ranks, with the host profile of all."""

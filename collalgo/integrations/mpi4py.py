@@ -17,7 +17,8 @@ from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm.communicator import Communicator
 from collalgo.engine.transport.engine import Engine, asked_for
 from collalgo.engine.transport.mpi import Mpi, unlink_mpich_memory
-from collalgo.errors import BootstrapError
+from collalgo.engine.transport.ucx import Ucx
+from collalgo.errors import BootstrapError, CommunicatorClosed
 
 _keyval: int | None = None
 
@@ -98,9 +99,17 @@ def communicator(
 
     The first call creates it. It is cached as an attribute of the mpi4py communicator
     until that is freed.
+
+    Raises
+    ------
+    CommunicatorClosed
+        If it was freed, or is ``MPI.COMM_NULL``.
+    TypeError
+        If it is an intercommunicator.
     """
     from mpi4py import MPI
 
+    _check_usable(comm)
     global _keyval  # noqa: PLW0603
     if _keyval is None:
         _keyval = MPI.Comm.Create_keyval(delete_fn=_forget)
@@ -110,6 +119,35 @@ def communicator(
     made = _connect(comm, engine, timeout)
     comm.Set_attr(_keyval, made)
     return made
+
+
+def _check_usable(comm: Any) -> None:
+    """Check that a communicator of mpi4py has ranks that can call each other."""
+    from mpi4py import MPI
+
+    if MPI.Is_finalized():
+        raise CommunicatorClosed(
+            "comm is a communicator of MPI, which was finalized; make calls before "
+            "MPI.Finalize()"
+        )
+    try:
+        gone = comm == MPI.COMM_NULL
+        between_groups = not gone and comm.Is_inter()
+    except MPI.Exception as error:
+        raise CommunicatorClosed(
+            f"comm is no communicator of MPI any more ({error}); pass one that has not "
+            "been freed"
+        ) from None
+    if gone:
+        raise CommunicatorClosed(
+            "comm is MPI.COMM_NULL: it was freed, or this process is not in it; pass a "
+            "communicator that this process is in, and has not freed"
+        )
+    if between_groups:
+        raise TypeError(
+            "comm is an intercommunicator of MPI, between two groups of ranks; pass a "
+            "communicator of a single group, such as comm.Merge()"
+        )
 
 
 def _forget(_comm: Any, _keyval: int, kept: Communicator) -> None:

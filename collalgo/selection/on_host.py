@@ -1,6 +1,7 @@
 """The prices of all algorithms for ranks on one host, by its profile."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from threading import RLock
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_price import HostPrice
 from collalgo.cost.host_profile import HostProfile
+from collalgo.cost.sampled_price import ALL_RANKS, FEW_RANKS, SampledPrice, chain_of
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
@@ -29,7 +31,7 @@ ALIKE, SIMILAR = 0.001, 0.03
 class OfOneRank(NamedTuple):
     """A price over the bytes of one rank's buffer; a schedule's is over all buffers."""
 
-    price: HostPrice
+    price: HostPrice | SampledPrice
     copying: CopyPolicy
 
     @property
@@ -132,7 +134,11 @@ class HostPricer(NamedTuple):
 
     def _priced(self, row: Algorithm) -> Priced:
         copying = CopyPolicy(row.collective, self.size, self.host_profile)
-        cost = price(row.schedule, self.size, self.host_profile)
+        cost: HostPrice | SampledPrice
+        if self.size > max(ALL_RANKS, self.host_profile.cores):
+            cost = sampled(row.schedule, self.size, self.host_profile)
+        else:
+            cost = price(row.schedule, self.size, self.host_profile)
         return Priced(row, OfOneRank(cost, copying), work=round(cost.reduced, 6))
 
 
@@ -149,6 +155,16 @@ def price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> HostPr
     """
     with _pricing:
         return _price(schedule, size, profile)
+
+
+def sampled(
+    schedule: ScheduleFunction, size: int, profile: HostProfile
+) -> SampledPrice:
+    """The price of a schedule, estimated from the steps of some ranks."""
+    chains = [
+        chain_of(price(schedule, few, replace(profile, cores=few))) for few in FEW_RANKS
+    ]
+    return SampledPrice(lambda rank: trace(schedule, rank, size), size, profile, chains)
 
 
 @lru_cache(maxsize=4096)

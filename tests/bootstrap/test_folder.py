@@ -37,6 +37,14 @@ def test_a_folder_is_for_one_job_of_one_user(tmp_path):
         Folder(Path("/proc/nowhere"))
 
 
+def test_a_rank_that_is_there_already_is_told_to_all(tmp_path):
+    first, waiting, second = (Folder(tmp_path / "job") for _ in range(3))
+    first.set("said/1", b"mine")
+    for told in (second, waiting, first):
+        with pytest.raises(BootstrapError, match=r"started twice \(said/1 exists\)"):
+            told.set("said/1", b"x") if told is second else told.get("said/0", 20)
+
+
 def listed(folder):
     return {str(path.relative_to(folder)): path.read_bytes()
             for path in folder.rglob("*") if path.is_file()}  # fmt: skip

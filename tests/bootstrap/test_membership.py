@@ -30,6 +30,7 @@ def members():
             member.begin(clients[-1])
         return found
 
+    members.address = server.port, SECRET
     yield members
     for client in clients:
         client.close()
@@ -52,6 +53,32 @@ def test_a_wait_for_a_process_that_has_ended_fails(members):
     third.store.close()
     with pytest.raises(BootstrapError, match="rank 1 is gone"):  # the first
         joining.check()
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_two_processes_of_one_rank_are_told_and_all_that_wait(members, size):
+    found, told = members(size)[:-1], []
+    twin = Membership(0)
+
+    def wait(member):
+        try:
+            member.joining(range(size)).get("never", 20)
+        except BootstrapError as error:
+            told.append(str(error))
+
+    waits = [threading.Thread(target=wait, args=(each,)) for each in found]
+    for each in waits:
+        each.start()
+    client = Client(["127.0.0.1"], *members.address, 5.0)
+    with pytest.raises(BootstrapError, match="two processes have joined as rank 0"):
+        twin.begin(client)
+    client.close()
+    for each in waits:
+        each.join()
+    assert len(told) == len(found)
+    assert all("two processes have joined as rank 0" in error for error in told)
+    with pytest.raises(BootstrapError, match="rank 0"):
+        found[0].joining(range(size)).check()
 
 
 def test_the_keys_that_an_ended_process_has_set_stay(members):

@@ -477,3 +477,70 @@ def test_what_is_let_go_may_let_other_threads_run():
         assert not failures
 
     threads(on_each_rank, 2, timeout=60)
+
+
+def test_a_wait_of_zero_polls():
+    def on_each_rank(comm):
+        works = []
+        if comm.rank == 0:
+            works.append(comm.allreduce_async(np.ones(3)))
+            for poll in (works[0].wait, works[0].result, works[0].exception):
+                with pytest.raises(TimeoutError, match="is not done after 0 s"):
+                    poll(0)
+        comm.group(range(comm.size)).barrier()
+        if comm.rank:
+            works.append(comm.allreduce_async(np.ones(3)))
+        assert is_soon(works[0].done)
+        assert (works[0].wait(0) == comm.size).all()
+        assert works[0].exception(0) is None
+        for wrong in (-1, float("nan")):
+            with pytest.raises(ValueError, match="need seconds above 0"):
+                works[0].wait(wrong)
+
+    threads(on_each_rank, 3, timeout=60)
+
+
+def interrupted_by(comm, how):
+    """A signal handler makes a call while its own rank is in another."""
+
+    def handler(*_):
+        how(comm)
+
+    if comm.rank == 0:
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(CollalgoError, match="which a signal handler has interr"):
+            comm.barrier()
+    else:
+        time.sleep(0.6)
+        with pytest.raises(PeerFailed, match="interrupted in barrier by CollalgoError"):
+            comm.barrier()  # which has had the message of rank 0 before
+            comm.barrier()
+
+
+def interrupted_in_many_ways(comm):
+    hows = [
+        lambda part: part.allreduce(np.ones(3)),
+        lambda part: part.allreduce_async(np.ones(3)).wait(),
+        lambda part: part.allgatherv(np.ones(part.rank)),
+    ]
+    for used in (False, True):
+        for how in hows:
+            part = comm.dup()
+            if used:
+                part.barrier_async().wait()
+            interrupted_by(part, how)
+            part.close()
+    comm.barrier()
+    if comm.rank == 0:
+        signal.signal(signal.SIGALRM, lambda *_: comm.recv(np.ones(1), 1))
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(CollalgoError, match="which a signal handler has interr"):
+            comm.recv(np.ones(1), 1)
+    else:
+        comm.send(np.ones(2), 0, tag=1)
+        time.sleep(0.6)
+
+
+def test_a_call_of_a_signal_handler_during_another_says_what_it_is():
+    spawn(interrupted_in_many_ways, 2, timeout=60)

@@ -1,12 +1,15 @@
 """The calls that scatter, gather, swap and scan: shapes, memory, what is refused."""
 
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
 import collalgo
 from collalgo import CollectiveTimeout, MismatchError, threads
+from collalgo.comm.current import runner_of
+from collalgo.comm.tracing.dump import named
 
 pytestmark = pytest.mark.parallel
 
@@ -245,3 +248,62 @@ def test_an_uneven_alltoall_with_large_and_small_blocks():
             np.testing.assert_array_equal(found, expected)
 
     threads(on_each_rank, 5)
+
+
+#: Calls with the counts of all ranks, or with None, of arrays of rank + 1 rows.
+WITH_COUNTS = {
+    "allgatherv": lambda comm, counts: comm.allgatherv(np.ones(comm.rank + 1), counts),
+    "gatherv": lambda comm, counts: comm.gatherv(np.ones(comm.rank + 1), counts),
+    "scatterv": lambda comm, counts: comm.scatterv(
+        np.ones(comm.rank + 1 if comm.rank else comm.size * (comm.size + 1) // 2),
+        counts,
+    ),
+    "alltoallv": lambda comm, counts: comm.alltoallv(
+        np.ones(comm.size),
+        [1] * comm.size if counts is None else [[1] * comm.size] * comm.size,
+    ),
+}
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+@pytest.mark.parametrize("call", WITH_COUNTS)
+def test_counts_of_some_ranks_alone_are_asked_for_by_name(call, size):
+    def on_each_rank(comm, alone):
+        counts = [rank + 1 for rank in range(size)]
+        WITH_COUNTS[call](comm, counts)
+        WITH_COUNTS[call](comm, None)
+        with pytest.raises(
+            MismatchError,
+            match=rf"^{call} #\d: rank \d did not pass the counts of all ranks but "
+            r"rank \d did; pass them on every rank, or on none",
+        ):
+            WITH_COUNTS[call](comm, counts if comm.rank == alone else None)
+            comm.barrier()
+
+    for alone in {0, size - 1}:
+        threads(partial(on_each_rank, alone=alone), size, timeout=60)
+
+
+INSIDE = {
+    "split": lambda comm: comm.split(0),
+    "allgatherv": lambda comm: comm.allgatherv(np.ones(comm.rank)),
+    "gatherv": lambda comm: comm.gatherv(np.ones(comm.rank)),
+    "scatterv": lambda comm: comm.scatterv(np.ones(3 * comm.size)),
+    "alltoallv": lambda comm: comm.alltoallv(np.ones(3), [1, 1, 1]),
+}
+
+
+@pytest.mark.parametrize("call", INSIDE)
+def test_calls_that_the_library_makes_inside_do_not_show(call):
+    def on_each_rank(comm):
+        with pytest.raises(
+            MismatchError,
+            match=rf"called ({call}|barrier) but rank \d called {call}|ba",
+        ) as caught:
+            INSIDE[call](comm) if comm.rank else comm.barrier()
+            comm.barrier()
+        assert "allgather " not in str(caught.value)
+        records = runner_of(comm).recorder.records()
+        assert not {"allgather"} & {named(record)["collective"] for record in records}
+
+    threads(on_each_rank, 3, timeout=60)

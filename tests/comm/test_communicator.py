@@ -16,6 +16,9 @@ from collalgo import AlgorithmNotApplicable, CollalgoError, CommunicatorClosed, 
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo.algorithms import ring
 from collalgo.comm.current import runner_of
+from collalgo.engine.transport import thread
+from collalgo.selection import on_host
+from collalgo.selection.pricer import ChoiceCache
 
 pytestmark = pytest.mark.parallel
 
@@ -502,3 +505,16 @@ def test_what_no_message_brings_is_copied_while_waiting():
 
     threads(on_each_rank, 2)
     assert (out == [[1], [2]]).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 33])
+def test_threads_make_the_memory_of_a_world_and_its_choices_once(size, monkeypatch):
+    made = []
+    for module, name in ((thread, "world"), (on_host.HostPricer, "_choices")):
+        original = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *args, f=original: made.append(f) or f(*args)
+        )
+    monkeypatch.setattr(on_host, "_CHOICES", ChoiceCache())
+    collalgo.threads(lambda comm: comm.allreduce(np.ones(3)), size)
+    assert len(made) == 2

@@ -13,6 +13,7 @@ import pytest
 
 import collalgo
 from collalgo import spawn, threads
+from collalgo.comm.point_to_point import channel
 from tests.conftest import at_leisure
 
 pytestmark = pytest.mark.parallel
@@ -128,10 +129,184 @@ def test_a_rank_that_has_left_does_not_hide_the_others():
     spawn(leaving, 4, timeout=60)
 
 
-def test_an_empty_message_cannot_be_from_anybody():
+def test_an_empty_message_may_be_from_anybody():
     def on_each_rank(comm):
-        with pytest.raises(ValueError, match=r"without elements .* name its source"):
-            comm.recv(np.zeros(0), None)
+        if comm.rank == 0:
+            sources = {comm.irecv(np.zeros(0), None) for _ in range(1, comm.size)}
+            for message in sources:
+                message.wait()
+            assert {each.source for each in sources} == {*range(1, comm.size)}
+        else:
+            comm.send(np.zeros(0), 0)
+
+    threads(on_each_rank, 3, timeout=60)
+
+
+def senders_first(comm):
+    """Everybody sends a short message before anybody receives or makes another call."""
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    comm.send(np.array([comm.rank]), right)
+    comm.isend(np.array([-comm.rank]), right, tag=1).wait()
+    comm.barrier()
+    assert comm.recv(np.empty(1, int), left, tag=1)[0] == -left
+    assert comm.recv(np.empty(1, int), left)[0] == left
+    comm.barrier()
+    if comm.rank == 0:
+        comm.send(np.array([5]), comm.size // 2, tag=2)  # and leaves
+    elif comm.rank == comm.size // 2:
+        time.sleep(0.3)
+        assert comm.recv(np.empty(1, int), 0, tag=2)[0] == 5
+
+
+@pytest.mark.parametrize(("start", "size"), STARTED)
+def test_short_messages_do_not_wait_for_their_receivers_to_call(start, size):
+    start(senders_first, size, timeout=60)
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def reversed_tags(comm, count):
+    """All messages are sent before the first is received, the last of them first."""
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    comm.send(np.ones(1), right)
+    comm.recv(np.ones(1), left)
+    comm.barrier()
+    before = descriptors()
+    lengths = [(1, 40, 3000, 9000)[number % 4] for number in range(count)]
+    sent = [
+        comm.isend(np.full(length, tag), right, tag)
+        for tag, length in enumerate(lengths)
+    ]
+    for tag, length in reversed([*enumerate(lengths)]):
+        assert (comm.recv(np.empty(length, int), left, tag) == tag).all()
+    for message in sent:
+        message.wait()
+    comm.barrier()
+    return descriptors() - before
+
+
+@pytest.mark.parametrize(("start", "size"), STARTED)
+def test_tags_of_any_order_share_one_channel(start, size):
+    assert max(start(partial(reversed_tags, count=200), size, timeout=60)) < 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", [threads, spawn])
+def test_thousands_of_tags_take_no_descriptors(start):
+    assert max(start(partial(reversed_tags, count=3000), 2, timeout=300)) < 10
+
+
+@pytest.mark.parametrize("count", [1, 100, 5000, 300_000])
+def test_messages_of_one_tag_are_received_in_their_order(count):
+    def on_each_rank(comm):
+        if comm.rank:
+            sent = [comm.isend(np.full(count, n), 0, n % 3) for n in range(30)]
+            for message in sent:
+                message.wait()
+            return
+        for tag in (2, 0, 1):
+            source = None if tag else 1
+            for number in range(tag, 30, 3):
+                assert (comm.recv(np.empty(count, int), source, tag) == number).all()
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_receives_of_any_kind_are_served_in_the_order_of_their_calls():
+    def on_each_rank(comm):
+        if comm.rank:
+            comm.barrier()
+            for number in range(4):
+                comm.send(np.array([number]), 0)
+            return
+        posted = [comm.irecv(np.empty(1, int), source) for source in (None, 1, None, 1)]
+        comm.barrier()
+        assert [message.wait()[0] for message in posted] == [0, 1, 2, 3]
+        assert [message.source for message in posted] == [1] * 4
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def everybody_to_everybody(comm, count):
+    """All sends begin, and end while their ranks wait for others."""
+    others = [rank for rank in range(comm.size) if rank != comm.rank]
+    sent = [comm.isend(np.full(count, comm.rank), to, 7) for to in others]
+    for source in reversed(others):
+        assert (comm.recv(np.empty(count, int), source, 7) == source).all()
+    for message in sent:
+        message.wait()
+
+
+@pytest.mark.parametrize("count", [3, 100_000])
+@pytest.mark.parametrize("size", at_leisure((2, 3, 5, 7, 8, 12, 16), (2, 3, 7)))
+def test_a_rank_that_waits_for_one_serves_all(size, count):
+    threads(partial(everybody_to_everybody, count=count), size, timeout=60)
+
+
+def test_long_messages_of_two_that_send_first_pass_each_other():
+    def on_each_rank(comm):
+        other = 1 - comm.rank
+        got = comm.irecv(np.empty(300_000), other)
+        comm.send(np.full(300_000, float(comm.rank)), other)
+        assert (got.wait() == other).all()
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_short_messages_that_nobody_takes_are_kept_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr(channel, "KEPT_BYTES", 10_000)
+
+    def on_each_rank(comm):
+        if comm.rank:
+            sent = [comm.isend(np.full(100, n), 0, n % 2) for n in range(200)]
+            comm.send(np.zeros(1), 0, tag=5)
+            for message in sent:
+                message.wait()
+            return len(comm._pairs._pair(0)[0].inbox._unexpected._queues)
+        comm.recv(np.zeros(1), 1, tag=5)
+        kept = sum(
+            len(arrival.elements)
+            for arrival in comm._pairs._pair(1)[0].inbox._unexpected
+            if arrival.elements is not None
+        )
+        assert 0 < kept <= 10_000
+        for number in (*range(1, 200, 2), *range(0, 200, 2)):
+            assert comm.recv(np.empty(100, int), 1, number % 2)[0] == number
+        return len(comm._pairs._pair(1)[0].inbox._unexpected._queues)
+
+    assert threads(on_each_rank, 2, timeout=60) == [0, 0]
+
+
+def test_a_receive_that_was_given_up_takes_no_message():
+    def on_each_rank(comm):
+        if comm.rank:
+            comm.barrier()
+            comm.send(np.ones(3), 0)
+            comm.send(np.full(3, 2.0), 0)
+            return
+        for source in (1, None):
+            with pytest.raises(collalgo.CollectiveTimeout, match=r"0\.1 s"):
+                comm.recv(np.zeros(3), source, timeout=0.1)
+        comm.barrier()
+        assert comm.recv(np.zeros(3), 1)[0] == 1
+        assert comm.recv(np.zeros(3), None)[0] == 2
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_a_message_in_the_background_is_polled_by_a_wait_of_zero():
+    def on_each_rank(comm):
+        message = comm.irecv(np.zeros(3), 1 - comm.rank)
+        with pytest.raises(TimeoutError, match="irecv is not done after 0 s"):
+            message.wait(0)
+        comm.barrier()
+        comm.send(np.ones(3), 1 - comm.rank)
+        while not message.done():
+            time.sleep(0.001)
+        assert message.wait(0)[0] == 1
+        assert message.exception(0) is None
 
     threads(on_each_rank, 2, timeout=60)
 

@@ -43,6 +43,32 @@ part.Free()
 assert kept.closed
 
 assert collalgo.allreduce(np.array([1]), MPI.COMM_SELF)[0] == 1
+
+
+def refuses(comm, kind, *words):
+    for call in (collalgo.barrier, lambda c: collalgo.allreduce_async(np.ones(1), c)):
+        try:
+            call(comm)
+        except kind as error:
+            assert all(word in str(error) for word in words), error
+        else:
+            raise AssertionError(comm)
+
+
+refuses(part, collalgo.CommunicatorClosed, "COMM_NULL", "freed")
+refuses(MPI.COMM_NULL, collalgo.CommunicatorClosed, "COMM_NULL", "freed")
+copy = world.Dup()
+collalgo.barrier(copy)
+copy.Free()
+refuses(copy, collalgo.CommunicatorClosed, "COMM_NULL", "freed")
+if size > 1:
+    half = world.Split(rank % 2, rank)
+    bridge = half.Create_intercomm(0, world, 1 - rank % 2)
+    refuses(bridge, TypeError, "intercommunicator", "Merge()")
+    merged = bridge.Merge()
+    assert collalgo.allreduce(np.array([1]), merged)[0] == size
+    bridge.Free()
+    refuses(bridge, collalgo.CommunicatorClosed, "COMM_NULL", "freed")
 print(f"right {rank};", flush=True)
 """
 

@@ -23,6 +23,7 @@ from collalgo.cost.host_profile import (
     profile_file,
 )
 from collalgo.schedule import trace
+from collalgo.selection import on_host
 
 ONE_CORE_EACH = HostProfile(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=64)
 
@@ -279,3 +280,20 @@ def test_ranks_that_measure_at_the_same_time_agree(monkeypatch, tmp_path):
         figures = threads(lambda comm: host_profile(), 4)
         assert all(one is figures[0] for one in figures)
     known_profile.cache_clear()
+
+
+@pytest.mark.parametrize("cores", [2, 16])
+@pytest.mark.parametrize(
+    "collective", ["allreduce", "broadcast", "allgather", "gather"]
+)
+def test_what_is_chosen_by_the_steps_of_some_ranks_is_good_for_all(
+    collective, cores, monkeypatch
+):
+    profile = replace(ONE_CORE_EACH, cores=cores)
+    pricer = on_host.HostPricer(33, profile)
+    by_some = pricer._choices(collective, reproducible=False)
+    monkeypatch.setattr(on_host, "ALL_RANKS", 33)
+    by_all = pricer._choices(collective, reproducible=False)
+    for nbytes in (8, 1000, 100_000, 10_000_000):
+        chosen = pricer.price_one(by_some.at(nbytes).row).price.seconds(nbytes)
+        assert chosen < 2.5 * by_all.at(nbytes).price.seconds(nbytes)

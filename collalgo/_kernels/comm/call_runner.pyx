@@ -184,6 +184,7 @@ cdef class CallRunner(CommunicatorBase):
             if before is not None or after is not None:
                 work.add(before, after)
             if not persistent:
+                work.check_turn()
                 self.progress.submit(work)
         return work
 

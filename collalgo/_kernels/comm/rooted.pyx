@@ -96,7 +96,7 @@ cdef class Rooted(Sharing):
         cdef cnp.ndarray source = array_of(buf, "scatterv"), mine = None
         rows = length_of(source, "scatterv")
         if counts is None:
-            lengths = self.gather_rows(rows, timeout)
+            lengths = self.gather_rows(rows, "scatterv", timeout)
             total = lengths[number]
             lengths[number] = 2 * total - sum(lengths)
             counts = lengths

@@ -10,7 +10,6 @@ cdef class Sharing(CallRunner):
     cdef object alltoall(self, buf, out, algorithm, timeout)
     cdef object alltoallv(self, buf, counts, out, algorithm, timeout)
     cdef int barrier(self, algorithm, timeout) except -1
-    cdef object gather_now(self, buf, timeout)
-    cdef list gather_rows(self, rows, timeout)
+    cdef list gather_rows(self, rows, str caller, timeout)
     cdef list lengths(self, cnp.ndarray source, counts, str caller, timeout)
     cdef tuple joined(self, cnp.ndarray source, list counts, out, str caller)

@@ -9,7 +9,6 @@ import numpy as np
 
 from collalgo._kernels.comm.arrays cimport array_of, fits, length_of
 from collalgo._kernels.comm.call_runner cimport CallRunner
-from collalgo._kernels.comm.work cimport Work
 
 from collalgo.engine.arrays import (
     check_counts,
@@ -78,7 +77,7 @@ cdef class Sharing(CallRunner):
         rows = length_of(source, "alltoallv")
         table = check_table(counts, "alltoallv")
         if table.ndim == 1 and len(table) == self.size:
-            table = self.gather_now(table, timeout)
+            table = (<object>self).exchange(table, "alltoallv", timeout)
         if table.shape != (self.size, self.size) or (table.size and table.min() < 0):
             raise ValueError(
                 f"alltoallv: counts of shape {np.shape(counts)} must be the "
@@ -103,27 +102,16 @@ cdef class Sharing(CallRunner):
     cdef int barrier(self, algorithm, timeout) except -1:
         return self.call("barrier", None, None, timeout, algorithm, None)
 
-    cdef object gather_now(self, buf, timeout):
-        """Gather arrays in the foreground, even while another call is prepared."""
-        cdef Work prepared = self.prepared
-        cdef bint preparing = self.is_preparing()
-        if preparing:
-            self.prepared = None
-        try:
-            return self.allgather(buf, None, None, timeout)
-        finally:
-            if preparing:
-                self.prepared = prepared
-
-    cdef list gather_rows(self, rows, timeout):
+    cdef list gather_rows(self, rows, str caller, timeout):
         """The number of rows of each rank."""
-        return self.gather_now(np.array([rows], np.int64), timeout).ravel().tolist()
+        mine = np.array([rows], np.int64)
+        return (<object>self).exchange(mine, caller, timeout).ravel().tolist()
 
     cdef list lengths(self, cnp.ndarray source, counts, str caller, timeout):
         """The number of rows of each rank, gathered unless it is given."""
         rows = length_of(source, caller)
         if counts is None:
-            counts = self.gather_rows(rows, timeout)
+            counts = self.gather_rows(rows, caller, timeout)
         counts = check_counts(counts, self.size, caller)
         if counts[self.rank] != rows:
             raise ValueError(

@@ -7,6 +7,7 @@ waited for at once costs little more than one in the foreground.
 """
 
 from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 from posix.time cimport timespec
 
@@ -23,7 +24,19 @@ from collalgo._kernels.comm.queue cimport Queue
 from collalgo._kernels.comm.recorder cimport nanoseconds
 from collalgo._kernels.comm.task cimport PENDING, Task
 from collalgo._kernels.engine.engine cimport INTERRUPTED
-from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON, QUIET
+from collalgo._kernels.engine.transport.transport cimport (
+    CALLED,
+    CLOSED,
+    GO_ON,
+    QUIET,
+    SIGNALS,
+    STOP,
+)
+
+from collalgo.comm.failures import in_signal_handler
+
+cdef extern from "Python.h" nogil:
+    int check_signals "PyErr_CheckSignals"()  # sets its exception
 
 #: The names of the states of a peer that transports return.
 PEER_STATES = ("quiet", "called", "left")
@@ -46,10 +59,56 @@ cdef class WaitableQueue(Queue):
             self.release()
         return PEER_STATES[found]
 
+    def has_room(self, int64_t rank, int64_t messages):
+        """Whether short messages can be sent to a rank now without a wait."""
+        cdef bint found = False
+        if not self.transport.busy and self.try_reserve():
+            found = self.transport.has_room(rank, messages)
+            self.release()
+        return found
+
+    def await_peer(self, int64_t rank, double seconds):
+        """Wait up to ``seconds`` for a rank to call or to leave: its state."""
+        cdef int found = QUIET
+        cdef bint interrupted = False
+        cdef int64_t until = nanoseconds() + <int64_t>(seconds * 1e9)
+        if not self.transport.busy and self.try_reserve():
+            self.transport.busy = True  # so that its memory stays
+            with nogil:
+                found = self.watch_peer(rank, until, &interrupted)
+            self.transport.busy = False
+            self.release()
+            if interrupted:
+                reraise()
+        return PEER_STATES[found]
+
+    cdef int watch_peer(
+        self, int64_t rank, int64_t until, bint *interrupted
+    ) noexcept nogil:
+        """Poll a rank until it is not quiet, the time is up or a signal raises."""
+        cdef int64_t idle = 0
+        cdef int status, found = self.transport.peer_state(rank)
+        if found == QUIET:
+            self.transport.begin_wait()
+        while found == QUIET and not interrupted[0] and nanoseconds() < until:
+            status = self.transport.pause(&idle)
+            if status == STOP:
+                return CALLED
+            if status == SIGNALS:
+                with gil:
+                    self.transport.handler = PyThread_get_thread_ident()
+                    interrupted[0] = check_signals() != 0
+                    self.transport.handler = 0
+            found = self.transport.peer_state(rank)
+        if idle:
+            self.transport.resume()
+        return found
+
     cdef int reserve(self) except -1:
         """Wait for the end of all calls in the background, and block new ones."""
         cdef int status
         while not self.try_reserve():
+            self.check_not_in_handler()
             with nogil:
                 status = self.help_until(NULL)
                 if status != INTERRUPTED:
@@ -82,6 +141,7 @@ cdef class WaitableQueue(Queue):
         if seconds >= 0:
             self.let_go()
         while task.status == PENDING:
+            self.check_not_in_handler()
             if seconds >= 0:
                 left = deadline - <double>monotonic()
                 if left <= 0:
@@ -96,6 +156,12 @@ cdef class WaitableQueue(Queue):
             PyErr_CheckSignals()
         self.prune()
         return True
+
+    cdef int check_not_in_handler(self) except -1:
+        """Check that this thread is not in a call that would wait for itself."""
+        if self.transport.handler == <unsigned long>PyThread_get_thread_ident():
+            raise in_signal_handler(self.transport.rank)
+        return 0
 
     cdef int help_until(self, void *task) noexcept nogil:
         """Run calls until ``task`` has ended, another thread runs one, or a signal."""

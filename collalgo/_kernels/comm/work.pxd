@@ -17,6 +17,7 @@ cdef class Work(Task):
 
     cdef int add(self, before, after) except -1
     cdef int check_open(self) except -1
+    cdef int check_turn(self) except -1
     cdef int prepare(
         self, Program program, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double waiting

@@ -13,8 +13,9 @@ from collalgo._kernels.comm.task cimport PENDING, Task
 from collalgo._kernels.engine.rows cimport NEEDS_PACKING
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON
 
+from collalgo._kernels.engine.engine import RUN_BUSY
 from collalgo.engine.arrays import check_packable, packed
-from collalgo.bootstrap.context import seconds as seconds_of
+from collalgo.bootstrap.context import seconds_of_wait
 from collalgo.errors import CommunicatorClosed
 
 cnp.import_array()
@@ -72,7 +73,8 @@ cdef class Work(Task):
         Parameters
         ----------
         timeout
-            Seconds to wait; by default until the call itself has ended or timed out.
+            Seconds to wait; by default until the call itself has ended or timed out. With
+            0 it does not wait.
 
         Returns
         -------
@@ -86,7 +88,7 @@ cdef class Work(Task):
         CollalgoError
             As in the foreground, with a note that names the place of the call.
         """
-        cdef double seconds = -1 if timeout is None else seconds_of(timeout)
+        cdef double seconds = -1 if timeout is None else seconds_of_wait(timeout)
         cdef double deadline = <double>monotonic() + seconds
         cdef bint over = self.await_end(seconds)
         if over and self.failure is None and self.pending_call is not None:
@@ -162,6 +164,12 @@ cdef class Work(Task):
         """Check that calls can be made: not after a fork, nor after the end."""
         if self.progress.is_over():
             self.handle_status(None, None, None, -1, self.name, CLOSED, None)
+        return 0
+
+    cdef int check_turn(self) except -1:
+        """Check that no call runs that does not know of calls in the background yet."""
+        if self.progress.transport.busy and not self.progress.used:
+            self.handle_status(None, None, None, -1, self.name, RUN_BUSY, None)
         return 0
 
     cdef int prepare(

@@ -4,6 +4,7 @@
 
 cimport cython
 cimport numpy as cnp
+from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int64_t
 from libc.string cimport strncpy
@@ -242,7 +243,9 @@ cdef class Program(Steps):
         cdef int status = transport.pause(idle)
         if status == SIGNALS:
             with gil:
+                transport.handler = PyThread_get_thread_ident()
                 status = INTERRUPTED if check_signals() else GO_ON
+                transport.handler = 0
         return status
 
     def call(self):

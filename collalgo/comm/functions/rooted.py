@@ -68,8 +68,8 @@ def gatherv(
     comm
         The communicator.
     counts
-        The length of axis 0 on each rank; by default the ranks exchange them, which
-        costs a small allgather.
+        The length of axis 0 on each rank, on every rank or on none; by default the
+        ranks exchange them, which costs a small allgather.
     root
         The rank that receives them.
     out
@@ -146,8 +146,9 @@ def scatterv(
     comm
         The communicator.
     counts
-        The rows for each rank; by default the ranks exchange them, and the root
-        keeps the rest, which costs a small allgather.
+        The rows for each rank, on every rank or on none; by default the ranks
+        exchange the lengths of their arrays, and the root keeps the rest, which
+        costs a small allgather.
     root
         The rank whose array it is.
     out

@@ -97,8 +97,8 @@ def allgatherv(
     comm
         The communicator.
     counts
-        The length of axis 0 on each rank; by default the ranks exchange them, which
-        costs a small allgather.
+        The length of axis 0 on each rank, on every rank or on none; by default the
+        ranks exchange them, which costs a small allgather.
     out
         The array for the result, of shape ``(sum(counts), *buf.shape[1:])``; by default
         a new array.
@@ -169,7 +169,7 @@ def alltoallv(
         The communicator.
     counts
         The number of rows for each rank; the ranks exchange them, which costs a small
-        allgather. Or a table that is the same on every rank, which costs nothing:
+        allgather. Or, on every rank, the same table, which costs nothing:
         ``counts[i][j]`` rows go from rank i to rank j.
     out
         The array for the blocks, with memory of its own; by default a new array.

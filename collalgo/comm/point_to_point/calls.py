@@ -3,9 +3,8 @@
 from typing import Any
 
 from collalgo.base.integers import integer
-from collalgo.comm.point_to_point.any_source import AnySource
+from collalgo.bootstrap.context import checked_timeout
 from collalgo.comm.point_to_point.message import Message
-from collalgo.comm.point_to_point.pair import Pair
 from collalgo.comm.point_to_point.pairs import Pairs
 from collalgo.comm.runner import Runner
 
@@ -20,6 +19,7 @@ class Messages:
     """
 
     timeout: float
+    rank: int
     size: int
     _pairs: Pairs
     _runner: Runner
@@ -53,7 +53,8 @@ class Messages:
         CommunicatorClosed
             If this communicator is closed.
         """
-        return self._to(to, tag, "send").send(buf, self._seconds(timeout))
+        to, tag = self._checked("send", "to", to, tag)
+        return self._pairs.send(buf, to, tag, self._seconds(timeout))
 
     def recv(
         self,
@@ -67,11 +68,13 @@ class Messages:
 
         With ``source`` None, receive from the first sender; :meth:`irecv` reports it.
         """
-        return self._from(source, tag, "recv").recv(buf, self._seconds(timeout))
+        source, tag = self._source("recv", source, tag)
+        return self._pairs.recv(buf, source, tag, self._seconds(timeout))
 
     def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
         """Send in the background; see :meth:`send` and :class:`Work`."""
-        return self._to(to, tag, "isend").isend(buf, self.timeout)
+        to, tag = self._checked("isend", "to", to, tag)
+        return self._pairs.isend(buf, to, tag, self.timeout)
 
     def irecv(self, buf: Any, source: int | None, tag: int = 0) -> Message:
         """Receive in the background; see :meth:`recv` and :class:`Work`.
@@ -79,19 +82,32 @@ class Messages:
         With ``source`` None, the attribute ``source`` of the result is the sender once
         the message has arrived.
         """
-        return self._from(source, tag, "irecv").irecv(buf, self.timeout)
+        source, tag = self._source("irecv", source, tag)
+        return self._pairs.irecv(buf, source, tag, self.timeout)
 
-    def _to(self, peer: int, tag: int, call: str) -> Pair:
-        self._runner.check_open(call)
-        name = "source" if call.endswith("recv") else "to"
-        peer = integer(peer, name, call, 0, self.size - 1)
-        return self._pairs.at(peer, integer(tag, "tag", call, 0), call)
-
-    def _from(self, source: int | None, tag: int, call: str) -> Pair | AnySource:
+    def _source(
+        self, call: str, source: int | None, tag: int
+    ) -> tuple[int | None, int]:
+        """The source of a message, if it has one, and its tag."""
         if source is not None:
-            return self._to(source, tag, call)
+            return self._checked(call, "source", source, tag)
         self._runner.check_open(call)
-        return self._pairs.from_any(integer(tag, "tag", call, 0), call)
+        if self.size == 1:
+            raise ValueError(f"{call}: this communicator has no other rank")
+        return None, integer(tag, "tag", call, 0)
+
+    def _checked(self, call: str, name: str, peer: int, tag: int) -> tuple[int, int]:
+        """The other rank of a message and its tag."""
+        self._runner.check_open(call)
+        peer = integer(peer, name, call, 0, self.size - 1)
+        tag = integer(tag, "tag", call, 0)
+        if peer == self.rank:
+            raise ValueError(
+                f"{call}: rank {peer} must be another rank of this communicator, which "
+                f"has {self.size}; this is rank {self.rank}"
+            )
+        return peer, tag
 
     def _seconds(self, timeout: float | None) -> float:
-        return self.timeout if timeout is None else timeout
+        """How long a call waits; infinite for ever."""
+        return self.timeout if timeout is None else checked_timeout(timeout)

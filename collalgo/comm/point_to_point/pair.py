@@ -1,208 +1,250 @@
-"""The messages between this rank and one other with one tag.
+"""The messages between this rank and one other, whose tags share one channel.
 
-The two ranks share two communicators, one for each direction, connected at the first
-message. A message is a broadcast in one of them, so both ranks check its dtype and its
-number of elements against each other.
+The receiver reads whatever comes: a short message that no call waits for is kept, up
+to a limit; of a long one only the question of its sender is kept, which goes on when a
+call takes the message. So calls may receive in any order.
 """
 
-import time
-from collections import deque
 from collections.abc import Callable
-from threading import TIMEOUT_MAX, Lock, RLock, Thread
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from threading import Lock, get_ident
+from typing import TYPE_CHECKING
 
-from collalgo.bootstrap.context import Rendezvous
-from collalgo.comm.functions.sharing import broadcast, broadcast_async
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo.comm.failures import in_signal_handler
+from collalgo.comm.point_to_point import errors
+from collalgo.comm.point_to_point.channel import Channel
+from collalgo.comm.point_to_point.inbox import Arrival, Inbox
 from collalgo.comm.point_to_point.message import Message
-from collalgo.comm.runner import Runner
-from collalgo.engine.devices.arrays import for_another_thread
-from collalgo.errors import (
-    BootstrapError,
-    CollectiveTimeout,
-    CommunicatorClosed,
-    PeerFailed,
-)
+from collalgo.comm.point_to_point.outbox import Outbox
+from collalgo.comm.point_to_point.record import Kind, Record
+from collalgo.errors import CollalgoError, CommunicatorClosed, PeerFailed
 
 if TYPE_CHECKING:
-    from collalgo._kernels.comm.waiting import PeerState
+    from collalgo.comm.point_to_point.pairs import Pairs
 
-#: Returns the runner of the communicator of the messages, or None after its end.
-Home = Callable[[], Runner | None]
+#: Why a rank is gone that has left in good order.
+CLOSED = "its communicator was closed"
+
+#: The error of a call by its name, after the pair has failed.
+Failure = Callable[[str], BaseException]
 
 
 class Pair:
-    """The messages between this rank and another with one tag.
+    """The messages between this rank and one other.
+
+    The caller of a method holds the lock of all pairs, but for those that read.
 
     Parameters
     ----------
-    rendezvous
-        Connects the two ranks.
-    home
-        Returns the runner of the ranks' communicator, or None after its end.
-    me, peer
-        The two ranks.
-    tag
-        The tag.
+    peer
+        The other rank.
+    pairs
+        All pairs of this rank.
 
     Attributes
     ----------
-    peer : int
-        The other rank.
+    outbox, inbox : Outbox, Inbox
+        The messages of the two directions that are not done.
+    channel : Channel or None
+        Connects the two, from their first message on.
+    has_left : bool
+        Whether the other rank has closed its communicator.
     """
 
-    def __init__(
-        self, rendezvous: Rendezvous, home: Home, me: int, peer: int, tag: int
-    ):
+    def __init__(self, peer: int, pairs: "Pairs"):
         self.peer = peer
-        self._rendezvous, self._home = rendezvous, home
-        self._me, self._tag = me, tag
-        self._members = (min(me, peer), max(me, peer))
-        self._place = int(me > peer)
-        self._lanes: list[Runner] = []
-        self._connect_lock = Lock()
-        self._connecting = self._closed = False
-        self._obstacle: BaseException | None = None  # of the last attempt to connect
-        self._queue: deque[tuple[Message, int, Any]] = deque()
-        self._queueing = RLock()  # a callback of a message may begin another
+        self.channel: Channel | None = None
+        self.has_left = False
+        self.outbox = Outbox(pairs.rank, peer)
+        self.inbox = Inbox(pairs.rank, peer, self.error)
+        self._me, self._pairs = pairs.rank, pairs
+        self._failure: Failure | None = None
+        self._reading = Lock()
+        self._reader = 0  # the thread that holds it
 
-    def send(self, buf: Any, timeout: float) -> Any:
-        lane = self._lane(self._place, "send", timeout)
-        return broadcast(buf, lane, self._place, timeout=timeout)
+    # ---- calls
 
-    def recv(self, buf: Any, timeout: float) -> Any:
-        other = 1 - self._place
-        lane = self._lane(other, "recv", timeout)
-        return broadcast(buf, lane, other, timeout=timeout)
+    @property
+    def waits(self) -> bool:
+        """Whether a call waits for records of the other rank."""
+        return self.outbox.waits or self.inbox.waits
 
-    def isend(self, buf: Any, timeout: float) -> Message:
-        message = Message("isend", buf, self._me)
-        return self._later(message, self._place, buf, timeout)
+    def connected(self, channel: Channel) -> None:
+        """Use the channel from now on."""
+        self.channel = channel
+        self.inbox.connect(channel)
+        self.outbox.connect(channel)
 
-    def irecv(self, buf: Any, timeout: float) -> Message:
-        message = Message("irecv", buf, self.peer)
-        return self._later(message, 1 - self._place, buf, timeout)
+    def send(self, message: Message) -> None:
+        """Begin to send a message."""
+        error = self.outbox.pop_refusal(message.tag) or self.error(message.name)
+        if error is not None:
+            message.end(error)
+        else:
+            self.outbox.send(message)
 
-    def receive(self, message: Message, buf: Any) -> None:
-        """Receive a message from any source by this connected pair."""
-        message.source = self.peer
-        with self._queueing:
-            self._begin(message, 1 - self._place, buf)
+    def post(self, message: Message) -> None:
+        """Let a receive wait for its message."""
+        if self._failure is not None:
+            message.end(self._failure(message.name))
+        else:
+            self.inbox.posted.add(message.tag, message)
 
-    def peer_state(self) -> "PeerState":
-        """The state of the other rank, as seen by this one.
+    def withdraw(self, message: Message) -> None:
+        """Give up a message that still waits for the other rank."""
+        follows = message.number > 0  # so that its elements are on their way
+        is_sent = self.outbox.withdraw(message)
+        if not is_sent and self.inbox.withdraw(message) and follows:
+            self._abort(f"it gave up {message.name} after {message.timeout:g} s")
+
+    # ---- reading
+
+    def read(self) -> bool:
+        """Read all records that have come: whether there were some."""
+        if self.channel is None or not self._begin_reading():
+            return False
+        found = False
+        try:
+            while (state := self.channel.state()) == "called":
+                self._read_one(self.channel)
+                found = True
+            if state == "left" and not self.has_left:
+                found = True
+                self._leave()
+        except CollalgoError as error:
+            found = True
+            self._lose(self.channel, error)
+        finally:
+            self._end_reading()
+        return found
+
+    def await_record(self, seconds: float) -> bool:
+        """Wait up to ``seconds`` for the next record; False if another thread does."""
+        if self.channel is None or not self._begin_reading():
+            return False
+        try:
+            return self.channel.await_record(seconds)
+        finally:
+            self._end_reading()
+
+    def _begin_reading(self) -> bool:
+        """Whether no other thread reads.
 
         Raises
         ------
         CollalgoError
-            If the two cannot connect.
+            If this thread does, and has been interrupted by a signal.
         """
-        if self._lanes:
-            other = 1 - self._place
-            return self._lanes[other].progress.peer_state(other)
-        if self._obstacle is None or isinstance(self._obstacle, CollectiveTimeout):
-            return "quiet"
-        home = self._home()
-        if home is not None and home.progress.peer_state(self.peer) == "left":
-            return "left"
-        raise self._obstacle
+        if self._reading.acquire(blocking=False):
+            self._reader = get_ident()
+            return True
+        if self._reader == get_ident():
+            raise in_signal_handler(self._me)
+        return False
 
-    def start_connecting(self, call: str, timeout: float) -> None:
-        """Start to connect to the other rank in the background, unless started."""
-        with self._queueing:
-            if not self._lanes and not self._connecting:
-                self._connecting, self._obstacle = True, None
-                Thread(
-                    target=self._connect_and_begin,
-                    args=(call, timeout),
-                    name="collalgo pair",
-                    daemon=True,
-                ).start()
+    def _end_reading(self) -> None:
+        self._reader = 0
+        self._reading.release()
+
+    def _read_one(self, channel: Channel) -> None:
+        record, behind = channel.read()
+        elements = None
+        if record.kind is Kind.EAGER:
+            elements = _elements(channel, record, behind)
+        elif record.kind is Kind.DATA:
+            self._read_long(channel, record)
+        with self._pairs.lock:
+            self._handle(record, elements, behind)
+
+    def _read_long(self, channel: Channel, record: Record) -> None:
+        with self._pairs.lock:
+            message = self.inbox.pop_cleared(record.number)
+        if message is None:  # given up here, and the channel with it
+            raise PeerFailed("the message was given up")
+        if message.on_device:
+            message.follow(channel.read_later(message.array))
+            return
+        try:
+            channel.read_long(message.array)
+        except CollalgoError:
+            with self._pairs.lock:  # it fails with all others
+                self.inbox.put_back(message)
+            raise
+        message.end()
+
+    def _handle(
+        self,
+        record: Record,
+        elements: NDArray[np.uint8] | None,
+        behind: NDArray[np.uint8],
+    ) -> None:
+        """Do what a record is about; ``behind`` are the bytes behind it."""
+        if record.kind in (Kind.EAGER, Kind.REQUEST):
+            message = self._pairs.take_posted(self, record.tag)
+            self.inbox.arrive(Arrival(record, elements), message)
+        elif record.kind is Kind.CLEAR:
+            self.outbox.clear(record)
+        elif record.kind is Kind.REFUSAL:
+            self.outbox.learn_refusal(record, behind)
+        elif record.kind is Kind.WITHDRAWAL:
+            self.inbox.learn_withdrawal(record)
+
+    # ---- the end
+
+    def error(self, call: str) -> BaseException | None:
+        """The error of a call with the other rank, if all calls fail."""
+        return self._failure(call) if self._failure is not None else None
+
+    def cannot_connect(self, error: BaseException) -> None:
+        """Fail the calls that wait for the channel."""
+        self.outbox.cannot_connect(error)
+        self.inbox.cannot_connect(error)
 
     def close(self) -> None:
-        with self._queueing:
-            self._closed = True
-        for lane in self._lanes:
-            lane.close()
+        """Fail all calls, because this rank has closed the communicator."""
+        self._fail(partial(errors.closed, rank=self._me))
+        if self.channel is not None:
+            self.channel.close()
 
-    def _later(self, message: Message, lane: int, buf: Any, timeout: float) -> Message:
-        buf = for_another_thread(buf, message.name)
-        with self._queueing:
-            self._queue.append((message, lane, buf))
-            if self._lanes:
-                self._begin_all()
+    def _abort(self, reason: str) -> None:
+        """Close the channel because of an error here."""
+        if self.channel is not None:
+            self.channel.abort(reason)
+        self._fail(partial(errors.gone, rank=self._me, peer=self._me, why=reason))
+
+    def _leave(self) -> None:
+        """The other rank has closed its communicator."""
+        with self._pairs.lock:
+            self.has_left = True
+            self._fail(partial(errors.gone, rank=self._me, peer=self.peer, why=CLOSED))
+            self._pairs.lost(self)
+
+    def _lose(self, channel: Channel, error: CollalgoError) -> None:
+        """The channel has failed."""
+        with self._pairs.lock:
+            if isinstance(error, CommunicatorClosed):
+                self.close()
             else:
-                self.start_connecting(message.name, timeout)
-        return message
+                why = channel.exit_reason()
+                self._fail(partial(errors.gone, rank=self._me, peer=self.peer, why=why))
+            self._pairs.lost(self)
 
-    def _begin(self, message: Message, lane: int, buf: Any) -> None:
-        runner = self._lanes[lane]
-        message.begin(lambda: broadcast_async(buf, runner, lane))
+    def _fail(self, failure: Failure) -> None:
+        """Fail all calls that wait for the other rank, and those to come."""
+        self._failure = self._failure or failure
+        for message in (*self.outbox.drop(), *self.inbox.drop()):
+            message.end(self._failure(message.name))
 
-    def _begin_all(self) -> None:
-        while self._queue:
-            self._begin(*self._queue.popleft())
 
-    def _connect_and_begin(self, call: str, timeout: float) -> None:
-        """Connect, and start the queued messages."""
-        try:
-            self._lane(0, call, timeout)
-        except BaseException as error:
-            with self._queueing:
-                self._obstacle, self._connecting = error, False
-                failed, self._queue = self._queue, deque()
-            for message, _, _ in failed:
-                message.fail(error)
-
-    def _lane(self, number: int, call: str, timeout: float) -> Runner:
-        """The runner for the messages from one of the two, connected if needed."""
-        if not self._lanes:
-            self._connect(call, timeout)
-        return self._lanes[number]
-
-    def _connect(self, call: str, timeout: float) -> None:
-        """Connect both directions; the first thread connects, others wait for it."""
-        most = min(timeout, TIMEOUT_MAX / 2)
-        deadline = time.monotonic() + most
-        if not self._connect_lock.acquire(timeout=most):
-            raise self._timed_out(call, timeout)
-        try:
-            if self._lanes:
-                return
-            lanes = [self._world(sender, deadline) for sender in (0, 1)]
-            with self._queueing:
-                self._lanes, self._obstacle = lanes, None
-                if self._closed:
-                    self.close()
-                self._begin_all()
-        except BootstrapError as error:
-            if time.monotonic() >= deadline:
-                raise self._timed_out(call, timeout) from None
-            if self.peer not in error.missing:
-                raise
-            raise PeerFailed(
-                f"{call}: {error}", rank=self._me, missing=(self.peer,)
-            ) from None
-        finally:
-            self._connect_lock.release()
-
-    def _timed_out(self, call: str, timeout: float) -> CollectiveTimeout:
-        return CollectiveTimeout(
-            f"{call}: rank {self._me} waited {timeout:g} s for rank {self.peer}, which "
-            f"has neither sent to it nor received from it under tag {self._tag}; make "
-            "the call there too, or pass a longer timeout here",
-            rank=self._me,
-            missing=(self.peer,),
-        )
-
-    def _world(self, sender: int, deadline: float) -> Runner:
-        """Connect to the other rank for the messages that one of the two sends."""
-        low, high = self._members
-        name = f"pair {low}-{high} tag {self._tag} from {self._members[sender]}"
-        left = deadline - time.monotonic()
-        context = self._rendezvous.connect(name, self._place, self._members, left)
-        context.pair = self._members
-        home = self._home()
-        if home is None:
-            context.release()
-            raise CommunicatorClosed(f"{name}: the communicator is gone")
-        return Runner(home.subgroup(context), home.timeout)
+def _elements(
+    channel: Channel, record: Record, behind: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """The bytes of a short message, which are behind its record or follow it."""
+    if record.nbytes <= len(behind):
+        return np.array(behind[: record.nbytes])
+    elements = np.empty(record.nbytes, np.uint8)
+    channel.read_into(elements)
+    return elements

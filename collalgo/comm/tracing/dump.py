@@ -15,9 +15,9 @@ from typing import Any
 from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo._kernels.comm.recorder import Recorder
 from collalgo.base import output_files
+from collalgo.comm.call_text import call_name
 from collalgo.comm.tracing.notes import CallNote, note_on
 from collalgo.engine.reduction import DTYPES, OPS
-from collalgo.schedule.collective import COLLECTIVES
 
 #: The variable for the folder of dumps; if it is set, every failure writes a dump.
 FOLDER = "COLLALGO_DUMP"
@@ -100,7 +100,7 @@ def _named(record: dict[str, Any], note: CallNote | None) -> dict[str, Any]:
     noted = {} if note is None else {"place": note.place, "name": note.name}
     return {
         **record,
-        "collective": tuple(COLLECTIVES)[record["collective"]],
+        "collective": call_name(record),
         "dtype": DTYPES[record["dtype"]],
         "op": OPS[op] if op >= 0 else None,
         **noted,

@@ -13,6 +13,9 @@ from collalgo.errors import MismatchError
 from collalgo.integrations.torch.ops import name_of
 from collalgo.integrations.torch.tensors import array_of, flat
 
+#: What errors call the first exchange.
+SPARSE = "sparse allreduce"
+
 OPS = (dist.ReduceOp.SUM, dist.ReduceOp.AVG)
 
 
@@ -36,7 +39,7 @@ def reduce_sparse(
     mine = tensor.detach().coalesce()
     indices, values = mine.indices(), mine.values()
     form = [len(values), OPS.index(op), mine.sparse_dim(), *mine.shape]
-    forms = comm.allgather(np.array(form, np.int64), timeout=timeout)
+    forms = comm._runner.exchange(np.array(form, np.int64), SPARSE, timeout)
     _check_alike(forms[:, 1:])
 
     def all_rows(rows: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from posix.time cimport clockid_t
 
 from collalgo._kernels.engine.transport.comparison cimport Comparison
 from collalgo._kernels.engine.transport.network cimport Network
+from collalgo._kernels.engine.transport.segment cimport forks
 from collalgo._kernels.engine.transport.shared_memory cimport SharedMemory
 from collalgo._kernels.engine.transport.transport cimport (
     CALLED,
@@ -127,6 +128,17 @@ cdef class Composite(Transport):
         if 0 <= self.completed[rank] <= self.shared.called().sequence:
             return LEFT
         return QUIET
+
+    cdef bint has_room(self, int64_t rank, int64_t messages) noexcept nogil:
+        if self.local[rank] != ELSEWHERE:
+            return self.shared.has_room(self.local[rank], messages)
+        return (
+            self.shared.end != NULL and self.shared.generation == forks
+            and self.network.has_room(rank, messages)
+        )
+
+    cdef void begin_wait(self) noexcept nogil:
+        self.shared.begin_wait()
 
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
         self.shared.begin_step(posts, brief)

@@ -91,3 +91,5 @@ cdef extern from "shared_memory.h" nogil:
     void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders)
     bint is_gone(endpoint *e, int64_t rank)
     int endpoint_peer_state(endpoint *e, int64_t rank)
+    void endpoint_begin_wait(endpoint *e)
+    bint endpoint_has_room(endpoint *e, int64_t rank, int64_t messages)

@@ -149,7 +149,17 @@ static int endpoint_peer_state(endpoint *e, int64_t rank) {
     if (LOAD(&peer->entered) > (uint64_t)e->sequence) return CALLED;
     if (has_failed(e, e->sequence + 1)) return CALLED;
     if (status == RANK_CLOSED) return LEFT;
-    return is_gone(e, rank) ? CALLED : QUIET;
+    if (is_gone(e, rank)) return CALLED;
+    e->missing |= e->channels[rank].bit;
+    return QUIET;
+}
+
+/* Begin a wait between calls, which has no timeout of its own. */
+static void endpoint_begin_wait(endpoint *e) {
+    e->timeout = -1;
+    e->waiting_since = 0;
+    e->spin_ends = 0;
+    e->brief = 1;
 }
 
 static void endpoint_exit(endpoint *e) {

@@ -11,6 +11,7 @@ from posix.time cimport clockid_t
 
 from collalgo._kernels.engine.transport.endpoint cimport (
     endpoint,
+    endpoint_begin_wait,
     endpoint_crowd,
     endpoint_enter,
     endpoint_exit,
@@ -256,6 +257,9 @@ cdef class HostEndpoint(Transport):
         if self.end == NULL or self.generation != forks:
             return CALLED
         return endpoint_peer_state(self.end, rank)
+
+    cdef void begin_wait(self) noexcept nogil:
+        endpoint_begin_wait(self.end)
 
     cdef void yield_core(self, clockid_t caller) noexcept nogil:
         if self.end != NULL:

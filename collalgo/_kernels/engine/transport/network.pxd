@@ -34,6 +34,7 @@ cdef class Network:
 
     cdef packet_queue *open_queue(self, int64_t channel) noexcept nogil
     cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil
+    cdef bint has_room(self, int64_t channel, int64_t packets) noexcept nogil
     cdef void commit(
         self, int64_t channel, int64_t nbytes, const call_record *call
     ) noexcept nogil

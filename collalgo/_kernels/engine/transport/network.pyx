@@ -114,6 +114,17 @@ cdef class Network:
         room[0] = min(left, SEGMENT_BYTES)
         return one.outgoing[one.sent % DEPTH].data + HEADER_BYTES
 
+    cdef bint has_room(self, int64_t channel, int64_t packets) noexcept nogil:
+        """Whether that many packets can be sent without a wait."""
+        cdef packet_queue *one = self.open_queue(channel)
+        cdef int64_t k
+        if one == NULL:
+            return False
+        for k in range(packets):
+            if not self.done(channel, &one.outgoing[(one.sent + k) % DEPTH]):
+                return False
+        return True
+
     cdef void commit(
         self, int64_t channel, int64_t nbytes, const call_record *call
     ) noexcept nogil:

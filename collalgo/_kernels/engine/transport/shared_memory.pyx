@@ -12,6 +12,7 @@ from collalgo._kernels.engine.transport.endpoint cimport (
     endpoint_commit,
     endpoint_fetch,
     endpoint_has_readers,
+    endpoint_has_room,
     endpoint_locate,
     endpoint_offer,
     endpoint_peek,
@@ -23,11 +24,18 @@ from collalgo._kernels.engine.transport.endpoint cimport (
     stage,
 )
 from collalgo._kernels.engine.transport.host_endpoint cimport HostEndpoint
+from collalgo._kernels.engine.transport.segment cimport forks
 from collalgo._kernels.engine.transport.transport cimport message_part, segment_state
 
 
 cdef class SharedMemory(HostEndpoint):
     """The channels of one rank to the others of its host; see :class:`HostEndpoint`."""
+
+    cdef bint has_room(self, int64_t rank, int64_t messages) noexcept nogil:
+        return (
+            self.end != NULL and self.generation == forks
+            and endpoint_has_room(self.end, rank, messages)
+        )
 
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
         endpoint_begin_step(self.end, posts, brief)

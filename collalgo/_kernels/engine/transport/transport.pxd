@@ -56,6 +56,7 @@ cdef dict as_dict(const call_record *call)
 cdef class Transport:
     cdef readonly int64_t rank, size
     cdef bint busy
+    cdef readonly unsigned long handler  # the thread whose signals a call handles, or 0
     cdef readonly bint lacks_cores  # whether the ranks use all cores
     cdef step_log *log  # or NULL
     cdef int64_t patience  # pauses before a call releases the GIL
@@ -64,6 +65,8 @@ cdef class Transport:
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil
     cdef void leave(self) noexcept nogil
     cdef int peer_state(self, int64_t rank) noexcept nogil
+    cdef bint has_room(self, int64_t rank, int64_t messages) noexcept nogil
+    cdef void begin_wait(self) noexcept nogil
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil
     cdef bint post(
         self, const int64_t *channels, int64_t readers, const char *data, int64_t nbytes

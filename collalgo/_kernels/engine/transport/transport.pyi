@@ -3,3 +3,4 @@ LANES: int
 class Transport:
     rank: int
     size: int
+    handler: int

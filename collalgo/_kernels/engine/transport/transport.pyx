@@ -54,6 +54,13 @@ cdef class Transport:
         """The state of a rank between two calls: QUIET, CALLED or LEFT."""
         return QUIET
 
+    cdef bint has_room(self, int64_t rank, int64_t messages) noexcept nogil:
+        """Whether short messages to a rank can be sent between calls without a wait."""
+        return False
+
+    cdef void begin_wait(self) noexcept nogil:
+        """Begin a wait between calls, for a change of :meth:`peer_state`."""
+
     cdef void begin_step(self, int64_t posts, bint brief) noexcept nogil:
         """Begin a step with ``posts`` posts; brief if the call is not pipelined."""
 

@@ -1,0 +1,138 @@
+"""The errors of messages: which ranks, which message, what to do."""
+
+from typing import NamedTuple
+
+from collalgo.comm.point_to_point.message import Message
+from collalgo.comm.point_to_point.record import Record
+from collalgo.engine.reduction import DTYPES
+from collalgo.errors import (
+    CollectiveTimeout,
+    CommunicatorClosed,
+    MismatchError,
+    PeerFailed,
+)
+
+#: What errors call a message.
+MESSAGE = "message"
+
+
+class End(NamedTuple):
+    """What one of the two ranks of a message passed."""
+
+    rank: int
+    dtype: int
+    count: int  # type: ignore[assignment]  # it hides a method that is not used
+    on_device: bool = False
+
+    @classmethod
+    def of(cls, rank: int, record: Record) -> "End":
+        """What a rank passed, by its record of the message."""
+        return cls(rank, record.dtype, record.count, record.on_device)
+
+
+def differs(sender: End, receiver: End) -> bool:
+    """Whether the two ranks of a message passed different arguments."""
+    return sender[1:] != receiver[1:]
+
+
+def mismatch(number: int, sender: End, receiver: End, rank: int) -> MismatchError:
+    """The error of both ranks of a message: the same sentence, told to ``rank``."""
+    if sender.dtype != receiver.dtype:
+        what, ours, its = "dtype", DTYPES[sender.dtype], DTYPES[receiver.dtype]
+    elif sender.count != receiver.count:
+        what = "count"
+        ours, its = f"{sender.count} elements", f"{receiver.count} elements"
+    else:
+        what = "kind of memory"
+        ours, its = (
+            "an array " + ("on a device" if end.on_device else "of the host")
+            for end in (sender, receiver)
+        )
+    return MismatchError(
+        f"{MESSAGE} #{number}: rank {sender.rank} sent {ours} but rank "
+        f"{receiver.rank} receives {its}; both must pass the same {what}",
+        rank=rank,
+        sequence=number,
+        collective=MESSAGE,
+        missing=(receiver.rank if rank == sender.rank else sender.rank,),
+    )
+
+
+def gone(message: str, rank: int, peer: int, why: str) -> PeerFailed:
+    """The other rank of a call is gone."""
+    return PeerFailed(
+        f"{message}: rank {peer} is gone: {why}",
+        rank=rank,
+        collective=MESSAGE,
+        missing=(peer,),
+    )
+
+
+def closed(call: str, rank: int) -> CommunicatorClosed:
+    """The communicator was closed by its own rank."""
+    return CommunicatorClosed(
+        f"{call}: this communicator is closed; make a new one",
+        rank=rank,
+        collective=MESSAGE,
+    )
+
+
+def all_gone(message: Message, rank: int, others: tuple[int, ...]) -> PeerFailed:
+    """Nobody is left from whom a message could come."""
+    return PeerFailed(
+        f"{message.name}: rank {rank} waits for a message from any rank under tag "
+        f"{message.tag}, but all others have closed their communicator",
+        rank=rank,
+        missing=others,
+    )
+
+
+def nothing_came(
+    message: Message, rank: int, peers: tuple[int, ...]
+) -> CollectiveTimeout:
+    """A receive that was given up."""
+    awaited = "a message from any rank"
+    if message.source is not None:
+        awaited = f"rank {peers[0]} to send a message"
+    return CollectiveTimeout(
+        f"{message.name}: rank {rank} waited {message.timeout:g} s for {awaited} under "
+        f"tag {message.tag}; send one, or wait longer",
+        rank=rank,
+        missing=peers,
+    )
+
+
+def not_received(message: Message, rank: int, peer: int) -> CollectiveTimeout:
+    """A send that was given up."""
+    return CollectiveTimeout(
+        f"{MESSAGE} #{message.number}: rank {rank} waited {message.timeout:g} s for "
+        f"rank {peer} to receive it under tag {message.tag}; receive it, or wait "
+        "longer",
+        rank=rank,
+        sequence=message.number,
+        collective=MESSAGE,
+        missing=(peer,),
+    )
+
+
+def withdrawn(number: int, rank: int, peer: int, tag: int) -> CollectiveTimeout:
+    """A message that its sender has given up."""
+    return CollectiveTimeout(
+        f"{MESSAGE} #{number}: rank {peer} no longer waits for rank {rank} to receive "
+        f"it under tag {tag}; receive earlier, or wait longer there",
+        rank=rank,
+        sequence=number,
+        collective=MESSAGE,
+        missing=(peer,),
+    )
+
+
+def not_met(call: str, rank: int, peer: int, timeout: float) -> CollectiveTimeout:
+    """The other rank has made no call to this one."""
+    return CollectiveTimeout(
+        f"{call}: rank {rank} waited {timeout:g} s for rank {peer}, which has neither "
+        "sent to it nor received from it; make the call there too, or pass a longer "
+        "timeout here",
+        rank=rank,
+        missing=(peer,),
+    )
