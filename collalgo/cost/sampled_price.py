@@ -51,6 +51,8 @@ class SampledPrice:
     ----------
     reduced : float
         The number of buffers that all ranks together reduce.
+    crowded : bool
+        Whether ranks share cores.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class SampledPrice:
         longest = np.maximum(busiest, _extrapolated(chains, size))
         # As of all ranks: work outside the longest chain runs in parallel to it.
         self.size, self.reduced = size, float(total[2])
+        self.crowded = size > profile.cores
         self._times = (total[:2] + (profile.cores - 1) * longest) / profile.cores
 
     def seconds(self, nbytes: Reals | float, _slices: int | None = None) -> Reals:

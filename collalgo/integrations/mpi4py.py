@@ -17,7 +17,6 @@ from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm.communicator import Communicator
 from collalgo.engine.transport.engine import Engine, asked_for
 from collalgo.engine.transport.mpi import Mpi, unlink_mpich_memory
-from collalgo.engine.transport.ucx import Ucx
 from collalgo.errors import BootstrapError, CommunicatorClosed
 
 _keyval: int | None = None
