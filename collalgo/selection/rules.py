@@ -168,7 +168,7 @@ def _sizes(
         try:
             named(collective, str(name))
         except CollalgoError as error:
-            raise RulesError(f"{where}: {error}") from None
+            raise RulesError(f"{where}: {error!s:.500}") from None
         yield size, str(name)
 
 

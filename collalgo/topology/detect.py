@@ -9,6 +9,7 @@ from pathlib import Path
 
 from collalgo.errors import TopologyError
 from collalgo.topology import constants
+from collalgo.topology.cores import add_cores, cores_of
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.plausible import review
 from collalgo.topology.readers.hwloc import AMD_CONSOLES
@@ -45,17 +46,11 @@ def detect(
 
         add_nvlinks(topology)
     if cores and not topology.devices(Kind.GPU):
-        _add_cores(topology)
+        for cpu in topology.devices(Kind.CPU):
+            usable = cpu.attributes.get("allowed", "")
+            add_cores(topology, cpu, sorted(cores_of(usable)))
     review(topology)
     return topology
-
-
-def _add_cores(topology: Topology) -> None:
-    for cpu in topology.devices(Kind.CPU):
-        usable = cpu.attributes.get("allowed", "")
-        for number in sorted(cores_of(usable)):
-            id = topology.add(f"{cpu.host}/core{number}", Kind.CORE, host=cpu.host)
-            topology.link(id, cpu.id, LinkKind.SMP)
 
 
 def from_lstopo() -> Topology:
@@ -242,11 +237,3 @@ def _role(pci_class: str, vendor: str, path: Path) -> Kind | None:
         on_board |= vendor == "0x1002" and device in AMD_CONSOLES
         return None if on_board else Kind.GPU
     return None
-
-
-def cores_of(text: str) -> set[int]:
-    """The numbers in a list of the kernel's form "0-3,8"."""
-    cores: set[int] = set()
-    for first, last in re.findall(r"(\d{1,6})(?:-(\d{1,6}))?", text):
-        cores.update(range(int(first), int(last or first) + 1))
-    return cores

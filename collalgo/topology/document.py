@@ -17,7 +17,6 @@ unknown.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,24 +24,15 @@ from collalgo.base import output_files
 from collalgo.base.hostlist import expand
 from collalgo.base.yaml_documents import line_of
 from collalgo.errors import TopologyError
+from collalgo.topology.document_values import Parameters, column, number_of, whole
 from collalgo.topology.model import Kind, Link, LinkKind, Topology, identifier
-from collalgo.topology.values import integer, name, number
+from collalgo.topology.values import name, number
 
 VERSION = "topology/1"
 
 _TOP = {"collalgo", "name", "about", "source", "sources", "parameters", "devices",
         "links", "warnings"}  # fmt: skip
 _OF_LINK = {"ends", "kind", "count", "bandwidth", "latency", "assumed"}
-
-#: The attributes of devices that are numbers, whole numbers, and words.
-NUMBERS = ("speed",)
-INTEGERS = ("sm", "numa", "socket", "family", "model")
-WORDS = ("affinity", "allowed", "cores", "busid", "gcn", "arch", "vendor", "rail")
-
-#: What makes a word a range.
-RANGE = re.compile(r"\[[0-9][0-9, -]*\]")
-
-Parameters = dict[str, float]
 
 
 def build(document: Any, parameters: Parameters | None = None) -> Topology:
@@ -119,63 +109,12 @@ def _add(topology: Topology, entry: dict[str, Any], values: Parameters) -> None:
         str(key): value for key, value in entry.items() if key not in ("id", "kind")
     }
     columns = {
-        key: _column(value, key, ids, values, what) for key, value in rest.items()
+        key: column(value, key, ids, values, what) for key, value in rest.items()
     }
     for i, id in enumerate(ids):
         if identifier(id) in topology.graph:
             raise TopologyError(f"device {id} is defined twice")
         topology.add(id, kind, **{key: column[i] for key, column in columns.items()})
-
-
-def _column(
-    value: Any, key: str, ids: list[str], values: Parameters, what: str
-) -> list[Any]:
-    """The values of a key of several devices."""
-    where = f"{what}: {key}"
-    if value is None:
-        return ["" if key in ("host", "name") else None] * len(ids)
-    if key == "host":
-        return _hosts(expand(name(value, where)), ids, where)
-    if key in ("name", *WORDS):
-        value = name(value, where)
-    if isinstance(value, str) and len(ids) > 1 and RANGE.search(value):
-        return _spread(expand(value), ids, where)
-    if key in NUMBERS:
-        value = _number(value, values, where)
-    elif key in INTEGERS:
-        value = _whole(value, values, where)
-    elif key == "ranks" and not _are_ranks(value):
-        raise TopologyError(f"{where}: {value!r:.40} is not a list of ranks")
-    return [_plain(value) for _ in ids]
-
-
-def _are_ranks(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(rank, int) and rank >= 0 for rank in value
-    )
-
-
-def _plain(value: Any) -> Any:
-    """A value of its own for each device, without the lines of mappings."""
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _hosts(hosts: list[str], ids: list[str], where: str) -> list[str]:
-    """The host of each device: the first part of its id, or else spread in order."""
-    parts = [id.partition("/")[0] for id in ids]
-    return parts if set(parts) == set(hosts) else _spread(hosts, ids, where)
-
-
-def _spread(found: list[str], ids: list[str], where: str) -> list[str]:
-    """As many values as devices, each for as many devices as all others."""
-    if not found or len(ids) % len(found):
-        raise TopologyError(
-            f"{where}: {len(found)} values cannot be spread over {len(ids)} devices"
-        )
-    each = len(ids) // len(found)
-    return [found[i // each] for i in range(len(ids))]
 
 
 def _link(topology: Topology, entry: dict[str, Any], values: Parameters) -> None:
@@ -187,11 +126,11 @@ def _link(topology: Topology, entry: dict[str, Any], values: Parameters) -> None
     kind = _one_of(LinkKind, entry.get("kind"), what)
     numbers = {
         key: None
-        if (value := _number(entry.get(key), values, what)) is None
+        if (value := number_of(entry.get(key), values, what)) is None
         else float(value)
         for key in ("bandwidth", "latency")
     }
-    count = _whole(entry.get("count", 1), values, f"{what}: count")
+    count = whole(entry.get("count", 1), values, f"{what}: count")
     assumed = tuple(str(text) for text in _list(entry, "assumed"))
     for a, b in _pairs(ends, what):
         topology.link(a, b, kind, count=count, assumed=assumed, **numbers)
@@ -221,31 +160,6 @@ def _one_of(kinds: Any, word: Any, what: str) -> Any:
         raise TopologyError(
             f"{what}: no kind {word!r}; choose one of {choices}"
         ) from None
-
-
-def _number(value: Any, values: Parameters, what: str) -> Any:
-    """A number, a parameter or a multiple of a parameter; None if unknown."""
-    if value is None or (
-        isinstance(value, int | float) and not isinstance(value, bool)
-    ):
-        return value
-    text = str(value)
-    found = re.fullmatch(r"(?:([0-9]{1,6}) *\* *)?([A-Za-z]\w*)", text)
-    if found and found[2] in values:
-        return int(found[1] or 1) * values[found[2]]
-    if re.fullmatch(r"[0-9.]{1,20}[eE][+-]?[0-9]{1,3}", text):
-        return number(text, what)
-    raise TopologyError(
-        f"{what}: {text[:40]!r} is neither a number nor one of the parameters "
-        f"{', '.join(values) or '(none)'}"
-    )
-
-
-def _whole(value: Any, values: Parameters, what: str) -> int:
-    """The same of a whole number."""
-    found = _number(value, values, what)
-    whole = isinstance(found, float) and found.is_integer()
-    return integer(int(found) if whole else found, what)
 
 
 def document(topology: Topology) -> dict[str, Any]:

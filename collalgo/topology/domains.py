@@ -3,6 +3,8 @@
 from collections import defaultdict
 from typing import NamedTuple
 
+from collalgo.base.hostlist import fold
+from collalgo.errors import TopologyError
 from collalgo.topology.model import FAST, Kind, LinkKind, Topology
 from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import paths_from
@@ -55,6 +57,23 @@ def numa_of(topology: Topology, id: str) -> str | None:
 def host_of(topology: Topology, member: str) -> str:
     """The host of a device; a host is its own."""
     return (member in topology.graph and topology.device(member).host) or member
+
+
+def host_named(topology: Topology, name: str | None) -> str:
+    """The host of a name, or the first without a name; "" if there is none at all.
+
+    Raises
+    ------
+    TopologyError
+        If no host has the name.
+    """
+    hosts = topology.hosts
+    if name is not None and name not in hosts:
+        known = fold(hosts[:1000])[:200] or "(none)"
+        raise TopologyError(
+            f"{topology.name}: there is no host {name!r}; the hosts are {known}"
+        )
+    return next(iter(hosts), "") if name is None else name
 
 
 def levels(topology: Topology) -> list[Level]:

@@ -8,7 +8,7 @@ import networkx as nx
 from collalgo.base import plotting
 from collalgo.base.plotting import new_figure
 from collalgo.errors import TopologyError
-from collalgo.topology.domains import distance_from_hosts
+from collalgo.topology.domains import distance_from_hosts, host_named
 from collalgo.topology.model import FAST, Kind, LinkKind, Topology
 
 #: The layers of a machine, from the top.
@@ -69,7 +69,7 @@ def draw(
     if host is None and len(topology.hosts) > 1:
         graph, positions = _network(topology)
     else:
-        graph, positions = _machine(topology, topology.host(host))
+        graph, positions = _machine(topology, host_named(topology, host))
     if not positions:
         raise TopologyError(f"{topology.name}: there are no devices to draw")
     width = max(_inches(graph), 7.0)

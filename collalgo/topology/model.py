@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any
 
 from collalgo.base.hooks import hook
-from collalgo.base.hostlist import fold
 from collalgo.errors import TopologyError
 from collalgo.topology.elements import (
     FAST,
@@ -248,25 +247,6 @@ class Topology:
         alone = (Kind.HOST, Kind.GPU, Kind.CORE)
         names = [d.host or (d.id if d.kind in alone else "") for d in self.devices()]
         return [name for name in dict.fromkeys(names) if name]
-
-    def host(self, name: str | None = None) -> str:
-        """The host of a name, by default the first; "" if there is none at all.
-
-        Raises
-        ------
-        TopologyError
-            If a name is given that no host has.
-        """
-        hosts = self.hosts
-        if name is None:
-            return next(iter(hosts), "")
-        if name not in hosts:
-            known = fold(hosts[:1000])
-            raise TopologyError(
-                f"{self.name}: there is no host {name!r}; the hosts are "
-                f"{known[:200] or '(none)'}"
-            )
-        return name
 
     @classmethod
     def load(cls, name: str, **parameters: Any) -> "Topology":

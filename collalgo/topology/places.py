@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from collalgo.errors import TopologyError
-from collalgo.topology.detect import cores_of
-from collalgo.topology.model import Device, Kind, LinkKind, Topology
+from collalgo.topology.cores import add_cores, cores_of
+from collalgo.topology.model import Device, Kind, Topology
 
 #: The kinds of devices that ranks are on: the first that there is. NICs stand for hosts
 #: of which nothing else is known.
@@ -56,6 +56,4 @@ def _add_cores(topology: Topology, cpus: Sequence[Device]) -> None:
                 f"{topology.name}: the cores of {cpu.id} are not known; ranks=sockets "
                 "puts one rank on each CPU"
             )
-        for number in numbers:
-            id = topology.add(f"{cpu.host}/core{number}", Kind.CORE, host=cpu.host)
-            topology.link(id, cpu.id, LinkKind.SMP)
+        add_cores(topology, cpu, numbers)

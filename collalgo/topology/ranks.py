@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from collalgo.errors import TopologyError
-from collalgo.topology.detect import cores_of, detect, text_of
+from collalgo.topology.cores import cores_of
+from collalgo.topology.detect import detect, text_of
 from collalgo.topology.document import build, document
 from collalgo.topology.model import Kind, LinkKind, Topology
 

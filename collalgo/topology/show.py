@@ -8,6 +8,7 @@ from rich.tree import Tree
 from collalgo.base.hostlist import fold
 from collalgo.errors import TopologyError
 from collalgo.topology.assumed import marked
+from collalgo.topology.domains import host_named
 from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
 from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import best_path, paths_from
@@ -166,7 +167,7 @@ def matrix(topology: Topology, host: str | None = None) -> str:
     TopologyError
         If there is no such host, or it has no GPUs and no NICs.
     """
-    host = topology.host(host)
+    host = host_named(topology, host)
     devices = topology.devices(Kind.GPU, Kind.NIC, host=host)
     if not devices:
         raise TopologyError(f"{topology.name}: host {host!r} has no GPUs and no NICs")

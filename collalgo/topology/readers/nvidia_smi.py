@@ -236,25 +236,36 @@ class Machine:
 
     def _contradictions(self) -> None:
         """Warn where paths or NUMA nodes given are not those of what was built."""
-        self._warn_some("the paths imply a nearer one", self._wrong_paths())
-        by_node: dict[int, list[str]] = {}
+        self._warn_of_paths()
+        of_node: dict[int, list[str]] = {}
         for cpu, group in self.cpus.items():
             nodes = dict.fromkeys(n for n in map(self._numa_of, group) if n is not None)
             for node in nodes:
-                by_node.setdefault(node, []).append(cpu)
+                of_node.setdefault(node, []).append(cpu)
             if len(nodes) > 1:
                 self.topology.warn(
                     f"{_some(group)} are near each other but of the NUMA nodes "
                     f"{', '.join(map(str, nodes))}; all are put on {cpu}"
                 )
-        for node, cpus in by_node.items():
+        for node, cpus in of_node.items():
             if len(cpus) > 1:
-                members = [label for cpu in cpus for label in self.cpus[cpu]
-                           if self._numa_of(label) == node]  # fmt: skip
-                self.topology.warn(
-                    f"{_some(members)} are of NUMA node {node} but SYS apart; they are "
-                    f"put on {_some(cpus)}"
-                )
+                self._warn_of_distance(node, cpus)
+
+    def _warn_of_distance(self, node: int, cpus: list[str]) -> None:
+        below = [label for cpu in cpus for label in self.cpus[cpu]]
+        members = [label for label in below if self._numa_of(label) == node]
+        self.topology.warn(
+            f"{_some(members)} are of NUMA node {node} but SYS apart; they are put on "
+            f"{_some(cpus)}"
+        )
+
+    def _warn_of_paths(self) -> None:
+        """Warn of some pairs whose path is farther than those of others imply."""
+        if wrong := self._wrong_paths():
+            listed = "; ".join(wrong[:MOST_LISTED])
+            more = len(wrong) - MOST_LISTED
+            rest = f" and {more} others" if more > 0 else ""
+            self.topology.warn(f"{listed}{rest}: the paths imply a nearer one")
 
     def _wrong_paths(self) -> list[str]:
         """The pairs whose path differs from the one that those of others imply."""
@@ -268,12 +279,6 @@ class Machine:
             for (a, b), near in implied.items()
             if (cell := self.found.cells[a][b]) in NEARNESS and cell != near
         ]
-
-    def _warn_some(self, why: str, wrong: list[str]) -> None:
-        if wrong:
-            more = len(wrong) - MOST_LISTED
-            rest = f" and {more} others" if more > 0 else ""
-            self.topology.warn(f"{'; '.join(wrong[:MOST_LISTED])}{rest}: {why}")
 
 
 def _some(names: Iterable[str]) -> str:

@@ -85,15 +85,9 @@ def _cable(element: Any, bandwidth: str, latency: str) -> Cable:
 def _cluster(topology: Topology, element: Any) -> str:
     """Add a cluster, and return the device that joins it to others."""
     id = element.get("id", "")
-    before, after = element.get("prefix", ""), element.get("suffix", "")
-    if len(before) + len(after) > LONGEST_NAME:
-        raise TopologyError(
-            f"cluster {id[:40]}: prefix and suffix of {len(before) + len(after)} "
-            f"characters are longer than {LONGEST_NAME}"
-        )
     if element.get("bb_bw"):
         topology.warn(f"cluster {id}: the backbone of bb_bw is not part of the model")
-    names = [f"{before}{n}{after}" for n in expand(f"[{element.get('radical', '')}]")]
+    names = _names(element, id)
     nodes = [topology.add(name, Kind.HOST, name=name) for name in names]
     cable = _cable(element, "bw", "lat")
     shape = element.get("topology", "FLAT")
@@ -109,6 +103,17 @@ def _cluster(topology: Topology, element: Any) -> str:
     else:
         raise TopologyError(f"cluster {id}: unknown shape {shape!r}")
     return nodes[0]
+
+
+def _names(element: Any, id: str) -> list[str]:
+    """The names of the hosts of a cluster."""
+    before, after = element.get("prefix", ""), element.get("suffix", "")
+    if len(before) + len(after) > LONGEST_NAME:
+        raise TopologyError(
+            f"cluster {id[:40]}: prefix and suffix of {len(before) + len(after)} "
+            f"characters are longer than {LONGEST_NAME}"
+        )
+    return [f"{before}{n}{after}" for n in expand(f"[{element.get('radical', '')}]")]
 
 
 def _numbers(text: str, separator: str, id: str) -> list[int]:
@@ -136,10 +141,7 @@ def _fat_tree(
         raise TopologyError(
             f"cluster {id}: {sizes!r} is for {math.prod(down)} nodes, not {len(nodes)}"
         )
-    links, tops = 0, len(nodes)
-    for width, above in zip(down, up, strict=True):
-        links, tops = links + tops * above, tops // width * above
-    _check_links(links, id)
+    _check_tree(len(nodes), down, up, id)
     # A switch is identified by the subtree below it and by its number there.
     lower = [[node] for node in nodes]
     for level, (width, above, count) in enumerate(zip(down, up, cables, strict=True)):
@@ -148,6 +150,14 @@ def _fat_tree(
             _subtree(topology, group, above, f"{id}-l{level}-{g}", cable, count)
             for g, group in enumerate(groups)
         ]
+
+
+def _check_tree(nodes: int, down: list[int], up: list[int], id: str) -> None:
+    """Refuse a fat tree of too many links."""
+    links, tops = 0, nodes
+    for width, above in zip(down, up, strict=True):
+        links, tops = links + tops * above, tops // width * above
+    _check_links(links, id)
 
 
 def _check_links(links: int, id: str) -> None:

@@ -8,10 +8,12 @@ has the link for itself.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from collalgo.topology.fabrics import Cable, wire
 from collalgo.topology.model import Kind, Topology
+
+Neighbours = dict[object, set[object]]
 
 
 class Route(NamedTuple):
@@ -34,17 +36,11 @@ class Network:
         self.sides: dict[str, dict[object, int]] = {}
         self.media: set[str] = set()
         self.parent: dict[object, object] = {}
+        self.names: dict[object, str] = {}
 
     def add(self, routes: list[Route], media: set[str]) -> None:
         """Add the links of all routes; those of ``media`` are shared by no two."""
-        near: dict[str, dict[object, set[object]]] = defaultdict(dict)
-        for route in routes:
-            path: list[object] = [(route.source,), *route.links, (route.target,)]
-            for before, link, after in zip(path, path[1:], path[2:], strict=False):
-                near[str(link)].setdefault(before, set()).add(after)
-                near[str(link)].setdefault(after, set()).add(before)
-            if not route.links:
-                wire(self.topology, route.source, route.target, Cable(None))
+        near = self._neighbours(routes)
         self.sides = {link: _sides(beside) for link, beside in near.items()}
         self.media = media | {link for link, sides in self.sides.items() if not sides}
         self._join()
@@ -56,6 +52,18 @@ class Network:
                 self._add_medium(link, beside)
             else:
                 self._add(link)
+
+    def _neighbours(self, routes: list[Route]) -> dict[str, Neighbours]:
+        """For each link its neighbours, each with those on the other side of it."""
+        near: dict[str, Neighbours] = defaultdict(dict)
+        for route in routes:
+            path: list[object] = [(route.source,), *route.links, (route.target,)]
+            for before, link, after in zip(path, path[1:], path[2:], strict=False):
+                near[str(link)].setdefault(before, set()).add(after)
+                near[str(link)].setdefault(after, set()).add(before)
+            if not route.links:
+                wire(self.topology, route.source, route.target, Cable(None))
+        return near
 
     def _plain(self) -> Iterator[str]:
         return (link for link in self.sides if link not in self.media)
@@ -108,19 +116,19 @@ class Network:
             elif other in self.media and other != link:
                 self._once(self._named(other), self._named(link), self.cables[link])
 
-    def _named(self, end: object) -> str:
+    def _named(self, end: Any) -> str:
         """The switch of a junction or of a medium, added at first use."""
-        name = end if isinstance(end, str) else "{}.{}".format(*end)  # type: ignore[misc]
-        if name not in self.topology.graph:
-            self.topology.add(name, Kind.SWITCH, name=name)
-        return name
+        if end not in self.names:
+            name = end if isinstance(end, str) else "{}.{}".format(*end)
+            self.names[end] = self.topology.add(name, Kind.SWITCH, name=name)
+        return self.names[end]
 
     def _once(self, a: str, b: str, cable: Cable) -> None:
         if a != b and not self.topology.graph.has_edge(a, b):
             wire(self.topology, a, b, cable)
 
 
-def _sides(beside: dict[object, set[object]]) -> dict[object, int]:
+def _sides(beside: Neighbours) -> dict[object, int]:
     """The side, 0 or 1, of each neighbour of a link; empty if they have none.
 
     Those before and after it on a route are on opposite sides.
