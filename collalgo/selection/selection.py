@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from collalgo.algorithms.catalogue import Algorithm
+from collalgo.algorithms.catalogue import Algorithm, named
 from collalgo.algorithms.table import parse
 from collalgo.base.units import human, human_time
 from collalgo.errors import AlgorithmNotApplicable
@@ -86,6 +86,12 @@ class Candidate(NamedTuple):
             return {"algorithm": self.algorithm, "obstacle": self.obstacle}
         found = {"algorithm": self.algorithm, "order": self.order}
         return {**found, "seconds": self.seconds, "caveat": self.caveat}
+
+
+def _is_users(candidate: Candidate) -> bool:
+    """Whether a candidate is an algorithm of the user, or a variant of one."""
+    row = candidate.row
+    return row.unproved and named(row.collective, row.base_name).unproved
 
 
 def ranked(
@@ -233,7 +239,7 @@ class Selection:
             user's own are always listed.
         """
         able = self.able
-        users = [] if most is None else [c for c in able[most:] if c.row.unproved]
+        users = [] if most is None else list(filter(_is_users, able[most:]))
         shown = able[:most] + users
         choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
         subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"

@@ -111,9 +111,12 @@ def test_hosts_that_take_hours_are_refused(words):
     assert "is above the most that is priced, 131072" in found.output
 
 
-@pytest.mark.parametrize("size", [8, 12])
-def test_a_selection_lists_ten_candidates_or_all(size):
-    words = ("select", "allreduce", "1M", "-n", str(size))
+@pytest.mark.parametrize(
+    "ranks",
+    [("-n", "8"), ("-n", "12"), ("--topology", "dgx_a100", "--hosts", "2")],
+)
+def test_a_selection_lists_ten_candidates_or_all(ranks):
+    words = ("select", "allreduce", "1M", *ranks)
     few = CliRunner().invoke(main, words).output
     everything = CliRunner().invoke(main, [*words, "--all"]).output
     listed = [text.count(" us\n") for text in (few, everything)]
