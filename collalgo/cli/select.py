@@ -19,8 +19,8 @@ from collalgo.cli.machine import (
     load_machine,
 )
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
-from collalgo.cost.bounds import AS_LOW
 from collalgo.cost.link_model import LinkModel
+from collalgo.cost.lower_bound import AS_LOW
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.choice import select

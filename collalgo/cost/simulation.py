@@ -16,9 +16,10 @@ import numpy as np
 
 from collalgo.algorithms.catalogue import find
 from collalgo.base.units import human, human_time
-from collalgo.cost.bounds import Bound, bound_of, compared
+from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import DEFAULTS, LinkModel
+from collalgo.cost.lower_bound import compared
 from collalgo.cost.placement import Placement
 from collalgo.cost.routing import DirectedLink, Routing
 from collalgo.cost.uniform_cluster import UniformCluster

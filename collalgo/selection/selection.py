@@ -248,7 +248,9 @@ class Selection:
             f"decided by {self.decider}; prices by {self.basis}",
         ]
         if self.bound is not None and self.ratio is not None:
-            from collalgo.cost.bounds import compared  # which takes a while to import
+            from collalgo.cost.lower_bound import (
+                compared,  # which takes a while to import
+            )
 
             lines.append(compared(self.seconds, self.bound, self.nbytes))
         lines += [f"assumed: {rule}" for rule in self.assumptions]

@@ -3,7 +3,8 @@
 import pytest
 
 from collalgo import Topology, TopologyError, select, simulate
-from collalgo.cost.bounds import AS_LOW, BOUNDED
+from collalgo.cost.bounds import BOUNDED
+from collalgo.cost.lower_bound import AS_LOW
 from collalgo.cost.simulation import MODELS
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology.places import ranks_of

@@ -1,0 +1,85 @@
+"""A lower bound of a collective, and a price beside it."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+
+from collalgo.base.units import human_time
+from collalgo.topology.assumed import marked
+
+#: The relative difference up to which a price is as low as its bound: by rounding.
+AS_LOW = 1e-6
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound of the time of a collective, and its reason.
+
+    It is the greater of two terms, which may overlap: the time of all bytes across the
+    narrowest cut, and the time of the first word to reach all ranks.
+
+    Attributes
+    ----------
+    collective : str
+        The name of the collective.
+    per_byte : Fraction
+        Seconds per 10^9 bytes of the buffer: of the whole buffer for an allgather,
+        reduce-scatter, gather or scatter, of the buffer of a rank for an alltoall.
+    witness : tuple of str
+        The devices on one side of the cut; all ranks for a partition.
+    reason : str
+        A description of the cut.
+    exact : bool
+        Whether some schedule of trees or flows attains the bandwidth term.
+    latency : float
+        Seconds of the collective without bytes.
+    assumed : tuple of str
+        The assumed speeds of links across the cut; empty if all are known.
+    """
+
+    collective: str
+    per_byte: Fraction
+    witness: tuple[str, ...]
+    reason: str
+    exact: bool = False
+    latency: float = 0.0
+    assumed: tuple[str, ...] = ()
+
+    def seconds(self, nbytes: float) -> float:
+        """The least time for a number of bytes."""
+        return max(self.latency, float(self.per_byte) * nbytes / 1e9)
+
+    def is_by_bytes(self, nbytes: float) -> bool:
+        """Whether the bytes of a buffer limit the collective, and not the latency."""
+        return self.seconds(nbytes) > self.latency
+
+    def rests_on(self, nbytes: float) -> tuple[str, ...]:
+        """The assumed speeds that the least time for a number of bytes rests on."""
+        return self.assumed if self.is_by_bytes(nbytes) else ()
+
+    def why(self, nbytes: float) -> str:
+        """The reason of the least time for a number of bytes."""
+        if self.is_by_bytes(nbytes):
+            return self.reason
+        return f"a word needs {human_time(self.latency)} to reach every rank"
+
+    @property
+    def bandwidth(self) -> float:
+        """The greatest GB/s of the buffer."""
+        return float(1 / self.per_byte) if self.per_byte else inf
+
+
+def compared(seconds: float, limit: Bound, nbytes: float) -> str:
+    """A price as a multiple of its bound, with the reason; it is wrong if below 1."""
+    least = limit.seconds(nbytes)
+    text = (
+        f"{seconds / least:.2f} times the bound of {human_time(least)}"
+        f"{marked(limit.rests_on(nbytes))}: {limit.why(nbytes)}"
+    )
+    if seconds < least * (1 - AS_LOW):
+        text += (
+            "\nbelow the bound, which cannot be: either the schedule does less than "
+            f"{limit.collective} promises (collalgo verify proves it), or its price or "
+            "the bound is wrong, which is worth a report"
+        )
+    return text
