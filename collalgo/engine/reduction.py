@@ -67,6 +67,13 @@ def op_name(op: Any) -> str:
     raise ValueError(f"unknown op {op!r}; choose one of {', '.join(OPS)}")
 
 
+def summing_dtype(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:
+    """The dtype in which a call sums: of a mean of short integers one of 64 bits."""
+    if op != "avg" or dtype.kind not in "iu":
+        return dtype
+    return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+
+
 def _words(op: Any) -> list[str]:
     """The possible names of an op: ``np.add``, ``MPI.SUM``, ``ReduceOp.SUM``, "sum"."""
     if isinstance(op, str):

@@ -307,3 +307,50 @@ def test_calls_that_the_library_makes_inside_do_not_show(call):
         assert not {"allgather"} & {named(record)["collective"] for record in records}
 
     threads(on_each_rank, 3, timeout=60)
+
+
+def means(comm, x, want):
+    """The mean of arrays that are alike on all ranks, by every call that reduces."""
+    out = np.zeros_like(x)
+    yield comm.allreduce(x.copy(), "avg")
+    yield comm.allreduce(np.repeat(x, 2)[::2], "mean")
+    yield comm.allreduce(x, "avg", out=out)
+    found = comm.reduce(x.copy(), "avg", comm.size - 1)
+    yield want if found is None else found
+    yield comm.reduce_scatter(x, "avg")
+    yield comm.reduce_scatter(x, "avg", [len(x)] + [0] * (comm.size - 1))
+    twice = x.copy()
+    comm.allreduce_async(twice, "avg")
+    yield comm.allreduce_async(twice, "avg").wait()
+    again = comm.persistent_allreduce(twice, "avg")
+    again()
+    yield again.start().wait()
+    bucket = comm.bucket("avg")
+    bucket.allreduce(twice)
+    bucket.wait()
+    yield twice
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
+)
+def test_a_mean_of_integers_is_right_though_their_sum_exceeds_their_dtype(dtype, size):
+    def on_each_rank(comm):
+        limits = np.iinfo(dtype)
+        for value in (limits.max, limits.min, limits.max - 1, 3):
+            x = np.full(2 * size, value, dtype)
+            for found in means(comm, x, x):
+                assert found.dtype == dtype
+                assert (found == value).all()
+            assert (x == value).all()
+
+    threads(on_each_rank, size, timeout=60)
+
+
+def test_a_mean_of_integers_is_rounded_down():
+    def on_each_rank(comm):
+        x = np.array([-3, 3, -4, 7], np.int8) + (comm.rank == 0)
+        assert comm.allreduce(x, "avg").tolist() == [-3, 3, -4, 7]
+
+    threads(on_each_rank, 2, timeout=60)

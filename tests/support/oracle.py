@@ -37,6 +37,8 @@ def reduced(inputs, op):
     dtype = inputs[0].dtype
     small = dtype.kind not in "biuc" and dtype.itemsize < 4
     wide = np.dtype(np.float32) if small else dtype
+    if op == "avg" and dtype.kind in "iu":
+        wide = np.dtype(f"{dtype.kind}8")
     total = inputs[0].astype(wide)
     for other in inputs[1:]:
         name = "sum" if op == "avg" else op

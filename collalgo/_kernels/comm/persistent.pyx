@@ -22,6 +22,8 @@ cdef class Persistent(Work):
 
     def __call__(self):
         """Make the call in the foreground and return its result."""
+        if self.before is not None or self.after is not None:
+            return self.start().wait()
         self.check_idle()
         self.owner.run_again(self)
         return self.value

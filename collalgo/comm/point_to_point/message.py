@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,8 +13,20 @@ from collalgo.engine.arrays import as_array, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow, for_another_thread
 from collalgo.engine.reduction import DTYPES, dtype_name
 
-if TYPE_CHECKING:
-    from collalgo.comm.point_to_point.pairs import Pairs
+
+class Progress(Protocol):
+    """What a message needs of those that make progress with it."""
+
+    def poll(self) -> bool:
+        """Read what other ranks have written: whether they had."""
+
+    def wait(self, message: "Message", until: float | None) -> bool:
+        """Wait until the other rank has made its call: False if the time is up."""
+
+    def tell(
+        self, message: "Message", callbacks: list[Callable[["Message"], object]]
+    ) -> None:
+        """Call back soon, because the message is done."""
 
 
 class Message:
@@ -32,8 +44,8 @@ class Message:
         The sender; None for a receive from any rank.
     timeout
         Seconds to wait for the other rank.
-    pairs
-        The messages of the communicator.
+    progress
+        What makes progress with it.
 
     Attributes
     ----------
@@ -58,13 +70,13 @@ class Message:
         tag: int,
         source: int | None,
         timeout: float,
-        pairs: "Pairs",
+        progress: Progress,
     ):
         self.name, self.tag, self.source = name, tag, source
         self.timeout, self.deadline = timeout, time.monotonic() + timeout
         self.number = self.ticket = 0
         self.is_copy = False
-        self._buf, self._pairs = buf, pairs
+        self._buf, self._progress = buf, progress
         self.array = as_array(for_another_thread(buf, name), name)
         self.dtype = _code(self.array, name)
         self._pins: Any = pinned(self.array, None)
@@ -91,7 +103,7 @@ class Message:
             if self._over:
                 return
             self._error, self._over, self._pins = error, True, None
-            self._pairs.tell(self, self._callbacks)
+            self._progress.tell(self, self._callbacks)
             self._callbacks = []
 
     def follow(self, work: Work) -> None:
@@ -106,7 +118,7 @@ class Message:
         """A message with a copy of the array, in place of this one, which is done."""
         array = np.array(self.array, order="C")
         name, tag, timeout = self.name, self.tag, self.timeout
-        copied = Message(name, array, tag, self.source, timeout, self._pairs)
+        copied = Message(name, array, tag, self.source, timeout, self._progress)
         copied.is_copy = True
         self.end()
         return copied
@@ -116,13 +128,13 @@ class Message:
     def done(self) -> bool:
         """Whether the message was transferred, or has failed."""
         if self.waits:
-            self._pairs.poll()
+            self._progress.poll()
         return self._over or (self._work is not None and self._work.done())
 
     def wait(self, timeout: float | None = None) -> Any:
         """Wait until the message is done; see :meth:`Work.wait`. Returns the array."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        if not self._pairs.wait(self, deadline):
+        if not self._progress.wait(self, deadline):
             raise TimeoutError(
                 f"{self.name} is not done after {timeout:g} s; it goes on in the "
                 "background, and can be waited for again"
@@ -135,7 +147,7 @@ class Message:
 
     def wait_stream(self, stream: Any = None) -> Any:
         """Make a stream of a device wait for the message; see :class:`Work`."""
-        self._pairs.wait(self, None)
+        self._progress.wait(self, None)
         if self._work is None:
             return self.wait()
         self._work.wait_stream(stream)
@@ -174,10 +186,10 @@ def receive(
     tag: int,
     source: int | None,
     timeout: float,
-    pairs: "Pairs",
+    progress: Progress,
 ) -> Message:
     """The receive of a message, whose array can take it."""
-    message = Message(name, buf, tag, source, timeout, pairs)
+    message = Message(name, buf, tag, source, timeout, progress)
     check_writeable(message.array, "buf", name)
     check_apart(message.array, "buf", name)
     return message

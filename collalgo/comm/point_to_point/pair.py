@@ -7,8 +7,8 @@ call takes the message. So calls may receive in any order.
 
 from collections.abc import Callable
 from functools import partial
-from threading import Lock, get_ident
-from typing import TYPE_CHECKING
+from threading import Lock, RLock, get_ident
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,26 @@ from collalgo.comm.point_to_point.outbox import Outbox
 from collalgo.comm.point_to_point.record import Kind, Record
 from collalgo.errors import CollalgoError, CommunicatorClosed, PeerFailed
 
-if TYPE_CHECKING:
-    from collalgo.comm.point_to_point.pairs import Pairs
-
 #: Why a rank is gone that has left in good order.
 CLOSED = "its communicator was closed"
 
 #: The error of a call by its name, after the pair has failed.
 Failure = Callable[[str], BaseException]
+
+
+class Matching(Protocol):
+    """What a pair needs of those of all ranks, among which receives are matched."""
+
+    rank: int
+
+    @property
+    def lock(self) -> RLock: ...
+
+    def take_posted(self, pair: "Pair", tag: int) -> Message | None:
+        """The receive that has waited longest for a message of a pair; None if none."""
+
+    def lost(self, pair: "Pair") -> None:
+        """Fail the receives from any rank that can get no message any more."""
 
 
 class Pair:
@@ -54,7 +66,7 @@ class Pair:
         Whether the other rank has closed its communicator.
     """
 
-    def __init__(self, peer: int, pairs: "Pairs"):
+    def __init__(self, peer: int, pairs: Matching):
         self.peer = peer
         self.channel: Channel | None = None
         self.has_left = False
