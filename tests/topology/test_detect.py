@@ -9,7 +9,8 @@ import pytest
 
 import collalgo
 from collalgo import Topology
-from collalgo.topology.detect import cores_of, detect
+from collalgo.topology.cores import cores_of
+from collalgo.topology.detect import detect
 from collalgo.topology.document import document
 from collalgo.topology.nvml import add_nvlinks
 from collalgo.topology.paths import best_path
