@@ -163,6 +163,17 @@ def test_short_messages_do_not_wait_for_their_receivers_to_call(start, size):
     start(senders_first, size, timeout=60)
 
 
+@pytest.mark.parametrize("size", at_leisure((2, 3, 5), (2, 3)))
+def test_nobody_waits_long_for_messages_that_nobody_receives(size):
+    threads(never_received, size, timeout=100)
+
+
+def never_received(comm):
+    for number in range(20):
+        comm.send(np.full(90, number), (comm.rank + 1) % comm.size, tag=number)
+    comm.barrier()
+
+
 def descriptors():
     return len(os.listdir("/proc/self/fd"))
 

@@ -109,13 +109,19 @@ class Channel:
         return kept + nbytes + RECORD_BYTES <= KEPT_BYTES
 
     def give(self, record: Record, elements: NDArray[np.uint8]) -> None:
-        """Send a short message, for which there is room."""
+        """Send a short message, in the background unless there is room."""
         self._given += len(elements) + RECORD_BYTES
         if len(elements) <= INLINE_BYTES:
             self.write(record, elements)
-        else:
-            self.write(record)
+            return
+        has_room = self.has_room()
+        self.write(record)
+        if has_room:
             broadcast(elements, self._outgoing, self._me, algorithm=ALGORITHM)
+        else:
+            self._last = broadcast_async(
+                elements, self._outgoing, self._me, algorithm=ALGORITHM
+            )
 
     def take(self, nbytes: int) -> None:
         """Count a short message as taken; tell the other rank now and then."""

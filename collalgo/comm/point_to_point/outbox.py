@@ -133,7 +133,9 @@ class Outbox:
 
     @staticmethod
     def _is_eager(message: Message, channel: Channel) -> bool:
-        """Whether a message can be sent at once, without a wait."""
+        """Whether a message can be sent at once; a copy waits in the background."""
+        if message.is_copy:
+            return True
         nbytes = message.array.nbytes
         is_short = nbytes <= channel.eager_bytes and not message.on_device
         return is_short and channel.may_give(nbytes) and channel.has_room()

@@ -14,6 +14,9 @@ from collalgo.comm.point_to_point.pair import Pair
 from collalgo.comm.point_to_point.progress import LOOKS, MessageProgress, pauses
 from collalgo.errors import CollectiveTimeout
 
+#: Seconds in which a rank that closes waits for others to read what it has sent.
+LAST_SECONDS = 5.0
+
 
 class Pairs(MessageProgress):
     """All messages of a rank of a communicator.
@@ -103,15 +106,14 @@ class Pairs(MessageProgress):
         home = self._home()
         if home is None or not home.is_open:
             return
-        turns, deadline = pauses(), time.monotonic() + self._timeout()
+        most = min(self._timeout(), LAST_SECONDS)
+        turns, deadline = pauses(), time.monotonic() + most
         while time.monotonic() < deadline:
             with self.lock:
-                pairs = [
-                    pair for pair, _ in self._pairs.values() if pair.outbox.is_unread
-                ]
-            if not pairs:
+                pairs = [pair for pair, _ in self._pairs.values()]
+            if not any(pair.outbox.is_unread for pair in pairs):
                 return
-            for pair in pairs:
+            for pair in pairs:  # as others may wait for this rank in the same way
                 pair.read()
             time.sleep(next(turns))
 
