@@ -261,6 +261,8 @@ def _is_valid(name: str, value: Any) -> bool:
     """Whether a field of a row has a value of its kind."""
     if name == "runs":
         return isinstance(value, tuple) and bool(value) and all(map(_is_time, value))
+    if name == "least":
+        return type(value) is bool
     if name in TEXTS:
         return isinstance(value, str)
     if name in INTEGERS:

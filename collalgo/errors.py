@@ -58,10 +58,18 @@ class ScheduleError(CollalgoError):
         message: str,
         *,
         rank: int | None = None,
+        sequence: int | None = None,
         collective: str | None = None,
+        missing: tuple[int, ...] = (),
         fault: tuple[int, int] | None = None,
     ):
-        super().__init__(message, rank=rank, collective=collective)
+        super().__init__(
+            message,
+            rank=rank,
+            sequence=sequence,
+            collective=collective,
+            missing=missing,
+        )
         self.fault = fault
 
 

@@ -29,6 +29,8 @@ class Pmi:
         The rank of this process, and the number of processes.
     timeout : float
         Seconds to wait for an answer of the launcher, and so for the other ranks.
+    longest_text : int
+        Characters of ASCII of the longest text that the launcher takes.
     """
 
     def __init__(self, descriptor: int, rank: int, size: int):
@@ -40,6 +42,7 @@ class Pmi:
         self._count = 0
         self._ask("init", pmi_version="1", pmi_subversion="1")
         self._longest = int(self._ask("get_maxes").get("vallen_max", "256"))
+        self.longest_text = (self._longest - 1) // 2
         self._space = self._ask("get_my_kvsname").get("kvsname", "")
         atexit.register(self._finalize)
 

@@ -19,6 +19,9 @@ from collalgo.engine.transport.engine import Engine, asked_for
 from collalgo.engine.transport.mpi import Mpi, unlink_mpich_memory
 from collalgo.errors import BootstrapError, CommunicatorClosed
 
+#: What a rank tells the others by PMI, unless it cannot use UCX.
+USABLE = "usable"
+
 _keyval: int | None = None
 
 
@@ -64,9 +67,27 @@ def world_communicator(arguments: JoinArguments) -> Communicator:
                     f"connect to the other ranks ({error}); install it with: "
                     "pip install collalgo[mpi]"
                 ) from None
-    ucx = without_mpi(asked, me.rank)
     launcher = pmi.connection(os.environ, me.rank, me.size, arguments.timeout)
+    ucx = _usable_by_all(launcher, asked)
     return Communicator(connect(launcher, ucx, arguments.timeout))
+
+
+def _usable_by_all(launcher: pmi.Pmi, asked: str | None) -> Engine:
+    """UCX, which all ranks can use; otherwise all raise the error of one that cannot.
+
+    If only that rank raised, the others would wait for it until their time is up.
+    """
+    problem = USABLE
+    try:
+        ucx = without_mpi(asked, launcher.rank)
+    except BootstrapError as error:
+        problem = str(error)
+    problems = launcher.allgather(problem[: launcher.longest_text])
+    for rank, found in enumerate(problems):
+        if found != USABLE:
+            text = problem if rank == launcher.rank else found
+            raise BootstrapError(text, rank=rank, missing=(rank,))
+    return ucx
 
 
 def _world_of(me: Identity) -> Any:

@@ -267,7 +267,7 @@ def test_long_messages_of_two_that_send_first_pass_each_other():
 
 
 def test_short_messages_that_nobody_takes_are_kept_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr(channel, "KEPT_BYTES", 10_000)
+    monkeypatch.setattr(channel, "KEPT_BYTES", 20_000)
 
     def on_each_rank(comm):
         if comm.rank:
@@ -282,7 +282,7 @@ def test_short_messages_that_nobody_takes_are_kept_up_to_a_limit(monkeypatch):
             for arrival in comm._pairs._pair(1)[0].inbox._unexpected
             if arrival.elements is not None
         )
-        assert 0 < kept <= 10_000
+        assert 0 < kept <= 20_000
         for number in (*range(1, 200, 2), *range(0, 200, 2)):
             assert comm.recv(np.empty(100, int), 1, number % 2)[0] == number
         return len(comm._pairs._pair(1)[0].inbox._unexpected._queues)

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from collalgo._kernels.cost.loads import largest_sums, loads_of
 from collalgo.cost.messages import messages_of
-from collalgo.schedule import Chunk, recv, recv_reduce, send
+from collalgo.schedule import Chunk, Kind, Transfer, recv, recv_reduce, send
 
 pytestmark = pytest.mark.parallel
 
@@ -37,7 +37,14 @@ def test_columns_have_a_row_for_each_traced_transfer(count):
     assert found.peer.tolist() == [*range(1, count + 1)]
 
 
-@pytest.mark.parametrize("broken", [send(1, (0,)), send(1, 5), send(None)])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Transfer(Kind.SEND, 1, (0,)),
+        Transfer(Kind.SEND, 1, 5),
+        Transfer(Kind.SEND, None, ()),
+    ],
+)
 def test_columns_of_other_objects_than_transfers_are_an_error(broken):
     with pytest.raises(TypeError):
         messages_of([(0, [(broken,)])])

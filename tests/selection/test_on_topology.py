@@ -154,6 +154,7 @@ def test_a_choice_needs_ranks_or_a_topology():
 
 def test_the_command_chooses_on_a_topology():
     words = ["select", "allreduce", "1G", "--topology", "dgx1v", "hosts=2", "nics=1"]
+    words.append("--all")
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     assert "on 16 ranks" in result.output

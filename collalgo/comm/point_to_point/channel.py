@@ -120,7 +120,7 @@ class Channel:
             broadcast(elements, self._outgoing, self._me, algorithm=ALGORITHM)
         else:
             self._last = broadcast_async(
-                elements, self._outgoing, self._me, algorithm=ALGORITHM
+                elements.copy(), self._outgoing, self._me, algorithm=ALGORITHM
             )
 
     def take(self, nbytes: int) -> None:

@@ -133,12 +133,16 @@ class Outbox:
 
     @staticmethod
     def _is_eager(message: Message, channel: Channel) -> bool:
-        """Whether a message can be sent at once; a copy waits in the background."""
+        """Whether a message is sent at once: its receiver may be in another call.
+
+        If there is no room a copy waits in the background, so that two ranks which send
+        before they receive do not wait for each other.
+        """
         if message.is_copy:
             return True
         nbytes = message.array.nbytes
         is_short = nbytes <= channel.eager_bytes and not message.on_device
-        return is_short and channel.may_give(nbytes) and channel.has_room()
+        return is_short and channel.may_give(nbytes)
 
     def _next_of(self, tag: int) -> Message | None:
         """Give up the first message of a tag whose call has not returned."""
