@@ -59,7 +59,7 @@ sanitize: .venv/installed
 		$(CURDIR)/$(BIN)/python setup.py --quiet build_ext --inplace
 	cd build/sanitize && PYTHONMALLOC=malloc UBSAN_OPTIONS=print_stacktrace=1 \
 		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
-		LD_PRELOAD=$$(gcc -print-file-name=libasan.so) \
+		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
 		$(CURDIR)/$(BIN)/pytest --ignore tests/engine/test_native.py $(SANITIZED)
 
 cuda-sanitize: .venv/installed

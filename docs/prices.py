@@ -68,7 +68,7 @@ PUBLISHED = (
     ),
     Published(
         "dgx_a100", {"hosts": 2}, "allreduce", "multi_ring", 192,
-        "NVIDIA/nccl issue 812, a developer of NCCL: ring, 8 NICs of 200 Gb/s",
+        "quoted in NVIDIA/nccl issue 1576: 8 NICs of 200 Gb/s",
     ),
     Published(
         "dgx_a100", {"hosts": 3, "nics": 4}, "allreduce", "multi_ring", 96,
