@@ -141,6 +141,10 @@ def test_a_call_is_completed_though_the_next_one_has_timed_out(size, count):
     threads(on_each_rank, size, timeout=60)
 
 
+#: Elements of messages that their sender keeps until they are received.
+LONG = 5000
+
+
 def test_messages_that_were_sent_are_received_though_the_next_one_was_given_up():
     failed = Event()
 
@@ -148,13 +152,13 @@ def test_messages_that_were_sent_are_received_though_the_next_one_was_given_up()
         if comm.rank == 0:
             with pytest.raises(CollectiveTimeout, match="message #") as caught:
                 for number in range(100):
-                    comm.send(np.full(100, number), 1, timeout=0.2)
+                    comm.send(np.full(LONG, number), 1, timeout=0.2)
             failed.set()
             return caught.value.sequence
-        comm.recv(np.empty(100, int), 0)
+        comm.recv(np.empty(LONG, int), 0)
         assert failed.wait(30)
         for number in range(1, 100):
-            data = np.empty(100, int)
+            data = np.empty(LONG, int)
             try:
                 comm.recv(data, 0, timeout=30)
             except CollectiveTimeout as error:

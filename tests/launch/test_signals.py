@@ -128,9 +128,7 @@ def test_a_signal_that_another_thread_receives_is_handled_at_once():
     other = threading.Thread(target=receive)
     with signals_raise(), signals_forwarded(send, stops=True):
         other.start()
-        ended = [
-            each.process.returncode for each in as_completed([child], Deadline(30))
-        ]
+        ended = [each.returncode for each in as_completed([child], Deadline(30))]
     other.join()
     child.close()
     assert ended == [-signal.SIGKILL]
