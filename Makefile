@@ -60,7 +60,7 @@ sanitize: .venv/installed
 	cd build/sanitize && PYTHONMALLOC=malloc UBSAN_OPTIONS=print_stacktrace=1 \
 		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
 		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
-		$(CURDIR)/$(BIN)/pytest --ignore tests/engine/test_native.py $(SANITIZED)
+		$(CURDIR)/$(BIN)/pytest -m "not slow" --ignore tests/engine/test_native.py $(SANITIZED)
 
 cuda-sanitize: .venv/installed
 	for tool in memcheck racecheck; do \

@@ -17,6 +17,8 @@ from collalgo.bootstrap.join_request import HELLO, MAGIC
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.comm.communicator import Communicator
 
+pytestmark = pytest.mark.parallel
+
 STEP = {
     "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "2", "SLURM_PROCID": "3",
     "SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NUM_NODES": "1",

@@ -18,6 +18,8 @@ from collalgo.launch.hosts import (
 )
 from collalgo.launch.plan import Launcher, LaunchOptions, launch_plan
 
+pytestmark = pytest.mark.parallel
+
 IS_NO_HOST = r"is no name of a host|slots; give|is no setting"
 
 

@@ -14,6 +14,8 @@ from collalgo.launch.local import LocalLaunch, Scope
 from collalgo.launch.plan import Launcher, LaunchOptions, launch_plan
 from collalgo.launch.ssh import SshLaunch
 
+pytestmark = pytest.mark.parallel
+
 HOSTS = (Host("a", 2), Host("b", 1))
 
 

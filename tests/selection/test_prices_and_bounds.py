@@ -10,6 +10,7 @@ from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology.places import ranks_of
 from collalgo.topology.presets import FABRICS, machines
 from collalgo.topology.readers import parse
+from tests.conftest import at_leisure
 from tests.support.shared_files import FOLDER, files, needs_files
 from tests.support.small_files import SMALL
 
@@ -35,7 +36,10 @@ def check(topology):
                 assert found.seconds >= least, (collective, nbytes, found.algorithm)
 
 
-@pytest.mark.parametrize("name", [*(m for m in machines() if m != LARGE), *FABRICS])
+ALONE = [*(name for name in machines() if name != LARGE), *FABRICS]
+
+
+@pytest.mark.parametrize("name", at_leisure(ALONE, {*ALONE} - {"tpu"}))
 def test_of_machines_alone(name):
     check(Topology.load(name))
 
