@@ -50,7 +50,9 @@ cuda-bench: .venv/installed
 
 # The compiled code under AddressSanitizer and UBSan, in a copy of the tree.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g
-SANITIZED := tests/comm tests/engine tests/schedule tests/cost
+SANITIZED := tests/comm/test_any_arguments.py tests/comm/test_arguments.py \
+	tests/comm/test_background.py tests/comm/test_calls.py tests/engine/plan \
+	tests/engine/test_heap.py tests/schedule
 sanitize: .venv/installed
 	$(BIN)/python -m pip install --quiet 'setuptools>=77' 'cython>=3.1'
 	mkdir -p build/sanitize
@@ -60,7 +62,7 @@ sanitize: .venv/installed
 	cd build/sanitize && PYTHONMALLOC=malloc UBSAN_OPTIONS=print_stacktrace=1 \
 		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
 		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
-		$(CURDIR)/$(BIN)/pytest -m "not slow" --ignore tests/engine/test_native.py $(SANITIZED)
+		$(CURDIR)/$(BIN)/pytest -m "not slow" --capture=sys $(SANITIZED)
 
 cuda-sanitize: .venv/installed
 	for tool in memcheck racecheck; do \

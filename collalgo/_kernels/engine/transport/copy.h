@@ -111,6 +111,7 @@ static __attribute__((noinline)) void copy_long(char *to, const char *from, int6
 }
 
 static inline void copy_either(char *to, const char *from, int64_t nbytes, int in_order) {
+    if (nbytes == 0) return; /* of an empty array the address may be NULL */
     if (nbytes < (moves_lines ? LINES_COPY : LONG_COPY))
         memcpy(to, from, (size_t)nbytes);
     else
@@ -160,7 +161,7 @@ static inline void stream_bytes(void *target, const void *source, int64_t nbytes
         end_stream();
         to += head + lines, from += head + lines, nbytes -= head + lines;
     }
-    memcpy(to, from, (size_t)nbytes);
+    copy_either(to, from, nbytes, 1);
 }
 
 #endif
