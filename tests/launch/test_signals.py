@@ -19,8 +19,6 @@ RUN = (sys.executable, "-m", "collalgo", "run")
 #: A rank that says which signals it gets, until it is told to end.
 LISTENS = """
 import os, signal, sys, time
-
-pytestmark = pytest.mark.parallel
 over = []
 def note(number, _):
     print("got", signal.Signals(number).name, flush=True)
