@@ -16,6 +16,9 @@ from collalgo.errors import BootstrapError
 #: The environment variable of the descriptor that leads to the launcher.
 VARIABLE = "PMI_FD"
 
+#: What precedes each value, because a launcher refuses an empty one.
+MARK = "."
+
 #: Bytes of a line at most.
 LONGEST = 1 << 16
 
@@ -42,7 +45,7 @@ class Pmi:
         self._count = 0
         self._ask("init", pmi_version="1", pmi_subversion="1")
         self._longest = int(self._ask("get_maxes").get("vallen_max", "256"))
-        self.longest_text = (self._longest - 1) // 2
+        self.longest_text = (self._longest - 1 - len(MARK)) // 2
         self._space = self._ask("get_my_kvsname").get("kvsname", "")
         atexit.register(self._finalize)
 
@@ -66,7 +69,7 @@ class Pmi:
         return self._get(key)
 
     def _put(self, key: str, text: str) -> None:
-        value = text.encode().hex()
+        value = MARK + text.encode().hex()
         if len(value) >= self._longest:
             raise BootstrapError(
                 f"the launcher takes values of {self._longest} bytes by PMI, but rank "
@@ -77,7 +80,7 @@ class Pmi:
 
     def _get(self, key: str) -> str:
         answer = self._ask("get", kvsname=self._space, key=key)
-        return bytes.fromhex(answer["value"]).decode()
+        return bytes.fromhex(answer["value"].removeprefix(MARK)).decode()
 
     def _ask(self, command: str, **words: str) -> dict[str, str]:
         """Send a command to the launcher, and return its answer."""

@@ -5,6 +5,7 @@ the user selects another.
 """
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,13 @@ import numpy as np
 from collalgo.bootstrap import pmi
 from collalgo.bootstrap.connect import connect, same_engine, without_mpi
 from collalgo.bootstrap.context import JOIN_TIMEOUT
+from collalgo.bootstrap.exchange import ExchangeGroup
 from collalgo.bootstrap.identity import Identity
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm.communicator import Communicator
 from collalgo.engine.transport.engine import Engine, asked_for
 from collalgo.engine.transport.mpi import Mpi, unlink_mpich_memory
 from collalgo.errors import BootstrapError, CommunicatorClosed
-
-#: What a rank tells the others by PMI, unless it cannot use UCX.
-USABLE = "usable"
 
 _keyval: int | None = None
 
@@ -68,26 +67,31 @@ def world_communicator(arguments: JoinArguments) -> Communicator:
                     "pip install collalgo[mpi]"
                 ) from None
     launcher = pmi.connection(os.environ, me.rank, me.size, arguments.timeout)
-    ucx = _usable_by_all(launcher, asked)
+    longest = launcher.longest_text
+    ucx = _usable_by_all(launcher, lambda: without_mpi(asked, me.rank), longest)
     return Communicator(connect(launcher, ucx, arguments.timeout))
 
 
-def _usable_by_all(launcher: pmi.Pmi, asked: str | None) -> Engine:
-    """UCX, which all ranks can use; otherwise all raise the error of one that cannot.
+def _usable_by_all(
+    exchange_group: ExchangeGroup,
+    make: Callable[[], Engine],
+    longest: int | None = None,
+) -> Engine:
+    """The engine that ``make`` gives; all ranks raise the error of one without.
 
     If only that rank raised, the others would wait for it until their time is up.
+    ``longest`` are the characters of an error that the others can be told.
     """
-    problem = USABLE
+    problem = ""
     try:
-        ucx = without_mpi(asked, launcher.rank)
+        engine = make()
     except BootstrapError as error:
         problem = str(error)
-    problems = launcher.allgather(problem[: launcher.longest_text])
-    for rank, found in enumerate(problems):
-        if found != USABLE:
-            text = problem if rank == launcher.rank else found
+    for rank, told in enumerate(exchange_group.allgather(problem[:longest])):
+        if told:
+            text = problem if rank == exchange_group.rank else told
             raise BootstrapError(text, rank=rank, missing=(rank,))
-    return ucx
+    return engine
 
 
 def _world_of(me: Identity) -> Any:
@@ -196,14 +200,10 @@ def _engine(engine: str | None, private: Any, exchange_group: OverMpi) -> Engine
     BootstrapError
         On all ranks, if one of them cannot load UCX.
     """
-    ours: Engine = Mpi(private)
-    problem = ""
-    if asked_for(engine) == "ucx":
-        try:
-            ours = without_mpi(engine, exchange_group.rank)
-        except BootstrapError as error:
-            problem = str(error)
-    problems = exchange_group.allgather(problem)
-    if any(problems):
-        raise BootstrapError(next(filter(None, problems)))
-    return ours
+
+    def make() -> Engine:
+        if asked_for(engine) == "ucx":
+            return without_mpi(engine, exchange_group.rank)
+        return Mpi(private)
+
+    return _usable_by_all(exchange_group, make)
