@@ -105,7 +105,7 @@ cdef int64_t number_messages(
     return n
 
 
-cdef tuple without_empty(template, const int64_t[::1] before):
+cdef dict without_empty(template, const int64_t[::1] before):
     """Steps, messages, numbers, hazards, direct and forwards without empty messages.
 
     ``before`` holds the number of pieces that are left before each.
@@ -150,10 +150,14 @@ cdef tuple without_empty(template, const int64_t[::1] before):
                 steps_[step_count, 1] = n
         steps_[step_count, 2] = n
         step_count += n > steps_[step_count, 0]
-    return (
-        np.asarray(steps_)[:step_count], np.asarray(messages_), np.asarray(numbers_),
-        np.asarray(hazards_)[:hazard], np.asarray(direct_), np.asarray(forwards_),
-    )
+    return {
+        "steps": np.asarray(steps_)[:step_count],
+        "messages": np.asarray(messages_),
+        "numbers": np.asarray(numbers_),
+        "hazards": np.asarray(hazards_)[:hazard],
+        "direct": np.asarray(direct_),
+        "forwards": np.asarray(forwards_),
+    }
 
 
 cdef class Filling:
@@ -168,15 +172,12 @@ cdef class Filling:
 
     Attributes
     ----------
-    pieces, copies, divisions : ndarray
-        The rows with bytes.
     scratch_bytes : int
         The bytes of scratch.
     """
 
-    cdef object template, bytes_, origins
+    cdef object template, bytes_, origins, pieces, copies, divisions
     cdef object before  # the pieces that are left before each of the template
-    cdef readonly object pieces, copies, divisions
     cdef readonly int64_t scratch_bytes
 
     def __init__(self, template, layout):
@@ -211,8 +212,11 @@ cdef class Filling:
         cdef int64_t n = fill_rows(rows, self.bytes_, self.origins, found, self.before)
         return found[:n]
 
-    def moving(self):
-        """The rows of the messages that are left; None if all pieces have bytes."""
-        if len(self.pieces) == len(self.template.pieces):
-            return None
-        return without_empty(self.template, self.before)
+    def tables(self):
+        """The tables that differ from those of the template, without empty messages."""
+        cdef dict found = {
+            "pieces": self.pieces, "copies": self.copies, "divisions": self.divisions,
+        }
+        if len(self.pieces) < len(self.template.pieces):
+            found.update(without_empty(self.template, self.before))
+        return found

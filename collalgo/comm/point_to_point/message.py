@@ -95,6 +95,11 @@ class Message:
         """Whether the other rank has still to make its call."""
         return not self._over and self._work is None
 
+    def check_target(self) -> None:
+        """Check that its array can take what is received."""
+        check_writeable(self.array, "buf", self.name)
+        check_apart(self.array, "buf", self.name)
+
     # ---- what becomes of it
 
     def end(self, error: BaseException | None = None) -> None:
@@ -178,21 +183,6 @@ class Message:
             callback(self)
         elif not waits and self._work is not None:
             self._work.add_done_callback(lambda _: callback(self))
-
-
-def receive(
-    name: str,
-    buf: Any,
-    tag: int,
-    source: int | None,
-    timeout: float,
-    progress: Progress,
-) -> Message:
-    """The receive of a message, whose array can take it."""
-    message = Message(name, buf, tag, source, timeout, progress)
-    check_writeable(message.array, "buf", name)
-    check_apart(message.array, "buf", name)
-    return message
 
 
 def _code(array: np.ndarray[Any, Any], name: str) -> int:

@@ -9,7 +9,7 @@ from collalgo.comm.point_to_point import errors
 from collalgo.comm.point_to_point.by_tag import ByTag
 from collalgo.comm.point_to_point.channel import Channel
 from collalgo.comm.point_to_point.connection import Connection, Home
-from collalgo.comm.point_to_point.message import Message, receive
+from collalgo.comm.point_to_point.message import Message
 from collalgo.comm.point_to_point.pair import Pair
 from collalgo.comm.point_to_point.progress import LOOKS, MessageProgress, pauses
 from collalgo.errors import CollectiveTimeout
@@ -68,7 +68,7 @@ class Pairs(MessageProgress):
 
     def recv(self, buf: Any, source: int | None, tag: int, timeout: float) -> Any:
         """Receive a message; without a source from the first sender."""
-        message = receive("recv", buf, tag, source, timeout, self)
+        message = Message("recv", buf, tag, source, timeout, self)
         connections = self._post(message)
         for connection in connections:
             if source is None:
@@ -79,7 +79,7 @@ class Pairs(MessageProgress):
 
     def irecv(self, buf: Any, source: int | None, tag: int, timeout: float) -> Message:
         """Receive a message in the background."""
-        message = receive("irecv", buf, tag, source, timeout, self)
+        message = Message("irecv", buf, tag, source, timeout, self)
         for connection in self._post(message):
             connection.start(message.name, timeout)
         return self.in_background(message)
@@ -163,6 +163,7 @@ class Pairs(MessageProgress):
 
     def _post(self, message: Message) -> list[Connection]:
         """Take a message that has come, or wait for it on these connections."""
+        message.check_target()
         from_any = message.source is None
         found = [self._pair(source) for source in self._sources(message)]
         for pair, _ in found:

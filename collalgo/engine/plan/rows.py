@@ -7,8 +7,9 @@ the bytes of the parts.
 import enum
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,14 +44,12 @@ class Piece(NamedTuple):
     action: Action = Action.COPY
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The rows of one rank; ``rows.pxd`` defines the columns.
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """The tables of rows of one rank; ``rows.pxd`` defines the columns.
 
     Attributes
     ----------
-    scratch_bytes : int
-        The scratch of the rank, which each slice reuses.
     copies : ndarray
         Pieces that no message brings: first those of the input, which wait for nothing.
     numbers : ndarray
@@ -73,19 +72,31 @@ class Plan:
     hazards: Rows
     copies: Rows
     divisions: Rows
-    scratch_bytes: int
     direct: Rows
     forwards: Rows
     slices: int
 
 
-@dataclass(frozen=True)
-class PlanTemplate:
+@dataclass(frozen=True, kw_only=True)
+class Plan(Tables):
+    """The rows of one rank, with the bytes of each piece.
+
+    Attributes
+    ----------
+    scratch_bytes : int
+        The scratch of the rank, which each slice reuses.
+    """
+
+    scratch_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanTemplate(Tables):
     """The plans of one rank for buffers of all lengths.
 
     The rows of pieces have indices into ``borders`` and ``runs`` instead of bytes:
     first and last border, source array and run, target array and run, action. All other
-    arrays are those of the plans.
+    tables are those of the plans.
 
     Attributes
     ----------
@@ -101,43 +112,16 @@ class PlanTemplate:
     grid: Grid
     borders: Rows
     runs: Rows
-    steps: Rows
-    messages: Rows
-    pieces: Rows
-    channels: Rows
-    numbers: Rows
-    hazards: Rows
-    copies: Rows
-    divisions: Rows
-    direct: Rows
-    forwards: Rows
-    slices: int
+
+    @cached_property
+    def _tables(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(Tables)}
 
     def plan(self, layout: Layout) -> Plan:
         """The plan for a buffer of a certain length, without empty messages."""
         filling = Filling(self, layout)
-        steps, messages, numbers, hazards, direct, forwards = filling.moving() or (
-            self.steps,
-            self.messages,
-            self.numbers,
-            self.hazards,
-            self.direct,
-            self.forwards,
-        )
-        return Plan(
-            steps=steps,
-            messages=messages,
-            pieces=filling.pieces,
-            channels=self.channels,
-            numbers=numbers,
-            hazards=hazards,
-            copies=filling.copies,
-            divisions=filling.divisions,
-            scratch_bytes=filling.scratch_bytes,
-            direct=direct,
-            forwards=forwards,
-            slices=self.slices,
-        )
+        filled = {**self._tables, **filling.tables()}
+        return Plan(**filled, scratch_bytes=filling.scratch_bytes)
 
 
 class Message(NamedTuple):
