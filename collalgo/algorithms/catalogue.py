@@ -86,6 +86,7 @@ add("allreduce", "double_tree", double_tree.allreduce, lane_count=lanes.two, seg
 add("allreduce", "butterfly", butterfly.allreduce)
 add("allreduce", "ring_2d", grid_ring.rings, hierarchical=True)
 add("allreduce", "ring_3d", grid_ring.rings, hierarchical=True, axes=3)
+add("allreduce", "two_level", hierarchical.two_level_allreduce, hierarchical=True)
 add("allreduce", "torus_2d", grid.torus, hierarchical=True)
 add("allreduce", "torus_3d", grid.torus, hierarchical=True, axes=3)
 add(

@@ -15,6 +15,7 @@ from collalgo.algorithms.hosts import my_team, owners_of, subset_of, teams_of
 from collalgo.schedule import (
     Group,
     Steps,
+    as_step,
     divide,
     doublings,
     pad,
@@ -48,6 +49,18 @@ def allreduce(group: Group, hosts: Sequence[int] = ()) -> Steps:
     else:
         yield from pad(2 * len(teams) - 2)
     yield from reverse(iter([tuple(into_rails)]), combine=False)
+
+
+def two_level_allreduce(group: Group, hosts: Sequence[int] = ()) -> Steps:
+    """Trees inside the hosts reduce to their leaders and back; a ring joins these."""
+    teams = teams_of(group, hosts)
+    leaders = group.subset([team[0] for team in teams])
+    rounds = len(doublings(max(map(len, teams))))
+    inside = k_nomial.reduce(subset_of(group, my_team(group, teams)))
+    inwards = [*map(as_step, pad(rounds, inside))]
+    yield from inwards
+    yield from pad(2 * len(teams) - 2, ring.allreduce(leaders) if leaders else None)
+    yield from reverse(iter(inwards), combine=False)
 
 
 def broadcast(group: Group, hosts: Sequence[int] = ()) -> Steps:

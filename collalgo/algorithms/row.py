@@ -99,6 +99,12 @@ class Algorithm(NamedTuple):
         return self.name.partition("(")[0]
 
     @property
+    def of_library(self) -> bool:
+        """Whether its schedule is one of the library, not of a user or a file."""
+        module: str = getattr(self.function, "__module__", "")
+        return module.startswith("collalgo.algorithms.")
+
+    @property
     def summary(self) -> str:
         """The algorithm in one sentence."""
         return (inspect.getdoc(self.function) or "").partition("\n")[0]

@@ -19,7 +19,7 @@ from collalgo.engine.plan.chunk_pipelining import RANKS, Slicing, cut, step_coun
 from collalgo.engine.plan.layout import Layout
 from collalgo.engine.plan.lowering import UNSLICED
 from collalgo.engine.plan.rows import Plan, PlanTemplate
-from collalgo.engine.plan.template import TemplateKey
+from collalgo.engine.plan.template import TemplateKey, averaging_of
 from collalgo.engine.reduction import DTYPES, OPS, dtype_name, reduction
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
@@ -84,9 +84,9 @@ class ProgramCache:
         """The plans of all ranks for a plain call, not sliced, for one host."""
         self._checked(call)
         layout = call.layout(self.size)
-        schedule = self._decide(call, layout).schedule
+        decision = self._decide(call, layout)
         return [
-            self._template(call, schedule, rank).plan(layout)
+            self._template(call, decision, rank).plan(layout)
             for rank in range(self.size)
         ]
 
@@ -118,7 +118,8 @@ class ProgramCache:
         collective = COLLECTIVES[call.collective]
         kernel = self._checked(call)
         layout = call.layout(self.size)
-        name, schedule, *_ = self._decide(call, layout)
+        decision = self._decide(call, layout)
+        schedule = decision.schedule
         policy = CopyPolicy(call.collective, self.size, self._profile)
         nbytes = layout.nbytes // collective.buffers(self.size)
         handed_out = (
@@ -127,10 +128,10 @@ class ProgramCache:
         )
         at_once = handed_out or policy.is_at_once(nbytes)
         slicing = Slicing() if at_once else self._slicing(call, layout, schedule)
-        template = self._template(call, schedule, self.rank, slicing, self.hosts)
+        template = self._template(call, decision, self.rank, slicing, self.hosts)
         plan = template.plan(layout)
         divisor = self.size if call.op == "avg" else 0
-        record = self._record(call, layout, name)
+        record = self._record(call, layout, decision.name)
         return Program(
             plan, kernel, divisor, record, policy.copying(nbytes, handed_out)
         )
@@ -170,16 +171,17 @@ class ProgramCache:
     def _template(
         self,
         call: Call,
-        schedule: ScheduleFunction,
+        decision: Decision,
         rank: int,
         slicing: Slicing = UNSLICED,
         hosts: Sequence[int] = (),
     ) -> PlanTemplate:
         """The template of a rank's plans for calls of all lengths."""
-        averages = call.op == "avg"
+        own = decision.candidate.row.of_library
+        averaging = averaging_of(call.collective, call.op, own)
         return TemplateKey(
-            call.collective, schedule, rank, self.size, call.root, averages, slicing,
-            tuple(hosts),
+            call.collective, decision.schedule, rank, self.size, call.root, averaging,
+            slicing, tuple(hosts),
         ).template()  # fmt: skip
 
     def _record(self, call: Call, layout: Layout, name: str) -> tuple[Any, ...]:

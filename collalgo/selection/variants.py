@@ -16,9 +16,9 @@ SEGMENTS = (4, 16, 64, 256)
 #: The numbers of blocks of algorithms whose schedule depends on it: each is traced.
 BLOCKS = (8, 32)
 
-#: The numbers of segments on grids of hosts whose lines exchange all at once: messages
-#: inside hosts overlap with those between them.
-OVERLAPPING = (4, 16)
+#: The numbers of segments on grids and hierarchies: what one moves inside the hosts, or
+#: along one axis, overlaps with what another moves between hosts, or along the next.
+OVERLAPPING = (4, 16, 64)
 
 #: The numbers of ranks of an exchange, or of children in a tree.
 RADICES = (4, 8)
@@ -67,8 +67,20 @@ def variants(
         yield from _with_each(row, "radix", [k for k in RADICES if k <= size or k == 4])
     elif "cycles" in known and cycles:
         yield row.with_parameters({"cycles": tuple(map(tuple, cycles))})
+    elif several and own:
+        yield from _overlapping(row, size, own)
     else:
-        yield row.with_parameters(own) if several and own else row
+        yield row
+
+
+def _overlapping(
+    row: Algorithm, size: int, own: Mapping[str, Any]
+) -> Iterator[Algorithm]:
+    """An algorithm in one piece, and in segments where it has lanes for them."""
+    yield row.with_parameters(own) if own else row
+    segmented = [*_with_each(row, "segments", OVERLAPPING, own)]
+    if segmented[0].obstacle(size) is None:
+        yield from segmented
 
 
 def _with_each(
@@ -99,13 +111,8 @@ def _on_grids(
     else:
         grids = _links(row, size, axes) or nested or [()]
     for dims in grids:  # empty stands for the algorithm's own default
-        yield row.with_parameters({"dims": dims}) if dims else row
-    if row.name == "bcube":
-        yield from (
-            row.with_parameters({"dims": dims, "segments": n})
-            for dims in nested
-            for n in OVERLAPPING
-        )
+        own = {"dims": dims} if dims else {}
+        yield from _overlapping(row, size, own)
 
 
 def _links(row: Algorithm, size: int, axes: tuple[int, ...]) -> list[tuple[int, ...]]:

@@ -7,7 +7,9 @@ import pytest
 
 from collalgo import ALGORITHMS, threads, verify
 from collalgo._kernels.engine.transport.transport import LANES
-from collalgo.algorithms import ring
+from collalgo.algorithms import k_nomial, linear, ring
+from collalgo.algorithms.catalogue import find
+from collalgo.algorithms.row import own_parameters
 from collalgo.schedule import together, trace
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.replay import Replay
@@ -175,6 +177,49 @@ def test_an_average_is_divided_once_whoever_completes_the_sum(size):
                     check(comm, row, inputs, op="avg", root=size // 2)
 
     threads(on_each_rank, size, timeout=120)
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize("size", [2, 6, 7])
+def test_an_average_on_any_grid_and_hierarchy_is_divided_once(size):
+    grids = {(size, 1), (1, size), (size // 2, 2), (2, size // 2)}
+    values = {"dims": [g for g in grids if g[0] * g[1] == size]}
+    values["hosts"] = [(size,), (1,) * size, (1, size - 1)]
+
+    def on_each_rank(comm):
+        inputs = vectors(size, 100, np.float32)
+        for row in rows_of(size, "allreduce"):
+            for name in {"dims", "hosts"} & set(own_parameters(row.function)):
+                for value in values[name]:
+                    variant = row._replace(name=f"{row.name}({name}={value})")
+                    if find("allreduce", variant.name, size).obstacle(size) is None:
+                        check(comm, variant, inputs, op="avg")
+
+    threads(on_each_rank, size, timeout=120)
+
+
+def gathered_and_sent_back(group):
+    """Those that complete sums receive them again."""
+    yield from ring.reduce_scatter(group)
+    yield from linear.gather(group)
+    yield from linear.broadcast(group)
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("dtype", [np.float32, np.int16])
+def test_an_average_by_a_schedule_of_the_user_is_divided_once(size, dtype):
+    inputs = vectors(size, 100, dtype)
+
+    def on_each_rank(comm):
+        for schedule in (gathered_and_sent_back, ring.allreduce, k_nomial.allreduce):
+            mine = inputs[comm.rank].copy()
+            own = partial(schedule)
+            yield comm.allreduce(mine, op="avg", algorithm=own)
+
+    for results in threads(lambda comm: [*on_each_rank(comm)], size):
+        for result in results:
+            same(result, reduced(inputs, "avg"))
 
 
 @pytest.mark.parametrize("size", [3, 8, 13])

@@ -5,7 +5,7 @@ from itertools import accumulate
 
 from collalgo.engine.plan.layout import Layout, Span
 from collalgo.engine.plan.lowering import Lowering
-from collalgo.engine.plan.template import averaging_of, ends_of
+from collalgo.engine.plan.template import ends_of
 from collalgo.schedule import trace
 from collalgo.schedule.chunk import Chunk
 
@@ -68,5 +68,5 @@ def exact_plan(key, layout):
     shared = key.collective == "allreduce"
     lowering = Lowering(grid, key.rank, key.size, *ends, key.slicing, key.hosts)
     steps = trace(key.schedule, key.rank, key.size, key.root)
-    lowered = lowering.lower(steps, averaging_of(shared, key.averages), shared)
+    lowered = lowering.lower(steps, key.averaging, shared)
     return lowered.plan(Layout(layout.nbytes, 1, 1, (layout.nbytes,)))

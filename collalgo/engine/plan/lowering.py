@@ -43,11 +43,13 @@ class Averaging(enum.Enum):
     """The place where a complete sum is divided by the number of ranks.
 
     If all ranks share the result, the rank that completes a sum divides it before it
-    sends it on; otherwise each rank divides the sums that it keeps.
+    sends it on, if it never receives the sum again; else each rank divides the whole
+    result at the end. Otherwise each rank divides the sums that it keeps.
     """
 
     NO = enum.auto()
     BEFORE_SHARING = enum.auto()
+    ON_EVERY_RANK = enum.auto()
     AT_THE_END = enum.auto()
 
 
@@ -230,6 +232,9 @@ class Lowering:
         self, lowered: list[Lowered], averaging: Averaging
     ) -> tuple[list[Lowered], list[Piece]]:
         """Divide each byte of the target with the last reduction that writes it."""
+        whole_target = self._cut(self.target.spans)
+        if averaging is Averaging.ON_EVERY_RANK:
+            return lowered, [Piece(span, OUTPUT, OUTPUT) for span in whole_target]
         later = Marks(UNWRITTEN)
         divided = []
         for posts, receives in reversed(lowered):
@@ -240,7 +245,7 @@ class Lowering:
                         later.mark(span, piece.action)
         divisions = [
             Piece(span, OUTPUT, OUTPUT)
-            for whole in self._cut(self.target.spans)
+            for whole in whole_target
             for span, last in later.cut(whole)
             if last == Action.COPY and averaging is Averaging.AT_THE_END
         ]

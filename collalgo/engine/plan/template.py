@@ -42,8 +42,8 @@ class TemplateKey(NamedTuple):
         The schedule function.
     rank, size, root : int
         The rank, the number of ranks, and the root.
-    averages : bool
-        Whether complete sums are divided by the number of ranks.
+    averaging : Averaging
+        Where complete sums are divided by the number of ranks.
     slicing : Slicing
         The slices of the plans.
     hosts : tuple of int
@@ -55,7 +55,7 @@ class TemplateKey(NamedTuple):
     rank: int
     size: int
     root: int = 0
-    averages: bool = False
+    averaging: Averaging = Averaging.NO
     slicing: Slicing = UNSLICED
     hosts: tuple[int, ...] = ()
 
@@ -81,13 +81,13 @@ class TemplateKey(NamedTuple):
 
 @lru_cache(maxsize=REMEMBERED)
 def _lowered(key: TemplateKey) -> PlanTemplate:
-    collective, schedule, rank, size, root, averages, slicing, hosts = key
+    collective, schedule, rank, size, root, averaging, slicing, hosts = key
     steps = trace(schedule, rank, size, root)
     grid = grid_of(steps, COLLECTIVES[collective].buffer_blocks(size), slicing)
     ends = ends_of(collective, root, grid, rank, size)
     shared = collective == "allreduce"
     lowering = Lowering(grid, rank, size, *ends, slicing, hosts)
-    return lowering.lower(steps, averaging_of(shared, averages), shared)
+    return lowering.lower(steps, averaging, shared)
 
 
 def grid_of(steps: Sequence[Step], blocks: int, slicing: Slicing = UNSLICED) -> Grid:
@@ -126,8 +126,18 @@ def ends_of(
     }[collective]
 
 
-def averaging_of(shared: bool, averages: bool) -> Averaging:
-    """Where complete sums are divided; ``shared``: all ranks share the result."""
-    if not averages:
+def averaging_of(collective: str, op: str | None, proved: bool) -> Averaging:
+    """Where complete sums are divided.
+
+    Parameters
+    ----------
+    collective, op
+        The collective and its operation.
+    proved
+        Whether tests show that no rank that completes a sum receives it again.
+    """
+    if op != "avg":
         return Averaging.NO
-    return Averaging.BEFORE_SHARING if shared else Averaging.AT_THE_END
+    if collective != "allreduce":
+        return Averaging.AT_THE_END
+    return Averaging.BEFORE_SHARING if proved else Averaging.ON_EVERY_RANK

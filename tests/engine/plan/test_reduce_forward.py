@@ -15,8 +15,7 @@ pytestmark = pytest.mark.parallel
 def forwarded(schedule, size, rank=0, averaging=Averaging.NO):
     """The spans of the sums that a rank sends on, with the step that makes them and the
     step that sends them."""
-    averages = averaging is not Averaging.NO
-    key = TemplateKey("allreduce", schedule, rank, size, averages=averages)
+    key = TemplateKey("allreduce", schedule, rank, size, averaging=averaging)
     plan = key.template().plan(Layout(64 * size, 8, size))
     step_of = {
         m: number

@@ -15,7 +15,7 @@ from collalgo.engine.call import EQUAL_BLOCKS, SPLIT
 from collalgo.engine.plan.chunk_pipelining import Slicing, grid
 from collalgo.engine.plan.layout import Layout
 from collalgo.engine.plan.rows import Plan
-from collalgo.engine.plan.template import TemplateKey
+from collalgo.engine.plan.template import TemplateKey, averaging_of
 from collalgo.schedule import recv, send
 from collalgo.schedule.chunk import Chunk
 from collalgo.schedule.collective import COLLECTIVES
@@ -87,7 +87,9 @@ def test_a_template_gives_the_plans_of_all_lengths(collective, size):
     for row, rank in itertools.product(rows, sorted({0, size // 2, size - 1})):
         root = rank if COLLECTIVES[collective].rooted else 0
         key = TemplateKey(collective, row.schedule, size // 2, size, root)
-        key = key._replace(averages=COLLECTIVES[collective].reduces and rank % 2 == 1)
+        if COLLECTIVES[collective].reduces and rank % 2 == 1:
+            averaging = averaging_of(collective, "avg", rank % 4 == 1)
+            key = key._replace(averaging=averaging)
         for layout in layouts(collective, size):
             ours, theirs = key.template().plan(layout), exact_plan(key, layout)
             if is_cut_finely(layout, key):
