@@ -214,3 +214,26 @@ def parse(name: str) -> tuple[str, dict[str, Any]]:
 def _frozen(value: Any) -> Any:
     """A literal with tuples in place of lists, to be hashable."""
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def shortened(name: str) -> str:
+    """A name with its long parameters abbreviated.
+
+    >>> shortened("hierarchical(hosts=(8, 8, 8, 8, 8))")
+    'hierarchical(hosts=5 x 8)'
+    >>> shortened("multi_ring(cycles=((0, 1, 2), (2, 1, 0)))")
+    'multi_ring(cycles=2 of 3)'
+    """
+    try:
+        plain, parameters = parse(name)
+    except AlgorithmNotApplicable:  # a user's function with positional arguments
+        return name
+    words = []
+    for key, value in parameters.items():
+        text = repr(value)
+        if isinstance(value, tuple) and value and isinstance(value[0], tuple):
+            text = f"{len(value)} of {len(value[0])}"
+        elif isinstance(value, tuple) and len(value) > 4 and len(set(value)) == 1:
+            text = f"{len(value)} x {value[0]}"
+        words.append(f"{key}={text}")
+    return f"{plain}({', '.join(words)})" if words else plain

@@ -78,7 +78,7 @@ def exact(
         If a rank cannot reach another, or the order names unknown devices.
     """
     placement = Placement(topology, order or ())
-    job = Job.of(algorithm, collective, placement.size, 1.0)
+    job = Job.of(algorithm, collective, placement, 1.0)
     machine = placement.machine
     assert isinstance(machine, Topology)
     routes = Routes(machine, placement.devices, placement.link_model)

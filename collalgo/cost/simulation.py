@@ -15,11 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from collalgo.algorithms.catalogue import find
+from collalgo.algorithms.table import shortened
 from collalgo.base.units import human, human_time
 from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import compared
+from collalgo.cost.machine_parameters import fitted, unfitted
 from collalgo.cost.placement import Placement
 from collalgo.cost.routing import DirectedLink, Routing
 from collalgo.cost.uniform_cluster import UniformCluster
@@ -59,6 +61,8 @@ class Simulation(NamedTuple):
         host.
     bound : Bound or None
         The lower bound of the collective on the topology, if known.
+    defaults : tuple of str
+        The parameters that would follow the machine, but have the algorithm's default.
     """
 
     collective: str
@@ -71,6 +75,7 @@ class Simulation(NamedTuple):
     bottlenecks: tuple[DirectedLink | None, ...]
     busy: dict[DirectedLink, float]
     bound: Bound | None
+    defaults: tuple[str, ...] = ()
 
     @property
     def ratio(self) -> float | None:
@@ -96,14 +101,16 @@ class Simulation(NamedTuple):
 
     def __str__(self) -> str:
         text = (
-            f"{self.collective} by {self.algorithm} of {human(self.nbytes)} on "
-            f"{self.size} ranks: {human_time(self.seconds)}{marked(self.assumed)} "
-            f"(model: {self.model})"
+            f"{self.collective} by {shortened(self.algorithm)} of "
+            f"{human(self.nbytes)} on {self.size} ranks: "
+            f"{human_time(self.seconds)}{marked(self.assumed)} (model: {self.model})"
         )
         directed_link = self.bottleneck
         if directed_link is not None:
             busy = human_time(self.busy[directed_link])
             text += f"\nbottleneck: {describe(directed_link)}, busy for {busy}"
+        if self.defaults:
+            text += f"\nnot of the machine: {', '.join(self.defaults)} (default)"
         if self.bound is not None and self.ratio is not None:
             text += f"\n{compared(self.seconds, self.bound, self.nbytes)}"
         assumed = dict.fromkeys((*self.assumed, *(self.bound or self).assumed))
@@ -140,6 +147,8 @@ def simulate(
     ----------
     algorithm
         The name of an algorithm, with or without parameters, or a function of a group.
+        Parameters that the name does not give follow the machine: grids, hosts and
+        cycles of links.
     topology
         The machine; its GPUs, else its cores, its CPUs or its hosts, are the ranks.
     nbytes
@@ -171,13 +180,13 @@ def simulate(
         _warn("simulate(figures=)", "link_model")
         link_model = figures
     placement = Placement(topology, order or (), link_model)
-    job = Job.of(algorithm, collective, placement.size, nbytes)
+    job = Job.of(algorithm, collective, placement, nbytes)
     run = _in_rounds if model == "rounds" else _as_fluid
     outcome = run(placement, job, root)
     limit = placement_bound(collective, placement, root)
     return Simulation(
         collective, job.name, model, placement.size, nbytes, *outcome, limit
-    )
+    )._replace(defaults=job.defaults)
 
 
 class Job(NamedTuple):
@@ -193,29 +202,36 @@ class Job(NamedTuple):
         The grid of the schedule, if any.
     whole : float
         The bytes of all buffers that the chunks of the schedule divide.
+    defaults : tuple of str
+        The parameters that would follow the machine, but have the algorithm's default.
     """
 
     name: str
     schedule: ScheduleFunction
     dims: tuple[int, ...]
     whole: float
+    defaults: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls,
         algorithm: str | ScheduleFunction,
         collective: str,
-        size: int,
+        placement: Placement,
         nbytes: float,
     ) -> "Job":
-        """The job of an algorithm, given by name or as a function."""
-        whole = nbytes * COLLECTIVES[collective].buffers(size)
+        """The job of an algorithm, given as a function or by a name.
+
+        Grids, hosts and cycles that the name does not give follow the machine.
+        """
+        whole = nbytes * COLLECTIVES[collective].buffers(placement.size)
         if callable(algorithm):
             name = getattr(algorithm, "__name__", "schedule")
             return cls(name, algorithm, (), whole)
-        row = find(collective, algorithm, size)
+        row = fitted(find(collective, algorithm, placement.size), placement)
         dims = tuple(dict(row.parameters).get("dims", ()))
-        return cls(row.name, row.schedule, dims, whole)
+        defaults = unfitted(row, placement)
+        return cls(row.name, row.schedule, dims, whole, defaults)
 
 
 #: Seconds, seconds of each step, bottleneck of each step, and busy seconds of links.

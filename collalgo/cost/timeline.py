@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from collalgo.algorithms.table import shortened
 from collalgo.base import (
     chrome_trace,
     output_files,
@@ -158,12 +159,12 @@ def timeline(
 ) -> Timeline:
     """Predict the times of all messages; see :func:`collalgo.simulate`."""
     placement = Placement(topology, order or (), link_model)
-    job = Job.of(algorithm, collective, placement.size, nbytes)
+    job = Job.of(algorithm, collective, placement, nbytes)
     messages = placement.messages(job.schedule, root)
     times = _fluid_times if model == "fluid" else _round_times
     begin, end, seconds = times(messages, job.whole, placement.routes)
     title = (
-        f"{collective} by {job.name} of {human(nbytes)} on {topology.name}: "
+        f"{collective} by {shortened(job.name)} of {human(nbytes)} on {topology.name}: "
         f"{human_time(seconds)} (model: {model})"
     )
     sends = messages.sends

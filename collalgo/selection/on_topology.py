@@ -55,7 +55,7 @@ class TopologyPricer:
     ):
         self.placement = Placement(topology, devices, link_model)
         self.topology = self.placement.machine
-        self.features = TopologyFeatures(self.topology, self.placement)
+        self.features = TopologyFeatures(self.placement)
         self._choices = ChoiceCache()
         self._bounds: dict[str, Bound | None] = {}
         self._candidates: dict[Algorithm, list[LazyCandidate]] = {}

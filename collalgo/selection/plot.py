@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from collalgo.algorithms.table import shortened
 from collalgo.base import plotting
 from collalgo.base.plotting import new_figure
-from collalgo.selection.selection import Selection, shortened
+from collalgo.selection.selection import Selection
 
 #: The number of algorithms drawn besides the choice.
 DRAWN = 12

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from collalgo.algorithms.catalogue import Algorithm, named
-from collalgo.algorithms.table import parse
+from collalgo.algorithms.table import shortened
 from collalgo.base.units import human, human_time
-from collalgo.errors import AlgorithmNotApplicable
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.selection.prices import Priced
 from collalgo.topology.assumed import ASSUMED
@@ -26,29 +25,6 @@ AS_CHEAP = 0.005
 
 #: The orders of ranks, by their names.
 ORDERS = {"ring": "ranks along the ring", "narrow": "the narrowest hosts last"}
-
-
-def shortened(name: str) -> str:
-    """A name with its long parameters abbreviated.
-
-    >>> shortened("hierarchical(hosts=(8, 8, 8, 8, 8))")
-    'hierarchical(hosts=5 x 8)'
-    >>> shortened("multi_ring(cycles=((0, 1, 2), (2, 1, 0)))")
-    'multi_ring(cycles=2 of 3)'
-    """
-    try:
-        plain, parameters = parse(name)
-    except AlgorithmNotApplicable:  # a user's function with positional arguments
-        return name
-    words = []
-    for key, value in parameters.items():
-        text = repr(value)
-        if isinstance(value, tuple) and value and isinstance(value[0], tuple):
-            text = f"{len(value)} of {len(value[0])}"
-        elif isinstance(value, tuple) and len(value) > 4 and len(set(value)) == 1:
-            text = f"{len(value)} x {value[0]}"
-        words.append(f"{key}={text}")
-    return f"{plain}({', '.join(words)})" if words else plain
 
 
 class Candidate(NamedTuple):

@@ -5,10 +5,8 @@ from types import MappingProxyType
 from typing import Any
 
 from collalgo.algorithms.catalogue import Algorithm
-from collalgo.algorithms.radix import primes, square
 from collalgo.algorithms.row import own_parameters
-from collalgo.schedule import LANES
-from collalgo.topology.rings import Ring
+from collalgo.cost.machine_parameters import grids_of_hosts, grids_of_links
 
 #: The numbers of segments of trees and chains.
 SEGMENTS = (4, 16, 64, 256)
@@ -22,9 +20,6 @@ OVERLAPPING = (4, 16, 64)
 
 #: The numbers of ranks of an exchange, or of children in a tree.
 RADICES = (4, 8)
-
-#: The number of hosts above which not all need to exchange with all at once.
-MANY = 8
 
 NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -56,8 +51,7 @@ def variants(
     if "dims" in known and "segments" in given:
         yield from _along_links(row, size, axes)
     elif "dims" in known:
-        alike = len(set(hosts)) == 1
-        nested = _nested(row, hosts[0], len(hosts)) if several and alike else []
+        nested = grids_of_hosts(row, hosts) if row.hierarchical else []
         yield from _on_grids(row, size, nested, axes)
     elif "segments" in given:
         yield from _with_each(row, "segments", SEGMENTS, own)
@@ -94,7 +88,7 @@ def _along_links(
     row: Algorithm, size: int, axes: tuple[int, ...]
 ) -> Iterator[Algorithm]:
     """Pipelines along the links of a grid of as many dimensions."""
-    for dims in _links(row, size, axes):
+    for dims in grids_of_links(row, size, axes):
         own = {"dims": dims} if dims else {}
         yield from (row.with_parameters({**own, "segments": n}) for n in SEGMENTS)
 
@@ -109,36 +103,10 @@ def _on_grids(
     if "axes" not in own_parameters(row.function):  # any number of dimensions will do
         grids = [*filter(None, [axes]), *(nested or [()])]
     else:
-        grids = _links(row, size, axes) or nested or [()]
+        grids = grids_of_links(row, size, axes) or nested or [()]
     for dims in grids:  # empty stands for the algorithm's own default
         own = {"dims": dims} if dims else {}
         yield from _overlapping(row, size, own)
-
-
-def _links(row: Algorithm, size: int, axes: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The grid of links, if an algorithm has its dimensions; empty if by default."""
-    wanted = dict(row.parameters).get("axes", 2)
-    if len(axes) != wanted:
-        return []
-    return [() if axes == square(size, wanted) else axes]
-
-
-def _nested(row: Algorithm, each: int, hosts: int) -> list[tuple[int, ...]]:
-    """Grids of the ranks of a host and the hosts.
-
-    With three dimensions the hosts form a grid that is nearly a square; so they may
-    where all ranks of a dimension exchange with all, if the hosts are many.
-    """
-    plain = each, hosts
-    outer, inner = square(hosts)
-    cube = each, inner, outer
-    if row.name == "blueconnect":
-        return [(each, *primes(hosts))]
-    if dict(row.parameters).get("axes") == 3:
-        return [cube]
-    if row.name == "bcube" and hosts > MANY and inner > 1:
-        return [plain, cube]
-    return [plain]
 
 
 def twin_of(row: Algorithm, size: int, cycles: Sequence[Sequence[int]]) -> str | None:
@@ -177,25 +145,3 @@ def grids_of(row: Algorithm, each: int, hosts: int) -> Iterator[tuple[int, ...]]
     if dims := given.get("dims"):
         yield dims
     yield each, hosts
-
-
-def cycles_of(
-    found: Sequence[Ring], each: Sequence[str], hosts: int, nics: int
-) -> list[list[int]]:
-    """The cycles for several rings, as the numbers of the ranks of a host.
-
-    On one host each NVLink carries a ring in each direction. Between hosts the cycle
-    of each NIC starts at another rank, so that all NICs are ends of a ring. Rings in
-    one direction are at most as many as lanes between two ranks.
-    """
-    number = {device: i for i, device in enumerate(each)}
-    cycles = []
-    for ring in found:
-        there = [number[device] for device in ring.order]
-        directions = [there, there[:1] + there[:0:-1]]
-        cycles += [directions[i % 2] for i in range(min(ring.count, LANES))]
-    if hosts == 1:
-        return cycles
-    first = cycles[0] if cycles else list(range(len(each)))
-    starts = [i * len(each) // nics for i in range(nics)]
-    return [first[start:] + first[:start] for start in starts]
