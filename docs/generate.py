@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from collalgo import ALGORITHMS, Proof, verify
 from collalgo.algorithms.catalogue import Algorithm
-from collalgo.algorithms.literature import CATALOGUE, values_at
+from collalgo.algorithms.literature import FORMULAS, values_at
 from collalgo.base import output_files
 from collalgo.schedule.collective import COLLECTIVES, Collective
 from docs import folklore, layers, prices, ratios, stubs
@@ -53,7 +53,7 @@ class Comparison(NamedTuple):
 
 def compare(row: Algorithm, measure: str, proofs: dict[int, Proof]) -> Comparison:
     """Compare a formula of the catalogue with the proofs of a row."""
-    formula = getattr(CATALOGUE[row.collective, row.name], measure)
+    formula = getattr(FORMULAS[row.collective, row.name], measure)
     proved = [Fraction(getattr(proof, measure)) for proof in proofs.values()]
     predicted = None
     if formula is not None:
@@ -110,7 +110,7 @@ def _costs(rows: list[Algorithm], proofs: dict[str, dict[int, Proof]]) -> list[s
             star = "" if found.agrees else " \\*"
             cells.append(", ".join(map(str, found.proved)) + star)
         lines.append("| " + " | ".join(cells) + " |")
-        if reason := CATALOGUE[row.collective, row.name].differs:
+        if reason := FORMULAS[row.collective, row.name].differs:
             notes.append(f"- {row.name}: {reason}.")
     return [
         *lines,

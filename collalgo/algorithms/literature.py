@@ -80,11 +80,11 @@ STAGGERED = "a segment begins one step after the one before, not one turn"
 SWING = "even numbers take ceil(log2 p) rounds each way; of odd ones a rank folds"
 TWO_MESSAGES = "the messages of a step on several lanes leave one after the other"
 TWO_TREES = "a rank alternates between both trees, and messages of one step overlap"
-CATALOGUE: dict[tuple[str, str], Formula] = {}
+FORMULAS: dict[tuple[str, str], Formula] = {}
 
 
 def _of(collective: str, **formulas: Formula) -> None:
-    CATALOGUE.update({(collective, name): each for name, each in formulas.items()})
+    FORMULAS.update({(collective, name): each for name, each in formulas.items()})
 
 
 _of(

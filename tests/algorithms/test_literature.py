@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from collalgo import ALGORITHMS, verify
-from collalgo.algorithms.literature import CATALOGUE
+from collalgo.algorithms.literature import FORMULAS
 from docs.generate import MEASURES, compare, page, proofs_of
 from tests.support.paths import ROOT
 
@@ -16,8 +16,8 @@ def ids(row):
     return f"{row.collective}-{row.name}"
 
 
-def test_every_algorithm_of_the_table_is_in_the_catalogue():
-    assert set(CATALOGUE) == {
+def test_every_algorithm_of_the_table_has_a_row_of_formulas():
+    assert set(FORMULAS) == {
         (row.collective, row.name) for row in ALGORITHMS if not row.unproved
     }
 
@@ -26,7 +26,7 @@ def test_every_algorithm_of_the_table_is_in_the_catalogue():
 def test_where_a_proof_differs_from_the_formula_the_text_says_why(row):
     proofs = proofs_of(row)
     differ = any(not compare(row, measure, proofs).agrees for measure in MEASURES)
-    assert differ == bool(CATALOGUE[row.collective, row.name].differs)
+    assert differ == bool(FORMULAS[row.collective, row.name].differs)
 
 
 def test_the_page_is_what_the_code_makes():

@@ -2,18 +2,7 @@
 
 import numpy as np
 
-UFUNCS = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-    "band": np.bitwise_and,
-    "bor": np.bitwise_or,
-    "bxor": np.bitwise_xor,
-    "land": np.logical_and,
-    "lor": np.logical_or,
-    "lxor": np.logical_xor,
-}
+from collalgo.bench.cells import UFUNCS
 
 #: What an array holds before the library writes into it.
 JUNK = 7
@@ -41,8 +30,7 @@ def reduced(inputs, op):
         wide = np.dtype(f"{dtype.kind}8")
     total = inputs[0].astype(wide)
     for other in inputs[1:]:
-        name = "sum" if op == "avg" else op
-        total = UFUNCS[name](total, other.astype(wide), dtype=None).astype(wide)
+        total = UFUNCS[op](total, other.astype(wide), dtype=None).astype(wide)
     if op == "avg":
         size = len(inputs)
         if dtype.kind in "iu":

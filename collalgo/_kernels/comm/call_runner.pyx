@@ -62,7 +62,7 @@ cdef class CallRunner(CommunicatorBase):
         Gives the program for collective, dtype, count, op, root, algorithm, counts
         and reproducible.
     handle_status : callable
-        Called with the arguments of :meth:`run`, a status other than RUN_DONE, and that
+        Called with the arguments of :meth:`run`, a status other than GO_ON, and that
         method.
     interrupted : callable
         Called with the name of a call and the exception that interrupted it.

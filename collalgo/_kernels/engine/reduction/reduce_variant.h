@@ -210,14 +210,16 @@ COMPLEX(complex128, float64, double)
     [OP_BOR] = IN_VARIANT(name##_bor), [OP_BXOR] = IN_VARIANT(name##_bxor)
 #define COMPLEX_ROW(name)                                                             \
     [OP_SUM] = IN_VARIANT(name##_sum), [OP_PROD] = IN_VARIANT(name##_prod)
-
 /* For booleans a sum is "or" and a product is "and", as in NumPy. */
+#define BOOLEAN_ROW(name)                                                             \
+    [OP_SUM] = IN_VARIANT(name##_lor), [OP_PROD] = IN_VARIANT(name##_land),           \
+    [OP_MIN] = IN_VARIANT(name##_land), [OP_MAX] = IN_VARIANT(name##_lor),            \
+    [OP_BAND] = IN_VARIANT(name##_land), [OP_BOR] = IN_VARIANT(name##_lor),           \
+    [OP_BXOR] = IN_VARIANT(name##_lxor), [OP_LAND] = IN_VARIANT(name##_land),         \
+    [OP_LOR] = IN_VARIANT(name##_lor), [OP_LXOR] = IN_VARIANT(name##_lxor)
+
 static const reduce_fn IN_VARIANT(table)[DTYPE_FAMILIES][OPS] = {
-    [DTYPE_BOOL] = {IN_VARIANT(boolean_lor), IN_VARIANT(boolean_land),
-                    IN_VARIANT(boolean_land), IN_VARIANT(boolean_lor),
-                    IN_VARIANT(boolean_land), IN_VARIANT(boolean_lor),
-                    IN_VARIANT(boolean_lxor), IN_VARIANT(boolean_land),
-                    IN_VARIANT(boolean_lor), IN_VARIANT(boolean_lxor)},
+    [DTYPE_BOOL] = {BOOLEAN_ROW(boolean)},
     [DTYPE_INT8] = {INTEGER_ROW(int8)},
     [DTYPE_INT16] = {INTEGER_ROW(int16)},
     [DTYPE_INT32] = {INTEGER_ROW(int32)},
@@ -243,6 +245,7 @@ static const reduce_fn IN_VARIANT(table)[DTYPE_FAMILIES][OPS] = {
 #undef INTEGER
 #undef COMPLEX
 #undef ARITHMETIC_ROW
+#undef BOOLEAN_ROW
 #undef INTEGER_ROW
 #undef COMPLEX_ROW
 #undef DECODE_FLOAT8
