@@ -1,7 +1,6 @@
 """What every collective has to give, by NumPy, and how to call it on a rank."""
 
 import numpy as np
-
 from collalgo.bench.cells import UFUNCS
 
 #: What an array holds before the library writes into it.
