@@ -38,6 +38,9 @@ SPEEDS: Mapping[str, Speed] = MappingProxyType(
         "c2c": Speed(225.0, "NVLink-C2C of half a Grace"),
         "ici": Speed(50.0, "a link of a TPU v4"),
         "smp": Speed(20.8, "one UPI link of 10.4 GT/s"),
+        "smp3": Speed(10.0, "copies between GPUs of two Skylake sockets"),
+        "smp4": Speed(16.0, "copies between GPUs of two EPYC sockets"),
+        "smp5": Speed(22.0, "copies between GPUs of two Sapphire Rapids sockets"),
         "core": Speed(12.8, "one channel of memory for two cores of DDR4-3200"),
         "network": Speed(12.5, "100 Gb/s"),
     }
@@ -143,6 +146,7 @@ class _Rules:
         self._given = given
         self._generations: dict[str, int] = defaultdict(lambda: 3)
         cables = _fast_cables(topology)
+        self._with_gpus = {gpu.host for gpu in topology.devices(Kind.GPU)}
         for gpu in topology.devices(Kind.GPU):
             found = pcie_generation(gpu, cables[gpu.id])
             self._generations[gpu.host] = max(found, self._generations[gpu.host])
@@ -183,9 +187,19 @@ class _Rules:
             return f"nvlink{_nvlink_generation(ends)}"
         if link.kind is LinkKind.XGMI:
             return f"xgmi{_xgmi_generation(ends)}"
-        if link.kind is LinkKind.SMP and Kind.CORE in [end.kind for end in ends]:
-            return "core"
+        if link.kind is LinkKind.SMP:
+            return self._between_cpus(ends)
         return str(link.kind.value)
+
+    def _between_cpus(self, ends: Iterable[Device]) -> str:
+        """Copies between devices of two sockets reach less than those of CPUs.
+
+        The processors of a host are of the generation of its PCIe.
+        """
+        if Kind.CORE in [end.kind for end in ends]:
+            return "core"
+        host = next((end.host for end in ends if end.host in self._with_gpus), None)
+        return "smp" if host is None else f"smp{self._generations[host]}"
 
 
 def _fast_cables(topology: Topology) -> Counter[str]:

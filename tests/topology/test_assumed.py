@@ -74,6 +74,23 @@ def test_pcie_is_assumed_by_the_generation_of_the_gpus(attributes, name):
 
 
 @pytest.mark.parametrize(
+    ("attributes", "name"),
+    [({}, "smp3"), ({"sm": 80}, "smp4"), ({"sm": 90}, "smp5"), (None, "smp")],
+)
+def test_copies_between_sockets_are_slower_than_pcie_where_there_are_gpus(
+    attributes, name
+):
+    topology = Topology("two sockets") if attributes is None else cards(2, **attributes)
+    sockets = [topology.add(f"host0/cpu{i}", "cpu", host="host0") for i in (8, 9)]
+    topology.link(*sockets, LinkKind.SMP)
+    known = with_assumed_speeds(topology)
+    (link,) = known.links_of(sockets[0])
+    assert link.bandwidth == SPEEDS[name].bandwidth
+    others = [each.bandwidth for each in known.links if each.kind is LinkKind.PCIE]
+    assert all(link.bandwidth < other for other in others)
+
+
+@pytest.mark.parametrize(
     ("cables", "name"), [(4, "pcie3"), (12, "pcie4"), (18, "pcie5")]
 )
 def test_pcie_is_assumed_by_the_number_of_nvlinks(cables, name):

@@ -29,6 +29,18 @@ def test_every_name_is_built(name):
     assert all(link.bandwidth for link in topology.links)
 
 
+@pytest.mark.parametrize("name", sorted({*PER_GPU, "server8", "dgx1v_8nics"}))
+def test_between_sockets_copies_are_slower_than_below_a_switch(name):
+    if name == "gb200_nvl72":
+        pytest.skip("its CPUs are joined by NVLink-C2C")
+    found = {kind: [] for kind in ("nvlink", "pcie", "smp")}
+    for link in Topology.load(name).links:
+        if link.kind in found:
+            found[link.kind].append(link.bandwidth / link.count)
+    assert max(found["smp"], default=0) < min(found["pcie"])
+    assert not found["nvlink"] or min(found["pcie"]) < PER_GPU.get(name, 150)
+
+
 @pytest.mark.parametrize(("name", "expected"), PER_GPU.items())
 def test_a_gpu_has_the_nvlinks_that_are_published(name, expected):
     machine = Topology.load(name)
