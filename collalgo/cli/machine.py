@@ -12,7 +12,6 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError, TopologyError
 from collalgo.topology import assumed, presets
 from collalgo.topology.model import Topology
-from collalgo.topology.places import PLACES
 
 what_argument = click.argument("what")
 parameters_argument = click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
@@ -144,7 +143,7 @@ def _parameter(word: str) -> tuple[str, Any]:
         raise click.BadParameter(f"{word!r} must be of the form name=value")
     if value in ("true", "false"):
         return name, value == "true"
-    if value in PLACES:
+    if presets.JOINING.get(name) is str:
         return name, value
     parts = value.strip("()").replace("x", ",").split(",")
     try:

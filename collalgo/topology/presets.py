@@ -1,12 +1,12 @@
 """Named machines and fabrics; several machines are joined by a CLOS."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from collalgo.errors import TopologyError
-from collalgo.topology import fabrics
+from collalgo.topology import fabrics, rewiring
 from collalgo.topology.document import build
 from collalgo.topology.fabrics import Cable
 from collalgo.topology.model import Kind, LinkKind, Topology
@@ -32,6 +32,8 @@ JOINING: dict[str, type] = {
     "oversubscription": float,
     "virtual": bool,
     "ranks": str,
+    "pairing": str,
+    "ports": int,
 }
 
 
@@ -74,7 +76,11 @@ def load(name: str, **parameters: Any) -> Topology:
         - ``rail``: whether the CLOS is rail-optimised;
         - ``hosts_per_leaf``, ``oversubscription``: see ``fabrics.leaf_spine``;
         - ``virtual``: whether PCIe switches are hidden, as in many virtual machines;
-        - ``ranks``: for a machine without GPUs ``cores`` or ``sockets``.
+        - ``ranks``: for a machine without GPUs ``cores`` or ``sockets``;
+        - ``pairing``: the GPUs below each PCIe switch, by number, in the order of the
+          switches: ``"0+3,1+2,4+7,5+6"``;
+        - ``ports``: the number of virtual ports of each NIC, which share its speed and
+          its slot.
 
         For a fabric: those of its function, ``bandwidth`` and ``latency``.
 
@@ -160,14 +166,19 @@ def _cluster(
     rail: bool = False,
     virtual: bool = False,
     ranks: str | None = None,
+    pairing: str | None = None,
+    ports: int = 1,
     **clos: Any,
 ) -> Topology:
     if hosts < 1:
         raise TopologyError(f"{machine.name}: hosts={hosts!r} must be at least 1")
+    if pairing is not None:
+        rewiring.pair(machine, pairing)
     if nics is not None:
-        _keep_nics(machine, nics)
+        rewiring.keep_nics(machine, nics)
+    rewiring.split_nics(machine, ports)
     if virtual:
-        _hide_switches(machine)
+        rewiring.hide_switches(machine)
     if ranks is not None:
         place(machine, ranks)
     return machine if hosts == 1 else _joined(machine, hosts, rail, **clos)
@@ -207,32 +218,3 @@ def _check_can_be_joined(machine: Topology, hosts: int) -> None:
             f"{machine.name}: hosts={hosts} joins hosts by their NICs, but "
             f"{without[0]} has none"
         )
-
-
-def _keep_nics(machine: Topology, count: int) -> None:
-    """Keep a number of NICs of each host, chosen evenly from all."""
-    for host in machine.hosts:
-        nics = [nic.id for nic in machine.devices(Kind.NIC, host=host)]
-        if not 0 <= count <= len(nics):
-            raise TopologyError(
-                f"{machine.name}: nics={count} must be from 0 to {len(nics)}"
-            )
-        kept = {nics[i * len(nics) // count] for i in range(count)}
-        machine.graph.remove_nodes_from(set(nics) - kept)
-
-
-def _hide_switches(machine: Topology) -> None:
-    """Link the devices below PCIe switches to the CPU, as hypervisors do."""
-    for switch in machine.devices(Kind.PCI):
-        up, down = _around(machine, switch.id)
-        for other in down:
-            for link in list(machine.links_of(switch.id)):
-                if link.other(switch.id) == other:
-                    machine.link(other, up[0], LinkKind.PCIE, link.bandwidth)
-        machine.graph.remove_node(switch.id)
-
-
-def _around(machine: Topology, switch: str) -> tuple[Sequence[str], Sequence[str]]:
-    others = [link.other(switch) for link in machine.links_of(switch)]
-    up = [id for id in others if machine.device(id).kind in (Kind.CPU, Kind.ROOT)]
-    return up, [id for id in others if id not in up]

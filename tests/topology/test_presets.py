@@ -5,7 +5,7 @@ import math
 import networkx as nx
 import pytest
 
-from collalgo import Topology, TopologyError
+from collalgo import Topology, TopologyError, simulate
 from collalgo.topology.domains import fast_domains
 from collalgo.topology.model import Kind
 from collalgo.topology.presets import FABRICS, machines, names
@@ -160,3 +160,58 @@ def test_every_machine_has_a_description_and_sources():
         assert len(about) > 20
         assert Topology.load(name).source
     assert set(machines()) | set(FABRICS) == set(names())
+
+
+def below(topology, switch):
+    others = {link.other(switch) for link in topology.links_of(switch)}
+    return {id for id in others if topology.device(id).kind in (Kind.GPU, Kind.NIC)}
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3])
+def test_gpus_are_paired_with_nics_as_published(hosts):
+    """GPUs 1 and 4, 2 and 3, 5 and 8, 6 and 7 with the NICs 1 to 4."""
+    found = Topology.load("dgx1v", hosts=hosts, pairing="0+3,1+2,4+7,5+6")
+    for host in found.hosts:
+        for number, (a, b) in enumerate([(0, 3), (1, 2), (4, 7), (5, 6)]):
+            assert below(found, f"{host}/pci{number}") == {
+                f"{host}/gpu{a}", f"{host}/gpu{b}", f"{host}/nic{number}"
+            }  # fmt: skip
+    plain = Topology.load("dgx1v", hosts=hosts)
+    assert len(found.links) == len(plain.links)
+    same = Topology.load("dgx1v", hosts=hosts, pairing="0+1,2+3,4+5,6+7")
+    assert {(link.ends, link.kind, link.bandwidth) for link in same.links} == {
+        (link.ends, link.kind, link.bandwidth) for link in plain.links
+    }
+
+
+@pytest.mark.parametrize(
+    "pairing", ["", "0", "0+3,1+2,4+7", "0+0,1+2,4+7,5+6", "a", "0+8,1+2,4+7,5+6", "-1"]
+)
+def test_a_pairing_that_cannot_be_is_refused(pairing):
+    with pytest.raises(TopologyError, match="pairing="):
+        Topology.load("dgx1v", pairing=pairing)
+
+
+@pytest.mark.parametrize(("nics", "ports"), [(2, 4), (4, 2), (8, 1), (1, 8)])
+def test_virtual_ports_share_the_speed_and_the_slot_of_their_nic(nics, ports):
+    found = Topology.load("dgx1v_8nics", hosts=2, nics=nics, ports=ports)
+    whole = Topology.load("dgx1v_8nics", hosts=2, nics=nics)
+    for host in found.hosts:
+        each = found.devices(Kind.NIC, host=host)
+        assert len(each) == nics * ports
+        assert {nic.attributes["speed"] for nic in each} == {12.5 / ports}
+    leaves = [sum(link.bandwidth for link in t.links if link.kind == "network")
+              for t in (found, whole)]  # fmt: skip
+    assert leaves[0] == pytest.approx(leaves[1])
+    size = 1 << 28
+    seconds = [
+        simulate("torus_2d", t, size, collective="allreduce").seconds
+        for t in (found, whole)
+    ]
+    assert seconds[0] >= 0.99 * seconds[1]
+
+
+@pytest.mark.parametrize("ports", [0, -1, 65, 1.5])
+def test_a_number_of_ports_that_cannot_be_is_refused(ports):
+    with pytest.raises(TopologyError, match="ports="):
+        Topology.load("dgx1v", ports=ports)
