@@ -4,7 +4,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from collalgo.comm.call_text import COMPARED, EXCHANGE, call_name, call_text
+from collalgo.comm.call_text import COMPARED, EXCHANGE, UNEVEN, call_name, call_text
 from collalgo.engine.reduction import DTYPES, OPS
 from collalgo.errors import (
     CollalgoError,
@@ -18,6 +18,9 @@ REASON = 150
 
 #: The advice for ranks that make different calls.
 SAME_CALLS = "every rank must make the same calls in the same order"
+
+#: The reductions that take a count for each rank.
+UNEVEN_SUMS = ("reduce_scatter",)
 
 
 def error_of(
@@ -119,9 +122,14 @@ def _mismatch(failure: dict[str, Any]) -> str:
     for what in COMPARED[1:]:
         if mine[what] != theirs[what]:
             return _difference(failure, what)
+    if mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS:
+        return (
+            f"{call}: ranks {rank} and {other} passed different counts for some rank; "
+            "every rank must pass the same counts"
+        )
     return (
-        f"{call}: ranks {rank} and {other} passed different counts for some rank; "
-        "every rank must pass the same counts"
+        f"{call}: ranks {rank} and {other} made different calls before it, too many "
+        f"calls ago to be named; {SAME_CALLS}"
     )
 
 
