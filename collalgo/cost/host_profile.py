@@ -189,9 +189,14 @@ def _keep(profile: HostProfile, trials: int) -> None:
 
 def profile_file() -> Path:
     """The file of the cached profile of this host."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     what = f"{platform.node()} {platform.machine()} {cores()} {_processor()}"
-    return root / "collalgo" / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+    return cache_folder() / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+
+
+def cache_folder() -> Path:
+    """The folder of the files that collalgo keeps for this user."""
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "collalgo"
 
 
 def _processor() -> str:
