@@ -68,8 +68,8 @@ def _parameters(document: dict[str, Any], given: Parameters) -> Parameters:
     unknown = sorted(set(given) - set(values))
     if unknown:
         raise TopologyError(
-            f"{document.get('name')}: there is no parameter {unknown[0]!r}; "
-            f"there are {', '.join(map(str, values)) or 'none'}"
+            f"{document.get('name')} has no parameter {unknown[0]!r}; its file "
+            f"declares {', '.join(map(str, values)) or 'none'}"
         )
     return {
         str(name): number(value, f"parameter {name}")

@@ -270,15 +270,24 @@ class Topology:
         return topology
 
     @classmethod
-    def read(cls, path: Any) -> "Topology":
+    def read(cls, path: Any, **parameters: Any) -> "Topology":
         """Read a file; its format is recognised by its content.
+
+        Parameters
+        ----------
+        path
+            The file.
+        **parameters
+            ``hosts``, ``nics`` and so on, as of :meth:`load`; and other values for the
+            parameters that a file of the native format declares, as ``nvlink=25.0``.
 
         Raises
         ------
         TopologyError
-            If the format is unknown, or the file is invalid or too large.
+            If the format is unknown, the file is invalid or too large, or there is no
+            such parameter.
         """
-        topology: Topology = hook("Topology.read")(path)
+        topology: Topology = hook("Topology.read")(path, **parameters)
         return topology
 
     @classmethod
