@@ -62,7 +62,7 @@ cdef class Work(Task):
     def done(self):
         """Whether the call has ended, well or not."""
         if self.status == PENDING:
-            self.progress.let_go()  # a caller that polls never waits
+            self.progress.release_held()  # a caller that polls never waits
         return self.status != PENDING and (
             self.pending_call is None or self.failure is not None or self.pending_call.done
         )

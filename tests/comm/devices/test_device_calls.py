@@ -612,7 +612,7 @@ def test_what_goes_by_way_of_the_host_cannot_be_in_a_graph(devices):
     devices(rank, 2, "by way of the host")
 
 
-def test_mappings_are_made_once_and_let_go(devices):
+def test_mappings_are_made_once_and_released(devices):
     def rank(comm, runtime):
         x = runtime.array(np.ones(1000))
         for _ in range(5):
