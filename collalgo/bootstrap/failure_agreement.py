@@ -235,9 +235,9 @@ class FailureAgreement:
             self._find_first(failure)
 
     def _find_first(self, failure: dict[str, Any]) -> None:
-        """Name the first call in which this rank and the culprit differ."""
+        """Name the first call in which the rank that found it and the culprit differ."""
         its = {call["sequence"]: call for call in self._calls_of(failure["culprit"])}
-        for mine in self._transport.shared.calls():
+        for mine in self._calls_of(failure["rank"]):  # may be another rank of this host
             theirs = its.get(mine["sequence"], mine)
             if _differ(mine, theirs):
                 failure.update(sequence=mine["sequence"], mine=mine, theirs=theirs)
@@ -274,7 +274,7 @@ class FailureAgreement:
         return reports
 
     def _calls_of(self, rank: int) -> list[dict[str, Any]]:
-        """The last calls of another rank; none if it has not reported them."""
+        """The last calls of a rank; none if it does not report them in time."""
         return self._ask_for("calls", rank, monotonic() + REPORT_SECONDS) or []
 
     def _ask_for(self, topic: str, rank: int, end: float) -> Any:
