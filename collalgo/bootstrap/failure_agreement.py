@@ -235,7 +235,7 @@ class FailureAgreement:
             self._find_first(failure)
 
     def _find_first(self, failure: dict[str, Any]) -> None:
-        """Name the first call in which the rank that found it and the culprit differ."""
+        """Name the first call in which its finder and the culprit differ."""
         its = {call["sequence"]: call for call in self._calls_of(failure["culprit"])}
         for mine in self._calls_of(failure["rank"]):  # may be another rank of this host
             theirs = its.get(mine["sequence"], mine)
