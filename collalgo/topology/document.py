@@ -25,7 +25,8 @@ from collalgo.base.hostlist import expand
 from collalgo.base.yaml_documents import line_of
 from collalgo.errors import TopologyError
 from collalgo.topology.document_values import Parameters, column, number_of, whole
-from collalgo.topology.model import Kind, Link, LinkKind, Topology, identifier
+from collalgo.topology.elements import identifier
+from collalgo.topology.model import Kind, Link, LinkKind, Topology
 from collalgo.topology.values import name, number
 
 VERSION = "topology/1"
