@@ -29,10 +29,10 @@ BELOW = """
 A part of every packet is flags and addresses: an NVLink gives 0.77 to 0.82 of its raw
 speed, one of the first generation 0.90, xGMI 0.75, InfiniBand 0.96. NVLink SHARP sums
 in the switch, so that an allreduce exceeds what its ranks could send: 480 on a DGX
-H100, 830 on a DGX B200 (same sources), 834.6 on a rack of GB200 NVL72 (8 GiB, coreweave's
-nccl-tests pull 43); no price here assumes that. ndv2, ndv4 and ndv5 have the links of
-dgx1v, dgx_a100 and dgx_h100. For mi250x none published was found; server8 and cpu2s are
-designs of no one vendor, for which none is published.
+H100, 830 on a DGX B200 (same sources), 834.6 on a rack of GB200 NVL72 (8 GiB, pull 43
+of coreweave/nccl-tests); no price here assumes that. ndv2, ndv4 and ndv5 have the links
+of dgx1v, dgx_a100 and dgx_h100. None published was found for mi250x; server8 and cpu2s
+are designs of no one vendor, for which none is published.
 
 ## Prices and bounds
 
