@@ -96,6 +96,14 @@ class HostProfile:
     exchange: float = 0.0
     fetch: float = 0.0
 
+    def turns_in_vain(self, size: int) -> float:
+        """Seconds that an exchange costs a core for each of ``size`` ranks.
+
+        Before the messages of a rank have come, all ranks of its core find out in turn
+        that theirs have not.
+        """
+        return self.switch * max(size / self.cores - 1, 0.0)
+
     def settings(self) -> list[float]:
         """The profile as numbers, for the other ranks of a world."""
         return [float(value) for value in asdict(self).values()]
