@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo import Communicator
-from collalgo.engine.reduction import OPS, summing_dtype
+from collalgo.engine.reduction import OPS
 from collalgo.schedule.collective import COLLECTIVES
 
 Array = NDArray[Any]
@@ -231,8 +231,8 @@ class Bench:
         wide = self.dtype
         if wide.kind not in "biuc" and wide.itemsize < 4:
             wide = np.dtype(np.float32)
-        if op == "avg":
-            wide = summing_dtype(wide, op)
+        if op == "avg" and wide.kind in "iu":
+            wide = np.dtype(f"{wide.kind}8")
         data = (self._data(rank, self.count).astype(wide) for rank in ranks)
         total = reduce(lambda a, b: UFUNCS[op](a, b).astype(wide), data)
         if op == "avg":

@@ -40,7 +40,7 @@ from collalgo.integrations.algorithm_files import load_algorithms
 from collalgo.selection.choice import select
 from collalgo.selection.decide import PRICE
 from collalgo.selection.on_host import HostPricer
-from collalgo.selection.prices import AT_LEAST
+from collalgo.selection.prices import ROUGHLY
 
 #: Called with each cell before its measurement.
 Progress = Callable[[Cell], None]
@@ -234,7 +234,7 @@ def particulars(cell: Cell, decided: Selection, floor: Floor) -> dict[str, Any]:
     return {
         "algorithm": decided.algorithm,
         "predicted": decided.seconds,
-        "least": decided.choice.caveat == AT_LEAST,
+        "rough": decided.choice.caveat == ROUGHLY,
         "sent": sent(decided.row, cell, decided.size, decided.nbytes),
         "floor": floor.seconds(cell),
     }

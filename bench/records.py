@@ -36,7 +36,7 @@ class Record(NamedTuple):
     each cycle, which :mod:`collalgo.bench.compare` compares. The floor is the limit of
     the machine, or None if a call was faster; see
     :class:`collalgo.bench.limits.Floor`. Times are of one call; ``in_a_row`` calls were
-    timed together. What is ``predicted`` is the ``least`` time where ranks share cores.
+    timed together. What is ``predicted`` is ``rough`` where ranks share cores.
     """
 
     contestant: str
@@ -64,7 +64,7 @@ class Record(NamedTuple):
     runs: tuple[float, ...]
     floor: float | None = None
     in_a_row: int = 1
-    least: bool = False
+    rough: bool = False
 
 
 #: The keys that identify a document of a benchmark, or each of its rows.
@@ -100,7 +100,7 @@ def record(
     reason: str = "",
     floor: float | None = None,
     in_a_row: int = 1,
-    least: bool = False,
+    rough: bool = False,
 ) -> Record:
     """The row of a cell whose iterations took ``seconds``, an array for each cycle."""
     _, count = cell.counts(ranks)
@@ -136,7 +136,7 @@ def record(
         tuple(float(np.median(one)) for one in seconds),
         floor,
         in_a_row,
-        least,
+        rough,
     )
 
 
@@ -261,7 +261,7 @@ def _is_valid(name: str, value: Any) -> bool:
     """Whether a field of a row has a value of its kind."""
     if name == "runs":
         return isinstance(value, tuple) and bool(value) and all(map(_is_time, value))
-    if name == "least":
+    if name == "rough":
         return type(value) is bool
     if name in TEXTS:
         return isinstance(value, str)

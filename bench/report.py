@@ -90,7 +90,7 @@ def row(record: Record, varying: Sequence[str], ours: float | None) -> list[str]
         *map(micro, (record.minimum, record.maximum)),
         f"{record.algbw / 1e9:.2f}",
         f"{record.busbw / 1e9:.2f}",
-        ("> " if record.least else "") + micro(record.predicted),
+        ("~ " if record.rough else "") + micro(record.predicted),
         micro(record.floor),
         "" if record.sent is None else human(record.sent),
         f"[red]{wrong}" if record.wrong else wrong,

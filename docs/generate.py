@@ -137,7 +137,7 @@ def _properties(
         orders = {proof.order for proof in found} if collective.reduces else set()
         order = next((o for o in ("any", "ranks", "serial") if o in orders), "")
         spare = max(proof.spare for proof in found)
-        order += ", reproducible" if row.serial else ""
+        order += ", reproducible" if row.keeps_rank_order else ""
         lines.append(
             f"| {row.name} | {steps} | {links} | {roundings} | {order} "
             f"| {spare or ''} |"

@@ -26,12 +26,13 @@ with these as `efficiency` predicts times as measured.
 """
 
 BELOW = """
-A part of every packet is flags and addresses: an NVLink gives 0.80 to 0.82 of its raw
-speed, xGMI 0.75, InfiniBand 0.96. NVLink SHARP sums in the switch, so that an
-allreduce exceeds what its ranks could send: 480 on a DGX H100, 830 on a DGX B200
-(same sources); no price here assumes that. No published figure was at hand for dgx1,
-dgx2, gb200_nvl72, mi250x, p4d, p5, server8 and cpu2s; ndv2, ndv4 and ndv5 have the
-links of dgx1v, dgx_a100 and dgx_h100.
+A part of every packet is flags and addresses: an NVLink gives 0.77 to 0.82 of its raw
+speed, one of the first generation 0.90, xGMI 0.75, InfiniBand 0.96. NVLink SHARP sums
+in the switch, so that an allreduce exceeds what its ranks could send: 480 on a DGX
+H100, 830 on a DGX B200 (same sources), 834.6 on a rack of GB200 NVL72 (8 GiB, pull 43
+of coreweave/nccl-tests); no price here assumes that. ndv2, ndv4 and ndv5 have the links
+of dgx1v, dgx_a100 and dgx_h100. None published was found for mi250x; server8 and cpu2s
+are designs of no one vendor, for which none is published.
 
 ## Prices and bounds
 
@@ -55,6 +56,8 @@ class Published(NamedTuple):
 
 H100 = "NVIDIA/nccl-tests issue 212, a developer of NCCL: all but NVLink SHARP"
 
+TOPO_H = "NCCL 2.30, src/graph/topo.h, as measured by its authors"
+
 PUBLISHED = (
     Published("dgx_h100", {}, "allreduce", "", 370, H100),
     Published("dgx_h100", {}, "alltoall", "", 370, H100),
@@ -64,7 +67,7 @@ PUBLISHED = (
     ),
     Published(
         "dgx_a100", {}, "allreduce", "", 240,
-        "NCCL 2.30, src/graph/topo.h: 12 NVLinks of 20, as measured by its authors",
+        f"{TOPO_H}: 12 NVLinks of 20",
     ),
     Published(
         "dgx_a100", {"hosts": 2}, "allreduce", "multi_ring", 192,
@@ -83,6 +86,16 @@ PUBLISHED = (
         "ROCm/rccl issue 1210, a developer of RCCL: 7 xGMI links of 48",
     ),
     Published("mi300x", {}, "alltoall", "", 336, "the same"),
+    Published("dgx1", {}, "allreduce", "", 72, f"{TOPO_H}: 4 NVLinks of 18"),
+    Published("dgx2", {}, "allreduce", "", 120, f"{TOPO_H}: 6 NVLinks of 20"),
+    Published("p5", {}, "allreduce", "", 370.8, f"{TOPO_H}: 18 NVLinks of 20.6"),
+    Published(
+        "p4d", {}, "allreduce", "", 230.8,
+        "measured on one p4d.24xlarge with 1 GiB, NVIDIA/nccl issue 527",
+    ),
+    Published(
+        "gb200_nvl72", {}, "allreduce", "", 721.8, f"{TOPO_H}: 18 NVLinks of 40.1"
+    ),
     Published(
         "dgx1v", {"hosts": 4, "nics": 4}, "allreduce", "multi_ring", 40,
         "NVIDIA/nccl-tests issue 29, after GTC 2017 S7155: 4 hosts, 4 NICs of 100 Gb/s",

@@ -53,8 +53,8 @@ def even(size: int) -> str | None:
     return None
 
 
-add("allreduce", "one_shot", direct.one_shot, serial=True)
-add("allreduce", "two_shot", direct.two_shot, serial=True)
+add("allreduce", "one_shot", direct.one_shot, keeps_rank_order=True)
+add("allreduce", "two_shot", direct.two_shot, keeps_rank_order=True)
 add("allreduce", "ring", ring.allreduce)
 add("allreduce", "segmented_ring", ring.allreduce, segments=4)
 add("allreduce", "bidirectional_ring", ring.bidirectional, lane_count=lanes.two)
@@ -74,7 +74,7 @@ add(
     unfit=recursive_multiplying.unfit,
     radix=4,
 )
-add("allreduce", "linear", linear.allreduce, serial=True)
+add("allreduce", "linear", linear.allreduce, keeps_rank_order=True)
 add("allreduce", "reduce_broadcast", k_nomial.allreduce)
 add("allreduce", "binary_blocks", binary_blocks.allreduce)
 add("allreduce", "circulant", circulant.allreduce)
@@ -125,7 +125,7 @@ add(
     hierarchical=True,
 )
 
-add("reduce", "linear", linear.reduce, serial=True)
+add("reduce", "linear", linear.reduce, keeps_rank_order=True)
 add("reduce", "chain", chain.reduce, chains=4)
 add("reduce", "pipeline", chain.reduce, segments=8)
 add("reduce", "binary", binary.reduce)
@@ -216,7 +216,7 @@ add("allgather", "bcube", grid.bcube_allgather, hierarchical=True)
 add("allgather", "hierarchical", hierarchical.allgather, hierarchical=True)
 add("allgather", "multi_leader", hierarchical.multi_leader_allgather, hierarchical=True)
 
-add("reduce_scatter", "direct", direct.reduce_scatter, serial=True)
+add("reduce_scatter", "direct", direct.reduce_scatter, keeps_rank_order=True)
 add("reduce_scatter", "pairwise", pairwise.reduce_scatter)
 add("reduce_scatter", "ring", ring.reduce_scatter)
 add("reduce_scatter", "recursive_halving", halving_doubling.reduce_scatter)

@@ -63,7 +63,7 @@ class Algorithm(NamedTuple):
         Its default parameters, by their names.
     size_obstacle : callable
         Returns the reason why it cannot run with a number of ranks, or None.
-    serial : bool
+    keeps_rank_order : bool
         Whether all contributions to a result are combined at once in the order of the
         ranks, so that the result is the same whatever the size and the topology.
     hierarchical : bool
@@ -85,7 +85,7 @@ class Algorithm(NamedTuple):
     function: ScheduleFunction
     parameters: tuple[tuple[str, Any], ...] = ()
     size_obstacle: Callable[[int], str | None] = no_obstacle
-    serial: bool = False
+    keeps_rank_order: bool = False
     hierarchical: bool = False
     parameters_for_counts: Callable[[Sequence[int]], dict[str, Any]] | None = None
     unproved: bool = False

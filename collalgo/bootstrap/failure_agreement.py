@@ -86,12 +86,13 @@ class FailureAgreement:
         """React to a failure that a rank has found: report, and stop all calls here."""
         self._failure = failure
         with suppress(ValueError):  # closed here
-            shared = self._transport.shared
-            self._job.store.post(
-                f"report/{self._name}/{self._transport.rank}",
-                json.dumps(self._report(failure["sequence"])).encode(),
-            )
-            shared.break_off(self._first_to_fail(failure))
+            self._post("calls", self._transport.shared.calls())
+            self._post("report", self._report(failure["sequence"]))
+            self._break_off(failure)
+
+    def _post(self, topic: str, found: Any) -> None:
+        key = f"{topic}/{self._name}/{self._transport.rank}"
+        self._job.store.post(key, json.dumps(found).encode())
 
     def _report(self, sequence: int) -> dict[str, Any]:
         """For each rank of this host: see :meth:`_reports`."""
@@ -104,6 +105,10 @@ class FailureAgreement:
             ]
             for local, rank in enumerate(shared.members)
         }
+
+    def _break_off(self, failure: dict[str, Any]) -> None:
+        """Fail the calls here that cannot be completed after a failure."""
+        self._transport.shared.break_off(self._first_to_fail(failure))
 
     def _first_to_fail(self, failure: dict[str, Any]) -> int:
         """The first call that cannot be completed here after a failure."""
@@ -120,9 +125,11 @@ class FailureAgreement:
             self._transport.shared.break_off()
 
     def decided(self, failure: dict[str, Any]) -> None:
-        """React to the decision."""
+        """React to the decision, whose call may be an earlier one than was reported."""
         self._failure = failure
         self._is_decided.set()
+        with suppress(ValueError):  # closed here
+            self._break_off(failure)
 
     def compare(self, theirs: list[dict[str, Any]]) -> None:
         """React to a rank that has waited for long: compare its calls with those here.
@@ -220,12 +227,21 @@ class FailureAgreement:
         self._explain(failure)
         if failure["kind"] == "peer":
             return
-        reports = self._reports(failure)
+        if failure["kind"] == "timeout":
+            reports = self._reports()
+            if not self._is_mismatch(failure, reports):
+                self._add_missing(failure, reports)
         if failure["kind"] == "mismatch":
-            theirs = reports.get(str(failure["culprit"]), (0, None, None))[2]
-            failure["theirs"] = theirs or failure["theirs"]
-        elif not self._is_mismatch(failure, reports):
-            self._add_missing(failure, reports)
+            self._find_first(failure)
+
+    def _find_first(self, failure: dict[str, Any]) -> None:
+        """Name the first call in which its finder and the culprit differ."""
+        its = {call["sequence"]: call for call in self._calls_of(failure["culprit"])}
+        for mine in self._calls_of(failure["rank"]):  # may be another rank of this host
+            theirs = its.get(mine["sequence"], mine)
+            if _differ(mine, theirs):
+                failure.update(sequence=mine["sequence"], mine=mine, theirs=theirs)
+                return
 
     def _add_missing(self, failure: dict[str, Any], reports: dict[str, Any]) -> None:
         """Add the ranks that have not made the call, and their last calls."""
@@ -248,18 +264,25 @@ class FailureAgreement:
                 return True
         return False
 
-    def _reports(self, failure: dict[str, Any]) -> dict[str, Any]:
+    def _reports(self) -> dict[str, Any]:
         """For each rank: the number of its calls, the last one, and the failed one."""
         reports: dict[str, Any] = {}
-        asked = [failure["culprit"]] if failure["kind"] == "mismatch" else self._others
         end = monotonic() + REPORT_SECONDS
-        for rank in [self._transport.rank, *asked]:
+        for rank in [self._transport.rank, *self._others]:
             if str(rank) not in reports:
-                with suppress(StoreError):
-                    key = f"report/{self._name}/{rank}"
-                    found = self._job.store.get(key, max(0.0, end - monotonic()))
-                    reports.update(json.loads(found))
+                reports.update(self._ask_for("report", rank, end) or {})
         return reports
+
+    def _calls_of(self, rank: int) -> list[dict[str, Any]]:
+        """The last calls of a rank; none if it does not report them in time."""
+        return self._ask_for("calls", rank, monotonic() + REPORT_SECONDS) or []
+
+    def _ask_for(self, topic: str, rank: int, end: float) -> Any:
+        """What a rank posts about a topic until the time ``end``, or None."""
+        with suppress(StoreError):
+            key = f"{topic}/{self._name}/{rank}"
+            return json.loads(self._job.store.get(key, max(0.0, end - monotonic())))
+        return None
 
     @cached_property
     def _others(self) -> list[int]:

@@ -22,6 +22,10 @@ SRUN = (
 )
 
 
+#: The launcher of this library.
+RUN = "collalgo run"
+
+
 class Route(Enum):
     """How the ranks of a job connect."""
 
@@ -34,7 +38,7 @@ class Route(Enum):
 class Identity(NamedTuple):
     """A rank as its launcher numbers it.
 
-    ``job`` is a name that only the ranks of this job know, if the launcher sets one.
+    ``job`` is a name of this job alone, if the launcher sets one.
     """
 
     rank: int
@@ -42,6 +46,11 @@ class Identity(NamedTuple):
     job: str
     launcher: str
     route: Route = Route.HOST
+
+    @property
+    def is_job_secret(self) -> bool:
+        """Whether other users of the host cannot derive the name of the job."""
+        return self.launcher == RUN
 
 
 class Launcher(NamedTuple):
@@ -123,7 +132,7 @@ def launcher_of(env: Mapping[str, str], *, by_depth: bool = True) -> Launcher | 
 def _of_run(env: Mapping[str, str]) -> Identity:
     job = env.get("COLLALGO_JOB") or env["COLLALGO_STORE"]
     across = Route.STORE if "COLLALGO_STORE" in env else None
-    return _by_variables(env, job, "collalgo run", across=across)
+    return _by_variables(env, job, RUN, across=across)
 
 
 def _of_torchrun(env: Mapping[str, str]) -> Identity:

@@ -6,6 +6,7 @@ from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.identity import Identity, Route, launcher_of
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.rendezvous import HostRendezvous
+from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError
 
 
@@ -44,8 +45,7 @@ def _with_source(error: BootstrapError) -> BootstrapError:
 def _join_launched(arguments: JoinArguments, me: Identity) -> Context:
     """Connect as the launcher says."""
     if me.route is Route.HOST or me.size == 1:
-        job = me.job or f"alone/{os.getpid()}"
-        rendezvous = HostRendezvous(job)
+        rendezvous = HostRendezvous(_meeting_name(me))
         return rendezvous.connect("", me.rank, range(me.size), arguments.timeout)
     if me.route is Route.STORE:
         from collalgo.bootstrap.connect import connect_to_store
@@ -56,3 +56,10 @@ def _join_launched(arguments: JoinArguments, me: Identity) -> Context:
     from collalgo.bootstrap.init_urls import store_of_launcher
 
     return connect_over(store_of_launcher(arguments.timeout), arguments)
+
+
+def _meeting_name(me: Identity) -> str:
+    """The name under which the ranks of a host meet, which other users cannot guess."""
+    if me.is_job_secret or me.size == 1:  # which meets nobody
+        return me.job or f"alone/{os.getpid()}"
+    return f"{me.job} {user_secret().hex()}"

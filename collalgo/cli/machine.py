@@ -100,21 +100,20 @@ def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
     try:
         if what in presets.names():
             return Topology.load(what, **named(parameters))
-        return presets.several(_described(what), **named(parameters))
+        if what == "here":
+            return presets.several(Topology.detect(), **named(parameters))
+        _check_file(what)
+        return Topology.read(what, **named(parameters))
     except (CollalgoError, OSError) as error:
         raise click.ClickException(str(error)) from error
 
 
-def _described(what: str) -> Topology:
-    """The machine of a file, or this one."""
-    if what == "here":
-        return Topology.detect()
+def _check_file(what: str) -> None:
     if not Path(what).exists():
         raise TopologyError(
             f"there is no file and no machine or fabric {what!r}; "
             f"the names are {', '.join(presets.names())}"
         )
-    return Topology.read(what)
 
 
 def named(words: tuple[str, ...]) -> dict[str, Any]:

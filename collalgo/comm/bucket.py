@@ -17,7 +17,6 @@ from collalgo.comm.functions.reducing import allreduce, allreduce_async
 from collalgo.comm.types import Communicator, Op
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow
-from collalgo.engine.reduction import op_name, summing_dtype
 from collalgo.errors import CollalgoError
 
 #: Bytes that a bucket collects by default: from about there on bandwidth, not latency,
@@ -91,7 +90,7 @@ class Batch:
             self._fill()
             self._work = allreduce_async(on_device, runner, op)
             return
-        flat = np.empty(total, summing_dtype(first.dtype, op_name(op)))
+        flat = np.empty(total, first.dtype)
         self._divide(flat)
         self._work = runner.submit(
             "allreduce",

@@ -85,7 +85,8 @@ class Communicator(Collectives, Messages, CommunicatorBase):
     def close(self) -> None:
         """Leave the communicator and release its memory; closing twice is allowed.
 
-        Calls in the background that have not ended fail.
+        Calls in the background that have not ended fail. Messages that were sent may be
+        received for up to 5 s, for which this waits; then they are lost.
         """
         self._close_pairs()
         self._runner.close()

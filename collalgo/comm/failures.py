@@ -4,8 +4,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from collalgo.comm.call_text import COMPARED, EXCHANGE, call_name, call_text
-from collalgo.engine.reduction import DTYPES, OPS
+from collalgo.comm.call_text import COMPARED, EXCHANGE, UNEVEN, call_name, call_text
+from collalgo.engine.reduction import DTYPES, RECORDED_OPS
 from collalgo.errors import (
     CollalgoError,
     CollectiveTimeout,
@@ -18,6 +18,9 @@ REASON = 150
 
 #: The advice for ranks that make different calls.
 SAME_CALLS = "every rank must make the same calls in the same order"
+
+#: The reductions that take a count for each rank.
+UNEVEN_SUMS = ("reduce_scatter",)
 
 
 def error_of(
@@ -90,7 +93,7 @@ def _collective(call: dict[str, Any]) -> str:
 
 
 def _call(call: dict[str, Any]) -> str:
-    op = OPS[call["op"]] if call["op"] >= 0 else None
+    op = RECORDED_OPS[call["op"]] if call["op"] >= 0 else None
     dtype = DTYPES[call["dtype"]]
     return call_text(
         _collective(call), call["sequence"], call["count"], dtype, op, call["algorithm"]
@@ -100,28 +103,47 @@ def _call(call: dict[str, Any]) -> str:
 def _mismatch(failure: dict[str, Any]) -> str:
     mine, theirs = failure["mine"], failure["theirs"]
     rank, other = failure["rank"], failure["culprit"]
-    call = f"{_collective(mine)} #{failure['sequence']}"
     if theirs["sequence"] > mine["sequence"]:  # too many calls ago to be remembered
         return (
-            f"{call}: rank {rank} is in it but rank {other} has gone on to "
+            f"{_number(failure)}: rank {rank} is in it but rank {other} has gone on to "
             f"{_collective(theirs)} #{theirs['sequence']}; {SAME_CALLS}"
         )
     if _collective(mine) != _collective(theirs):
         return _difference(failure, "collective")
-    exchanges = [each["algorithm"].startswith(EXCHANGE) for each in (mine, theirs)]
-    if exchanges[0] != exchanges[1]:
-        without, with_them = (rank, other) if exchanges[0] else (other, rank)
+    if _exchanges(mine) != _exchanges(theirs):
+        return _without_counts(failure)
+    differing = (what for what in COMPARED[1:] if mine[what] != theirs[what])
+    if what := next(differing, ""):
+        return _difference(failure, what)
+    if mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS:
         return (
-            f"{call}: rank {without} did not pass the counts of all ranks but rank "
-            f"{with_them} did; pass them on every rank, or on none, and the ranks "
-            "exchange what each knows"
+            f"{_number(failure)}: ranks {rank} and {other} passed different counts for "
+            "some rank; every rank must pass the same counts"
         )
-    for what in COMPARED[1:]:
-        if mine[what] != theirs[what]:
-            return _difference(failure, what)
     return (
-        f"{call}: ranks {rank} and {other} passed different counts for some rank; "
-        "every rank must pass the same counts"
+        f"{_number(failure)}: ranks {rank} and {other} made different calls before it, "
+        f"too many calls ago to be named; {SAME_CALLS}"
+    )
+
+
+def _number(failure: dict[str, Any]) -> str:
+    """The failed call by its collective and number."""
+    return f"{_collective(failure['mine'])} #{failure['sequence']}"
+
+
+def _exchanges(call: dict[str, Any]) -> bool:
+    """Whether a call is an exchange of counts before that of the user."""
+    return str(call["algorithm"]).startswith(EXCHANGE)
+
+
+def _without_counts(failure: dict[str, Any]) -> str:
+    """The mismatch of ranks that pass counts with one that does not."""
+    pair = failure["rank"], failure["culprit"]
+    without, with_them = pair if _exchanges(failure["mine"]) else pair[::-1]
+    return (
+        f"{_number(failure)}: rank {without} did not pass the counts of all ranks but "
+        f"rank {with_them} did; pass them on every rank, or on none, and the ranks "
+        "exchange what each knows"
     )
 
 
@@ -145,13 +167,12 @@ def _value(what: str, value: Any) -> str:
     if what == "dtype":
         return str(DTYPES[value])
     if what == "op":
-        return f"op {OPS[value]!r}"
+        return f"op {RECORDED_OPS[value]!r}"
     return f"{value} elements" if what == "count" else f"{what} {value!r}"
 
 
 def _peer(failure: dict[str, Any]) -> str:
-    culprit = failure["culprit"]
-    call = f"{_collective(failure['mine'])} #{failure['sequence']}"
+    culprit, call = failure["culprit"], _number(failure)
     if culprit < 0:
         return f"{call}: {failure['exit_reason']}"
     why = failure["exit_reason"] or "its process ended"

@@ -20,7 +20,14 @@ from collalgo.engine.plan.layout import Layout
 from collalgo.engine.plan.lowering import UNSLICED
 from collalgo.engine.plan.rows import Plan, PlanTemplate
 from collalgo.engine.plan.template import TemplateKey, averaging_of
-from collalgo.engine.reduction import DTYPES, OPS, dtype_name, reduction
+from collalgo.engine.reduction import (
+    DIVIDED,
+    DTYPES,
+    RECORDED_OPS,
+    SPLIT_MEAN,
+    dtype_name,
+    reduction,
+)
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.decide import Decision, Question, decide
@@ -130,7 +137,7 @@ class ProgramCache:
         slicing = Slicing() if at_once else self._slicing(call, layout, schedule)
         template = self._template(call, decision, self.rank, slicing, self.hosts)
         plan = template.plan(layout)
-        divisor = self.size if call.op == "avg" else 0
+        divisor = self.size if call.op in DIVIDED else 0
         record = self._record(call, layout, decision.name)
         return Program(
             plan, kernel, divisor, record, policy.copying(nbytes, handed_out)
@@ -178,7 +185,7 @@ class ProgramCache:
     ) -> PlanTemplate:
         """The template of a rank's plans for calls of all lengths."""
         own = decision.candidate.row.of_library
-        averaging = averaging_of(call.collective, call.op, own)
+        averaging = averaging_of(call.collective, call.op in DIVIDED, own)
         return TemplateKey(
             call.collective, decision.schedule, rank, self.size, call.root, averaging,
             slicing, tuple(hosts),
@@ -186,13 +193,14 @@ class ProgramCache:
 
     def _record(self, call: Call, layout: Layout, name: str) -> tuple[Any, ...]:
         """What the ranks compare of a call."""
-        op = OPS.index(call.op) if call.op else NO_OP
+        count = call.count if call.counts is None else sum(call.counts)
+        op = RECORDED_OPS.index(call.op) if call.op else NO_OP
         compared = (
             list(COLLECTIVES).index(call.collective),
             DTYPES.index(dtype_name(call.dtype)),
             op,
             call.root,
-            call.count if call.counts is None else sum(call.counts),
+            count // 2 if call.op == SPLIT_MEAN else count,  # two parts of each
         )
         fingerprint = _fingerprint(*compared, layout.counts, name)
         if op == NO_OP and call.counts is not None:  # which names it, only

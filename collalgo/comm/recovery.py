@@ -52,30 +52,29 @@ class Recovery:
             If the calls of the ranks differ, or a rank is gone or late.
         """
         if status == RUN_NEEDS_PACKING:
-            pins = pinned(source, target)
-            ours, result = packed(source, target, caller)
-            run(program, ours, result, waiting, caller)
-            if target is not None:
-                target[...] = result
-            del pins  # only now may they be resized
+            _run_packed(program, source, target, waiting, caller, run)
         elif status == RUN_FAILED:
             dump_failure()
             raise error_of(
                 self.transport.rank, self.context.failure(), self.context.pair
             )
         elif status == RUN_BUSY:
-            rank = self.transport.rank
-            if self.transport.handler == get_ident():
-                raise in_signal_handler(rank, caller)
-            raise CollalgoError(
-                f"{caller}: rank {rank} is in another call on this communicator, in "
-                "another thread; use one communicator for each thread (comm.dup())",
-                rank=rank,
-                collective=caller,
-            )
+            raise self._busy(caller)
         else:
             assert status in (RUN_CLOSED, RUN_FORKED)
             self.check_open(caller)
+
+    def _busy(self, caller: str) -> CollalgoError:
+        """The error of a call while another one runs."""
+        rank = self.transport.rank
+        if self.transport.handler == get_ident():
+            return in_signal_handler(rank, caller)
+        return CollalgoError(
+            f"{caller}: rank {rank} is in another call on this communicator, in "
+            "another thread; use one communicator for each thread (comm.dup())",
+            rank=rank,
+            collective=caller,
+        )
 
     def check_open(self, caller: str) -> None:
         if self.transport.forked:
@@ -91,3 +90,20 @@ class Recovery:
                 rank=self.transport.rank,
                 collective=caller,
             )
+
+
+def _run_packed(
+    program: Program,
+    source: Array | None,
+    target: Array | None,
+    waiting: float,
+    caller: str,
+    run: Run,
+) -> None:
+    """Run a program on contiguous copies of its arrays."""
+    pins = pinned(source, target)
+    ours, result = packed(source, target, caller)
+    run(program, ours, result, waiting, caller)
+    if target is not None:
+        target[...] = result
+    del pins  # only now may they be resized

@@ -33,7 +33,9 @@ class HostPrice:
 
     A step first sends (one message for each peer, one copy for each chunk) and then
     receives; a message takes the latency of the host. With more ranks than cores, a
-    wait costs a switch between ranks, and all the work is spread over the cores: work
+    wait costs a switch between ranks, an exchange also turns in vain (so the prices of
+    short calls are what 4 and 8 ranks take on 2 cores; only the first slice of a
+    pipelined call has them), and all the work is spread over the cores: work
     outside the longest chain of messages runs in parallel to it (Graham's bound for
     greedy scheduling). In a pipelined call the first slice takes the longest chain, and
     each further slice the work of the busiest rank; segments of the schedule itself
@@ -78,8 +80,9 @@ class HostPrice:
         if crowded:
             total = (sending + receiving).sum(axis=0)
             total += profile.switch * np.count_nonzero(waits)
+            in_vain = profile.turns_in_vain(self.size) * _exchanging(replay)
             others = profile.cores - 1
-            self.first = (total + others * self.first) / profile.cores
+            self.first = (total + in_vain + others * self.first) / profile.cores
             self.further = (total + others * self.further) / profile.cores
 
     def seconds(self, nbytes: Reals | float, slices: int | None = None) -> Reals:
@@ -184,6 +187,14 @@ def _is_streamed(replay: Replay) -> NDArray[np.bool_]:
     streamed = np.zeros(len(replay.rank_of), bool)
     streamed[replay.into[replay.into > earliest[pair]]] = True
     return streamed & ~sends[replay.rank_of]
+
+
+def _exchanging(replay: Replay) -> int:
+    """The number of ranks that both send and receive."""
+    sends, receives = (
+        np.unique(replay.rank_of[ends]) for ends in (replay.out, replay.into)
+    )
+    return len(np.intersect1d(sends, receives))
 
 
 def _busiest(replay: Replay, work: Reals) -> Reals:

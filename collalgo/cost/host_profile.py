@@ -96,6 +96,14 @@ class HostProfile:
     exchange: float = 0.0
     fetch: float = 0.0
 
+    def turns_in_vain(self, size: int) -> float:
+        """Seconds that an exchange costs a core for each of ``size`` ranks.
+
+        Before the messages of a rank have come, all ranks of its core find out in turn
+        that theirs have not.
+        """
+        return self.switch * max(size / self.cores - 1, 0.0)
+
     def settings(self) -> list[float]:
         """The profile as numbers, for the other ranks of a world."""
         return [float(value) for value in asdict(self).values()]
@@ -189,9 +197,14 @@ def _keep(profile: HostProfile, trials: int) -> None:
 
 def profile_file() -> Path:
     """The file of the cached profile of this host."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     what = f"{platform.node()} {platform.machine()} {cores()} {_processor()}"
-    return root / "collalgo" / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+    return cache_folder() / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+
+
+def cache_folder() -> Path:
+    """The folder of the files that collalgo keeps for this user."""
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "collalgo"
 
 
 def _processor() -> str:

@@ -62,7 +62,9 @@ class SampledPrice:
         profile: HostProfile,
         chains: Sequence[Reals],
     ):
-        root, *others = (_work(steps(rank), profile) for rank in sampled_ranks(size))
+        root, *others = (
+            _work(steps(rank), profile, size) for rank in sampled_ranks(size)
+        )
         total = root + (size - 1) * np.mean(others, axis=0)
         busiest = np.max([root, *others], axis=0)[:2]
         longest = np.maximum(busiest, _extrapolated(chains, size))
@@ -94,14 +96,15 @@ def _extrapolated(chains: Sequence[Reals], size: int) -> Reals:
     return found
 
 
-def _work(steps: Sequence[Step], profile: HostProfile) -> Reals:
+def _work(steps: Sequence[Step], profile: HostProfile, size: int) -> Reals:
     """The seconds of a rank, those for each byte of the buffer, and what it reduces."""
-    crowded_wait = profile.switch
     start = each = reduced = 0.0
+    kinds = {transfer.kind is Kind.SEND for step in steps for transfer in step}
+    start += profile.turns_in_vain(size) if len(kinds) == 2 else 0.0
     for step in steps:
         start += profile.message * len(step)
         received = [transfer for transfer in step if transfer.kind is not Kind.SEND]
-        start += crowded_wait if received else 0.0
+        start += profile.switch if received else 0.0
         posts = {transfer.chunks for transfer in step if transfer.kind is Kind.SEND}
         each += profile.copy * sum(map(_share, posts))
         for transfer in received:

@@ -16,6 +16,16 @@ from collalgo.base.foreign import package_of
 #: The ops of the public API; ``avg`` is a sum, divided by the number of ranks.
 OPS = (*OPERATIONS, "avg")
 
+#: The ops of the sums by which the library makes a mean of integers: divided sums in 64
+#: bits, and undivided sums of two parts of each integer.
+WIDE_MEAN, SPLIT_MEAN = "avg of integers", "avg of 64-bit integers"
+
+#: The names of ops by their numbers in the records of calls.
+RECORDED_OPS = (*OPS, WIDE_MEAN, SPLIT_MEAN)
+
+#: The ops whose complete sums are divided by the number of ranks.
+DIVIDED = ("avg", WIDE_MEAN)
+
 _SYNONYMS = {
     "add": "sum",
     "multiply": "prod",
@@ -55,6 +65,8 @@ def op_name(op: Any) -> str:
     ValueError
         If there is no such op; the message lists all ops.
     """
+    if op is WIDE_MEAN or op is SPLIT_MEAN:
+        return str(op)
     for word in _words(op):
         name = _SYNONYMS.get(word, word)
         if name in OPS:
@@ -65,13 +77,6 @@ def op_name(op: Any) -> str:
             "pass the target of the result as out="
         )
     raise ValueError(f"unknown op {op!r}; choose one of {', '.join(OPS)}")
-
-
-def summing_dtype(dtype: np.dtype[Any], op: str) -> np.dtype[Any]:
-    """The dtype in which a call sums: of a mean of short integers one of 64 bits."""
-    if op != "avg" or dtype.kind not in "iu":
-        return dtype
-    return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
 
 
 def _words(op: Any) -> list[str]:
@@ -127,7 +132,7 @@ def reduction(dtype: np.dtype[Any], op: str, variant: str | None = None) -> Redu
     name = dtype_name(dtype)
     if op == "avg" and name == "bool":
         raise TypeError("op 'avg' is not defined for bool")
-    operation = "sum" if op == "avg" else op
+    operation = op if op in OPERATIONS else "sum"
     tables = _float8_tables(dtype) if name in FLOAT8 else None
     family = "float8" if tables else name
     return Reduction(family, operation, dtype.itemsize, tables, variant)

@@ -6,7 +6,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -118,17 +118,10 @@ def as_completed(children: Sequence[AChild], deadline: Deadline) -> Iterator[ACh
     with selectors.DefaultSelector() as selector:
         register_wakeup(selector)
         running = {child.descriptor: child for child in children if not child.ended}
-        for descriptor, child in running.items():
-            selector.register(descriptor, selectors.EVENT_READ)
-            for stream in child.streams:
-                selector.register(stream.pipe, selectors.EVENT_READ, stream)
+        for child in running.values():
+            _register(selector, child)
         while running and deadline.left() != 0:
-            unfinished = [
-                stream
-                for child in running.values()
-                for stream in child.streams
-                if stream.seconds_left() is not None
-            ]
+            unfinished = _unfinished(running.values())
             waits = [deadline.left(), *(s.seconds_left() for s in unfinished)]
             finite = [seconds for seconds in waits if seconds is not None]
             for key, _ in selector.select(min(finite, default=None)):
@@ -144,3 +137,16 @@ def as_completed(children: Sequence[AChild], deadline: Deadline) -> Iterator[ACh
             for stream in unfinished:
                 if stream.seconds_left() == 0 and not stream.has_more():
                     stream.flush()
+
+
+def _register(selector: selectors.BaseSelector, child: Child) -> None:
+    """Select the end of a child and its output."""
+    selector.register(child.descriptor, selectors.EVENT_READ)
+    for stream in child.streams:
+        selector.register(stream.pipe, selectors.EVENT_READ, stream)
+
+
+def _unfinished(children: Iterable[Child]) -> list[Stream]:
+    """The streams with a line whose end has not come yet."""
+    streams = (stream for child in children for stream in child.streams)
+    return [stream for stream in streams if stream.seconds_left() is not None]

@@ -15,6 +15,7 @@ from collalgo.launch.agent import GREETING, AgentJob
 from collalgo.launch.child import Child
 from collalgo.launch.hosts import Host
 from collalgo.launch.output import Sinks
+from collalgo.launch.signals import clear_wakeup, register_wakeup
 
 #: The remote shell, unless ``COLLALGO_RSH`` names another: the user's own client with
 #: its configuration, keys and jumps, and without questions on a terminal.
@@ -64,15 +65,17 @@ class RemoteAgent(Child):
     def _first_line(self, deadline: float) -> bytes:
         """The first line of output, read byte by byte: the rest is of the ranks."""
         assert self.process.stdout is not None
+        output, line = self.process.stdout.fileno(), b""
         with selectors.DefaultSelector() as selector:
-            selector.register(self.process.stdout, selectors.EVENT_READ)
-            line = b""
+            selector.register(output, selectors.EVENT_READ)
+            register_wakeup(selector)
             while b"\n" not in line:
-                part = b""
-                if selector.select(max(deadline - time.monotonic(), 0)):
-                    part = os.read(self.process.stdout.fileno(), 1)
-                if not part:
+                found = selector.select(max(deadline - time.monotonic(), 0))
+                ready = [key.fd for key, _ in found]
+                part = os.read(output, 1) if output in ready else b""
+                if not part and (output in ready or not ready):  # it has ended, or late
                     raise BootstrapError(self._failure())
+                clear_wakeup()
                 line += part
         return line
 

@@ -112,8 +112,13 @@ def _supervise(agents: list[RemoteAgent]) -> int:
         return 0
     _stop(agents)
     first = next((a for a in failed if a.returncode != PEER_FAILED), failed[0])
-    code = first.returncode
-    assert code is not None
+    assert first.returncode is not None
+    _report(first, first.returncode)
+    return exit_code(first.returncode)
+
+
+def _report(first: RemoteAgent, code: int) -> None:
+    """Say what has failed, if the ranks of the host cannot have said it."""
     if code == NO_JOB:
         output.report(
             f"host {first.host.name} got nothing to run: {shlex.join(first.command)} "
@@ -124,7 +129,6 @@ def _supervise(agents: list[RemoteAgent]) -> int:
             f"host {first.host.name} is lost: {shlex.join(first.command)} ended with "
             f"{code}"
         )
-    return exit_code(code)
 
 
 def _stop(agents: list[RemoteAgent]) -> None:

@@ -72,8 +72,16 @@ def _mismatch_of(
     ):
         if _plain(leaving) != _plain(coming):
             return _different(table, (out, leaving), (into, coming))
-    if len(sent) == len(taken):
-        return None
+    return None if len(sent) == len(taken) else _unmatched(table, channel, sent, taken)
+
+
+def _unmatched(
+    table: Transfers,
+    channel: Channel,
+    sent: dict[int, list[Chunk]],
+    taken: dict[int, list[Chunk]],
+) -> ScheduleError:
+    """The error of the first message of a channel that has no other end."""
     more, fewer = (sent, taken) if len(sent) > len(taken) else (taken, sent)
     step = list(more)[len(fewer)]
     rank, index = table.where(step)

@@ -14,7 +14,7 @@ def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
     """Why an algorithm cannot be chosen for a number of ranks, or None."""
     if obstacle := row.obstacle(size):
         return obstacle
-    if reproducible and not row.serial:
+    if reproducible and not row.keeps_rank_order:
         return NOT_SERIAL
     if row.unproved:
         try:

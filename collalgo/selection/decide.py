@@ -151,7 +151,7 @@ def _checked(name: str, question: Question, size: int) -> Algorithm:
     """
     collective = question.collective
     row = find(collective, name, size)
-    if question.reproducible and not row.serial:
+    if question.reproducible and not row.keeps_rank_order:
         raise AlgorithmNotApplicable(
             f"{collective}: {name} {NOT_SERIAL}", collective=collective
         )

@@ -18,7 +18,7 @@ from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.selection.applicability import applicable, nobody, obstacle_to
 from collalgo.selection.pricer import ChoiceCache
-from collalgo.selection.prices import AT_LEAST, Choices, LazyCurve, Priced
+from collalgo.selection.prices import ROUGHLY, Choices, LazyCurve, Priced
 
 #: The most ranks on one host that algorithms are priced for, which takes minutes.
 MOST_RANKS = 1024
@@ -37,7 +37,7 @@ class OfOneRank(NamedTuple):
     @property
     def caveat(self) -> str:
         """That prices are the least if ranks share cores."""
-        return AT_LEAST if self.price.crowded else ""
+        return ROUGHLY if self.price.crowded else ""
 
     def seconds(self, nbytes: Reals) -> Reals:
         """The prices of an array of numbers of bytes."""
@@ -86,8 +86,8 @@ class HostPricer(NamedTuple):
         if self.size <= self.host_profile.cores:
             return ""
         return (
-            f", which {self.size} ranks share: short calls take longer, as the kernel "
-            "decides when each rank runs"
+            f", which {self.size} ranks share: times vary by a factor of two, as the "
+            "kernel decides when each rank runs"
         )
 
     def applicable(

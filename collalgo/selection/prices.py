@@ -21,7 +21,7 @@ HALVINGS = 30
 
 
 #: The caveat of prices of ranks that share cores: the kernel decides when each runs.
-AT_LEAST = "at least"
+ROUGHLY = "roughly"
 
 
 class Curve(Protocol):
@@ -29,7 +29,7 @@ class Curve(Protocol):
 
     @property
     def caveat(self) -> str:
-        """How the price is to be taken: "assumed", "at least" or ""."""
+        """How the price is to be taken: "assumed", "roughly" or ""."""
 
     def seconds(self, nbytes: Any) -> Any:
         """The prices of an array of numbers of bytes."""

@@ -32,7 +32,7 @@ class Candidate(NamedTuple):
 
     ``order`` is the name of the order of ranks on devices, one of :data:`ORDERS`, or ""
     for the order of their numbers; ``caveat`` is how the price is to be taken:
-    "assumed" if it rests on assumed speeds of links, "at least" if ranks share cores.
+    "assumed" if it rests on assumed speeds of links, "roughly" if ranks share cores.
     """
 
     row: Algorithm

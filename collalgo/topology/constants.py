@@ -5,6 +5,10 @@ authors measured for copies (src/graph/topo.h and topo.cc of NCCL 2.30).
 """
 
 import re
+from collections.abc import Mapping
+from typing import Any
+
+from collalgo.topology.elements import LinkKind
 
 #: The payload fraction of a PCIe lane, by gigatransfers per second.
 PCIE_GENERATIONS = {
@@ -83,6 +87,19 @@ def xgmi(gcn: str) -> float:
     if re.search(r"94\d", gcn):
         return 48.0
     return 36.0 if re.search(r"910|90a", gcn) else 24.0
+
+
+def of_cable(kind: LinkKind, gpu: Mapping[str, Any]) -> tuple[float, str]:
+    """GB/s of one cable of a GPU by its attributes, and the rule.
+
+    >>> of_cable(LinkKind.NVLINK, {"sm": 60})
+    (20.0, '20 GB/s for each NVLink, by sm')
+    """
+    if kind is LinkKind.XGMI:
+        each = xgmi(str(gpu.get("gcn", "")))
+        return each, f"{each:g} GB/s for each xGMI, by gcn"
+    each = nvlink(gpu.get("sm", 70))
+    return each, f"{each:g} GB/s for each NVLink, by sm"
 
 
 def smp(arch: str, vendor: str, family: int, model: int) -> float | None:

@@ -25,7 +25,8 @@ from collalgo.base.hostlist import expand
 from collalgo.base.yaml_documents import line_of
 from collalgo.errors import TopologyError
 from collalgo.topology.document_values import Parameters, column, number_of, whole
-from collalgo.topology.model import Kind, Link, LinkKind, Topology, identifier
+from collalgo.topology.elements import identifier
+from collalgo.topology.model import Kind, Link, LinkKind, Topology
 from collalgo.topology.values import name, number
 
 VERSION = "topology/1"
@@ -68,8 +69,8 @@ def _parameters(document: dict[str, Any], given: Parameters) -> Parameters:
     unknown = sorted(set(given) - set(values))
     if unknown:
         raise TopologyError(
-            f"{document.get('name')}: there is no parameter {unknown[0]!r}; "
-            f"there are {', '.join(map(str, values)) or 'none'}"
+            f"{document.get('name')} has no parameter {unknown[0]!r}; its file "
+            f"declares {', '.join(map(str, values)) or 'none'}"
         )
     return {
         str(name): number(value, f"parameter {name}")

@@ -5,6 +5,7 @@ Unknown values are None; assumed values are named in ``Link.assumed``.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -14,6 +15,28 @@ from collalgo.errors import TopologyError
 
 #: The most cables of a link.
 MOST_CABLES = 1_000_000
+
+#: The most characters of an id.
+LONGEST_ID = 1000
+
+#: The characters of an id that have a meaning in lists.
+_SPECIAL = re.compile(r"[\s,\[\]]+")
+
+
+def identifier(text: str) -> str:
+    """A text as an id: characters that have a meaning in lists become underscores.
+
+    Raises
+    ------
+    TopologyError
+        If it is too long.
+    """
+    if len(text) > LONGEST_ID:
+        raise TopologyError(
+            f"an id of {len(text)} characters, {text[:40]!r}...; at most {LONGEST_ID} "
+            "are possible"
+        )
+    return _SPECIAL.sub("_", text)
 
 
 class Kind(str, Enum):

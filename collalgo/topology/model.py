@@ -1,6 +1,5 @@
 """The graph of a machine or a cluster."""
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations
@@ -15,6 +14,7 @@ from collalgo.topology.elements import (
     Link,
     LinkKind,
     check,
+    identifier,
     merged,
     renamed,
 )
@@ -24,16 +24,8 @@ __all__ = ["FAST", "LARGEST", "Device", "Kind", "Link", "LinkKind", "Topology"]
 #: The most devices of a topology, and the most of its links.
 LARGEST, MOST_LINKS = 200_000, 250_000
 
-#: The most characters of an id, and the most devices that are linked in all pairs.
-LONGEST_ID, MOST_IN_PAIRS = 1000, 256
-
-#: The characters of an id that have a meaning in lists.
-_SPECIAL = re.compile(r"[\s,\[\]]+")
-
-
-def identifier(text: str) -> str:
-    """A text as an id: characters that have a meaning in lists become underscores."""
-    return _SPECIAL.sub("_", text)
+#: The most devices that are linked in all pairs.
+MOST_IN_PAIRS = 256
 
 
 class Topology:
@@ -96,11 +88,6 @@ class Topology:
 
     def _unused(self, id: str) -> str:
         """An id, or if it is taken the id with the next free suffix."""
-        if len(id) > LONGEST_ID:
-            raise TopologyError(
-                f"an id of {len(id)} characters, {id[:40]!r}...; at most {LONGEST_ID} "
-                "are possible"
-            )
         unique = id
         while unique in self.graph:
             self._used[id] = self._used.get(id, 1) + 1
@@ -160,9 +147,7 @@ class Topology:
         (a, b), kind = new.ends, new.kind
         if self.graph.has_edge(a, b, kind):
             new = merged(self.graph.edges[a, b, kind]["link"], new)
-        elif (
-            self._wired >= MOST_LINKS
-        ):  # counting the edges of the graph takes linear time
+        elif self._wired >= MOST_LINKS:  # to count edges takes linear time
             raise TopologyError(f"{self.source}: more than {MOST_LINKS} links")
         self._wired += 1
         self.graph.add_edge(a, b, key=kind, link=new)
@@ -270,15 +255,24 @@ class Topology:
         return topology
 
     @classmethod
-    def read(cls, path: Any) -> "Topology":
+    def read(cls, path: Any, **parameters: Any) -> "Topology":
         """Read a file; its format is recognised by its content.
+
+        Parameters
+        ----------
+        path
+            The file.
+        **parameters
+            ``hosts``, ``nics`` and so on, as of :meth:`load`; and other values for the
+            parameters that a file of the native format declares, as ``nvlink=25.0``.
 
         Raises
         ------
         TopologyError
-            If the format is unknown, or the file is invalid or too large.
+            If the format is unknown, the file is invalid or too large, or there is no
+            such parameter.
         """
-        topology: Topology = hook("Topology.read")(path)
+        topology: Topology = hook("Topology.read")(path, **parameters)
         return topology
 
     @classmethod

@@ -11,7 +11,7 @@ from collalgo.algorithms import ring
 
 pytestmark = pytest.mark.parallel
 
-SERIAL = [row for row in ALGORITHMS if row.serial]
+SERIAL = [row for row in ALGORITHMS if row.keeps_rank_order]
 
 
 def data(size, count, dtype):
@@ -97,7 +97,7 @@ def test_what_cannot_be_reproducible_is_refused():
             comm.allreduce(x, algorithm=mine, reproducible=True)
         comm.allreduce(x, algorithm=["ring", "two_shot"], reproducible=True)
         assert not any(
-            row.serial
+            row.keeps_rank_order
             for row in ALGORITHMS
             if row.collective == "allreduce" and row.name == "ring"
         )

@@ -196,7 +196,7 @@ def test_a_file_of_something_else_is_refused(tmp_path, text):
 @pytest.mark.parametrize("field", Record._fields)
 @pytest.mark.parametrize("value", [[], {}, "x", -1, 1e400, float("nan"), True, 10**400])
 def test_a_field_of_another_kind_is_refused(tmp_path, field, value):
-    if (field, value) == ("least", True):
+    if (field, value) == ("rough", True):
         value = 1
     row = made(1e-3)._asdict()
     if isinstance(row[field], str) and value == "x":

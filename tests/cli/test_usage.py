@@ -89,7 +89,7 @@ def test_a_network_cannot_be_joined_to_several(command, tmp_path):
     assert "has 2 hosts and a network already" in found.output
     found = CliRunner().invoke(main, [*ON_MACHINE[command], path, "nvlink=2"])
     assert found.exit_code == 1
-    assert "has no parameter 'nvlink'; it has hosts, nics" in found.output
+    assert "has no parameter 'nvlink'; its file declares none" in found.output
 
 
 def test_a_function_of_no_known_collective_names_the_option(tmp_path):

@@ -232,7 +232,7 @@ def test_nothing_is_left_of_communicators_with_a_background():
     assert threading.active_count() <= before
 
 
-def test_arrays_are_let_go_when_a_call_is_done():
+def test_arrays_are_released_when_a_call_is_done():
     def on_each_rank(comm):
         x = np.ones(100)
         held = weakref.ref(x)
@@ -454,7 +454,7 @@ class Slow(bytearray):
         time.sleep(0.0001)
 
 
-def test_what_is_let_go_may_let_other_threads_run():
+def test_what_is_released_may_let_other_threads_run():
     def on_each_rank(comm):
         failures = []
 

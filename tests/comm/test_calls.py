@@ -331,10 +331,11 @@ def means(comm, x, want):
     yield twice
 
 
+INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
-@pytest.mark.parametrize(
-    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
-)
+@pytest.mark.parametrize("dtype", INTEGERS)
 def test_a_mean_of_integers_is_right_though_their_sum_exceeds_their_dtype(dtype, size):
     def on_each_rank(comm):
         limits = np.iinfo(dtype)
@@ -346,6 +347,33 @@ def test_a_mean_of_integers_is_right_though_their_sum_exceeds_their_dtype(dtype,
             assert (x == value).all()
 
     threads(on_each_rank, size, timeout=60)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 16])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_a_mean_of_integers_is_that_of_exact_sums(dtype, size):
+    limits, dice = np.iinfo(dtype), np.random.default_rng(size)
+    inputs = dice.integers(limits.min, limits.max, (size, 33), dtype, endpoint=True)
+    inputs[:, 0], inputs[:, 1] = limits.min, limits.max
+    expected = [sum(map(int, column)) // size for column in inputs.T]
+
+    def on_each_rank(comm):
+        x = inputs[comm.rank]
+        assert comm.allreduce(x.copy(), "avg").tolist() == expected
+        assert comm.allreduce(x.copy(), "avg", algorithm="ring").tolist() == expected
+        assert comm.allreduce(x[:1].reshape(()).copy(), "avg") == expected[0]
+
+    threads(on_each_rank, size, timeout=60)
+
+
+def test_means_of_integers_of_different_dtypes_are_a_mismatch():
+    def on_each_rank(comm):
+        dtype = np.int64 if comm.rank else np.int32
+        with pytest.raises(MismatchError, match=r"allreduce #1: .* op 'avg of "):
+            comm.allreduce(np.ones(6, dtype), "avg")
+            comm.barrier()
+
+    threads(on_each_rank, 2, timeout=60)
 
 
 def test_a_mean_of_integers_is_rounded_down():

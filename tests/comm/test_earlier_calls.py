@@ -12,7 +12,14 @@ from threading import Barrier, Event
 import numpy as np
 import pytest
 
-from collalgo import CollectiveTimeout, MismatchError, PeerFailed, spawn, threads
+from collalgo import (
+    ALGORITHMS,
+    CollectiveTimeout,
+    MismatchError,
+    PeerFailed,
+    spawn,
+    threads,
+)
 from tests.conftest import at_leisure
 
 #: Seconds that a rank of processes is late, so that the others fail before it comes.
@@ -271,6 +278,36 @@ def one_job(comm, seed):
             return f"job {seed}: {error} in call {number}, {how} in {calls + 1}"
         return None
     return f"job {seed}: {how} of call {calls + 1} is not raised"
+
+
+WAITING = ("barrier", "allreduce", "allgather", "alltoall")
+
+
+@pytest.mark.parametrize("collective", WAITING)
+@pytest.mark.parametrize("size", at_leisure((2, 3, 5, 7, 8, 12, 16, 17), (3, 5, 8)))
+def test_no_rank_returns_from_a_call_that_waits_for_all_if_calls_differed_before(
+    size, collective
+):
+    """Whatever the algorithm; the last rank's wrong call exchanged no message."""
+    rows = [
+        row
+        for row in ALGORITHMS
+        if row.collective == collective
+        and not row.hierarchical
+        and row.size_obstacle(size) is None
+    ]
+    data = [] if collective == "barrier" else [np.ones(size)]
+
+    def on_each_rank(comm):
+        for row in rows:
+            part, count = comm.dup(), 2000 * (comm.rank < size - 1)
+            with pytest.raises(MismatchError, match="broadcast #1: rank"):
+                part.broadcast(np.ones(count), 0, algorithm="linear")
+                getattr(part, collective)(*data, algorithm=row.name)
+                raise AssertionError(f"{row.name} has returned on rank {comm.rank}")
+            part.close()
+
+    threads(on_each_rank, size, timeout=60)
 
 
 def right(comm):

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +55,17 @@ def left_over(marker):
         ["pgrep", "-f", marker], capture_output=True, text=True, check=False
     )
     return [int(p) for p in listed.stdout.split() if int(p) != os.getpid()]
+
+
+def below(process):
+    """A process and all its descendants."""
+    found, parents = {process}, [process]
+    for parent in parents:  # which grows
+        for task in Path(f"/proc/{parent}/task").glob("*/children"):
+            children = list(map(int, task.read_text().split()))
+            found |= set(children)
+            parents += children
+    return found
 
 
 def all_do(duty, layout):
@@ -230,8 +242,7 @@ def test_nothing_is_left_of_a_job_whose_launcher_is_stopped(tmp_path, number):
 @pytest.mark.usefixtures("rsh")
 def test_a_host_whose_agent_is_killed_ends_the_job(tmp_path):
     job, marker = start(tmp_path)
-    agents = left_over("collalgo.launch.agent")
-    victim = max(agents)
+    victim = max(below(job.pid) & set(left_over("collalgo.launch.agent")))
     os.kill(victim, signal.SIGKILL)
     assert job.wait(20) != 0
     _, said = job.communicate()

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from collalgo.launch.child import Child, Deadline, as_completed
+from collalgo.launch.hosts import Host
 from collalgo.launch.output import sinks
-from collalgo.launch.signals import signals_forwarded, signals_raise
+from collalgo.launch.remote_agent import RemoteAgent
+from collalgo.launch.signals import StopRequested, signals_forwarded, signals_raise
 
 RUN = (sys.executable, "-m", "collalgo", "run")
 
@@ -132,6 +134,25 @@ def test_a_signal_that_another_thread_receives_is_handled_at_once():
     other.join()
     child.close()
     assert ended == [-signal.SIGKILL]
+
+
+def test_a_stop_that_another_thread_receives_ends_the_wait_for_a_host(monkeypatch):
+    """So does one that comes just before the launcher begins to wait."""
+    monkeypatch.setenv("COLLALGO_RSH", "sh -c 'sleep 60' --")
+    agent = RemoteAgent(Host("a", 1), sinks())
+
+    def receive():
+        time.sleep(0.2)  # until the main thread waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+    other = threading.Thread(target=receive)
+    begun = time.monotonic()
+    with pytest.raises(StopRequested), signals_raise():
+        other.start()
+        agent.wait_ready(begun + 30)
+    other.join()
+    agent.close()
+    assert time.monotonic() - begun < 20
 
 
 @pytest.mark.usefixtures("rsh")

@@ -144,7 +144,7 @@ def test_rings_along_all_nvlinks_reach_the_bound():
 def test_reproducible_means_in_the_order_of_the_ranks():
     machine = Topology.load("dgx_a100")
     chosen = select("allreduce", 1 << 20, topology=machine, reproducible=True)
-    assert chosen.row.serial
+    assert chosen.row.keeps_rank_order
 
 
 def test_a_choice_needs_ranks_or_a_topology():

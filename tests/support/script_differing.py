@@ -47,6 +47,19 @@ def differ_briefly(comm):
     calls = _differing(lambda c: int(c.rank == odd))
     for name in ("root", "kind", "algorithm", "background"):
         _fails(comm, comm.dup(), f"{name}, rank {odd}", calls[name])
+    if comm.size > 2:
+        _fails(comm, comm.dup(), f"unnoticed, rank {odd}", _return_unnoticed)
+
+
+def _return_unnoticed(comm):
+    """The last rank returns from a wrong call, and no message of it meets another.
+
+    The next call that waits for all ranks uses none of the channels of the wrong one.
+    """
+    count = 0 if comm.rank == comm.size - 1 else 2000
+    comm.broadcast(np.ones(count), root=1, algorithm="linear")
+    comm.barrier(algorithm="linear")
+    raise AssertionError("a call that waits for all has returned on some rank")
 
 
 def differ_in_groups(comm):

@@ -9,6 +9,7 @@ from collalgo.topology.model import Kind, LinkKind
 from collalgo.topology.presets import machines
 from collalgo.topology.readers import parse
 from tests.support.paths import ROOT
+from tests.support.small_files import SMALL
 
 pytestmark = pytest.mark.parallel
 
@@ -125,3 +126,44 @@ def test_a_machine_without_gpus_has_its_cores_as_places_for_ranks():
     assert all(
         link.kind is LinkKind.SMP for core in cores for link in here.links_of(core.id)
     )
+
+
+@pytest.mark.parametrize("name", machines())
+def test_a_parameter_of_a_file_is_replaced_as_that_of_its_preset(name):
+    path = ROOT / "topologies" / f"{name}.yaml"
+    declared = Topology.load(name).links
+    read = Topology.read(path, pcie=7.0)
+    built = Topology.load(name, pcie=7.0)
+    assert read.links == built.links != declared
+
+
+def test_parameters_of_every_machine_suit_a_file_of_any_format(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(text(Topology.load("dgx1v")), encoding="utf-8")
+    read = Topology.read(path, hosts=3, nics=2)
+    built = Topology.load("dgx1v", hosts=3, nics=2)
+    assert read.hosts == built.hosts
+    assert len(read.devices("nic")) == len(built.devices("nic")) == 6
+    with pytest.raises(TopologyError, match="nics=9 must be from 0 to 4"):
+        Topology.read(path, nics=9)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (HEAD + "  - {id: a, kind: gpu, host: h}", "its file declares fast, two"),
+        (SMALL["link_list"][0], "only native files declare any; it has hosts"),
+        ("<system version='1'><cpu numaid='0'/></system>", "only native files"),
+    ],
+)
+def test_a_parameter_that_a_file_does_not_declare_is_refused(tmp_path, content, reason):
+    path = tmp_path / "machine"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(TopologyError, match=f"no parameter 'uplink'.*{reason}"):
+        Topology.read(path, uplink=1)
+
+
+@pytest.mark.parametrize("value", ["fast", (4, 4), -1, 1e300, float("nan"), True])
+def test_a_parameter_that_is_no_speed_is_refused(value):
+    with pytest.raises(TopologyError, match="parameter fast"):
+        parse(HEAD + "  - {id: a, kind: gpu, host: h}", "x", {"fast": value})

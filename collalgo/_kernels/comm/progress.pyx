@@ -170,12 +170,12 @@ cdef class Progress(WaitableQueue):
         cdef int status
         with nogil:
             status = self.help_until(NULL)
-            self.let_go()
+            self.release_held()
         if status == INTERRUPTED:
             self.raise_interrupted()
         self.prune()
 
-    cdef void let_go(self) noexcept nogil:
+    cdef void release_held(self) noexcept nogil:
         """Stop holding calls."""
         pthread_mutex_lock(&self.mutex)
         if self.held_until:

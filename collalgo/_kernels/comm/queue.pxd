@@ -22,7 +22,7 @@ cdef class Queue:
     cdef void arrive(self, bint short) noexcept nogil
     cdef void run_soon(self) noexcept nogil
     cdef void wake(self) noexcept nogil
-    cdef void let_go(self) noexcept nogil
+    cdef void release_held(self) noexcept nogil
     cdef int perform_next(self, bint yields) noexcept nogil
     cdef int perform(self, void *task, bint yields) noexcept nogil
     cdef bint end(self, void *task, int status, bint with_gil) noexcept nogil

@@ -66,7 +66,7 @@ cdef class Queue:
     cdef void wake(self) noexcept nogil:
         """No call runs, and some may wait; the caller does not hold the mutex."""
 
-    cdef void let_go(self) noexcept nogil:
+    cdef void release_held(self) noexcept nogil:
         """Stop holding calls; the caller does not hold the mutex."""
 
     # ---- the calls

@@ -7,8 +7,6 @@ from libc.stdint cimport int64_t
 
 from functools import partial
 
-import numpy as np
-
 from collalgo._kernels.comm.arrays cimport (
     array_of,
     fits,
@@ -17,7 +15,6 @@ from collalgo._kernels.comm.arrays cimport (
     like_it,
 )
 from collalgo._kernels.comm.rooted cimport Rooted
-from collalgo._kernels.comm.work cimport Work
 
 from collalgo.engine.arrays import (
     check_apart,
@@ -27,7 +24,8 @@ from collalgo.engine.arrays import (
     elements_of,
     result_array,
 )
-from collalgo.engine.reduction import op_name, summing_dtype
+from collalgo.engine.integer_mean import IntegerMean
+from collalgo.engine.reduction import op_name
 
 cnp.import_array()
 
@@ -38,10 +36,11 @@ cdef class Reducing(Rooted):
     cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "allreduce")
         cdef cnp.ndarray target = like_it(out, source, "allreduce")
-        if is_narrow_mean(op, source):
-            wide = self.widened(source)
-            self.allreduce(wide, op, None, algorithm, reproducible, timeout)
-            self.narrow(wide, target, "allreduce")
+        if is_integer_mean(op, source):
+            check_result(target, "allreduce")
+            mean, wide = self.widened(source)
+            self.allreduce(wide, mean.op, None, algorithm, reproducible, timeout)
+            self.narrow(mean, wide, target)
             return buf if out is None else out
         self.call(
             "allreduce", source, target, timeout, algorithm, source, op, 0, -1, None,
@@ -54,11 +53,13 @@ cdef class Reducing(Rooted):
         cdef int64_t number = self.root_of(root, "reduce")
         if self.rank == number:
             target = like_it(out, source, "reduce")
-        if is_narrow_mean(op, source):
-            wide = self.widened(source)
-            self.reduce(wide, op, root, None, algorithm, reproducible, timeout)
+        if is_integer_mean(op, source):
             if target is not None:
-                self.narrow(wide, target, "reduce")
+                check_result(target, "reduce")
+            mean, wide = self.widened(source)
+            self.reduce(wide, mean.op, root, None, algorithm, reproducible, timeout)
+            if target is not None:
+                self.narrow(mean, wide, target)
                 return buf if out is None else out
             return None
         self.call(
@@ -75,13 +76,15 @@ cdef class Reducing(Rooted):
         cdef cnp.ndarray source = array_of(buf, "reduce_scatter"), target
         cdef int64_t rows = length_of(source, "reduce_scatter"), mine, start
         elements = None
-        if is_narrow_mean(op, source):
+        if is_integer_mean(op, source):
+            mean, wide = self.widened(source)
             wide = self.reduce_scatter(
-                self.widened(source), op, counts, None, algorithm, reproducible, timeout
+                wide, mean.op, counts, None, algorithm, reproducible, timeout
             )
-            shape = (<object>wide).shape
+            shape = (len(wide), *(<object>source).shape[1:])
             result, target = result_array(out, source, shape, "reduce_scatter")
-            self.narrow(wide, target, "reduce_scatter")
+            check_result(target, "reduce_scatter")
+            self.narrow(mean, wide, target)
             return result
         if counts is None and rows % self.size == 0:
             mine = rows // self.size
@@ -105,26 +108,24 @@ cdef class Reducing(Rooted):
         return result
 
     def widened(self, source):
-        """A wider copy of narrow integers, whose sum cannot overflow.
+        """The way to make a mean of integers, and the summands of this rank.
 
-        In the background it is filled in the turn of the call.
+        In the background these are filled in the turn of the call.
         """
-        wide = np.empty(source.shape, summing_dtype(source.dtype, "avg"))
+        mean = IntegerMean(source.dtype, self.size)
+        wide = mean.empty(source.shape)
         if self.is_preparing():
-            self.prepared.add(partial(np.copyto, wide, source), None)
+            self.prepared.add(partial(mean.widen, source, wide), None)
         else:
-            np.copyto(wide, source)
-        return wide
+            mean.widen(source, wide)
+        return mean, wide
 
-    def narrow(self, wide, target, str caller):
-        """Copy a mean of wider integers to its array."""
-        check_writeable(target, "the array of the result", caller)
-        check_apart(target, "the array of the result", caller)
-        copy = partial(np.copyto, target, wide, "unsafe")
+    def narrow(self, mean, wide, target):
+        """Make a mean of integers of the sums."""
         if self.is_preparing():
-            self.prepared.add((<Work>self.prepared).before, copy)
+            self.prepared.add(None, partial(mean.narrow, wide, target))
         else:
-            copy()
+            mean.narrow(wide, target)
 
     cdef list shares(self, int64_t rows, counts):
         """The rows of each rank's block; by default they differ by one at most."""
@@ -148,9 +149,14 @@ cdef class Reducing(Rooted):
         return buf if out is None else out
 
 
-cdef inline bint is_narrow_mean(op, cnp.ndarray source):
-    """Whether a call asks for the mean of integers whose sum may exceed their dtype."""
+cdef check_result(cnp.ndarray target, str caller):
+    """Check that a mean can be written to an array."""
+    check_writeable(target, "the array of the result", caller)
+    check_apart(target, "the array of the result", caller)
+
+
+cdef inline bint is_integer_mean(op, cnp.ndarray source):
+    """Whether a call asks for the mean of integers, whose sum may exceed their dtype."""
     if not cnp.PyArray_ISINTEGER(source) or (type(op) is str and op == "sum"):
         return False
-    dtype = (<object>source).dtype
-    return not is_elsewhere(source) and summing_dtype(dtype, op_name(op)) != dtype
+    return not is_elsewhere(source) and op_name(op) == "avg"

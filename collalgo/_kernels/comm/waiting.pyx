@@ -139,7 +139,7 @@ cdef class WaitableQueue(Queue):
         cdef double left = SIGNAL_CHECK, deadline = monotonic() + seconds
         cdef int status = PENDING
         if seconds >= 0:
-            self.let_go()
+            self.release_held()
         while task.status == PENDING:
             self.check_not_in_handler()
             if seconds >= 0:

@@ -24,6 +24,18 @@ cdef double LOOK = 1e-4  # seconds between two polls of a stream
 cdef int64_t SHORT = 1 << 17  # bytes of a call that the thread leaves to a waiter
 
 
+def in_order(first, second):
+    """One function that calls both; either may be None."""
+    if first is None or second is None:
+        return second if first is None else first
+
+    def both():
+        first()
+        second()
+
+    return both
+
+
 cdef class Work(Task):
     """A call in the background, as the calls whose names end in ``_async`` give it.
 
@@ -41,8 +53,11 @@ cdef class Work(Task):
         self.status = PENDING
 
     cdef int add(self, before, after) except -1:
-        """Call ``before`` at the beginning of the call, and ``after`` at its end."""
-        self.before, self.after = before, after
+        """Call ``before`` before all else in the turn of the call, ``after`` after all."""
+        if before is not None:
+            self.before = in_order(before, self.before)
+        if after is not None:
+            self.after = in_order(self.after, after)
         self.packs = self.packs or before is not None
         self.settles = self.settles or after is not None
         return 0
@@ -62,7 +77,7 @@ cdef class Work(Task):
     def done(self):
         """Whether the call has ended, well or not."""
         if self.status == PENDING:
-            self.progress.let_go()  # a caller that polls never waits
+            self.progress.release_held()  # a caller that polls never waits
         return self.status != PENDING and (
             self.pending_call is None or self.failure is not None or self.pending_call.done
         )

@@ -139,10 +139,20 @@ class DeviceCalls(DeviceContext):
         """The programs of a call, made at the first with the plain name of its op."""
         call = Call(*fields).plain()
         if call not in self._known:
+            _refuse_integer_mean(call)
             name = f"{programs.name(call)} {ON_DEVICES}"
             exchange = programs.exchange(call, OFFER, name)
             self._known[call] = Lowered(call, programs, exchange)
         return self._known[call]
+
+
+def _refuse_integer_mean(call: Call) -> None:
+    """Refuse a mean that is summed in the dtype of its integers, and could wrap."""
+    if call.op == "avg" and call.dtype.kind in "iu":
+        raise TypeError(
+            f"{call.collective}: the sum of {call.dtype} for op 'avg' could overflow "
+            "on a device; pass floats, or use 'sum' and divide"
+        )
 
 
 def _shadow(array: Array | None, caller: str) -> Shadow | None:

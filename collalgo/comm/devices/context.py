@@ -153,7 +153,7 @@ class DeviceContext:
         if self._network is not None:
             self._network.close()
             self._network = None
-        if ended or self._ends_within(PATIENCE, self.peers.let_go):
+        if ended or self._ends_within(PATIENCE, self.peers.end_waits):
             self.peers.close()
         else:
             self.peers.abandon()

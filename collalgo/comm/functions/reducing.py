@@ -34,8 +34,8 @@ def allreduce(
     op
         ``sum``, ``prod``, ``min``, ``max``, ``avg``, ``band``, ``bor``, ``bxor``,
         ``land``, ``lor``, ``lxor``, or an op of NumPy, mpi4py or torch. Floats of
-        16 and 8 bits are combined in float32. A mean of integers is rounded down; those
-        of up to 32 bits are summed in 64 bits, if they are not on a device.
+        16 and 8 bits are combined in float32. A mean of integers is rounded down,
+        and right although their sum exceeds their dtype; on a device it is refused.
     out
         The array for the result; by default ``buf``.
     algorithm, timeout

@@ -17,7 +17,7 @@ from collalgo._kernels.comm.recorder import Recorder
 from collalgo.base import output_files
 from collalgo.comm.call_text import call_name
 from collalgo.comm.tracing.notes import CallNote, note_on
-from collalgo.engine.reduction import DTYPES, OPS
+from collalgo.engine.reduction import DTYPES, RECORDED_OPS
 
 #: The variable for the folder of dumps; if it is set, every failure writes a dump.
 FOLDER = "COLLALGO_DUMP"
@@ -102,7 +102,7 @@ def _named(record: dict[str, Any], note: CallNote | None) -> dict[str, Any]:
         **record,
         "collective": call_name(record),
         "dtype": DTYPES[record["dtype"]],
-        "op": OPS[op] if op >= 0 else None,
+        "op": RECORDED_OPS[op] if op >= 0 else None,
         **noted,
     }
 

@@ -98,14 +98,19 @@ def trace(
         ends = np.cumsum(lengths)[:-1]
         parts = np.split(everyone, ends)
         tracks = [Track(*json.loads(part.tobytes())) for part in parts]
-        if not any(track.calls for track in tracks):
-            warnings.warn(
-                f"no call was made on communicator {runner.label}, so that the trace "
-                f"{path} is empty; pass the communicator of the calls",
-                stacklevel=3,
-            )
-        found = json.dumps(chrome_trace.document(events(tracks)))
-        output_files.write(path, found, chrome_trace.TRACE, force=force)
+        _write(path, tracks, runner.label, force)
+
+
+def _write(path: str | Path, tracks: list[Track], label: str, force: bool) -> None:
+    """Write the calls of all ranks, and warn if there are none."""
+    if not any(track.calls for track in tracks):
+        warnings.warn(
+            f"no call was made on communicator {label}, so that the trace "
+            f"{path} is empty; pass the communicator of the calls",
+            stacklevel=4,
+        )
+    found = json.dumps(chrome_trace.document(events(tracks)))
+    output_files.write(path, found, chrome_trace.TRACE, force=force)
 
 
 def _runner(comm: "Communicator | mpi4py.MPI.Comm | None") -> CallRunner:

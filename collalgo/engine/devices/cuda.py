@@ -195,7 +195,7 @@ class Cuda:
     def wait(self, flag: int, number: int) -> None:
         self._driver.wait(self._stream.ptr, flag, number)
 
-    def let_go(self, flags: Memory) -> None:
+    def end_waits(self, flags: Memory) -> None:
         # Each byte is 127: a number that ends every wait, modulo 2**32.
         runtime, stream = self._cupy.cuda.runtime, self._loading
         runtime.memsetAsync(flags.pointer, 127, flags.shape[0], stream.ptr)

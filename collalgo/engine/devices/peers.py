@@ -183,14 +183,14 @@ class Peers:
         if self._watch is not None:
             self._watch.close()
         if others and self._reach_all:
-            self._watch = Watch(others, self.let_go)
+            self._watch = Watch(others, self.end_waits)
 
-    def let_go(self) -> None:
+    def end_waits(self) -> None:
         """End all waits on the streams of this rank."""
         for (_, buffer), memory in list(self._own.items()):
             if buffer == FLAGS and self._runtime is not None:
                 with self._runtime.current():
-                    self._runtime.let_go(memory)
+                    self._runtime.end_waits(memory)
 
     def _reaches(self, runtime: Runtime, offers: Sequence[BufferExchange]) -> bool:
         """Whether this rank can map the flags of all others."""

@@ -213,7 +213,7 @@ class Runtime(Protocol):
     def wait(self, flag: int, number: int) -> None:
         """Make later work wait until a flag has at least a number."""
 
-    def let_go(self, flags: Memory) -> None:
+    def end_waits(self, flags: Memory) -> None:
         """Set flags to a value that ends all waits for them, beside the stream."""
 
     def mark(self) -> Mark:

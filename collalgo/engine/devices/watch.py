@@ -20,12 +20,12 @@ class Watch:
     ----------
     processes
         The processes of the other ranks, by rank.
-    let_go
+    end_waits
         Ends all waits on the streams of this rank.
     """
 
-    def __init__(self, processes: Mapping[int, int], let_go: Callable[[], None]):
-        self._let_go = let_go
+    def __init__(self, processes: Mapping[int, int], end_waits: Callable[[], None]):
+        self._end_waits = end_waits
         self._over = Event()
         self._ranks: dict[int, int] = {}
         for rank, process in processes.items():
@@ -47,7 +47,7 @@ class Watch:
             self._ranks[ended[0]],
         )
         while not self._over.wait(AGAIN):
-            self._let_go()
+            self._end_waits()
 
     def close(self) -> None:
         """Stop watching."""

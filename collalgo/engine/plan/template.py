@@ -126,17 +126,19 @@ def ends_of(
     }[collective]
 
 
-def averaging_of(collective: str, op: str | None, proved: bool) -> Averaging:
+def averaging_of(collective: str, averages: bool, proved: bool) -> Averaging:
     """Where complete sums are divided.
 
     Parameters
     ----------
-    collective, op
-        The collective and its operation.
+    collective
+        The collective.
+    averages
+        Whether its sums are divided at all.
     proved
         Whether tests show that no rank that completes a sum receives it again.
     """
-    if op != "avg":
+    if not averages:
         return Averaging.NO
     if collective != "allreduce":
         return Averaging.AT_THE_END

@@ -1,10 +1,11 @@
 """Readers of topology files; the format is recognised by the content.
 
 A format is a module with two functions: ``recognises(text)`` examines a file, and
-``parse(text, topology)`` fills a topology. Files are untrusted: their size, depth and
-numbers are limited, and nothing in them is run or fetched.
+``parse(text, topology)`` fills a topology or returns another one. Files are untrusted:
+their size, depth and numbers are limited, and nothing in them is run or fetched.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
 from collalgo.topology.plausible import review
+from collalgo.topology.presets import JOINING, several
 from collalgo.topology.readers.text import structured
 from collalgo.topology.unhosted import add_hosts
 
@@ -45,18 +47,30 @@ FORMATS = {
     "link_list": "ns-3 or SimAI link list",
 }
 
+#: The format whose files may declare parameters.
+NATIVE = "own"
+
 #: The exceptions that a malformed file may raise in a reader.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
              ValueError)  # fmt: skip
 
 
-def read(path: Any) -> Topology:
+def read(path: Any, **parameters: Any) -> Topology:
     """Read a file of any known format.
+
+    Parameters
+    ----------
+    path
+        The file.
+    **parameters
+        Those of every machine, as for :func:`presets.load`; and other values for the
+        parameters that a native file declares.
 
     Raises
     ------
     TopologyError
-        If the format is unknown, or the file is invalid or too large.
+        If the format is unknown, the file is invalid or too large, or there is no such
+        parameter.
     OSError
         If the file cannot be opened.
     """
@@ -65,10 +79,14 @@ def read(path: Any) -> Topology:
         data = file.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         raise TopologyError(f"{path}: more than {LARGEST_FILE >> 20} MiB")
-    return parse(data.decode("utf-8", errors="replace"), path.name)
+    joining = {name: parameters.pop(name) for name in JOINING if name in parameters}
+    machine = parse(data.decode("utf-8", errors="replace"), path.name, parameters)
+    return several(machine, **joining)
 
 
-def parse(text: str, source: str) -> Topology:
+def parse(
+    text: str, source: str, parameters: Mapping[str, Any] | None = None
+) -> Topology:
     """The topology that a text describes; see :func:`read`.
 
     Parameters
@@ -77,13 +95,20 @@ def parse(text: str, source: str) -> Topology:
         The content of a file.
     source
         The name of the file, for messages.
+    parameters
+        Values for parameters that the text declares, which only native files do.
     """
     _check_lines(text, source)
     try:
         name = recognise(text)
         if name is None:
             raise TopologyError(f"{source}: {_unknown(text)}")
-        return _read(name, text, source)
+        if parameters and name != NATIVE:
+            raise TopologyError(
+                f"{source} has no parameter {next(iter(parameters))!r}, as only native "
+                f"files declare any; it has {', '.join(JOINING)}"
+            )
+        return _read(name, text, source, parameters or {})
     finally:
         structured.cache_clear()
 
@@ -97,11 +122,11 @@ def _unknown(text: str) -> str:
     )
 
 
-def _read(name: str, text: str, source: str) -> Topology:
+def _read(name: str, text: str, source: str, parameters: Mapping[str, Any]) -> Topology:
     """The topology of a text of a format."""
     topology = Topology(Path(source).stem, f"{source} ({FORMATS[name]})")
     try:
-        topology = _module(name).parse(text, topology) or topology
+        topology = _module(name).parse(text, topology, **parameters) or topology
         add_hosts(topology)
         review(topology)
     except TopologyError as error:

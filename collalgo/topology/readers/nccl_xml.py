@@ -263,13 +263,7 @@ class System:
                 f"{gpu} - {target}: {kind.value} with 0 cables is ignored"
             )
             return
-        attributes = self.topology.device(gpu).attributes
-        if kind is LinkKind.XGMI:
-            each = constants.xgmi(str(attributes.get("gcn", "")))
-            rule = f"{each:g} GB/s for each xGMI, by gcn"
-        else:
-            each = constants.nvlink(attributes.get("sm", 70))
-            rule = f"{each:g} GB/s for each NVLink, by sm"
+        each, rule = constants.of_cable(kind, self.topology.device(gpu).attributes)
         self.topology.link(
             gpu, target, kind, count * each, count=count, assumed=(rule,)
         )

@@ -1,6 +1,7 @@
 """The native format; see :mod:`collalgo.topology.document`."""
 
 import re
+from typing import Any
 
 from collalgo.errors import TopologyError
 from collalgo.topology.document import VERSION, build
@@ -15,12 +16,12 @@ def recognises(text: str) -> bool:
     )
 
 
-def parse(text: str, _topology: Topology) -> Topology:
-    """The topology of the document."""
+def parse(text: str, _topology: Topology, **parameters: Any) -> Topology:
+    """The topology of the document, with other values for some of its parameters."""
     value = json_of(text)
     documents = yaml_of(text) if value is None else [value]
     if len(documents) != 1:
         raise TopologyError(
             f"{len(documents)} documents; there must be one, with {VERSION}"
         )
-    return build(documents[0])
+    return build(documents[0], parameters)

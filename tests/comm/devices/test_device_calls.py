@@ -612,7 +612,7 @@ def test_what_goes_by_way_of_the_host_cannot_be_in_a_graph(devices):
     devices(rank, 2, "by way of the host")
 
 
-def test_mappings_are_made_once_and_let_go(devices):
+def test_mappings_are_made_once_and_released(devices):
     def rank(comm, runtime):
         x = runtime.array(np.ones(1000))
         for _ in range(5):
@@ -668,6 +668,9 @@ def test_what_cannot_be_is_refused_and_loses_nothing(devices):
             comm.allreduce(runtime.array(x), out=fixed)
         with pytest.raises(ValueError, match="root 7 is out of range"):
             comm.broadcast(runtime.array(x), 7)
+        for kind in (np.int8, np.uint64):
+            with pytest.raises(TypeError, match="'avg' could overflow on a device"):
+                comm.allreduce(runtime.array(np.ones(3, kind)), "mean")
         with pytest.raises(TypeError, match="op 'band' is not defined for float64"):
             comm.allreduce(runtime.array(x), "band")
         return runtime.values(comm.allreduce(fixed, out=runtime.array(x)))[0]

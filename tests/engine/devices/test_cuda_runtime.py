@@ -144,7 +144,7 @@ def test_what_goes_on_a_stream(fake, runtime):
     assert host.tolist() == [5] * 8
     assert np.asarray(a).tolist() == list(range(8))
     flags = runtime.upload(np.zeros(16, np.uint8))
-    runtime.let_go(flags)
+    runtime.end_waits(flags)
     assert (np.asarray(flags.array).view(np.uint32) == 0x7F7F7F7F).all()
 
 

@@ -88,7 +88,7 @@ def test_a_template_gives_the_plans_of_all_lengths(collective, size):
         root = rank if COLLECTIVES[collective].rooted else 0
         key = TemplateKey(collective, row.schedule, size // 2, size, root)
         if COLLECTIVES[collective].reduces and rank % 2 == 1:
-            averaging = averaging_of(collective, "avg", rank % 4 == 1)
+            averaging = averaging_of(collective, True, rank % 4 == 1)
             key = key._replace(averaging=averaging)
         for layout in layouts(collective, size):
             ours, theirs = key.template().plan(layout), exact_plan(key, layout)

@@ -12,6 +12,5 @@ cdef class Comparison:
     cdef int64_t asked    # the call of the last question,
     cdef double silent    # and the seconds of waiting in it before the next one
 
-    cdef dict call(self, int64_t sequence)
     cdef void ask_if_due(self) noexcept nogil
     cdef void ask_later(self) noexcept nogil

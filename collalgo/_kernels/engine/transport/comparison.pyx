@@ -6,17 +6,10 @@ Messages reveal calls that differ, but only if the calls exchange any.
 """
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
 
-from collalgo._kernels.engine.transport.endpoint cimport endpoint, header
-from collalgo._kernels.engine.transport.segment cimport CALLS
+from collalgo._kernels.engine.transport.endpoint cimport endpoint
 from collalgo._kernels.engine.transport.shared_memory cimport SharedMemory
-from collalgo._kernels.engine.transport.transport cimport call_record
-
-cdef extern from * nogil:
-    int ACQUIRE "__ATOMIC_ACQUIRE"
-    int64_t load "__atomic_load_n"(const int64_t *word, int order)
-    void fence "__atomic_thread_fence"(int order)
+from collalgo._kernels.engine.transport.transport cimport as_record, call_record
 
 #: Seconds that a rank waits in a call before it asks for the calls of the others, and the
 #: additional delay by rank: one question is enough for all.
@@ -52,25 +45,7 @@ cdef class Comparison:
 
     def calls(self):
         """The last calls of this rank, in order."""
-        cdef int64_t last = self.shared.open().sequence
-        found = [self.call(n) for n in range(max(1, last - CALLS + 1), last + 1)]
-        return [call for call in found if call]
-
-    cdef dict call(self, int64_t sequence):
-        """The call of this number of this rank, if it is still kept."""
-        cdef const call_record *record
-        cdef call_record found
-        record = &header(self.shared.end, self.shared.rank).calls[sequence % CALLS]
-        if load(&record.sequence, ACQUIRE) != sequence:
-            return None
-        found = record[0]
-        fence(ACQUIRE)
-        if load(&record.sequence, ACQUIRE) != sequence:  # overwritten meanwhile
-            return None
-        return {
-            "rank": self.rank, "sequence": sequence, "fingerprint": found.fingerprint,
-            "record": (<const char *>&found)[:sizeof(found)].hex(),
-        }
+        return [{**call, "rank": self.rank} for call in self.shared.calls()]
 
     def defer(self, int64_t sequence):
         """Delay the question about a call: another rank has asked it."""
@@ -79,11 +54,7 @@ cdef class Comparison:
 
     def differs(self, dict theirs):
         """Report a mismatch with the call of another rank."""
-        cdef call_record record
-        cdef bytes data = bytes.fromhex(theirs["record"])
-        if len(data) != sizeof(record):
-            raise ValueError(f"a call record has {sizeof(record)} bytes, not {len(data)}")
-        memcpy(&record, <const char *>data, sizeof(record))
+        cdef call_record record = as_record(theirs)
         self.shared.open()
         self.shared.accuse(True, theirs["rank"], theirs["sequence"], &record)
 

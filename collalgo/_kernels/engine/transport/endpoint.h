@@ -107,7 +107,6 @@ struct endpoint {
     uint32_t bell_seen;
     struct pollfd *processes; /* readable once the process of a rank has ended */
     int64_t sequence, fingerprint;
-    int64_t remembers; /* all ones if the fingerprint covers all calls so far, else 0 */
     double timeout, waiting_since, checked;
 };
 
@@ -201,7 +200,6 @@ static void configure(endpoint *e) {
     if (e->size == 2 && moves_lines) e->recycled[e->recycled_count++] = OWN_SLOT;
     e->several = demotes_lines && e->wide.bytes ? &e->wide : &e->large;
     for (int64_t r = 0; r < e->size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
-    e->remembers = -1;
 }
 
 /* Announce this rank to the others. */

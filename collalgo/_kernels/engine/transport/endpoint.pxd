@@ -29,7 +29,7 @@ cdef extern from "transport.h" nogil:
         int64_t *names
         int64_t small_bytes, recycled_count
         wait_policy usual, background
-        int64_t nap, remembers
+        int64_t nap
         double timeout, waiting_since, checked
 
 cdef extern from "waiting.h" nogil:

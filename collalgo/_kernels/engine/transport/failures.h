@@ -118,18 +118,18 @@ static int check(endpoint *e) {
 
 /* ---- calls */
 
-/* Begin a call. The fingerprint covers all calls so far, so that a mismatch is found even if no
- * message of the call that differed reached this rank. Calls after a failure are not recorded,
+/* Begin a call. The fingerprint covers all calls so far: a rank that receives a message has made
+ * the same calls as its sender, so no rank whose calls differ from those of another returns from
+ * a call in which it depends on all ranks. Calls after a failure are not recorded,
  * so that all ranks report the same calls. */
 static int endpoint_enter(endpoint *e, const call_record *call, double timeout) {
     if (has_failed(e, e->sequence + 1)) return STOP;
     call_record *record = &e->me->calls[++e->sequence % CALLS];
     STORE(&record->sequence, 0); /* a reader must not see parts of two calls */
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    uint64_t before = (uint64_t)(e->fingerprint & e->remembers);
-    e->fingerprint = (int64_t)((before ^ (uint64_t)call->fingerprint) *
-                                   UINT64_C(0x2545f4914f6cdd1d) +
-                               (uint64_t)e->sequence);
+    uint64_t all = (uint64_t)(e->fingerprint ^ call->fingerprint);
+    e->fingerprint =
+        (int64_t)(all * UINT64_C(0x2545f4914f6cdd1d) + (uint64_t)e->sequence);
     int64_t sequence = e->sequence;
     memcpy(&record->fingerprint, &call->fingerprint,
            sizeof *call - offsetof(call_record, fingerprint));

@@ -54,6 +54,11 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 from collalgo._kernels.engine.transport.processes import are_numbered_here, may_read
 
+cdef extern from * nogil:
+    int ACQUIRE "__ATOMIC_ACQUIRE"
+    int64_t load "__atomic_load_n"(const int64_t *word, int order)
+    void fence "__atomic_thread_fence"(int order)
+
 FAILURES = {
     FAILURE_MISMATCH: "mismatch", FAILURE_PEER: "peer", FAILURE_TIMEOUT: "timeout",
     FAILURE_ELSEWHERE: "elsewhere",
@@ -112,7 +117,6 @@ cdef class HostEndpoint(Transport):
             endpoint_crowd(self.end)
         if across:
             self.end.nap = NAP
-            self.end.remembers = 0  # packets hold the record of one call only
             endpoint_fence(self.end)  # as this rank often goes to sleep
         for place, member in enumerate(self.members):
             self.end.names[place] = member
@@ -182,8 +186,20 @@ cdef class HostEndpoint(Transport):
         cdef rank_header *peer = header(self.open(), place)
         if sequence < 0:
             sequence = peer.entered
-        cdef call_record *record = &peer.calls[sequence % CALLS]
-        return as_dict(record) if sequence and record.sequence == sequence else None
+        cdef const call_record *record = &peer.calls[sequence % CALLS]
+        if not sequence or load(&record.sequence, ACQUIRE) != sequence:
+            return None
+        cdef call_record found = record[0]
+        fence(ACQUIRE)
+        if load(&record.sequence, ACQUIRE) != sequence:  # overwritten meanwhile
+            return None
+        return as_dict(&found)
+
+    def calls(self):
+        """The last calls of this rank, in order."""
+        cdef int64_t last = self.open().sequence
+        found = [self.call(self.rank, n) for n in range(max(1, last - CALLS + 1), last + 1)]
+        return [call for call in found if call]
 
     def exit_reason(self, int64_t place):
         """The reason that a rank gave for leaving, or an empty string."""

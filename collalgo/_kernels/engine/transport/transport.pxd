@@ -51,6 +51,7 @@ cdef extern from "copy.h" nogil:
 
 
 cdef dict as_dict(const call_record *call)
+cdef call_record as_record(dict call)
 
 
 cdef class Transport:

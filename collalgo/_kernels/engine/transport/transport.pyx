@@ -22,6 +22,7 @@ returns STOP. The Python side of the interface describes it:
 :class:`collalgo.engine.transport.interface.RankTransport`.
 """
 
+from libc.string cimport memset, strncpy
 
 #: The number of lanes between two ranks, one for each schedule run together.
 LANES = LANE_LIMIT
@@ -35,6 +36,20 @@ cdef dict as_dict(const call_record *call):
         "root": call.root, "count": call.count,
         "algorithm": (<bytes><const char *>call.algorithm).decode(errors="replace"),
     }
+
+
+cdef call_record as_record(dict call):
+    """The same as a record."""
+    cdef call_record record
+    cdef bytes algorithm = call["algorithm"].encode()
+    memset(&record, 0, sizeof(record))
+    record.sequence, record.fingerprint = call["sequence"], call["fingerprint"]
+    record.collective, record.dtype, record.op = (
+        call["collective"], call["dtype"], call["op"]
+    )
+    record.root, record.count = call["root"], call["count"]
+    strncpy(record.algorithm, algorithm, NAME_BYTES - 1)
+    return record
 
 
 cdef class Transport:
