@@ -1,8 +1,9 @@
 """The proof of a user's schedule before its first run.
 
 Only the threads of a process share a proof. One kept on disk would have to be found by
-the steps of all ranks, whose digest takes as long as half of the proof: the code of a
-function does not tell them, since it reads globals and calls others.
+the steps of all ranks, and to trace them and take their digest takes about as long as
+the proof. The code of a function does not tell them, as it reads globals and calls
+other functions.
 """
 
 from collections.abc import Sequence
