@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import click
@@ -29,6 +30,7 @@ from collalgo.bench.report import (
     verdict,
     winners,
 )
+from collalgo.bench.start import measure_starts, phases_in_words
 from collalgo.bench.timing import overhead
 from rich.console import Console
 from rich.table import Table
@@ -203,14 +205,51 @@ def plot(
     draw_or_refuse(records, picture, force=force)
 
 
-@main.command()
-@click.option(
+ranks_option = click.option(
     "-R",
     "--ranks",
     type=click.IntRange(1, MAX_SLOTS),
     default=2,
+    show_default=True,
     help="The number of ranks.",
 )
+
+
+@main.command()
+@ranks_option
+@click.option(
+    "-n",
+    "rounds",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="The number of runs of each job.",
+)
+def start(ranks: int, rounds: int) -> None:
+    """Measure the start and the end of an empty job, beside mpiexec if there is one."""
+    try:
+        found = measure_starts(ranks, rounds)
+    except (OSError, RuntimeError) as error:
+        raise click.ClickException(str(error)) from None
+    table = Table(
+        title=f"jobs of {ranks} ranks on this host, ms of {rounds} runs (less is "
+        "better)",
+        box=None,
+    )
+    table.add_column("job")
+    for name in ("median", "least"):
+        table.add_column(name, justify="right")
+    for one in found:
+        figures = (median(one.seconds), min(one.seconds))
+        table.add_row(one.name, *(f"{1e3 * seconds:.0f}" for seconds in figures))
+    wide_console(WIDTH).print(table)
+    for one in found:
+        if one.phases:
+            click.echo(phases_in_words(one))
+
+
+@main.command()
+@ranks_option
 def limits(ranks: int) -> None:
     """Measure the limits of the machine: copies, sums, reads and a barrier.
 

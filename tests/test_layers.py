@@ -27,7 +27,9 @@ REGISTERED = re.compile(r'^register\("([^"]+)", "', re.MULTILINE)
 PURE = {"collections", "functools", "itertools", "math", "operator", "typing"}
 
 #: Modules of collalgo/algorithms that are no algorithms.
-ABOUT_ALGORITHMS = {"__init__", "catalogue", "literature", "row", "table", "verify"}
+ABOUT_ALGORITHMS = {
+    *("__init__", "catalogue", "first_use", "literature", "row", "table", "verify"),
+}
 
 
 def layer(module):

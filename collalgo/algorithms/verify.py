@@ -1,15 +1,13 @@
 """Prove a schedule: every rank ends with what the collective promises, and no less."""
 
 import os
-from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
-from threading import RLock
 
 from collalgo.algorithms.catalogue import ALGORITHMS, find
+from collalgo.algorithms.first_use import PROVED
 from collalgo.base.integers import integer, rank_of
-from collalgo.errors import AlgorithmNotApplicable, ScheduleError
-from collalgo.schedule import LANES, ScheduleFunction, Step, begin, trace
+from collalgo.errors import ScheduleError
+from collalgo.schedule import ScheduleFunction, Step, begin, trace
 from collalgo.schedule.blame import yield_line
 from collalgo.schedule.collective import COLLECTIVES, Collective
 from collalgo.schedule.group_layout import flat
@@ -19,19 +17,10 @@ from collalgo.schedule.prover import Prover
 #: The beginning of the names of the files of this package.
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
-#: The largest world for which a user's schedule is proved before it runs.
-PROVED = 64
-
-#: Transfers of all ranks with which a schedule is proved before it runs.
-PROVED_TRANSFERS = 1 << 22
-
 #: The most ranks of a proof, and the most transfers of all of them: a minute's work.
 MOST_RANKS, MOST_TRANSFERS = 1 << 15, 1 << 23
 
-#: Held while a schedule is proved: ranks that are threads prove it once for all.
-_proving = RLock()
-
-__all__ = ["PROVED", "Proof", "prove_once", "verify"]
+__all__ = ["Proof", "verify"]
 
 
 def verify(
@@ -131,65 +120,6 @@ def _all_schedules(
                 "fewer ranks"
             )
     return schedules
-
-
-def prove_once(
-    algorithm: ScheduleFunction, size: int, collective: str, root: int = 0
-) -> None:
-    """Prove a user's schedule before its first run, up to a number of ranks.
-
-    Raises
-    ------
-    ScheduleError
-        If it is wrong.
-    AlgorithmNotApplicable
-        If it needs more lanes than there are, is too long to be proved, or is an
-        allreduce that would give the ranks results of other bits.
-    """
-    with _proving:
-        _prove_once(algorithm, size, collective, root)
-
-
-@lru_cache(maxsize=256)
-def _prove_once(
-    algorithm: ScheduleFunction, size: int, collective: str, root: int
-) -> None:
-    """Prove a schedule for the first time."""
-    if size > PROVED:
-        return
-    schedules: list[list[Step]] = []
-    for rank in range(size):
-        schedules.append(trace(algorithm, rank, size, root))
-        _check_length(schedules, size, collective)
-    proof = Prover(COLLECTIVES[collective], schedules, root).prove()
-    if proof.lanes > LANES:
-        raise AlgorithmNotApplicable(
-            f"{collective}: with {size} ranks the algorithm has {proof.lanes} lanes "
-            f"between two ranks but there are only {LANES}; run fewer schedules "
-            "together",
-            collective=collective,
-        )
-    if collective == "allreduce" and not proof.consistent:
-        raise AlgorithmNotApplicable(
-            f"allreduce: with {size} ranks the algorithm gives other bits on other "
-            "ranks, which combine the same contributions in other orders",
-            collective=collective,
-        )
-
-
-def _check_length(
-    schedules: Sequence[Sequence[Step]], size: int, collective: str
-) -> None:
-    """Refuse a schedule whose proof would take minutes, judged by two ranks."""
-    counts = [sum(map(len, steps)) for steps in schedules[:2]]
-    found = min(counts) * size if len(counts) == min(size, 2) else 0
-    if found > PROVED_TRANSFERS:
-        raise AlgorithmNotApplicable(
-            f"{collective}: with {size} ranks the algorithm has some {found} transfers "
-            f"but at most {PROVED_TRANSFERS} are proved before it runs; choose fewer "
-            "segments or lanes",
-            collective=collective,
-        )
 
 
 def _promise(algorithm: str | ScheduleFunction, collective: str | None) -> Collective:

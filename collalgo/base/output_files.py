@@ -11,7 +11,6 @@ symbolic link stays; its target is replaced.
 import errno
 import json
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Callable
@@ -188,7 +187,7 @@ def _append(target: Path, data: bytes) -> None:
 
 def _replace(target: Path, data: bytes) -> None:
     """Replace a file atomically; the new file keeps the mode of the old one."""
-    partial = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.partial")
+    partial = target.with_name(f".{target.name[:100]}.{os.urandom(4).hex()}.partial")
     try:
         with partial.open("xb") as file:
             if target.exists():

@@ -1,7 +1,6 @@
 """The root in the rendezvous of one host: it makes the memory that all share."""
 
 import errno
-import logging
 import os
 import resource
 import selectors
@@ -24,8 +23,6 @@ from collalgo.cost.host_profile import host_profile
 from collalgo.engine.transport import shm
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
-
-_LOG = logging.getLogger("collalgo")
 
 #: Connections that have not said yet which rank they are, beside those of peers.
 VISITORS = 64
@@ -210,8 +207,12 @@ class _Joining:
 
 def _refuse(connection: socket.socket, problem: str) -> None:
     """Close a connection after its process was told why."""
+    from logging import getLogger  # 2 ms, which no rank needs to join
+
     process, _, _ = credentials(connection)
-    _LOG.warning("process %d was refused at the rendezvous: %s", process, problem)
+    getLogger("collalgo").warning(
+        "process %d was refused at the rendezvous: %s", process, problem
+    )
     with connection, suppress(OSError):
         connection.send(problem.encode())
 

@@ -3,7 +3,7 @@
 import math
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -19,7 +19,9 @@ from collalgo.comm.runner import Runner
 from collalgo.comm.types import Op
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.engine.heap import Heap
-from collalgo.selection.selection import Selection
+
+if TYPE_CHECKING:  # with the model of topologies, which takes a while to import
+    from collalgo.selection.selection import Selection
 
 
 class Communicator(Collectives, Messages, CommunicatorBase):
@@ -156,7 +158,7 @@ class Communicator(Collectives, Messages, CommunicatorBase):
         reproducible: bool = False,
         algorithm: AlgorithmChoice = None,
         policy: str | None = None,
-    ) -> Selection:
+    ) -> "Selection":
         """Choose an algorithm as this communicator does; see the function.
 
         For arrays on ``devices``, the choice is known after the first call on some.

@@ -9,7 +9,7 @@ import numpy as np
 
 from collalgo._kernels.engine.engine import Program
 from collalgo._kernels.engine.reduction.reduce import Reduction
-from collalgo.algorithms.verify import prove_once
+from collalgo.algorithms.first_use import prove_once
 from collalgo.base.cache import recalled
 from collalgo.comm.call_text import EXCHANGE, NO_OP, UNEVEN
 from collalgo.cost.copy_policy import CopyPolicy

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.cost.loads import loads_of
+from collalgo.base.distinct import distinct
 from collalgo.cost.messages import Messages
 from collalgo.cost.routing import LinkLoads, Routing
 from collalgo.schedule.transfers import Ints, Reals
@@ -168,7 +169,7 @@ class SharedLinks:
                 each = np.where(weight > TOGETHER, free / weight, inf)
             least = each.min()
             full = each <= least * (1 + TOGETHER)
-            now = np.unique(loads.message[full[link] & is_open])
+            now = distinct(loads.message[full[link] & is_open])
             rates[now] = least
             fixed[now] = True
             mine = is_open & fixed[loads.message]

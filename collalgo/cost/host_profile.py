@@ -5,11 +5,12 @@ user's cache directory; ``collalgo calibrate`` measures it with more trials. The
 JSON: ``format``, ``node``, ``processor``, ``trials`` (the number of measurements of
 which each value is the median) and ``machine``, the attributes of :class:`HostProfile`.
 If other processes keep the host too busy to be measured, typical values are used.
+
+What only a measurement needs is imported there: most processes load a file.
 """
 
 import hashlib
 import json
-import logging
 import os
 import platform
 from collections.abc import Sequence
@@ -17,11 +18,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from statistics import median
 from threading import Lock
+from typing import Any
 
 from collalgo.base import output_files
-from collalgo.cost.calibration import per_byte, round_trips, swap
 from collalgo.engine.transport.waiting import cores
 
 #: The format of files, to be raised when the values change their meaning.
@@ -53,8 +53,6 @@ USUAL = {
 
 #: The number of attempts to measure a busy host.
 ATTEMPTS = 3
-
-_LOG = logging.getLogger("collalgo")
 
 
 @dataclass(frozen=True)
@@ -161,12 +159,11 @@ def calibrate(trials: int = TRIALS) -> HostProfile:
     Running processes keep the profile that they have. For a host that is too busy,
     typical values are used and not cached.
     """
-    for _ in range(ATTEMPTS):
-        measured = [asdict(measure()) for _ in range(trials)]
-        medians = {name: median(one[name] for one in measured) for name in measured[0]}
-        is_busy = any(medians[name] > most for name, (_, most) in USUAL.items())
-        if not is_busy:
-            break
+    from logging import getLogger
+
+    from collalgo.cost.calibration import per_byte
+
+    medians, is_busy = _measured(trials)
     if is_busy:
         medians |= {name: usual for name, (usual, _) in USUAL.items()}
         medians |= {"exchange": 0.0, "fetch": 0.0}
@@ -174,11 +171,26 @@ def calibrate(trials: int = TRIALS) -> HostProfile:
     beyond = {"copy_far": copy_far, "reduce_far": reduce_far, "cache": USUAL_CACHE}
     profile = HostProfile(**{**medians, **beyond, "cores": cores()})
     if is_busy:
-        _LOG.info("this host is too busy to be measured; using typical values")
+        getLogger("collalgo").info(
+            "this host is too busy to be measured; using typical values"
+        )
     else:
         _keep(profile, trials)
     known_profile.cache_clear()
     return profile
+
+
+def _measured(trials: int) -> tuple[dict[str, Any], bool]:
+    """The medians of some measurements, and whether the host was too busy for them."""
+    from statistics import median
+
+    for _ in range(ATTEMPTS):
+        measured = [asdict(measure()) for _ in range(trials)]
+        medians = {name: median(one[name] for one in measured) for name in measured[0]}
+        is_busy = any(medians[name] > most for name, (_, most) in USUAL.items())
+        if not is_busy:
+            break
+    return medians, is_busy
 
 
 def _keep(profile: HostProfile, trials: int) -> None:
@@ -217,6 +229,8 @@ def _processor() -> str:
 
 def measure() -> HostProfile:
     """Measure this host with arrays within its caches."""
+    from collalgo.cost.calibration import per_byte, round_trips, swap
+
     latency = round_trips(1, 2000)
     crowded = round_trips(TOKENS, 500)
     exchange = swap(fetched=False)

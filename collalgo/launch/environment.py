@@ -1,7 +1,6 @@
 """The environment of ranks: the variables of torchrun and Horovod, and limits."""
 
 import os
-import secrets
 import socket
 
 from collalgo.engine.transport.waiting import cores
@@ -28,7 +27,7 @@ def of_job(size: int, address: str, port: int | str) -> dict[str, str]:
     ``MASTER_ADDR`` and ``MASTER_PORT`` are for other libraries.
     """
     return {
-        "COLLALGO_JOB": secrets.token_hex(16),
+        "COLLALGO_JOB": os.urandom(16).hex(),
         "WORLD_SIZE": str(size),
         "MASTER_ADDR": address,
         "MASTER_PORT": str(port),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.schedule.replay import Fault, SymbolicReplay
+from collalgo.base.distinct import distinct
 from collalgo.errors import ScheduleError
 from collalgo.schedule.blame import Origin, origin, overwritten
 from collalgo.schedule.collective import NOTHING, Collective, Place, Promise
@@ -61,7 +62,7 @@ class Prover:
             volume=volume * scale,
             sent=self._busiest(sends) * scale,
             reduced=self._busiest(r.kind == 2) * scale,
-            links=len(np.unique(r.rank_of[r.step[sends]] * self.size + r.peer[sends])),
+            links=len(distinct(r.rank_of[r.step[sends]] * self.size + r.peer[sends])),
             roundings=max((self.terms.roundings[term] for term in used), default=0),
             order=self.terms.order(used),
             consistent=consistent,
@@ -84,15 +85,18 @@ class Prover:
         """The most lanes between two ranks, both ways together."""
         r = self.replay
         ends = np.sort(np.stack([r.rank_of[r.step], r.peer]), axis=0)
-        pairs = ends[0] * self.size + ends[1]
-        used = np.unique(np.stack([pairs, r.lane]), axis=1)
-        return int(np.unique(used[0], return_counts=True)[1].max(initial=0))
+        lanes = int(r.lane.max(initial=0)) + 1
+        used = distinct((ends[0] * self.size + ends[1]) * lanes + r.lane)
+        counts = np.unique(used // lanes, return_counts=True)[1]
+        return int(counts.max(initial=0))
 
     def _messages(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         """For each step, the number of messages of the chosen transfers."""
         r = self.replay
-        pairs = np.unique(np.stack([r.step[chosen], r.message_of[chosen]]), axis=1)
-        return np.bincount(pairs[0], minlength=len(r.rank_of)).astype(np.float64)
+        messages = int(r.message_of.max(initial=0)) + 1
+        pairs = distinct(r.step[chosen] * messages + r.message_of[chosen])
+        counts = np.bincount(pairs // messages, minlength=len(r.rank_of))
+        return counts.astype(np.float64)
 
     def _busiest(self, chosen: NDArray[np.bool_]) -> int:
         """The bytes of the chosen transfers of the busiest rank, on the grid."""
@@ -188,7 +192,7 @@ class Prover:
         """Check the cells of a rank that are to hold sums; return their terms."""
         used: set[int] = set()
         keys = found * np.int64(2 * self.size) + codes
-        for key in np.unique(keys[sums]).tolist():
+        for key in distinct(keys[sums]).tolist():
             term, code = divmod(key, 2 * self.size)
             used.add(term)
             if self.terms.ranks[term] != self._ranks(code):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from collalgo.algorithms.catalogue import Algorithm
-from collalgo.algorithms.verify import prove_once
+from collalgo.algorithms.first_use import prove_once
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 
 #: Why an algorithm cannot be asked for the same bits everywhere.

@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from collalgo.algorithms.catalogue import Algorithm, find, named
-from collalgo.algorithms.verify import prove_once
+from collalgo.algorithms.first_use import prove_once
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction

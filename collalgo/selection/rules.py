@@ -18,7 +18,6 @@ whose sizes are those of one block, not of all that a rank has.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,5 +173,7 @@ def _sizes(
 
 def of_peer(name: str) -> Rules:
     """The rules that come with the package."""
+    from importlib import resources  # slow, as it imports all about archives
+
     file = resources.files("collalgo.selection.policies") / f"{name}.yaml"
     return Rules.of_text(file.read_text(encoding="utf-8"), f"{name}.yaml")

@@ -19,8 +19,8 @@ from collalgo import (
 )
 from collalgo.algorithms import linear
 from collalgo.algorithms.catalogue import candidates, find
+from collalgo.algorithms.first_use import prove_once
 from collalgo.algorithms.parameters import COMMON, OWN
-from collalgo.algorithms.verify import prove_once
 from collalgo.cli.main import main as cli
 from collalgo.errors import RulesError
 from collalgo.schedule import trace

@@ -7,7 +7,7 @@ from collalgo import (
     AlgorithmNotApplicable,
 )
 from collalgo.algorithms.catalogue import find
-from collalgo.algorithms.verify import prove_once
+from collalgo.algorithms.first_use import prove_once
 from collalgo.engine.call import Call
 from collalgo.engine.plan.template import TemplateKey
 from tests.engine.plan.test_lowering import messages

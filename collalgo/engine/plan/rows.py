@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.engine.filling import Filling
+from collalgo.base.distinct import distinct
 from collalgo.engine.plan.layout import Grid, Layout, Region, Reused, Span
 from collalgo.errors import ScheduleError
 
@@ -282,7 +283,7 @@ def _table(rows: Sequence[Sequence[int]], columns: int) -> Rows:
 
 def _number(tables: Sequence[Rows]) -> Rows:
     """All parts in some tables, ascending; the tables get their numbers instead."""
-    borders = np.unique(np.concatenate([table.ravel() for table in tables]))
+    borders = distinct(np.concatenate([table.ravel() for table in tables]))
     for table in tables:
         table[...] = np.searchsorted(borders, table)
     return borders
