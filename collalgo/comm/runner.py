@@ -3,7 +3,7 @@
 import math
 import weakref
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from collalgo.bootstrap.context import Context, default_timeout, seconds
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.comm.recovery import Recovery
 from collalgo.comm.tracing.dump import remember
+from collalgo.errors import CollalgoError
 
 if TYPE_CHECKING:  # needed only for arrays on devices
     from collalgo.comm.devices.calls import DeviceCalls
@@ -59,6 +60,8 @@ class Runner(CollectiveRunner):
             seconds(default_timeout() if timeout is None else timeout),
         )
         self.label, self.hosts = context.label, context.hosts
+        if context.one_thread:
+            self.submit = self._refuse  # type: ignore[method-assign]
         self._release_devices: weakref.finalize[..., Runner] | None = None
         if context.pair is None:  # whose calls are the library's own
             remember(self)
@@ -96,6 +99,29 @@ class Runner(CollectiveRunner):
         waiting = self.seconds if timeout is None else seconds(timeout)
         self.run_now(program, mine, found, waiting, call)
         return found
+
+    def check_background(self, call: str) -> None:
+        """Check that calls can run in the background, in a thread of their own.
+
+        Raises
+        ------
+        CollalgoError
+            If the engine between the hosts allows calls from one thread only.
+        """
+        if self.context.one_thread:
+            raise CollalgoError(
+                f"{call}: MPI was initialised for calls from its main thread only "
+                "(MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED), but this call needs a "
+                "thread of its own; set mpi4py.rc.thread_level = 'serialized' or "
+                "'multiple' before mpi4py.MPI is imported",
+                rank=self.rank,
+                collective=call,
+            )
+
+    def _refuse(self, name: str, *_: object, **_named: object) -> NoReturn:
+        """Refuse a call in the background."""
+        self.check_background(name)
+        raise AssertionError(name)
 
     def check_open(self, call: str) -> None:
         """Check that calls can be made.

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +86,32 @@ def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
     assert ours["chosen"]
     assert mpi["algorithm"].startswith("MPICH")
     assert gloo["algorithm"].startswith("gloo of torch")
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize("launcher", ["mpiexec", "srun"])
+def test_a_launcher_that_sets_no_variables_of_torch_is_enough(launcher, tmp_path):
+    variables = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    env = {name: value for name, value in os.environ.items() if name not in variables}
+    python = [BIN / "python", SCRIPT, "every_collective", "groups"]
+    if launcher == "mpiexec":
+        commands = [[Path(sys.prefix) / "bin" / "mpiexec", "-n", "2", *python]]
+        environments = [env]
+    else:
+        step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": tmp_path.name + str(os.getpid()),
+                "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1"}  # fmt: skip
+        commands = [python] * 2
+        environments = [{**env, **step, "SLURM_PROCID": str(rank)} for rank in (0, 1)]
+    started = [
+        subprocess.Popen(
+            command, env=each, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        for command, each in zip(commands, environments, strict=True)
+    ]  # fmt: skip
+    out = "".join(each.communicate(timeout=120)[0] for each in started)
+    assert [each.returncode for each in started] == [0] * len(started), out
+    assert len(re.findall(r"groups: right \d+;", out)) == 2, out
 
 
 @pytest.mark.parallel

@@ -15,7 +15,8 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 import collalgo
-from collalgo.integrations.torch import CollalgoGroup
+from collalgo.integrations.torch import CollalgoGroup, Options, monitored_barrier
+from collalgo.integrations.torch.options import checked
 
 SIZES = (1, 2, 3)
 SHAPES = ((), (4,), (6, 2))
@@ -281,6 +282,39 @@ def refused(comm, store):
     assert (x == size).all()
 
 
+def beside_calls(comm, store):
+    """Sequence numbers, options, a monitored barrier, and the end of a call."""
+    rank, group = comm.rank, CollalgoGroup(comm, store)
+    before = group._get_sequence_number_for_group()
+    for _ in range(3):
+        group.allreduce(torch.ones(2)).wait()
+    assert group._get_sequence_number_for_group() == before + 3
+    assert group.allreduce(torch.ones(2)).get_future().wait()[0][0] == comm.size
+    assert checked(None) == Options()
+    try:
+        checked(dist.ProcessGroupGloo._Options())
+    except TypeError as error:
+        assert "ProcessGroupGloo" in str(error), error
+    else:
+        raise AssertionError("options of gloo")
+    monitored_barrier(group, SECONDS)
+    comm.barrier()
+    if rank == 0:  # whose call no other rank makes
+        work = group.allreduce(torch.ones(2))
+        assert not work.is_completed()
+        work.abort()
+        call = work.wait
+    else:
+        time.sleep(0.1)
+        call = comm.barrier
+    try:
+        call()
+    except (collalgo.CommunicatorClosed, collalgo.PeerFailed):
+        pass
+    else:
+        raise AssertionError(rank)
+
+
 if __name__ == "__main__":
     found = list(overloads())
     assert len(found) > len({overload.call for overload in found}) > 20, found
@@ -290,6 +324,6 @@ if __name__ == "__main__":
             0
         ]
         print(f"{size} ranks: {calls} calls; gloo refuses", *refusals)
-    for check, size in ((packed_in_order, 3), (refused, 2)):
+    for check, size in ((packed_in_order, 3), (refused, 2), (beside_calls, 2)):
         collalgo.threads(partial(check, store=dist.HashStore()), size)
     print("right")

@@ -246,12 +246,7 @@ cdef object in_order(first, second):
     """A function that calls both, of which either may be None."""
     if first is None or second is None:
         return second if first is None else first
-
-    def both():
-        first()
-        second()
-
-    return both
+    return lambda: (first(), second())
 
 
 cdef inline int run_once(

@@ -64,6 +64,7 @@ class GroupCalls(dist.ProcessGroup):
         return made
 
     def _noted(self, work: GroupWork) -> GroupWork:
+        work.end_group = self.abort
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work

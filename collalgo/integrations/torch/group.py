@@ -79,7 +79,8 @@ class CollalgoGroup(GroupCalls):
 
     def allreduce(self, *args: Any, **named: Any) -> GroupWork:
         of_ddp = is_called_by_ddp()
-        return self._allreduce(*ALLREDUCE(args, named), of_ddp)
+        tensor, opts = ALLREDUCE(args, named)
+        return self._allreduce(tensor, opts, of_ddp)
 
     def allreduce_coalesced(self, *args: Any, **named: Any) -> GroupWork:
         tensors, opts = ALLREDUCE_COALESCED(args, named)
@@ -193,7 +194,8 @@ class CollalgoGroup(GroupCalls):
 
     def alltoall(self, *args: Any, **named: Any) -> GroupWork:
         outputs, inputs, opts = ALLTOALL(args, named)
-        sent, kept = [], []
+        sent: list[int] = []
+        kept: list[int] = []
         for tensors, counts in ((inputs, sent), (outputs, kept)):
             check_one_each(tensors, self.comm.size, "alltoall")
             counts.extend(tensor.numel() for tensor in tensors)
@@ -223,6 +225,13 @@ class CollalgoGroup(GroupCalls):
         """Wait for all ranks; the error names all missing ranks."""
         self.comm.barrier(timeout=seconds_of(timeout or timedelta(0)))
 
+    def _get_sequence_number_for_group(self) -> int:
+        """The number of calls of this rank, alike on all ranks between two calls."""
+        return int(current.runner_of(self.comm).recorder.count)
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Nothing: the ranks of a new communicator have made no calls."""
+
     # ---- the end
 
     def abort(self) -> None:
@@ -235,3 +244,33 @@ class CollalgoGroup(GroupCalls):
 
     def set_timeout(self, timeout: timedelta) -> None:
         self.comm.timeout = timeout.total_seconds()
+
+
+def monitored_barrier(
+    group: dist.ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    wait_all_ranks: bool = False,
+) -> None:
+    """Wait for all ranks, as ``dist.monitored_barrier``, which torch keeps for gloo.
+
+    Parameters
+    ----------
+    group
+        A process group of collalgo; by default the world.
+    timeout
+        How long to wait; by default the timeout of the group.
+    wait_all_ranks
+        Of no effect: the error names all missing ranks in any case.
+
+    Raises
+    ------
+    CollectiveTimeout
+        If ranks are missing when the time is up.
+    """
+    found = dist.group.WORLD if group is None else group
+    if not isinstance(found, CollalgoGroup):
+        raise TypeError(
+            f"monitored_barrier: the group is a {type(found).__name__}; pass one of "
+            "the backend collalgo, or call dist.monitored_barrier"
+        )
+    found.monitored_barrier(timeout, wait_all_ranks)
