@@ -297,6 +297,17 @@ def beside_calls(comm, store):
         assert "ProcessGroupGloo" in str(error), error
     else:
         raise AssertionError("options of gloo")
+    part = group.split_group([1, 0])
+    part.allreduce(x := torch.tensor([rank])).wait()
+    assert (x.item(), part.rank(), part.size()) == (1, rank, 2)
+    alone = group.split_group([0], SECONDS)
+    assert (alone is None) == (rank != 0)
+    try:
+        group.merge_remote_group(store, 3)
+    except NotImplementedError as error:
+        assert "one job" in str(error)
+    else:
+        raise AssertionError("merged")
     monitored_barrier(group, SECONDS)
     comm.barrier()
     if rank == 0:  # whose call no other rank makes

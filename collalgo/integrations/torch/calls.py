@@ -49,17 +49,18 @@ class GroupCalls(dist.ProcessGroup):
         if source is not None:
             args = (array_of(source.tensor), *args)
         pack, unpack, finish, gpu = _copies(source, out)
-        make, works = partial(getattr(self.comm, call), *args, **named), []
+        make, works = getattr(self.comm, call), []
         in_background = opts.asyncOp or self._coalesced is not None
         if in_background and source is not None and gpu is None:
             defer(current.runner_of(self.comm).progress)
         if in_background or pack is not None or unpack is not None:
             runner = current.runner_of(self.comm)
-            works = [runner.submit(call, make, False, pack, unpack)]
+            prepare = partial(make, *args, **named)
+            works = [runner.submit(call, prepare, False, pack, unpack)]
         else:
-            make()
+            make(*args, **named)
         made = self._noted(GroupWork(works, tensors, finish, gpu))
-        if not in_background:
+        if not in_background and (works or finish):
             made.wait()
         return made
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from collalgo.comm.communicator import Communicator
@@ -46,7 +47,7 @@ def check_at_root(
 
 def agreed_counts(
     sent: Sequence[int], kept: Sequence[int], comm: Communicator, timeout: float | None
-) -> list[list[int]]:
+) -> NDArray[np.int64]:
     """The elements that each rank sends to each, which all ranks exchange.
 
     Parameters
@@ -71,5 +72,4 @@ def agreed_counts(
             f"rank {target}, which expects {all_kept[source, target]}; pass split "
             "sizes that agree"
         )
-    table: list[list[int]] = all_sent.tolist()
-    return table
+    return all_sent

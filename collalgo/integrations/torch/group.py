@@ -16,6 +16,7 @@ from collalgo.integrations.torch.checks import (
     check_one_each,
 )
 from collalgo.integrations.torch.ops import reduction_of
+from collalgo.integrations.torch.options import checked
 from collalgo.integrations.torch.overloads import (
     ALLGATHER,
     ALLGATHER_COALESCED,
@@ -232,6 +233,35 @@ class CollalgoGroup(GroupCalls):
     def _set_sequence_number_for_group(self) -> None:
         """Nothing: the ranks of a new communicator have made no calls."""
 
+    # ---- other groups
+
+    def split_group(
+        self,
+        ranks: list[int],
+        timeout: timedelta | None = None,
+        opts: Any = None,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+        device_types: Any = None,  # noqa: ARG002  all that the backend serves
+    ) -> "CollalgoGroup | None":
+        """A group of some ranks, in their order here; None on the others."""
+        checked(opts)
+        if self.comm.rank not in ranks:
+            return None
+        comm = self.comm.group(sorted(ranks))
+        comm.timeout = timeout.total_seconds() if timeout else self.comm.timeout
+        group = CollalgoGroup(comm, dist.PrefixStore(f"{ranks}/", self._store))
+        group.setGroupName(group_name or f"{self._name}:split:{ranks}")
+        group.setGroupDesc(group_desc or f"{self._description}:split")
+        return group
+
+    def merge_remote_group(self, *_: Any, **_named: Any) -> None:
+        """Refuse: the ranks of a world are fixed."""
+        raise NotImplementedError(
+            "merge_remote_group: a group of collalgo takes no further ranks; start all "
+            "ranks in one job, or see collalgo.elastic"
+        )
+
     # ---- the end
 
     def abort(self) -> None:
@@ -244,33 +274,3 @@ class CollalgoGroup(GroupCalls):
 
     def set_timeout(self, timeout: timedelta) -> None:
         self.comm.timeout = timeout.total_seconds()
-
-
-def monitored_barrier(
-    group: dist.ProcessGroup | None = None,
-    timeout: timedelta | None = None,
-    wait_all_ranks: bool = False,
-) -> None:
-    """Wait for all ranks, as ``dist.monitored_barrier``, which torch keeps for gloo.
-
-    Parameters
-    ----------
-    group
-        A process group of collalgo; by default the world.
-    timeout
-        How long to wait; by default the timeout of the group.
-    wait_all_ranks
-        Of no effect: the error names all missing ranks in any case.
-
-    Raises
-    ------
-    CollectiveTimeout
-        If ranks are missing when the time is up.
-    """
-    found = dist.group.WORLD if group is None else group
-    if not isinstance(found, CollalgoGroup):
-        raise TypeError(
-            f"monitored_barrier: the group is a {type(found).__name__}; pass one of "
-            "the backend collalgo, or call dist.monitored_barrier"
-        )
-    found.monitored_barrier(timeout, wait_all_ranks)

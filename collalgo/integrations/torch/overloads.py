@@ -4,7 +4,7 @@ Torch calls with lists of tensors and options. Users may also pass a single tens
 the fields of the options (op, root, timeout) instead of the options.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch.distributed as dist
@@ -51,10 +51,11 @@ class Overloads:
         self._call, self._options = call, options
         words = arguments.split()
         self._names = words[::2]
-        self._convert = [KINDS[kind] for kind in words[1::2]]
+        self._length = len(self._names) + 1
+        self._convert = [*(KINDS[kind] for kind in words[1::2]), anything]
         self._fields = (*fields, "timeout")
 
-    def __call__(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    def __call__(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         """The arguments, converted, and the options.
 
         Raises
@@ -64,14 +65,21 @@ class Overloads:
         ValueError
             For more than one tensor, or list of tensors, where one is expected.
         """
-        named = dict(named)
-        count = len(self._names)
-        found = [*args[:count], *map(self._taker(named), self._names[len(args) :])]
-        converted = [
-            convert(self._call, argument)
-            for convert, argument in zip(self._convert, found, strict=True)
+        if named or len(args) != self._length or type(args[-1]) is not self._options:
+            args = self._complete(args, dict(named))  # not as torch calls
+        call = self._call
+        return [
+            convert(call, argument)
+            for convert, argument in zip(self._convert, args, strict=True)
         ]
-        return [*converted, self._options_of(list(args[count:]), named)]
+
+    def _complete(
+        self, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The arguments of the overload with options, from those of another one."""
+        names = self._names
+        found = [*args[: len(names)], *map(self._taker(named), names[len(args) :])]
+        return (*found, self._options_of(list(args[len(names) :]), named))
 
     def _taker(self, named: dict[str, Any]) -> Any:
         """A function that takes an argument out of the keywords by its name."""
@@ -131,10 +139,12 @@ def one_tensor(call: str, argument: Any) -> Tensor:
 def list_of_tensors(call: str, argument: Any) -> list[Tensor]:
     """Tensors that were passed in a list, or in a list of one list."""
     if not isinstance(argument, Tensor):
-        tensors = list(argument)
-        if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
-            tensors = list(tensors[0])
-        if all(isinstance(each, Tensor) for each in tensors):
+        nested = len(argument) == 1 and not isinstance(argument[0], Tensor)
+        tensors: list[Tensor] = list(argument[0]) if nested else list(argument)
+        for each in tensors:
+            if not isinstance(each, Tensor):
+                break
+        else:
             return tensors
     raise _not_one(call, argument, "list of tensors")
 
