@@ -2,7 +2,7 @@
 
 import math
 import weakref
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -61,7 +61,8 @@ class Runner(CollectiveRunner):
         )
         self.label, self.hosts = context.label, context.hosts
         if context.one_thread:
-            self.submit = self._refuse  # type: ignore[method-assign]
+            refuse = partial(refuse_background, self.rank)
+            self.submit = refuse  # type: ignore[method-assign]
         self._release_devices: weakref.finalize[..., Runner] | None = None
         if context.pair is None:  # whose calls are the library's own
             remember(self)
@@ -109,19 +110,7 @@ class Runner(CollectiveRunner):
             If the engine between the hosts allows calls from one thread only.
         """
         if self.context.one_thread:
-            raise CollalgoError(
-                f"{call}: MPI was initialised for calls from its main thread only "
-                "(MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED), but this call needs a "
-                "thread of its own; set mpi4py.rc.thread_level = 'serialized' or "
-                "'multiple' before mpi4py.MPI is imported",
-                rank=self.rank,
-                collective=call,
-            )
-
-    def _refuse(self, name: str, *_: object, **_named: object) -> NoReturn:
-        """Refuse a call in the background."""
-        self.check_background(name)
-        raise AssertionError(name)
+            refuse_background(self.rank, call)
 
     def check_open(self, call: str) -> None:
         """Check that calls can be made.
@@ -149,6 +138,18 @@ class Runner(CollectiveRunner):
         self._release()
         if self._release_devices is not None:
             self._release_devices()
+
+
+def refuse_background(rank: int, call: str, *_: object, **_named: object) -> NoReturn:
+    """Refuse a call that needs a thread of its own."""
+    raise CollalgoError(
+        f"{call}: MPI was initialised for calls from its main thread only "
+        "(MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED), but this call needs a thread of "
+        "its own; set mpi4py.rc.thread_level = 'serialized' or 'multiple' before "
+        "mpi4py.MPI is imported",
+        rank=rank,
+        collective=call,
+    )
 
 
 def _release(context: Context, progress: Progress) -> None:
