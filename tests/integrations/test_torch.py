@@ -89,11 +89,11 @@ def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
 
 
 @pytest.mark.parallel
-@pytest.mark.parametrize("launcher", ["mpiexec", "srun"])
+@pytest.mark.parametrize("launcher", at_leisure(["mpiexec", "srun"], {"mpiexec"}))
 def test_a_launcher_that_sets_no_variables_of_torch_is_enough(launcher, tmp_path):
     variables = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
     env = {name: value for name, value in os.environ.items() if name not in variables}
-    python = [BIN / "python", SCRIPT, "every_collective", "groups"]
+    python = [BIN / "python", SCRIPT, "groups"]
     if launcher == "mpiexec":
         commands = [[Path(sys.prefix) / "bin" / "mpiexec", "-n", "2", *python]]
         environments = [env]
