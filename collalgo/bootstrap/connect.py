@@ -47,7 +47,13 @@ def connect_at(where: str, arguments: JoinArguments) -> Context:
     given = (
         os.environ.get("COLLALGO_SECRET") if secret is None else secret.encode().hex()
     )
-    address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": given or "?"})
+    if not given:
+        raise BootstrapError(
+            f"rank {rank} has no secret of the job; pass secret= or set "
+            "COLLALGO_SECRET (hexadecimal digits) to the same on all ranks",
+            rank=rank,
+        )
+    address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": given})
     job = hashlib.sha256(f"{where} {given}".encode()).hexdigest()
     if rank == 0:
         try:

@@ -71,9 +71,12 @@ class Context:
     pair : tuple of int or None
         If it carries the messages of two ranks of a larger world: these ranks, as
         errors call them.
+    one_thread : bool
+        Whether the engine between its hosts allows calls from one thread only.
     """
 
     pair: tuple[int, int] | None = None
+    one_thread = False
 
     def __init__(
         self,

@@ -18,10 +18,14 @@ from collalgo.bootstrap.folder import Folder
 from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchStore
 from collalgo.bootstrap.identity import identity, torchrun_keeps_a_store
 from collalgo.bootstrap.join_arguments import JoinArguments
+from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import PORT as ETCD_PORT
 from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.errors import BootstrapError
+
+#: The values of MASTER_ADDR by which all ranks are on one host.
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def connect_by_url(arguments: JoinArguments) -> Context:
@@ -111,7 +115,19 @@ def _by_environment(arguments: JoinArguments) -> Context:
     arguments = replace(arguments, rank=rank, size=size)
     if torchrun_keeps_a_store(env):
         return connect_over(_store_of_torchrun(arguments.timeout), arguments)
-    return connect_at(f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}", arguments)
+    where = f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
+    if arguments.secret is not None or "COLLALGO_SECRET" in env:
+        return connect_at(where, arguments)
+    if env["MASTER_ADDR"] in LOOPBACK or env.get("LOCAL_WORLD_SIZE") == str(size):
+        rendezvous = HostRendezvous(f"env://{where}")
+        return rendezvous.connect("", rank, range(size), arguments.timeout)
+    raise BootstrapError(
+        f"rank {rank} has no secret of the job, which env:// needs as the ranks may be "
+        f"on several hosts (MASTER_ADDR={env['MASTER_ADDR']}); pass secret= or set "
+        "COLLALGO_SECRET (hexadecimal digits) to the same on all ranks, or on one host "
+        "set MASTER_ADDR=localhost",
+        rank=rank,
+    )
 
 
 def store_of_launcher(timeout: float) -> ExchangeStore:

@@ -128,7 +128,7 @@ class MultiHostRendezvous:
         shared = shm.attach(memory.segment, me, len(here), memory.cores, here, size)
         network = Network(job.wire, list(ranks), number % job.worlds * LANES)
         transport = Composite(shared, network, size)
-        return Context(
+        context = Context(
             transport,
             MultiHostRendezvous(job, ranks, world.path),
             machine,
@@ -139,6 +139,8 @@ class MultiHostRendezvous:
             label_of(f"{job.name}{world.path}", label),
             job.engine,
         )
+        context.one_thread = job.wire.one_thread
+        return context
 
     def _assemble(
         self, world: _NewWorld, joining: PendingJoin

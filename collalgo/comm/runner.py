@@ -2,8 +2,8 @@
 
 import math
 import weakref
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from collalgo.bootstrap.context import Context, default_timeout, seconds
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.comm.recovery import Recovery
 from collalgo.comm.tracing.dump import remember
+from collalgo.errors import CollalgoError
 
 if TYPE_CHECKING:  # needed only for arrays on devices
     from collalgo.comm.devices.calls import DeviceCalls
@@ -59,6 +60,9 @@ class Runner(CollectiveRunner):
             seconds(default_timeout() if timeout is None else timeout),
         )
         self.label, self.hosts = context.label, context.hosts
+        if context.one_thread:
+            refuse = partial(refuse_background, self.rank)
+            self.submit = refuse  # type: ignore[method-assign]
         self._release_devices: weakref.finalize[..., Runner] | None = None
         if context.pair is None:  # whose calls are the library's own
             remember(self)
@@ -97,6 +101,17 @@ class Runner(CollectiveRunner):
         self.run_now(program, mine, found, waiting, call)
         return found
 
+    def check_background(self, call: str) -> None:
+        """Check that calls can run in the background, in a thread of their own.
+
+        Raises
+        ------
+        CollalgoError
+            If the engine between the hosts allows calls from one thread only.
+        """
+        if self.context.one_thread:
+            refuse_background(self.rank, call)
+
     def check_open(self, call: str) -> None:
         """Check that calls can be made.
 
@@ -123,6 +138,18 @@ class Runner(CollectiveRunner):
         self._release()
         if self._release_devices is not None:
             self._release_devices()
+
+
+def refuse_background(rank: int, call: str, *_: object, **_named: object) -> NoReturn:
+    """Refuse a call that needs a thread of its own."""
+    raise CollalgoError(
+        f"{call}: MPI was initialised for calls from its main thread only "
+        "(MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED), but this call needs a thread of "
+        "its own; set mpi4py.rc.thread_level = 'serialized' or 'multiple' before "
+        "mpi4py.MPI is imported",
+        rank=rank,
+        collective=call,
+    )
 
 
 def _release(context: Context, progress: Progress) -> None:

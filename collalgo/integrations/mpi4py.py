@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from collalgo._kernels.engine.transport.mpi import MpiTurn
 from collalgo.bootstrap import pmi
 from collalgo.bootstrap.connect import connect, same_engine, without_mpi
 from collalgo.bootstrap.context import JOIN_TIMEOUT
@@ -22,6 +23,9 @@ from collalgo.engine.transport.mpi import Mpi, unlink_mpich_memory
 from collalgo.errors import BootstrapError, CommunicatorClosed
 
 _keyval: int | None = None
+
+#: Held around calls of MPI that do not wait for other ranks.
+TURN = MpiTurn()
 
 
 class OverMpi:
@@ -133,15 +137,17 @@ def communicator(
     """
     from mpi4py import MPI
 
-    _check_usable(comm)
     global _keyval  # noqa: PLW0603
-    if _keyval is None:
-        _keyval = MPI.Comm.Create_keyval(delete_fn=_forget)
-    kept = comm.Get_attr(_keyval)
+    with TURN:
+        _check_usable(comm)
+        if _keyval is None:
+            _keyval = MPI.Comm.Create_keyval(delete_fn=_forget)
+        kept = comm.Get_attr(_keyval)
     if isinstance(kept, Communicator) and not kept.closed:
         return kept
     made = _connect(comm, engine, timeout)
-    comm.Set_attr(_keyval, made)
+    with TURN:
+        comm.Set_attr(_keyval, made)
     return made
 
 

@@ -1,10 +1,15 @@
 """The entry point ``torch.backends``, which torch loads at every ``import torch``.
 
-It registers the name of the backend and imports nothing else of the package: a broken
-installation raises its error when a process group is created.
+It registers the name of the backend, and a rendezvous for launchers that do not set the
+variables of torch. It imports nothing else of the package: a broken installation raises
+its error when a process group is created.
 """
 
+import os
 from typing import Any
+
+#: What the rendezvous ``env://`` of torch needs.
+VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 def register() -> None:
@@ -15,6 +20,32 @@ def register() -> None:
         dist.Backend.register_backend(
             "collalgo", _create, extended_api=True, devices=["cpu", "cuda"]
         )
+        _extend_rendezvous()
+
+
+def _extend_rendezvous() -> None:
+    """Let ``env://`` of torch connect as the launcher says, where it would fail."""
+    from importlib import import_module
+
+    module = import_module("torch.distributed.rendezvous")
+    handlers = getattr(module, "_rendezvous_handlers", {})
+    of_torch = handlers.get("env")
+    if of_torch is None:
+        return
+
+    def rendezvous(url: str, **named: Any) -> Any:
+        if all(name in os.environ for name in VARIABLES) or "rank=" in url:
+            return of_torch(url, **named)
+        from collalgo.bootstrap.identity import BY_HAND, launcher_of
+
+        if launcher_of(os.environ) in {None, BY_HAND}:
+            return of_torch(url, **named)  # which says what is missing
+        from collalgo.integrations.torch.rendezvous import rendezvous_by_launcher
+
+        timeout = named.get("timeout", module.default_pg_timeout)
+        return rendezvous_by_launcher(timeout)
+
+    handlers["env"] = rendezvous
 
 
 def _create(options: Any, backend_options: Any) -> Any:

@@ -108,6 +108,23 @@ def test_ranks_connect_by_the_variables_of_torchrun(hosts, tmp_path):
     all_connect("env://", tmp_path, hosts, COLLALGO_SECRET="ab" * 16, **where)
 
 
+def test_env_needs_no_secret_on_one_host(tmp_path):
+    where = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
+    all_connect("env://", tmp_path, **where)
+
+
+def test_a_missing_secret_is_asked_for(monkeypatch):
+    collalgo.init().close()
+    monkeypatch.delenv("COLLALGO_SECRET", raising=False)
+    where = {"MASTER_ADDR": "192.0.2.1", "MASTER_PORT": "1"}
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", **where}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(BootstrapError, match=r"no secret.*COLLALGO_SECRET.*localhost"):
+        collalgo.init("env://")
+    with pytest.raises(BootstrapError, match=r"no secret.*COLLALGO_SECRET"):
+        collalgo.init("tcp://192.0.2.1:1", rank=0, size=2)
+
+
 def test_ranks_connect_over_a_store_of_the_user(tmp_path):
     script = RANK.replace("init(url,", "init(Folder(Path(url)),").replace(
         "import os, sys",

@@ -14,6 +14,7 @@ import pytest
 
 import collalgo
 from collalgo import BootstrapError
+from tests.conftest import at_leisure
 from tests.support.mpiexec import ENVIRONMENTS, mpiexec
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parallel]
@@ -175,6 +176,68 @@ def by_srun(nodes):
 
 def test_ranks_of_srun_on_one_node_need_no_mpi():
     assert [out for out, _ in by_srun("1")] == ["[3.]\n"] * 3
+
+
+LEVELS = """
+import os, sys
+import mpi4py
+mpi4py.rc.thread_level = sys.argv[1]
+from mpi4py import MPI
+import numpy as np, collalgo
+
+levels = {MPI.THREAD_SINGLE: "single", MPI.THREAD_FUNNELED: "funneled",
+          MPI.THREAD_SERIALIZED: "serialized", MPI.THREAD_MULTIPLE: "multiple"}
+assert levels[MPI.Query_thread()] == sys.argv[1]
+rank, size = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
+os.environ["COLLALGO_HOST"] = str(rank % 2)
+world = collalgo.init(timeout=60)
+comms = [world.dup() for _ in range(6)]
+for comm in comms:
+    assert comm.allreduce(np.array([rank]))[0] == sum(range(size))
+    assert comm.broadcast(np.array([rank]), root=1)[0] == 1
+if rank < 2:
+    world.send(np.full(3, rank), 1 - rank)
+    assert (world.recv(np.zeros(3, int), 1 - rank) == 1 - rank).all()
+refused = 0
+for turn in range(30):
+    arrays = [np.full(20000, rank + turn) for _ in comms]
+    works = []
+    for comm, array in zip(comms, arrays):
+        try:
+            works.append(comm.allreduce_async(array))
+        except collalgo.CollalgoError as error:
+            assert "thread_level = 'serialized'" in str(error), error
+            refused += 1
+    other = collalgo.allreduce(np.full(20000, 1), MPI.COMM_WORLD)
+    assert (other == size).all()
+    for work, array in zip(works, arrays):
+        assert (work.wait() == sum(range(size)) + size * turn).all()
+try:
+    message = world.isend(np.full(3, rank), (rank + 1) % size)
+    assert (world.recv(np.zeros(3, int), (rank - 1) % size) == (rank - 1) % size).all()
+    message.wait()
+except collalgo.CollalgoError as error:
+    assert "thread_level = 'serialized'" in str(error), error
+    refused += 1
+world.barrier()
+print(f"{refused} refused;", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "level",
+    at_leisure(
+        ["single", "funneled", "serialized", "multiple"], {"funneled", "serialized"}
+    ),
+)
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_calls_observe_the_thread_level_of_mpi(name, level, tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(LEVELS)
+    done = mpiexec(name, 3, path, level)
+    assert done.returncode == 0, done.stdout + done.stderr
+    refused = 181 if level in {"single", "funneled"} else 0
+    assert done.stdout.count(f"{refused} refused;") == 3, done.stdout
 
 
 KILLED = """

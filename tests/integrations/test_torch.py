@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -88,6 +89,32 @@ def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
 
 
 @pytest.mark.parallel
+@pytest.mark.parametrize("launcher", at_leisure(["mpiexec", "srun"], {"mpiexec"}))
+def test_a_launcher_that_sets_no_variables_of_torch_is_enough(launcher, tmp_path):
+    variables = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    env = {name: value for name, value in os.environ.items() if name not in variables}
+    python = [BIN / "python", SCRIPT, "groups"]
+    if launcher == "mpiexec":
+        commands = [[Path(sys.prefix) / "bin" / "mpiexec", "-n", "2", *python]]
+        environments = [env]
+    else:
+        step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": tmp_path.name + str(os.getpid()),
+                "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1"}  # fmt: skip
+        commands = [python] * 2
+        environments = [{**env, **step, "SLURM_PROCID": str(rank)} for rank in (0, 1)]
+    started = [
+        subprocess.Popen(
+            command, env=each, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        for command, each in zip(commands, environments, strict=True)
+    ]  # fmt: skip
+    out = "".join(each.communicate(timeout=120)[0] for each in started)
+    assert [each.returncode for each in started] == [0] * len(started), out
+    assert len(re.findall(r"groups: right \d+;", out)) == 2, out
+
+
+@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says():
     duties = ("two_hosts", "every_collective", "data_parallel", "buckets_are_shared")
@@ -103,6 +130,15 @@ def test_tensors_of_a_gpu_give_what_those_of_the_host_do():
         cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
     assert done.stdout == "right\n", done.stdout + done.stderr
+
+
+@pytest.mark.parallel
+def test_every_overload_gives_what_gloo_gives_and_packs_in_the_order_of_calls():
+    done = subprocess.run(
+        [BIN / "python", "-m", "tests.support.script_torch_overloads"],
+        cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.stdout.endswith("right\n"), done.stdout + done.stderr
 
 
 @pytest.mark.parallel

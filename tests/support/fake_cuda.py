@@ -314,12 +314,13 @@ class StandIn:
     def as_now(self):
         return self
 
-    def aside(self):
+    def aside(self, *, high_priority=False):
         found = StandIn(
             self.process, self.device, maps=self.maps, reaches=self.reaches,
             interpreters=self.interpreters,
         )  # fmt: skip
         found.failures, found.loaded = self.failures, self.loaded
+        found.has_high_priority = high_priority
         return found
 
     def write(self, flag, number):

@@ -50,8 +50,9 @@ class Fake:
         fake = self
 
         class Stream:
-            def __init__(self, non_blocking=False, ptr=None):
+            def __init__(self, non_blocking=False, ptr=None, priority=0):
                 self.ptr = 1000 + len(fake.calls) if ptr is None else ptr
+                self.priority = priority
                 fake.calls.append(("Stream", non_blocking))
 
             @classmethod

@@ -45,7 +45,7 @@ class Tardy(stand_in.StandIn):
         pointer = stand_in.ELSEWHERE + buf.inner.data_ptr()
         return Memory(buf, pointer, tuple(buf.shape), dtype_of(buf))
 
-    def aside(self):
+    def aside(self, *, high_priority=False):
         found = Tardy(self.process, self.device)
         found.failures, found.slow = self.failures, True
         found.loaded = self.loaded

@@ -52,7 +52,15 @@ class DeviceContext:
         The number of the host of each rank.
     runner
         Gives the runner of the communicator, unless it is gone.
+
+    Attributes
+    ----------
+    has_high_priority
+        Whether calls in the background run on streams of high priority; set before the
+        first of them.
     """
+
+    has_high_priority = False
 
     def __init__(
         self,
@@ -104,7 +112,8 @@ class DeviceContext:
         """
         runtime = arrays.runtime
         if runtime.device not in self._asides:
-            self._asides[runtime.device] = runtime.aside()
+            high = self.has_high_priority
+            self._asides[runtime.device] = runtime.aside(high_priority=high)
         aside = self._asides[runtime.device]
         aside.after(begun)
         end = self.put(fill, aside)

@@ -50,7 +50,7 @@ class Pairs(MessageProgress):
             self._await_room(pair, message)
         with self.lock:
             pair.send(message)
-        if message.waits:
+        if message.waits or self._has_one_thread():
             self._connect(connection, message)
         else:
             connection.start(message.name, self._timeout())
@@ -58,6 +58,7 @@ class Pairs(MessageProgress):
 
     def isend(self, buf: Any, to: int, tag: int, timeout: float) -> Message:
         """Send a message in the background."""
+        self._check_background("isend")
         message = Message("isend", buf, tag, self.rank, timeout, self)
         pair, connection = self._pair(to)
         pair.read()
@@ -68,6 +69,8 @@ class Pairs(MessageProgress):
 
     def recv(self, buf: Any, source: int | None, tag: int, timeout: float) -> Any:
         """Receive a message; without a source from the first sender."""
+        if source is None:  # which connects with all ranks in the background
+            self._check_background("recv")
         message = Message("recv", buf, tag, source, timeout, self)
         connections = self._post(message)
         for connection in connections:
@@ -79,6 +82,7 @@ class Pairs(MessageProgress):
 
     def irecv(self, buf: Any, source: int | None, tag: int, timeout: float) -> Message:
         """Receive a message in the background."""
+        self._check_background("irecv")
         message = Message("irecv", buf, tag, source, timeout, self)
         for connection in self._post(message):
             connection.start(message.name, timeout)
@@ -95,6 +99,17 @@ class Pairs(MessageProgress):
             for pair, _ in self._pairs.values():
                 pair.close()
         self.call_back()
+
+    def _has_one_thread(self) -> bool:
+        """Whether the engine between the hosts allows calls from one thread only."""
+        home = self._home()
+        return home is not None and home.context.one_thread
+
+    def _check_background(self, call: str) -> None:
+        """Check that messages can move in the background."""
+        home = self._home()
+        if home is not None:
+            home.check_background(call)
 
     def _timeout(self) -> float:
         """The timeout of the communicator in seconds."""

@@ -17,6 +17,9 @@ from collalgo.engine.devices.driver import Driver
 from collalgo.engine.devices.memory import memory_of
 from collalgo.engine.devices.runtime import Export, Mark, Memory, Table
 
+#: The priority of streams of high priority, as torch has it; the default is 0.
+HIGH_PRIORITY = -1
+
 #: The assumed bandwidth of memory if the device does not report it, in GB/s.
 USUAL = 1000.0
 
@@ -217,9 +220,10 @@ class Cuda:
     def as_now(self) -> "Cuda":
         return Cuda(self._stream)
 
-    def aside(self) -> "Cuda":
+    def aside(self, *, high_priority: bool = False) -> "Cuda":
+        priority = {"priority": HIGH_PRIORITY} if high_priority else {}
         with self._driver.uncaptured():
-            return Cuda(self._cupy.cuda.Stream(non_blocking=True))
+            return Cuda(self._cupy.cuda.Stream(non_blocking=True, **priority))
 
     def to_host(self, pointer: int, target: NDArray[np.uint8]) -> None:
         self.copy(target.ctypes.data, pointer, target.nbytes)

@@ -228,7 +228,7 @@ class Runtime(Protocol):
     def as_now(self) -> "Runtime":
         """A copy of this runtime that keeps its stream."""
 
-    def aside(self) -> "Runtime":
+    def aside(self, *, high_priority: bool = False) -> "Runtime":
         """The same device with its own, independent stream."""
 
     def to_host(self, pointer: int, target: NDArray[np.uint8]) -> None:

@@ -9,6 +9,9 @@ from collalgo.errors import BootstrapError
 #: The names of the engines.
 KINDS = ("mpi", "ucx")
 
+#: What the title of an engine adds if it could send arrays on CUDA devices itself.
+CUDA_AWARE = ", CUDA-aware (arrays on devices are staged through the host all the same)"
+
 #: The environment variable with the name of the engine to use.
 VARIABLE = "COLLALGO_ENGINE"
 

@@ -13,6 +13,7 @@ import numpy as np
 from collalgo._kernels.engine.transport.mpi import FUNCTIONS, MpiWire
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo.base.libraries import addresses_of
+from collalgo.engine.transport.engine import CUDA_AWARE
 from collalgo.errors import BootstrapError
 from collalgo.topology.ranks import identity
 
@@ -21,6 +22,9 @@ LAST_WORDS = 1.5
 
 #: The files of the memory that MPICH shares between the ranks of a host.
 MPICH_MEMORY = "/dev/shm/mpich_shm_"
+
+#: ``MPIX_GPU_SUPPORT_CUDA`` of MPICH's ``mpi.h``.
+MPICH_CUDA = 0
 
 #: The file names of MPI libraries.
 LIBRARY = re.compile(r"/lib(mpi|mpich|mpi_abi|mpi_ibm|mpicxx)\.so[.\d]*$")
@@ -61,12 +65,21 @@ class Mpi:
         Raises
         ------
         BootstrapError
-            If the library is not found in this process.
+            If the library is not found in this process, or this thread may not call it.
         """
         from mpi4py import MPI
 
+        level = thread_level()
+        if level in {"single", "funneled"} and not MPI.Is_thread_main():
+            raise BootstrapError(
+                f"MPI was initialised with MPI_THREAD_{level.upper()}, for calls from "
+                "its main thread only; connect in that thread, or set "
+                "mpi4py.rc.thread_level = 'multiple' before mpi4py.MPI is imported"
+            )
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)
-        return MpiWire(_functions(), self._comm.handle, MPI.BYTE.handle, self._comm)
+        return MpiWire(
+            _functions(), self._comm.handle, MPI.BYTE.handle, self._comm, level
+        )
 
     def worlds(self) -> int:
         """The number of worlds that tags can distinguish."""
@@ -80,7 +93,8 @@ class Mpi:
         from mpi4py import MPI
 
         name, numbers = MPI.get_vendor()
-        return f"MPI ({name} {'.'.join(map(str, numbers))})"
+        title = f"MPI ({name} {'.'.join(map(str, numbers))})"
+        return title + (CUDA_AWARE if is_cuda_aware(_library()) else "")
 
     def end(self, *, peer_died: bool) -> None:
         """Leave the end to mpi4py or, if a peer has died, call MPI_Abort.
@@ -95,6 +109,15 @@ class Mpi:
 
             MPI.COMM_WORLD.Abort(1)
             os._exit(1)
+
+
+def thread_level() -> str:
+    """The thread level that MPI provides: ``single`` to ``multiple``."""
+    from mpi4py import MPI
+
+    levels = ("single", "funneled", "serialized", "multiple")
+    by_number = {getattr(MPI, f"THREAD_{level.upper()}"): level for level in levels}
+    return by_number[MPI.Query_thread()]
 
 
 def unlink_mpich_memory() -> None:
@@ -117,12 +140,32 @@ def _mapped() -> set[str]:
     }
 
 
+def is_cuda_aware(library: Any) -> bool:
+    """Whether an MPI library sends arrays on CUDA devices itself.
+
+    Open MPI says so by ``MPIX_Query_cuda_support`` (``mpi-ext.h``), MPICH by
+    ``MPIX_GPU_query_support``.
+    """
+    if hasattr(library, "MPIX_Query_cuda_support"):
+        return bool(library.MPIX_Query_cuda_support())
+    if hasattr(library, "MPIX_GPU_query_support"):
+        found = ctypes.c_int(0)
+        error = library.MPIX_GPU_query_support(MPICH_CUDA, ctypes.byref(found))
+        return error == 0 and bool(found.value)
+    return False
+
+
 def _functions() -> dict[str, int]:
     """The addresses of the functions of the loaded MPI library."""
+    return addresses_of(_library(), FUNCTIONS)
+
+
+def _library() -> ctypes.CDLL:
+    """The MPI library that this process has loaded."""
     for path in sorted(path for path in _mapped() if LIBRARY.search(path)):
         library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         if all(hasattr(library, name) for name in FUNCTIONS):
-            return addresses_of(library, FUNCTIONS)
+            return library
     raise BootstrapError(
         "mpi4py is loaded but no MPI library was found in this process; check whether "
         "mpi4py is linked to it statically"

@@ -10,19 +10,31 @@ from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.group import CollalgoGroup
+from collalgo.integrations.torch.options import checked
+from collalgo.integrations.torch.rendezvous import Launched
 
 
-def create(opts: Any, _backend_options: Any) -> CollalgoGroup:
+def create(opts: Any, pg_options: Any) -> CollalgoGroup:
     """The process group for torch: a subgroup of its world, or a new world."""
+    options = checked(pg_options)
     seconds = opts.timeout.total_seconds()
     ranks = opts.global_ranks_in_group
     world = dist.group.WORLD
     if ranks and isinstance(world, CollalgoGroup) and not world.comm.closed:
         comm = world.comm.group(ranks)
     else:
-        store, rank, size = TorchStore(opts.store), opts.group_rank, opts.group_size
-        arguments = JoinArguments(store, rank, size, timeout=seconds)
-        comm = Communicator(connect_over(store, arguments))
+        here = opts.group_rank, opts.group_size
+        launched = None if ranks else Launched.communicator(*here)
+        comm = launched or _over_store(opts, seconds)
         current.of_process.foreign = comm
     comm.timeout = seconds
+    if options.is_high_priority_stream:
+        comm._runner.devices.has_high_priority = True
     return CollalgoGroup(comm, opts.store)
+
+
+def _over_store(opts: Any, seconds: float) -> Communicator:
+    """A new communicator, whose ranks connect over the store of torch."""
+    rank, size = opts.group_rank, opts.group_size
+    arguments = JoinArguments(TorchStore(opts.store), rank, size, timeout=seconds)
+    return Communicator(connect_over(arguments.store, arguments))

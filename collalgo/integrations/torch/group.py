@@ -4,30 +4,43 @@ from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
-from torch import Tensor, device
-from torch.distributed.distributed_c10d import AllgatherOptions
+from torch import Tensor
 
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
-from collalgo.integrations.torch.backward import defer
 from collalgo.integrations.torch.buckets import in_heap, is_called_by_ddp
-from collalgo.integrations.torch.call_site import CallSites, located
-from collalgo.integrations.torch.ops import operands
-from collalgo.integrations.torch.profiling import profiled
-from collalgo.integrations.torch.sparse import reduce_sparse
-from collalgo.integrations.torch.tensors import (
-    Target,
-    array_of,
-    flat,
-    gpu_of,
-    in_rows,
-    source_of,
-    split_counts,
+from collalgo.integrations.torch.calls import GroupCalls
+from collalgo.integrations.torch.checks import (
+    agreed_counts,
+    check_at_root,
+    check_one_each,
 )
+from collalgo.integrations.torch.ops import reduction_of
+from collalgo.integrations.torch.options import checked
+from collalgo.integrations.torch.overloads import (
+    ALLGATHER,
+    ALLGATHER_COALESCED,
+    ALLGATHER_SINGLE,
+    ALLGATHER_SINGLES,
+    ALLREDUCE,
+    ALLREDUCE_COALESCED,
+    ALLTOALL,
+    ALLTOALL_SINGLE,
+    BARRIER,
+    BROADCAST,
+    GATHER,
+    REDUCE,
+    REDUCE_SCATTER,
+    REDUCE_SCATTER_SINGLE,
+    REDUCE_SCATTER_SINGLES,
+    SCATTER,
+)
+from collalgo.integrations.torch.sparse import reduce_sparse
+from collalgo.integrations.torch.tensors import Operand, joined, split_counts
 from collalgo.integrations.torch.work import GroupWork, seconds_of
 
 
-class CollalgoGroup(dist.ProcessGroup):
+class CollalgoGroup(GroupCalls):
     """A process group of torch on a communicator.
 
     Parameters
@@ -39,12 +52,9 @@ class CollalgoGroup(dist.ProcessGroup):
     """
 
     def __init__(self, comm: Communicator, store: dist.Store):
-        super().__init__(comm.rank, comm.size)
-        self.comm = comm
+        super().__init__(comm)
         self._store = store
         self._name = self._description = ""
-        self._coalesced: list[GroupWork] | None = None
-        self.call_sites = CallSites()
 
     # The names that the C++ of torch calls.
 
@@ -66,105 +76,58 @@ class CollalgoGroup(dist.ProcessGroup):
     def get_group_store(self) -> dist.Store:
         return self._store
 
-    # ---- make a call
-
-    @profiled
-    @located
-    def _make(
-        self,
-        call: str,
-        opts: Any,
-        tensors: list[Tensor],
-        source: Tensor | None,
-        *args: Any,
-        out: Tensor | None = None,
-        into: Target | None = None,
-    ) -> GroupWork:
-        """Make a call; in the background for ``async_op`` and coalesced calls."""
-        named: dict[str, Any] = {"timeout": seconds_of(opts.timeout)}
-        works, finish = [], []
-        if into is not None:
-            out, finish = into.tensor, [into.finish]
-        if out is not None:
-            named["out"] = array_of(out)
-        if source is not None:
-            args = (array_of(source), *args)
-        in_background = opts.asyncOp or self._coalesced is not None
-        if in_background:
-            if source is not None and source.is_cpu:
-                defer(current.runner_of(self.comm).progress)
-            works.append(getattr(self.comm, f"{call}_async")(*args, **named))
-        else:
-            getattr(self.comm, call)(*args, **named)
-        made = self._noted(GroupWork(works, tensors, finish, gpu_of(source)))
-        if not in_background:
-            made.wait()
-        return made
-
-    def _noted(self, work: GroupWork) -> GroupWork:
-        if self._coalesced is not None:
-            self._coalesced.append(work)
-        return work
-
-    def _start_coalescing(self, _device: device) -> None:
-        self._coalesced = []
-
-    def _end_coalescing(self, _device: device) -> GroupWork:
-        works, self._coalesced = self._coalesced or [], None
-        return GroupWork.of(works)
-
     # ---- calls that reduce
 
-    def allreduce(self, tensors: list[Tensor], opts: Any = None) -> GroupWork:
-        opts = opts or dist.AllreduceOptions()
+    def allreduce(self, *args: Any, **named: Any) -> GroupWork:
         of_ddp = is_called_by_ddp()
-        return GroupWork.of([self._allreduce(t, opts, of_ddp) for t in tensors])
+        tensor, opts = ALLREDUCE(args, named)
+        return self._allreduce(tensor, opts, of_ddp)
 
-    allreduce_coalesced = allreduce
+    def allreduce_coalesced(self, *args: Any, **named: Any) -> GroupWork:
+        tensors, opts = ALLREDUCE_COALESCED(args, named)
+        return GroupWork.of([self._allreduce(each, opts, False) for each in tensors])
 
     def _allreduce(self, tensor: Tensor, opts: Any, of_ddp: bool) -> GroupWork:
         if tensor.is_sparse:
             reduce_sparse(tensor, opts.reduceOp, self.comm, seconds_of(opts.timeout))
             return self._noted(GroupWork([], [tensor]))
-        source, op = operands(tensor, opts.reduceOp)
-        out = None if source is tensor else tensor
-        if of_ddp and source is tensor:
-            source = in_heap(tensor, self.comm.heap)
+        mine = Operand(tensor)
+        source, op = reduction_of(mine, opts.reduceOp)
+        out = None if source is mine else mine
+        if of_ddp and source is mine:
+            source = Operand(in_heap(tensor, self.comm.heap))
         return self._make("allreduce", opts, [tensor], source, op, out=out)
 
-    def reduce(self, tensors: list[Tensor], opts: Any) -> GroupWork:
-        source, op = operands(tensors[0], opts.reduceOp)
-        out = None if source is tensors[0] else tensors[0]
-        return self._make("reduce", opts, tensors, source, op, opts.rootRank, out=out)
+    def reduce(self, *args: Any, **named: Any) -> GroupWork:
+        tensor, opts = REDUCE(args, named)
+        mine = Operand(tensor)
+        source, op = reduction_of(mine, opts.reduceOp)
+        out = None if source is mine else mine
+        return self._make("reduce", opts, [tensor], source, op, opts.rootRank, out=out)
 
-    def reduce_scatter(
-        self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any = None
-    ) -> GroupWork:
-        opts = opts or dist.ReduceScatterOptions()
-        source, op = operands(source_of(inputs[0]), opts.reduceOp)
-        counts = [tensor.numel() for tensor in inputs[0]]
-        return self._scatter_sum(outputs[0], source, op, counts, opts)
+    def reduce_scatter(self, *args: Any, **named: Any) -> GroupWork:
+        output, inputs, opts = REDUCE_SCATTER(args, named)
+        check_one_each(inputs, self.comm.size, "reduce_scatter")
+        counts = [tensor.numel() for tensor in inputs]
+        return self._scatter_sum(output, joined(inputs), counts, opts)
 
-    def reduce_scatter_single(
-        self, output: Tensor, input: Tensor, opts: Any = None
-    ) -> GroupWork:
-        opts = opts or dist.ReduceScatterOptions()
-        source, op = operands(flat(input), opts.reduceOp)
-        counts = [len(source) // self.comm.size] * self.comm.size
-        return self._scatter_sum(output, source, op, counts, opts)
+    def reduce_scatter_single(self, *args: Any, **named: Any) -> GroupWork:
+        output, tensor, opts = REDUCE_SCATTER_SINGLE(args, named)
+        counts = [output.numel()] * self.comm.size
+        return self._scatter_sum(output, joined([tensor]), counts, opts)
 
     def _scatter_sum(
-        self, output: Tensor, source: Tensor, op: str, counts: list[int], opts: Any
+        self, output: Tensor, source: Operand, counts: list[int], opts: Any
     ) -> GroupWork:
         even = None if len(set(counts)) == 1 else counts
-        into = Target([output])
-        return self._make("reduce_scatter", opts, [output], source, op, even, into=into)
+        source, op = reduction_of(source, opts.reduceOp)
+        out = joined([output])
+        return self._make("reduce_scatter", opts, [output], source, op, even, out=out)
 
     _reduce_scatter_base = reduce_scatter_single
 
-    def reduce_scatter_single_coalesced(
-        self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None
-    ) -> GroupWork:
+    def reduce_scatter_single_coalesced(self, *args: Any, **named: Any) -> GroupWork:
+        outputs, inputs, opts = REDUCE_SCATTER_SINGLES(args, named)
         pairs = zip(outputs, inputs, strict=True)
         return GroupWork.of([self.reduce_scatter_single(o, i, opts) for o, i in pairs])
 
@@ -172,123 +135,132 @@ class CollalgoGroup(dist.ProcessGroup):
 
     # ---- calls that share
 
-    def broadcast(self, tensors: list[Tensor], opts: Any) -> GroupWork:
-        return self._make("broadcast", opts, tensors, tensors[0], opts.rootRank)
+    def broadcast(self, *args: Any, **named: Any) -> GroupWork:
+        tensor, opts = BROADCAST(args, named)
+        return self._make("broadcast", opts, [tensor], Operand(tensor), opts.rootRank)
 
-    def allgather(
-        self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
-    ) -> GroupWork:
-        opts = opts or AllgatherOptions()
-        source = flat(inputs[0])
-        counts = [tensor.numel() for tensor in outputs[0]]
-        into = Target(outputs[0])
-        return self._make("allgatherv", opts, outputs[0], source, counts, into=into)
+    def allgather(self, *args: Any, **named: Any) -> GroupWork:
+        outputs, tensor, opts = ALLGATHER(args, named)
+        check_one_each(outputs, self.comm.size, "allgather")
+        counts, source = [each.numel() for each in outputs], joined([tensor])
+        out = joined(outputs)
+        return self._make("allgatherv", opts, outputs, source, counts, out=out)
 
-    def all_gather_single(
-        self, output: Tensor, input: Tensor, opts: Any = None
-    ) -> GroupWork:
-        opts = opts or AllgatherOptions()
-        source, into = flat(input), Target([output], self.comm.size)
-        return self._make("allgather", opts, [output], source, into=into)
+    def all_gather_single(self, *args: Any, **named: Any) -> GroupWork:
+        output, tensor, opts = ALLGATHER_SINGLE(args, named)
+        source, out = joined([tensor]), joined([output], self.comm.size)
+        return self._make("allgather", opts, [output], source, out=out)
 
     _allgather_base = all_gather_single
 
-    def all_gather_single_coalesced(
-        self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None
-    ) -> GroupWork:
+    def all_gather_single_coalesced(self, *args: Any, **named: Any) -> GroupWork:
+        outputs, inputs, opts = ALLGATHER_SINGLES(args, named)
         pairs = zip(outputs, inputs, strict=True)
         return GroupWork.of([self.all_gather_single(o, i, opts) for o, i in pairs])
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
-    def allgather_coalesced(
-        self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
-    ) -> GroupWork:
-        lists = [[row[i] for row in outputs] for i in range(len(inputs))]
-        pairs = zip(lists, inputs, strict=True)
-        return GroupWork.of([self.allgather([o], [i], opts) for o, i in pairs])
+    def allgather_coalesced(self, *args: Any, **named: Any) -> GroupWork:
+        rows, inputs, opts = ALLGATHER_COALESCED(args, named)
+        columns = zip(*rows, strict=True)
+        pairs = zip(columns, inputs, strict=True)
+        return GroupWork.of([self.allgather(o, i, opts) for o, i in pairs])
 
-    def gather(
-        self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any
-    ) -> GroupWork:
-        source, root = flat(inputs[0]), opts.rootRank
-        if self.comm.rank != root:
-            return self._make("gather", opts, [], source, root)
-        into = Target(outputs[0], self.comm.size)
-        return self._make("gather", opts, outputs[0], source, root, into=into)
+    def gather(self, *args: Any, **named: Any) -> GroupWork:
+        outputs, tensor, opts = GATHER(args, named)
+        source, root = joined([tensor]), opts.rootRank
+        if check_at_root(outputs, tensor, self.comm, root, "gather"):
+            out = joined(outputs, self.comm.size)
+            return self._make("gather", opts, outputs, source, root, out=out)
+        return self._make("gather", opts, [], source, root)
 
-    def scatter(
-        self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any
-    ) -> GroupWork:
-        into, root = Target(outputs), opts.rootRank
-        source = into.tensor
-        if self.comm.rank == root:
-            source = in_rows(source_of(inputs[0]), self.comm.size)
-        return self._make("scatter", opts, outputs, source, root, into=into)
+    def scatter(self, *args: Any, **named: Any) -> GroupWork:
+        output, inputs, opts = SCATTER(args, named)
+        out, root = joined([output]), opts.rootRank
+        source = Operand(out.tensor)
+        if check_at_root(inputs, output, self.comm, root, "scatter"):
+            source = joined(inputs, self.comm.size)
+        return self._make("scatter", opts, [output], source, root, out=out)
 
-    def all_to_all_single(
-        self,
-        output: Tensor,
-        input: Tensor,
-        output_splits: list[int],
-        input_splits: list[int],
-        opts: Any = None,
-    ) -> GroupWork:
-        opts = opts or dist.AllToAllOptions()
-        source = flat(input)
-        if not output_splits and not input_splits:
-            parts = in_rows(source, self.comm.size)
-            into = Target([output], self.comm.size)
-            return self._make("alltoall", opts, [output], parts, into=into)
-        counts = split_counts(input, input_splits, self.comm.size)
-        return self._swap([output], source, counts, opts)
+    def all_to_all_single(self, *args: Any, **named: Any) -> GroupWork:
+        output, tensor, into, of, opts = ALLTOALL_SINGLE(args, named)
+        size = self.comm.size
+        sent, kept = split_counts(tensor, of, size), split_counts(output, into, size)
+        if into or of:
+            return self._swap([output], joined([tensor]), sent, kept, opts)
+        parts, out = joined([tensor], size), joined([output], size)
+        return self._make("alltoall", opts, [output], parts, out=out)
 
     alltoall_base = all_to_all_single
 
-    def alltoall(
-        self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None
-    ) -> GroupWork:
-        opts = opts or dist.AllToAllOptions()
-        counts = [tensor.numel() for tensor in inputs]
-        return self._swap(outputs, source_of(inputs), counts, opts)
+    def alltoall(self, *args: Any, **named: Any) -> GroupWork:
+        outputs, inputs, opts = ALLTOALL(args, named)
+        sent: list[int] = []
+        kept: list[int] = []
+        for tensors, counts in ((inputs, sent), (outputs, kept)):
+            check_one_each(tensors, self.comm.size, "alltoall")
+            counts.extend(tensor.numel() for tensor in tensors)
+        return self._swap(outputs, joined(inputs), sent, kept, opts)
 
     def _swap(
-        self, outputs: list[Tensor], source: Tensor, counts: list[int], opts: Any
+        self,
+        outputs: list[Tensor],
+        source: Operand,
+        sent: list[int],
+        kept: list[int],
+        opts: Any,
     ) -> GroupWork:
-        into = Target(outputs)
-        return self._make("alltoallv", opts, outputs, source, counts, into=into)
+        table = agreed_counts(sent, kept, self.comm, seconds_of(opts.timeout))
+        out = joined(outputs)
+        return self._make("alltoallv", opts, outputs, source, table, out=out)
 
-    def barrier(self, opts: Any = None) -> GroupWork:
-        return self._make("barrier", opts or dist.BarrierOptions(), [], None)
+    def barrier(self, *args: Any, **named: Any) -> GroupWork:
+        (opts,) = BARRIER(args, named)
+        return self._make("barrier", opts, [], None)
 
     def monitored_barrier(
         self,
-        timeout: timedelta = timedelta(0),
+        timeout: timedelta | None = None,
         wait_all_ranks: bool = True,  # noqa: ARG002  always the case
     ) -> None:
         """Wait for all ranks; the error names all missing ranks."""
-        self.comm.barrier(timeout=seconds_of(timeout))
+        self.comm.barrier(timeout=seconds_of(timeout or timedelta(0)))
 
-    # ---- messages between two ranks
+    def _get_sequence_number_for_group(self) -> int:
+        """The number of calls of this rank, alike on all ranks between two calls."""
+        return int(current.runner_of(self.comm).recorder.count)
 
-    @profiled
-    def _message(
-        self, call: str, tensors: list[Tensor], peer: int | None, tag: int
-    ) -> GroupWork:
-        into = None if call == "send" else Target(tensors)
-        tensor = flat(tensors[0]) if into is None else into.tensor
-        finish = [] if into is None else [into.finish]
-        work = getattr(self.comm, f"i{call}")(array_of(tensor), peer, tag)
-        return self._noted(GroupWork([work], tensors, finish, gpu_of(tensor)))
+    def _set_sequence_number_for_group(self) -> None:
+        """Nothing: the ranks of a new communicator have made no calls."""
 
-    def send(self, tensors: list[Tensor], to: int, tag: int) -> GroupWork:
-        return self._message("send", tensors, to, tag)
+    # ---- other groups
 
-    def recv(self, tensors: list[Tensor], source: int, tag: int) -> GroupWork:
-        return self._message("recv", tensors, source, tag)
+    def split_group(
+        self,
+        ranks: list[int],
+        timeout: timedelta | None = None,
+        opts: Any = None,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+        device_types: Any = None,  # noqa: ARG002  all that the backend serves
+    ) -> "CollalgoGroup | None":
+        """A group of some ranks, in their order here; None on the others."""
+        checked(opts)
+        if self.comm.rank not in ranks:
+            return None
+        comm = self.comm.group(sorted(ranks))
+        comm.timeout = timeout.total_seconds() if timeout else self.comm.timeout
+        group = CollalgoGroup(comm, dist.PrefixStore(f"{ranks}/", self._store))
+        group.setGroupName(group_name or f"{self._name}:split:{ranks}")
+        group.setGroupDesc(group_desc or f"{self._description}:split")
+        return group
 
-    def recv_anysource(self, tensors: list[Tensor], tag: int) -> GroupWork:
-        return self._message("recv", tensors, None, tag)
+    def merge_remote_group(self, *_: Any, **_named: Any) -> None:
+        """Refuse: the ranks of a world are fixed."""
+        raise NotImplementedError(
+            "merge_remote_group: a group of collalgo takes no further ranks; start all "
+            "ranks in one job, or see collalgo.elastic"
+        )
 
     # ---- the end
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 import torch.distributed as dist
-from torch import Tensor
+
+from collalgo.integrations.torch.tensors import Operand, scaled
 
 OPS = {
     dist.ReduceOp.SUM: "sum",
@@ -20,8 +21,8 @@ OPS = {
 BY_NUMBER = {int(op): ours for op, ours in OPS.items()}
 
 
-def operands(tensor: Tensor, reduction: Any) -> tuple[Tensor, str]:
-    """The tensor to reduce, and our name of the op.
+def reduction_of(operand: Operand, reduction: Any) -> tuple[Operand, str]:
+    """What to reduce, and our name of the op; PREMUL_SUM is the sum of products.
 
     Raises
     ------
@@ -31,12 +32,10 @@ def operands(tensor: Tensor, reduction: Any) -> tuple[Tensor, str]:
     op = reduction.op
     known = BY_NUMBER.get(int(op))
     if known is not None:
-        return tensor, known
+        return operand, known
     if op == dist.ReduceOp.PREMUL_SUM:
-        is_float8 = tensor.is_floating_point() and tensor.element_size() == 1
-        factors = tensor.float() if is_float8 else tensor  # float8 cannot be multiplied
         _, factor = reduction.__getstate__()  # the only access in older versions
-        return (factors * factor).to(tensor.dtype), "sum"
+        return scaled(operand, factor), "sum"
     names = ", ".join(map(name_of, OPS))
     raise ValueError(f"collalgo has no {op}; choose one of {names}, PREMUL_SUM")
 

@@ -1,7 +1,8 @@
 """Convert tensors to arguments of calls, without a copy if possible."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -99,9 +100,9 @@ def dtype_of(tensor: Tensor) -> "np.dtype[Any]":
     return dtype
 
 
-def gpu_of(tensor: Tensor | None) -> torch.device | None:
+def gpu_of(tensor: Tensor) -> torch.device | None:
     """The GPU of a tensor, or None."""
-    return tensor.device if tensor is not None and tensor.is_cuda else None
+    return tensor.device if tensor.is_cuda else None
 
 
 def flat(tensor: Tensor) -> Tensor:
@@ -116,61 +117,129 @@ def in_rows(row: Tensor, rows: int) -> Tensor:
 
 
 def split_counts(tensor: Tensor, splits: list[int], parts: int) -> list[int]:
-    """The elements of each part of a tensor split by rows; evenly without splits."""
+    """The elements of each part of a tensor split by rows; evenly without splits.
+
+    Raises
+    ------
+    ValueError
+        If the splits do not add up to the rows, or the rows do not divide evenly.
+    """
     rows = len(tensor) if tensor.dim() else 1
     width = tensor.numel() // rows if rows else 0
-    return [split * width for split in splits or [rows // parts] * parts]
+    if not splits and rows % parts:
+        raise ValueError(
+            f"all_to_all_single: a tensor of {rows} rows cannot be split evenly for "
+            f"{parts} ranks; pass split sizes"
+        )
+    splits = splits or [rows // parts] * parts
+    if len(splits) != parts or sum(splits) != rows:
+        raise ValueError(
+            f"all_to_all_single: the split sizes {splits} are {len(splits)} and add up "
+            f"to {sum(splits)}, but there are {parts} ranks and {rows} rows; pass one "
+            "for each rank, whose sum is the number of rows"
+        )
+    return [split * width for split in splits]
 
 
-def row_of(tensors: Sequence[Tensor]) -> Tensor | None:
-    """Tensors that are adjacent in one storage, as one flat tensor; else None."""
-    first, end = tensors[0], tensors[0].data_ptr()
-    if len(tensors) == 1:
-        return flat(first) if first.is_contiguous() else None
-    memory = first.untyped_storage().data_ptr()
-    for tensor in tensors:
-        if (
-            tensor.data_ptr() != end
-            or not tensor.is_contiguous()
-            or tensor.dtype != first.dtype
-            or tensor.untyped_storage().data_ptr() != memory
-        ):
-            return None
-        end += tensor.numel() * tensor.element_size()
-    return first.as_strided((sum(tensor.numel() for tensor in tensors),), (1,))
+#: A copy between the user's tensors and the memory of a call.
+Copy = Callable[[], None]
 
 
-class Target:
-    """The memory that a result is written to: the output tensors' own if possible.
+class Operand(NamedTuple):
+    """What a call reads or writes: the user's memory, or a copy of it.
+
+    Attributes
+    ----------
+    tensor
+        The memory of the call.
+    pack, unpack
+        Copy from and to the user's tensors, in the turn of the call, since earlier
+        calls may still write them. None if the memory is the user's.
+    """
+
+    tensor: Tensor
+    pack: Copy | None = None
+    unpack: Copy | None = None
+
+
+def joined(tensors: Sequence[Tensor], rows: int = 0) -> Operand:
+    """Tensors one behind the other: in place if they are adjacent, else in a copy.
 
     Parameters
     ----------
     tensors
-        The output tensors.
+        Of one dtype and device.
     rows
-        The number of rows of the result; 0 for a flat result.
+        The number of rows of the operand; 0 for a flat one.
     """
-
-    def __init__(self, tensors: Sequence[Tensor], rows: int = 0):
-        self._tensors = tensors
-        row = row_of(tensors)
-        self._apart = row is None
-        if row is None:
-            row = tensors[0].new_empty(sum(tensor.numel() for tensor in tensors))
-        self.tensor = in_rows(row, rows) if rows else row
-
-    def finish(self) -> None:
-        """Copy the result to the output tensors, unless it was written there."""
-        if self._apart:
-            counts = [tensor.numel() for tensor in self._tensors]
-            parts = self.tensor.view(-1).split(counts)
-            for tensor, part in zip(self._tensors, parts, strict=True):
-                tensor.detach().copy_(part.view(tensor.shape))
-
-
-def source_of(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors as one flat tensor, copied only if they are not adjacent."""
     row = row_of(tensors)
     if row is not None:
-        return row
-    return torch.cat([tensor.reshape(-1) for tensor in tensors])
+        return Operand(in_rows(row, rows) if rows else row)
+    row = tensors[0].new_empty(sum(tensor.numel() for tensor in tensors))
+    parts = [
+        part.view(tensor.shape)
+        for tensor, part in zip(
+            tensors, row.split([each.numel() for each in tensors]), strict=True
+        )
+    ]
+    inside = [tensor.detach() for tensor in tensors]
+    return Operand(
+        in_rows(row, rows) if rows else row,
+        partial(_copy, parts, inside),
+        partial(_copy, inside, parts),
+    )
+
+
+def scaled(operand: Operand, factor: Any) -> Operand:
+    """The product of an operand and a factor, in a copy."""
+    tensor, pack, _ = operand
+    product = torch.empty_like(tensor, requires_grad=False)
+
+    def multiply() -> None:
+        if pack is not None:
+            pack()
+        is_float8 = tensor.is_floating_point() and tensor.element_size() == 1
+        factors = tensor.float() if is_float8 else tensor  # float8 has no product
+        product.copy_(factors.detach() * factor)
+
+    return Operand(product, multiply)
+
+
+def _copy(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
+    for target, source in zip(targets, sources, strict=True):
+        target.copy_(source)
+
+
+def row_of(tensors: Sequence[Tensor]) -> Tensor | None:
+    """Tensors that are adjacent in one storage, as one flat tensor; else None.
+
+    Raises
+    ------
+    TypeError
+        If they differ in dtype or device.
+    """
+    first, end = tensors[0], tensors[0].data_ptr()
+    if len(tensors) == 1:
+        return flat(first) if first.is_contiguous() else None
+    memory, adjacent = first.untyped_storage().data_ptr(), True
+    for tensor in tensors:
+        _check_alike(first, tensor)
+        adjacent = (
+            adjacent
+            and tensor.data_ptr() == end
+            and tensor.is_contiguous()
+            and tensor.untyped_storage().data_ptr() == memory
+        )
+        end += tensor.numel() * tensor.element_size()
+    if not adjacent:
+        return None
+    return first.as_strided((sum(tensor.numel() for tensor in tensors),), (1,))
+
+
+def _check_alike(first: Tensor, other: Tensor) -> None:
+    """Check that two tensors of a list have one dtype and device."""
+    if other.dtype != first.dtype or other.device != first.device:
+        raise TypeError(
+            f"collalgo: a list has tensors of {first.dtype} on {first.device} and of "
+            f"{other.dtype} on {other.device}; pass tensors of one dtype and device"
+        )

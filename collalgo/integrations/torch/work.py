@@ -50,18 +50,21 @@ class GroupWork(dist.Work):
         self.finish = list(finish)
         self._gpu = gpu
         self._finishing = Lock()
+        self.end_group: Callable[[], None] | None = None
 
     @classmethod
     def of(cls, parts: Sequence["GroupWork"]) -> "GroupWork":
         """Combine several works into one."""
         if len(parts) == 1:
             return parts[0]
-        return cls(
+        made = cls(
             [work for part in parts for work in part.works],
             [tensor for part in parts for tensor in part.tensors],
             [part._finish for part in parts],
             next((part._gpu for part in parts if part._gpu is not None), None),
         )
+        made.end_group = next((part.end_group for part in parts), None)
+        return made
 
     def _finish(self) -> None:
         # A waiter and a callback of the future may arrive concurrently; neither may
@@ -81,6 +84,16 @@ class GroupWork(dist.Work):
 
     def synchronize(self) -> None:
         self.wait()
+
+    block_current_stream = synchronize
+
+    def abort(self) -> None:
+        """End the call and its process group, on all ranks, unless the call has ended.
+
+        A call that some ranks have made already cannot be taken back alone.
+        """
+        if not self.is_completed() and self.end_group is not None:
+            self.end_group()
 
     def is_completed(self) -> bool:
         return all(work.done() for work in self.works)
@@ -102,6 +115,8 @@ class GroupWork(dist.Work):
         assert isinstance(message, Message)
         assert message.source is not None
         return message.source
+
+    source_rank = _source_rank
 
     def get_future(self) -> Any:
         future: Any

@@ -137,6 +137,8 @@ def test_what_goes_on_a_stream(fake, runtime):
     with pytest.raises(RuntimeError, match=r"cuStreamWaitValue32_v2 .*status 801"):
         runtime.wait(640, 99)
     assert runtime.aside().stream != stream
+    assert runtime.aside()._stream.priority == 0
+    assert runtime.aside(high_priority=True)._stream.priority < 0
     assert not runtime.capturing
     host = np.zeros(8, np.uint8)
     runtime.to_host(b.ctypes.data, host)

@@ -6,5 +6,14 @@ FUNCTIONS: tuple[str, ...]
 
 class MpiWire(Wire):
     def __init__(
-        self, functions: Mapping[str, int], comm: int, byte: int, owner: object
+        self,
+        functions: Mapping[str, int],
+        comm: int,
+        byte: int,
+        owner: object,
+        level: str,
     ) -> None: ...
+
+class MpiTurn:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...

@@ -4,6 +4,9 @@
 
 Handles are words as wide as a register; a library with 32-bit handles uses the lower
 half. Each request has a word of its own, so its width does not matter either.
+
+Below MPI_THREAD_MULTIPLE the wire observes the thread level that MPI provides: all calls
+take turns, or come from one thread only.
 """
 
 from libc.limits cimport INT_MAX
@@ -20,6 +23,52 @@ ctypedef int (*irecv_type)(
 ctypedef int (*test_type)(void *, int *, void *) noexcept nogil
 ctypedef int (*get_count_type)(void *, intptr_t, int *) noexcept nogil
 ctypedef int (*cancel_type)(void *) noexcept nogil
+
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_mutex_t:
+        pass
+    ctypedef struct pthread_mutexattr_t:
+        pass
+    ctypedef unsigned long pthread_t
+    enum: PTHREAD_MUTEX_RECURSIVE
+    pthread_t pthread_self()
+    int pthread_mutexattr_init(pthread_mutexattr_t *)
+    int pthread_mutexattr_settype(pthread_mutexattr_t *, int)
+    int pthread_mutex_init(pthread_mutex_t *, const pthread_mutexattr_t *)
+    int pthread_mutex_lock(pthread_mutex_t *)
+    int pthread_mutex_unlock(pthread_mutex_t *)
+
+#: The threads that may call MPI, in the order of its levels.
+cdef enum:
+    ONE_THREAD  # MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED
+    IN_TURN     # MPI_THREAD_SERIALIZED
+    ANY_THREAD  # MPI_THREAD_MULTIPLE
+
+cdef dict THREADS = {
+    "single": ONE_THREAD, "funneled": ONE_THREAD, "serialized": IN_TURN,
+    "multiple": ANY_THREAD,
+}
+
+# One for the process, as its wires share one MPI. A call of MPI may release objects that
+# call MPI again.
+cdef pthread_mutex_t turn
+cdef pthread_mutexattr_t recursive
+pthread_mutexattr_init(&recursive)
+pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE)
+pthread_mutex_init(&turn, &recursive)
+
+
+cdef class MpiTurn:
+    """A context in which no wire in MPI_THREAD_SERIALIZED calls MPI."""
+
+    def __enter__(self):
+        with nogil:
+            pthread_mutex_lock(&turn)
+
+    def __exit__(self, *_):
+        pthread_mutex_unlock(&turn)
+
 
 #: The functions that are looked up in the library.
 FUNCTIONS = (
@@ -38,6 +87,10 @@ cdef class MpiWire(Wire):
         The handles of a communicator that returns errors, and of MPI_BYTE.
     owner : object
         The object that owns the communicator.
+    level : str
+        The thread level of MPI: ``single``, ``funneled``, ``serialized`` or
+        ``multiple``. Below ``serialized`` the thread that makes the wire must be the main
+        thread of MPI; messages of other threads are lost.
     """
     cdef isend_type isend, issend
     cdef irecv_type irecv
@@ -46,8 +99,11 @@ cdef class MpiWire(Wire):
     cdef cancel_type mpi_cancel
     cdef intptr_t comm, byte
     cdef object owner
+    cdef int threads
+    cdef pthread_t thread
 
-    def __init__(self, functions, uintptr_t comm, uintptr_t byte, owner):
+    def __init__(self, functions, uintptr_t comm, uintptr_t byte, owner, str level):
+        self.threads, self.thread = THREADS[level], pthread_self()
         self.isend = <isend_type><uintptr_t>functions["MPI_Isend"]
         self.issend = <isend_type><uintptr_t>functions["MPI_Issend"]
         self.irecv = <irecv_type><uintptr_t>functions["MPI_Irecv"]
@@ -56,35 +112,65 @@ cdef class MpiWire(Wire):
         self.mpi_cancel = <cancel_type><uintptr_t>functions["MPI_Cancel"]
         self.comm, self.byte, self.owner = <intptr_t>comm, <intptr_t>byte, owner
 
+    @property
+    def one_thread(self):
+        return self.threads == ONE_THREAD
+
+    cdef bint enter(self) noexcept nogil:
+        """Whether this thread may call MPI; it must leave then."""
+        if self.threads == IN_TURN:
+            pthread_mutex_lock(&turn)
+        return self.threads != ONE_THREAD or pthread_self() == self.thread
+
+    cdef void leave(self) noexcept nogil:
+        if self.threads == IN_TURN:
+            pthread_mutex_unlock(&turn)
+
     cdef int send(
         self, int64_t peer, int64_t tag, const char *data, int64_t nbytes, bint matched,
         int64_t *request
     ) noexcept nogil:
         cdef isend_type begin = self.issend if matched else self.isend
+        cdef int error
         request[0] = 0
-        return LOST if nbytes > INT_MAX or begin(
+        if nbytes > INT_MAX or not self.enter():
+            return LOST
+        error = begin(
             data, <int>nbytes, self.byte, <int>peer, <int>tag, self.comm, request
-        ) else UNDER_WAY
+        )
+        self.leave()
+        return LOST if error else UNDER_WAY
 
     cdef int receive(
         self, int64_t peer, int64_t tag, char *data, int64_t nbytes, int64_t *request
     ) noexcept nogil:
+        cdef int error
         request[0] = 0
-        return LOST if nbytes > INT_MAX or self.irecv(
+        if nbytes > INT_MAX or not self.enter():
+            return LOST
+        error = self.irecv(
             data, <int>nbytes, self.byte, <int>peer, <int>tag, self.comm, request
-        ) else UNDER_WAY
+        )
+        self.leave()
+        return LOST if error else UNDER_WAY
 
     cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil:
         cdef int64_t status[8]  # larger than that of any MPI
-        cdef int flag = 0, count = 0
-        if self.mpi_test(request, &flag, status):
+        cdef int flag = 0, count = 0, error
+        if not self.enter():
+            return LOST
+        error = self.mpi_test(request, &flag, status)
+        if flag and not error:
+            error = self.get_count(status, self.byte, &count)
+        self.leave()
+        if error:
             return LOST
         if not flag:
             return UNDER_WAY
-        if self.get_count(status, self.byte, &count):
-            return LOST
         nbytes[0] = count
         return ARRIVED
 
     cdef void cancel(self, int64_t *request) noexcept nogil:
-        self.mpi_cancel(request)
+        if self.enter():
+            self.mpi_cancel(request)
+            self.leave()

@@ -9,6 +9,11 @@ request is a word that the engine sets and tests.
 cdef class Wire:
     """The connection of one process to an engine."""
 
+    @property
+    def one_thread(self):
+        """Whether only the thread that made it may use it."""
+        return False
+
     cdef int send(
         self, int64_t peer, int64_t tag, const char *data, int64_t nbytes, bint matched,
         int64_t *request

@@ -1,0 +1,119 @@
+"""How a process group of torch makes a call on its communicator."""
+
+from functools import partial
+from typing import Any
+
+import torch.distributed as dist
+from torch import Tensor, device
+
+from collalgo.comm import current
+from collalgo.comm.communicator import Communicator
+from collalgo.integrations.torch.backward import defer
+from collalgo.integrations.torch.call_site import CallSites, located
+from collalgo.integrations.torch.overloads import one_tensor
+from collalgo.integrations.torch.profiling import profiled
+from collalgo.integrations.torch.tensors import Copy, Operand, array_of, gpu_of, joined
+from collalgo.integrations.torch.work import GroupWork, seconds_of
+
+
+class GroupCalls(dist.ProcessGroup):
+    """Makes the calls of a process group, and its messages between two ranks.
+
+    Parameters
+    ----------
+    comm
+        The communicator.
+    """
+
+    def __init__(self, comm: Communicator):
+        super().__init__(comm.rank, comm.size)
+        self.comm = comm
+        self._coalesced: list[GroupWork] | None = None
+        self.call_sites = CallSites()
+
+    @profiled
+    @located
+    def _make(
+        self,
+        call: str,
+        opts: Any,
+        tensors: list[Tensor],
+        source: Operand | None,
+        *args: Any,
+        out: Operand | None = None,
+    ) -> GroupWork:
+        """Make a call; in the background for ``async_op`` and coalesced calls."""
+        named: dict[str, Any] = {"timeout": seconds_of(opts.timeout)}
+        if out is not None:
+            named["out"] = array_of(out.tensor)
+        if source is not None:
+            args = (array_of(source.tensor), *args)
+        pack, unpack, finish, gpu = _copies(source, out)
+        make, works = getattr(self.comm, call), []
+        in_background = opts.asyncOp or self._coalesced is not None
+        if in_background and source is not None and gpu is None:
+            defer(current.runner_of(self.comm).progress)
+        if in_background or pack is not None or unpack is not None:
+            runner = current.runner_of(self.comm)
+            prepare = partial(make, *args, **named)
+            works = [runner.submit(call, prepare, False, pack, unpack)]
+        else:
+            make(*args, **named)
+        made = self._noted(GroupWork(works, tensors, finish, gpu))
+        if not in_background and (works or finish):
+            made.wait()
+        return made
+
+    def _noted(self, work: GroupWork) -> GroupWork:
+        work.end_group = self.abort
+        if self._coalesced is not None:
+            self._coalesced.append(work)
+        return work
+
+    def _start_coalescing(self, _device: device) -> None:
+        self._coalesced = []
+
+    def _end_coalescing(self, _device: device) -> GroupWork:
+        works, self._coalesced = self._coalesced or [], None
+        return GroupWork.of(works)
+
+    # ---- messages between two ranks
+
+    @profiled
+    def _message(
+        self, call: str, tensors: list[Tensor], peer: int | None, tag: int
+    ) -> GroupWork:
+        tensor, pack, unpack = joined([one_tensor(call, tensors)])
+        if call == "send" and pack is not None:
+            pack()
+        finish = [unpack] if call == "recv" and unpack is not None else []
+        work = getattr(self.comm, f"i{call}")(array_of(tensor), peer, tag)
+        return self._noted(GroupWork([work], tensors, finish, gpu_of(tensor)))
+
+    # Torch's names of the peers, which are keywords.
+
+    def send(self, tensors: list[Tensor], dstRank: int, tag: int) -> GroupWork:  # noqa: N803
+        return self._message("send", tensors, dstRank, tag)
+
+    def recv(self, tensors: list[Tensor], srcRank: int, tag: int) -> GroupWork:  # noqa: N803
+        return self._message("recv", tensors, srcRank, tag)
+
+    def recv_anysource(self, tensors: list[Tensor], tag: int) -> GroupWork:
+        return self._message("recv", tensors, None, tag)
+
+
+def _copies(
+    source: Operand | None, out: Operand | None
+) -> tuple[Copy | None, Copy | None, list[Copy], device | None]:
+    """The copies before and after a call in its turn, those after a wait, and the GPU.
+
+    On a GPU they are made at once, and after a wait, on the current stream.
+    """
+    pack = source.pack if source is not None else None
+    unpack = out.unpack if out is not None else None
+    gpu = gpu_of(source.tensor) if source is not None else None
+    if gpu is None:
+        return pack, unpack, [], None
+    if pack is not None:
+        pack()
+    return None, None, [] if unpack is None else [unpack], gpu

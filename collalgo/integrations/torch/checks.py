@@ -1,0 +1,75 @@
+"""Checks of the arguments of calls of torch that the library cannot make itself."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from collalgo.comm.communicator import Communicator
+from collalgo.errors import MismatchError
+
+
+def check_one_each(tensors: Sequence[Tensor], size: int, call: str) -> None:
+    """Check that there is a tensor for each rank."""
+    if len(tensors) != size:
+        raise ValueError(
+            f"{call}: got {len(tensors)} tensors for {size} ranks; pass one for each"
+        )
+
+
+def check_at_root(
+    tensors: Sequence[Tensor], own: Tensor, comm: Communicator, root: int, call: str
+) -> bool:
+    """Whether this rank is the root, which alone has a tensor for each rank.
+
+    Raises
+    ------
+    ValueError
+        If another rank has some too, or those of the root differ in length.
+    """
+    if comm.rank != root:
+        if tensors:
+            raise ValueError(
+                f"{call}: rank {comm.rank} passed a list of {len(tensors)} tensors but "
+                f"the root is rank {root}; pass the list on the root only"
+            )
+        return False
+    check_one_each(tensors, comm.size, call)
+    for other, tensor in enumerate(tensors):
+        if tensor.numel() != own.numel():
+            raise ValueError(
+                f"{call}: the tensor for rank {other} has {tensor.numel()} elements "
+                f"but that of the root has {own.numel()}; pass tensors of one length"
+            )
+    return True
+
+
+def agreed_counts(
+    sent: Sequence[int], kept: Sequence[int], comm: Communicator, timeout: float | None
+) -> NDArray[np.int64]:
+    """The elements that each rank sends to each, which all ranks exchange.
+
+    Parameters
+    ----------
+    sent, kept
+        The elements that this rank sends to each rank, and takes from each.
+    comm, timeout
+        The communicator, and the seconds to wait for the others.
+
+    Raises
+    ------
+    MismatchError
+        On all ranks, if two differ in what one sends to the other.
+    """
+    mine = np.array([*sent, *kept], np.int64)
+    both = comm._runner.exchange(mine, "alltoallv", timeout)
+    all_sent, all_kept = both[:, : comm.size], both[:, comm.size :].T
+    if (all_sent != all_kept).any():
+        source, target = map(int, np.argwhere(all_sent != all_kept)[0])
+        raise MismatchError(
+            f"alltoallv: rank {source} sends {all_sent[source, target]} elements to "
+            f"rank {target}, which expects {all_kept[source, target]}; pass split "
+            "sizes that agree"
+        )
+    return all_sent
