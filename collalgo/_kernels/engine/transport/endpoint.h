@@ -187,7 +187,7 @@ static int open_rings(endpoint *e) {
     int64_t size = e->size, holds = 2 * LINES * LANES * size;
     int64_t small = window_offset(size), large = small + SMALL_RING_BYTES;
     int64_t wide = large + large_ring_bytes(size);
-    e->parts = (e->region_bytes - large) / PART_BYTES;
+    e->parts = (messages_offset(size) - large) / PART_BYTES;
     e->populated = calloc(size * e->parts, 1);
     return e->populated && ring_init(&e->small, small, SMALL_RING_BYTES, holds) &&
            ring_init(&e->large, large, large_ring_bytes(size), holds) &&
