@@ -25,6 +25,9 @@ cdef int64_t TURN = 20_000_000  # ns of a wait before others are looked at again
 cdef int64_t LOOKS = 50
 cdef double FIRST_PAUSE = 5e-5, LONGEST_PAUSE = 2e-3
 
+#: The pause of the thread while others wait, in seconds.
+cdef double LONG_PAUSE = 5e-3
+
 #: Seconds without messages after which the thread ends.
 cdef double IDLE = 1.0
 
@@ -138,7 +141,7 @@ cdef class Progress(Polling):
             sleep(pause)
             idle += pause
             if self.waiters or (self.waiting() and self.poll()):
-                pause, idle = (LONGEST_PAUSE if self.waiters else FIRST_PAUSE), 0
+                pause, idle = (LONG_PAUSE if self.waiters else FIRST_PAUSE), 0
                 continue
             pause = min(1.1 * pause, LONGEST_PAUSE)
             if self.waiting():

@@ -31,6 +31,7 @@ typedef struct {
     uint64_t sent, acked, consumed; /* slots */
     int64_t head, tail, data_bytes; /* of the data, counted through all rounds */
     int64_t ends[MESSAGE_SLOTS];    /* of the data, after each slot */
+    staging_state staging;
     uint64_t open_claims;           /* a bit for each message that the peer has still to read */
     int waits_for_room;
 } message_link;
@@ -87,7 +88,7 @@ static int link_put(message_link *l, const message_head *head, const char *data,
         if (place < 0) link_refresh(l), place = room_at(l, taken);
         if (place < 0) return 0;
         l->head = place + taken;
-        copy_bytes(l->out_data + place % l->data_bytes, data, nbytes);
+        stage(&l->staging, l->out_data + place % l->data_bytes, data, nbytes);
     }
     message_slot *s = l->out->slots + l->sent % MESSAGE_SLOTS;
     l->ends[l->sent % MESSAGE_SLOTS] = l->head;

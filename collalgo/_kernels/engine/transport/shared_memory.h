@@ -163,7 +163,7 @@ static int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
         place = take_recycled_slot(e, readers, nbytes);
         if (!place) place = ring_take(e, &e->small, taken, channels, readers);
         if (place < 0 && !is_recycled_slot(place)) return 0;
-        stage(e, staged_at(e, e->rank, place, nbytes), data, nbytes);
+        stage(&e->staging, staged_at(e, e->rank, place, nbytes), data, nbytes);
     }
     for (int64_t i = 0; i < readers; i++) {
         uint64_t sent = send_line(e, e->channels + channels[i], place, data, nbytes);
