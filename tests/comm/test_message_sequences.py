@@ -1,13 +1,13 @@
-"""Sequences of messages with random tags, lengths, orders and waits, against a model."""
+"""Sequences of messages with random tags, lengths and waits, against a model."""
 
 import random
 from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
+import collalgo
 from collalgo import spawn, threads
 from collalgo.engine.transport import thread
 
@@ -37,7 +37,7 @@ def strided(array, draw):
 
 
 def in_any_order(comm, seed, count):
-    """All sends and receives of this rank, of which any may be waited for at any time."""
+    """All sends and receives of this rank, and waits for any of them."""
     draw = random.Random(f"{seed} {comm.rank}")
     sends, receives = [], {}
     for sender, receiver, tag, array in drawn_messages(comm.size, seed, count):
@@ -85,7 +85,7 @@ def test_any_sequence_arrives_between_processes():
 
 
 def test_long_messages_arrive_where_ranks_must_not_read_each_others_memory(monkeypatch):
-    """They go through the engine then; see :mod:`collalgo.comm.point_to_point.channel`."""
+    """They go through the engine then."""
     make = thread.SharedMemory
 
     class Unreadable(make):
@@ -134,3 +134,56 @@ def test_what_a_sender_takes_back_is_not_read():
                 comm.recv(np.zeros(100_000), 0, tag=3)
 
     threads(on_each_rank, 2, timeout=60)
+
+
+def test_several_calls_are_waited_for_in_any_order():
+    def on_each_rank(comm):
+        other = 1 - comm.rank
+        assert collalgo.waitall([]) == []
+        with pytest.raises(ValueError, match="works is empty"):
+            collalgo.waitany([])
+        begun = [comm.irecv(np.empty(2), other, tag) for tag in range(4)]
+        begun.append(comm.allreduce_async(np.ones(1)))
+        begun.pop().wait()
+        assert collalgo.testany(begun) is None
+        with pytest.raises(TimeoutError, match="none of 4 calls is done after 0 s"):
+            collalgo.waitany(begun, 0)
+        with pytest.raises(TimeoutError, match="irecv is not done"):
+            collalgo.waitall(begun, 0.01)
+        comm.barrier()
+        for tag in (2, 0, 3, 1):
+            comm.send(np.full(2, float(tag)), other, tag)
+            assert collalgo.waitany([begun[tag]]) == 0
+        assert collalgo.testany(begun) == 0
+        assert [each[0] for each in collalgo.waitall(begun)] == [0, 1, 2, 3]
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_a_probe_tells_of_the_message_that_the_next_receive_takes():
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            assert comm.iprobe(None, 4) is None
+            with pytest.raises(
+                collalgo.CollectiveTimeout, match=r"0\.05 s .* rank 1 und"
+            ):
+                comm.probe(1, 4, timeout=0.05)
+        comm.barrier()
+        if comm.rank == 1:
+            for length in (3, 70_000):
+                comm.send(np.ones(length, np.float32), 0, 4)
+        elif comm.rank == 0:
+            for length, source in ((3, None), (70_000, 1)):
+                found = comm.probe(source, 4)
+                assert found == (1, "float32", length)
+                assert comm.iprobe(source, 4) == found
+                got = comm.recv(np.empty(found.size, found.dtype), found.source, 4)
+                assert (got == 1).all()
+            comm.barrier()
+            with pytest.raises(collalgo.PeerFailed, match="rank 1 is gone"):
+                while True:
+                    comm.probe(1, 4)
+        if comm.rank:
+            comm.barrier()
+
+    threads(on_each_rank, 3, timeout=60)

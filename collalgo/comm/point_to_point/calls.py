@@ -1,11 +1,29 @@
 """The point-to-point calls of a communicator: send and receive."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
 from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo.bootstrap.context import seconds
 from collalgo.comm.runner import Runner
+
+
+class Envelope(NamedTuple):
+    """What a probe tells of a message that has come.
+
+    Attributes
+    ----------
+    source : int
+        The rank of the sender.
+    dtype : str
+        The name of its dtype.
+    size : int
+        The number of its elements.
+    """
+
+    source: int
+    dtype: str
+    size: int
 
 
 class Messages:
@@ -79,3 +97,32 @@ class Messages:
         the message has arrived.
         """
         return self._mailbox.irecv(buf, source, tag, self._runner.seconds)
+
+    def probe(
+        self, source: int | None, tag: int = 0, *, timeout: float | None = None
+    ) -> Envelope:
+        """Wait for a message without receiving it, to know its sender and length.
+
+        Parameters
+        ----------
+        source
+            The rank of the sender; None for any.
+        tag
+            The tag of the message.
+        timeout
+            Seconds to wait; by default that of the communicator.
+
+        Raises
+        ------
+        CollectiveTimeout
+            If no message comes in time.
+        PeerFailed
+            If the sender is gone.
+        """
+        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        return Envelope(*self._mailbox.probe(source, tag, waiting))
+
+    def iprobe(self, source: int | None, tag: int = 0) -> Envelope | None:
+        """The message that :meth:`probe` waits for, or None if none has come."""
+        found = self._mailbox.iprobe(source, tag, self._runner.seconds)
+        return None if found is None else Envelope(*found)

@@ -91,6 +91,20 @@ def nothing_came(
     )
 
 
+def not_probed(
+    source: int | None, tag: int, rank: int, size: int, seconds: float
+) -> CollectiveTimeout:
+    """A probe that found no message."""
+    peers = tuple(each for each in range(size) if each != rank)
+    sender = "any rank" if source is None else f"rank {source}"
+    return CollectiveTimeout(
+        f"probe: rank {rank} waited {seconds:g} s for a message from {sender} under "
+        f"tag {tag}; send one, or wait longer",
+        rank=rank,
+        missing=peers if source is None else (source,),
+    )
+
+
 def not_received(message: Message, rank: int, peer: int) -> CollectiveTimeout:
     """A send that was given up."""
     return CollectiveTimeout(

@@ -129,7 +129,7 @@ cdef class Inbox(Outbox):
         message.fill_head(&head, Kind.CLEAR)
         self.put(&head, NULL, 0)
         if message.claim == THROUGH_CHANNEL:
-            self.connect(message)
+            self.connect(message.name, message.timeout)
         return 0
 
     cdef int fetch(self, Message message, const message_head *head) except -1:

@@ -29,4 +29,4 @@ cdef class Link:
     ) except -1
     cdef bint request(self, Message message) except -1
     cdef int flush(self) except -1
-    cdef int connect(self, Message message) except -1
+    cdef int connect(self, str call, double seconds) except -1

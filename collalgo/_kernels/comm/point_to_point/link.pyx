@@ -99,8 +99,8 @@ cdef class Link:
             link_refresh(&self.link)
         return 0
 
-    cdef int connect(self, Message message) except -1:
-        """Connect the channel in the background, unless that has begun."""
-        if self.connection is not None:
-            self.connection.start(message.name, message.timeout)
+    cdef int connect(self, str call, double seconds) except -1:
+        """Connect the channel in the background for a call, unless that has begun."""
+        if self.connection is not None and self.channel is None:
+            self.connection.start(call, seconds)
         return 0

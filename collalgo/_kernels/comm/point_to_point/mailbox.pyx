@@ -4,20 +4,26 @@
 
 from libc.stdint cimport int64_t
 
+import math
+from functools import partial
 from time import monotonic, sleep
 
 from collalgo._kernels.comm.point_to_point.inbox cimport Arrival, Inbox
-from collalgo._kernels.comm.point_to_point.message cimport Message, new_message
+from collalgo._kernels.comm.point_to_point.message cimport (
+    Message,
+    new_message,
+    time_after,
+)
 from collalgo._kernels.comm.point_to_point.peer cimport Peer
 from collalgo._kernels.comm.point_to_point.progress cimport Progress
+from collalgo._kernels.comm.recorder cimport nanoseconds
 from collalgo._kernels.engine.transport.host_endpoint cimport HostEndpoint
 from collalgo._kernels.engine.transport.message_ring cimport wake_waiters
 from collalgo._kernels.engine.transport.segment cimport RANK_CLOSED, RANK_FAILED
 
-from functools import partial
-
 from collalgo.base.integers import INT64_MAX, integer
 from collalgo.comm.point_to_point import errors
+from collalgo.engine.reduction import DTYPES
 
 #: Seconds in which a rank that closes waits for others to read what it has sent.
 LAST_SECONDS = 5.0
@@ -77,8 +83,8 @@ cdef class Mailbox(Progress):
             if peer.on_host and peer.link.peer.status in (RANK_CLOSED, RANK_FAILED):
                 self.find_departures()
             peer.send(message)
-            if not peer.on_host and peer.channel is None:
-                peer.connect(message)
+            if not peer.on_host:
+                peer.connect(message.name, message.timeout)
         finally:
             self.release()
         if self.finished:
@@ -134,6 +140,40 @@ cdef class Mailbox(Progress):
             self.know(found)
         return found
 
+    def probe(self, source, tag, double seconds):
+        """Wait for a message: its sender, its dtype and the number of its elements."""
+        cdef int64_t turn = 0, until = time_after(seconds)
+        while (found := self.iprobe(source, tag, seconds)) is None:
+            if nanoseconds() >= until:
+                raise errors.not_probed(source, tag, self.rank, self.size, seconds)
+            self.idle(until, turn)
+            turn += 1
+        return found
+
+    def iprobe(self, source, tag, double seconds):
+        """The same without a wait; None if no message has come."""
+        cdef Arrival arrival
+        cdef Peer peer
+        self.check_open("probe")
+        cdef int64_t number = self.checked(tag, "tag", "probe", INT64_MAX)
+        ranks = range(self.size) if source is None else [
+            self.checked(source, "source", "probe", self.size - 1)
+        ]
+        self.acquire()
+        try:
+            for peer in [self.peer(rank) for rank in ranks]:
+                peer.progress()
+                arrival = <Arrival>peer.unexpected.first(number)
+                if arrival is not None:
+                    return peer.rank, DTYPES[arrival.head.dtype], arrival.head.count
+                if peer.failure is not None and not (source is None and peer.has_left):
+                    raise peer.error("probe")
+                if not peer.on_host:
+                    peer.connect("probe", math.inf if seconds < 0 else seconds)
+        finally:
+            self.release()
+        return None
+
     def unexpected_bytes(self, int64_t rank):
         """The bytes of short messages of a rank that no call has taken yet."""
         cdef Arrival arrival
@@ -151,8 +191,8 @@ cdef class Mailbox(Progress):
         if not peer.receive(message):
             peer.post(message)
             peer.progress()
-            if not peer.on_host and peer.channel is None:
-                peer.connect(message)
+            if not peer.on_host:
+                peer.connect(message.name, message.timeout)
         return 0
 
     cdef int receive_from_any(self, Message message) except -1:
@@ -164,8 +204,8 @@ cdef class Mailbox(Progress):
             if peer.receive(message):
                 self.next_source = (peer.rank + 1) % self.size
                 return 0
-            if not peer.on_host and peer.channel is None:
-                peer.connect(message)
+            if not peer.on_host:
+                peer.connect(message.name, message.timeout)
         if not self.fail_from_any(message):
             self.from_any.add(message)
         return 0

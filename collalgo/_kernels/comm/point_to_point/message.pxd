@@ -46,4 +46,5 @@ cdef class Message(Tagged):
     cdef void follow(self, Work work)
 
 
+cdef int64_t time_after(double seconds) noexcept
 cdef Message new_message(str name, buf, int64_t tag, source, double seconds, Owner owner)

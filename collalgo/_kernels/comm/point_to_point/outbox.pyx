@@ -104,7 +104,7 @@ cdef class Outbox(Link):
         if message.claim < 0:
             self.asked[message.number] = message
         if head.claim == THROUGH_CHANNEL:
-            self.connect(message)
+            self.connect(message.name, message.timeout)
         return True
 
     cdef bint may_claim(self, Message message) noexcept:
