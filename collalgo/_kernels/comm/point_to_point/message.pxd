@@ -30,7 +30,7 @@ cdef class Message(Tagged):
     cdef message_head incoming  # of a long message that is still to be read
     cdef int claim
     cdef uint8_t dtype
-    cdef bint on_device, over, is_read  # is_read: a thread reads its elements now
+    cdef bint on_device, over
     cdef Work work
     cdef list callbacks
     cdef Owner owner

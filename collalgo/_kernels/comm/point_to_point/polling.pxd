@@ -22,6 +22,7 @@ cdef class Polling(Matching):
     cdef ByTag from_any
     cdef object finished, to_fetch
     cdef bint closed
+    cdef int64_t waiters  # threads that wait
     cdef pthread_mutex_t mutex
 
     cdef int know(self, Peer peer) except -1

@@ -27,6 +27,7 @@ from collalgo._kernels.engine.transport.message_ring cimport (
     link_fetch,
     link_finish,
     message_link,
+    wake_waiters,
 )
 from collalgo._kernels.engine.transport.segment cimport forks
 
@@ -110,6 +111,8 @@ cdef class Polling(Matching):
             found = not self.closed and self.poll_locked()
         finally:
             self.release()
+        if found and self.waiters > 1:
+            wake_waiters(self.bell)
         if self.finished:
             self.call_back()
         return found

@@ -5,7 +5,6 @@ from collalgo._kernels.comm.point_to_point.polling cimport Polling
 
 
 cdef class Progress(Polling):
-    cdef int64_t waiters  # threads that wait
     cdef bint serving
 
     cdef int idle(self, int64_t until, int64_t turn) except -1
@@ -13,4 +12,5 @@ cdef class Progress(Polling):
     cdef int rest(self, list remote, double left, int64_t turn) except -1
     cdef object finish(self, Message message)
     cdef Message in_background(self, Message message)
+    cdef bint has_waiting(self) except -1
     cdef list waiting(self)

@@ -125,6 +125,14 @@ cdef class Progress(Polling):
             Thread(target=self.serve, name="collalgo messages", daemon=True).start()
         return message
 
+    cdef bint has_waiting(self) except -1:
+        """Whether a message waits for another rank."""
+        cdef Peer peer
+        for peer in self.known:
+            if peer.waits():
+                return True
+        return self.from_any.count > 0 or bool(self.to_fetch)
+
     cdef list waiting(self):
         """The messages that wait for other ranks."""
         cdef Peer peer
@@ -137,19 +145,21 @@ cdef class Progress(Polling):
     def serve(self):
         """Make progress until there have been no messages for some time."""
         cdef double pause = FIRST_PAUSE, idle = 0
-        while not self.closed and not self.is_forked():
-            sleep(pause)
-            idle += pause
-            if self.waiters or (self.waiting() and self.poll()):
-                pause, idle = (LONG_PAUSE if self.waiters else FIRST_PAUSE), 0
-                continue
-            pause = min(1.1 * pause, LONGEST_PAUSE)
-            if self.waiting():
-                idle = 0
-                self.give_up_late()
-            elif idle >= IDLE:
-                break
-        self.serving = False
+        try:
+            while idle < IDLE and not self.closed and not self.is_forked():
+                sleep(pause)
+                idle += pause
+                if self.waiters:
+                    pause, idle = LONG_PAUSE, 0
+                elif self.has_waiting():
+                    pause = FIRST_PAUSE if self.poll() else min(1.1 * pause, LONGEST_PAUSE)
+                    idle = 0
+                    if pause == LONGEST_PAUSE:
+                        self.give_up_late()
+                else:
+                    pause = LONG_PAUSE
+        finally:
+            self.serving = False
 
     def give_up_late(self):
         """Give up the messages whose time is up, and find the ranks that are gone."""
