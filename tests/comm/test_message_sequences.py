@@ -1,6 +1,7 @@
 """Sequences of messages with random tags, lengths and waits, against a model."""
 
 import random
+import threading
 from functools import partial
 
 import numpy as np
@@ -187,3 +188,15 @@ def test_a_probe_tells_of_the_message_that_the_next_receive_takes():
             comm.barrier()
 
     threads(on_each_rank, 3, timeout=60)
+
+
+def test_a_callback_is_called_when_the_other_rank_leaves():
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            called = threading.Event()
+            message = comm.irecv(np.zeros(1), 1)
+            message.add_done_callback(lambda _: called.set())
+            assert called.wait(10)
+            assert isinstance(message.exception(), collalgo.PeerFailed)
+
+    threads(on_each_rank, 2, timeout=60)

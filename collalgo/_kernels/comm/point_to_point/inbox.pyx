@@ -33,8 +33,8 @@ cdef class Matching(Owner):
         """Read a long message in the memory of its sender, out of the lock."""
         return 0
 
-    cdef int lose(self) except -1:
-        """Fail the receives from any rank that can get no message any more."""
+    cdef int lose(self, error) except -1:
+        """Fail the receives from any rank: all with an error, or those without hope."""
         return 0
 
 

@@ -221,10 +221,12 @@ cdef class Mailbox(Progress):
         inbox.posted.remove(own)
         return own
 
-    cdef int lose(self) except -1:
+    cdef int lose(self, error) except -1:
         cdef Message message
         for message in self.from_any.items():
-            if self.fail_from_any(message):
+            if error is not None:
+                message.end(error)
+            if message.over or self.fail_from_any(message):
                 self.from_any.remove(message)
         return 0
 

@@ -53,20 +53,32 @@ cdef class Peer(Inbox):
 
     cdef bint read_slots(self) except -1:
         """Read all records in the ring: whether there were some."""
-        cdef const message_slot *slot = link_peek(&self.link)
-        cdef message_head head, behind
-        cdef bint found = slot != NULL
-        while slot != NULL:
-            if slot.head.kind == Kind.EAGER:
-                self.arrive(&slot.head, link_elements(&self.link, slot))
-                link_release(&self.link)
-            else:
-                head = slot.head
-                memcpy(&behind, link_elements(&self.link, slot), sizeof(behind))
-                link_release(&self.link)
-                self.handle(&head, <const char *>&behind)
-            slot = link_peek(&self.link)
+        cdef bint found = False
+        if self.reading or link_peek(&self.link) == NULL:
+            return False
+        self.reading = True  # as memory that is released may make calls
+        try:
+            while self.read_slot(link_peek(&self.link)):
+                found = True
+        finally:
+            self.reading = False
         return found
+
+    cdef bint read_slot(self, const message_slot *slot) except -1:
+        cdef message_head head, behind
+        if slot == NULL:
+            return False
+        head = slot.head
+        if head.kind == Kind.EAGER:
+            try:
+                self.arrive(&head, link_elements(&self.link, slot))
+            finally:
+                link_release(&self.link)
+        else:
+            memcpy(&behind, link_elements(&self.link, slot), sizeof(behind))
+            link_release(&self.link)
+            self.handle(&head, <const char *>&behind)
+        return True
 
     cdef bint read_channel(self) except -1:
         """Read all records that have come through the channel: whether there were some."""
@@ -144,7 +156,7 @@ cdef class Peer(Inbox):
             return 0
         self.has_left = in_order
         self.fail(partial(errors.gone, rank=self.me, peer=self.rank, why=why))
-        self.owner.lose()
+        self.owner.lose(None)
         return 0
 
     cdef int fail(self, failure) except -1:
@@ -177,17 +189,26 @@ cdef class Peer(Inbox):
     def cannot_connect(self, error):
         """Fail the calls that wait for the channel, or the next of their tags."""
         cdef Message message
-        cdef const message_head *head
         self.owner.acquire()
-        waiting = [*self.granted, *self.asked.values(), *self.cleared.values()]
-        self.asked, self.granted, self.cleared = {}, [], {}
+        for message in self.sends():
+            if not self.may_claim(message) and self.take_back(message):
+                message.end(error)
+        for message in list(self.cleared.values()):
+            if message.claim == THROUGH_CHANNEL:
+                del self.cleared[message.number]
+                message.end(error)
         if not self.on_host:
-            waiting += [*self.sends(), *self.posted.clear()]
-            for packed in self.unsent:
-                if not isinstance(packed, Message):  # whose call has returned
-                    head = <message_head *>PyBytes_AS_STRING(packed)
-                    self.refused[head.tag] = error
-            self.unsent.clear()
-        for message in waiting:
-            message.end(error)
+            self.refuse_unsent(error)
+            for message in self.posted.clear():
+                message.end(error)
+            self.owner.lose(error)
         self.owner.release()
+
+    cdef int refuse_unsent(self, error) except -1:
+        """Keep an error for messages whose calls have returned."""
+        cdef const message_head *head
+        for packed in self.unsent:
+            head = <message_head *>PyBytes_AS_STRING(packed)
+            self.refused[head.tag] = error
+        self.unsent.clear()
+        return 0

@@ -149,6 +149,7 @@ cdef class Progress(Polling):
             while idle < IDLE and not self.closed and not self.is_forked():
                 sleep(pause)
                 idle += pause
+                self.call_back()  # for what ended by the death of a rank
                 if self.waiters:
                     pause, idle = LONG_PAUSE, 0
                 elif self.has_waiting():
