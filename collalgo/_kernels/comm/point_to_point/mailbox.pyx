@@ -143,11 +143,16 @@ cdef class Mailbox(Progress):
     def probe(self, source, tag, double seconds):
         """Wait for a message: its sender, its dtype and the number of its elements."""
         cdef int64_t turn = 0, until = time_after(seconds)
-        while (found := self.iprobe(source, tag, seconds)) is None:
-            if nanoseconds() >= until:
-                raise errors.not_probed(source, tag, self.rank, self.size, seconds)
-            self.idle(until, turn)
-            turn += 1
+        self.check_open("probe")
+        self.enter()
+        try:
+            while (found := self.iprobe(source, tag, seconds)) is None:
+                if nanoseconds() >= until:
+                    raise errors.not_probed(source, tag, self.rank, self.size, seconds)
+                self.idle(until, turn)
+                turn += 1
+        finally:
+            self.leave()
         return found
 
     def iprobe(self, source, tag, double seconds):
@@ -263,8 +268,10 @@ cdef class Mailbox(Progress):
             peer.fail(partial(errors.closed, rank=self.rank))
             if peer.channel is not None:
                 peer.channel.close()
+        self.enter()
         self.release()
         wake_waiters(self.bell)
+        self.leave()
         self.call_back()
 
     cdef int send_rest(self) except -1:

@@ -177,6 +177,9 @@ cdef class Peer(Inbox):
         """Use the channel from now on; called from the thread that has connected it."""
         self.owner.acquire()
         try:
+            if self.failure is not None:
+                channel.close()
+                return
             self.channel = channel
             if not self.on_host:
                 self.eager_bytes = channel.eager_bytes

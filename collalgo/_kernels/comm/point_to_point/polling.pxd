@@ -13,7 +13,7 @@ from collalgo._kernels.engine.transport.segment cimport Segment
 cdef class Polling(Matching):
     cdef readonly int64_t rank, size
     cdef HostEndpoint shared
-    cdef Segment segment  # which stays mapped
+    cdef Segment segment  # which stays mapped while it is used
     cdef message_bell *bell
     cdef message_link **links  # of the known ranks of this host
     cdef int64_t link_count
@@ -22,11 +22,13 @@ cdef class Polling(Matching):
     cdef ByTag from_any
     cdef object finished, to_fetch
     cdef bint closed
-    cdef int64_t waiters  # threads that wait
+    cdef int64_t users  # threads that wait, or read a long message
     cdef pthread_mutex_t mutex
 
     cdef int know(self, Peer peer) except -1
     cdef bint is_forked(self) noexcept
+    cdef void enter(self) noexcept
+    cdef void leave(self) noexcept
     cdef int check_open(self, str call) except -1
     cdef bint poll_locked(self) except -1
     cdef bint fetch(self, Message message) except -1

@@ -85,7 +85,17 @@ cdef class Polling(Matching):
 
     cdef bint is_forked(self) noexcept:
         """Whether this is a child, which does not have the memory."""
-        return self.segment.generation != forks
+        return self.shared.generation != forks
+
+    cdef void enter(self) noexcept:
+        """Use the memory of the host, even if it is released meanwhile."""
+        self.users += 1
+
+    cdef void leave(self) noexcept:
+        """End that use; after the end, the last user unmaps the memory."""
+        self.users -= 1
+        if self.closed and self.users == 0:
+            self.segment = None
 
     cdef int check_open(self, str call) except -1:
         """Check that messages can be sent and received."""
@@ -111,7 +121,7 @@ cdef class Polling(Matching):
             found = not self.closed and self.poll_locked()
         finally:
             self.release()
-        if found and self.waiters > 1:
+        if found and self.users > 1:
             wake_waiters(self.bell)
         if self.finished:
             self.call_back()
@@ -144,12 +154,17 @@ cdef class Polling(Matching):
             )
             return True
         message.make_room()
+        packed = message.packed  # which must live until it is written
+        self.enter()
         self.release()
         with nogil:
             is_read = link_fetch(&peer.link, message.data, place, message.nbytes)
         self.acquire()
         if is_read:
             link_finish(&peer.link, message.incoming.claim, message.number)
+        self.leave()
+        if is_read:
+            message.packed = packed
             message.unpack()
             message.end(None)
         else:
@@ -162,7 +177,7 @@ cdef class Polling(Matching):
         cdef Peer peer
         self.acquire()
         try:
-            for peer in list(self.known):
+            for peer in [] if self.closed else list(self.known):
                 if self.shared.closed:  # by an error here
                     peer.fail(partial(errors.closed, rank=self.rank))
                 elif peer.on_host and peer.failure is None:
@@ -185,7 +200,7 @@ cdef class Polling(Matching):
                 others = tuple(rank for rank in range(self.size) if rank != self.rank)
                 message.end(errors.nothing_came(message, self.rank, others))
             for peer in self.known:
-                if not message.over:
+                if not message.over and not self.closed:
                     peer.withdraw(message)
         finally:
             self.release()

@@ -41,7 +41,7 @@ cdef class Progress(Polling):
             return True
         if self.is_forked():
             self.check_open(message.name)
-        self.waiters += 1
+        self.enter()
         try:
             self.poll()
             while not message.over and message.work is None:
@@ -52,7 +52,7 @@ cdef class Progress(Polling):
                 if turn and nanoseconds() >= message.deadline:
                     self.withdraw(message)
         finally:
-            self.waiters -= 1
+            self.leave()
         return True
 
     cdef int idle(self, int64_t until, int64_t turn) except -1:
@@ -150,7 +150,7 @@ cdef class Progress(Polling):
                 sleep(pause)
                 idle += pause
                 self.call_back()  # for what ended by the death of a rank
-                if self.waiters:
+                if self.users:
                     pause, idle = LONG_PAUSE, 0
                 elif self.has_waiting():
                     pause = FIRST_PAUSE if self.poll() else min(1.1 * pause, LONGEST_PAUSE)
