@@ -49,7 +49,7 @@ class Messages:
         buf
             The array.
         to
-            The rank of the receiver, which may be this one.
+            The rank of the receiver, which may be this one for an array of the host.
         tag
             An integer from 0; messages with different tags are independent.
         timeout

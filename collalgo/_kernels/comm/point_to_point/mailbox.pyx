@@ -76,6 +76,10 @@ cdef class Mailbox(Progress):
         message = new_message(
             name, buf, self.checked(tag, "tag", name, INT64_MAX), self.rank, seconds, self
         )
+        if message.on_device and rank == self.rank:
+            raise ValueError(
+                f"{name}: rank {rank} cannot send an array on a device to itself; copy it"
+            )
         self.acquire()
         try:
             peer = self.peer(rank)
