@@ -12,6 +12,7 @@ COMPILED = [
     *Path("collalgo/comm/functions").glob("[!_]*.py"),
     Path("collalgo/comm/background.py"),
     Path("collalgo/comm/current.py"),
+    Path("collalgo/comm/point_to_point/calls.py"),
 ]
 # Annotations are for people and type checkers: timeout may be an int.
 DIRECTIVES = {"annotation_typing": False}

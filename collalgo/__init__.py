@@ -103,6 +103,11 @@ if TYPE_CHECKING:
         broadcast as broadcast,
         broadcast_async as broadcast_async,
     )
+    from collalgo.comm.several import (
+        testany as testany,
+        waitall as waitall,
+        waitany as waitany,
+    )
     from collalgo.comm.tracing.dump import (
         dump as dump,
     )
@@ -203,6 +208,11 @@ _NAMES = {
         "barrier_async",
         "broadcast",
         "broadcast_async",
+    ),
+    "collalgo.comm.several": (
+        "testany",
+        "waitall",
+        "waitany",
     ),
     "collalgo.comm.tracing.dump": ("dump",),
     "collalgo.comm.tracing.timeline": ("trace",),

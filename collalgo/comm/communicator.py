@@ -3,18 +3,20 @@
 import math
 import weakref
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from collalgo._kernels.comm.call_runner import CommunicatorBase
+from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
 from collalgo.base.integers import INT64_MAX, integer, rank_of, shown
 from collalgo.bootstrap.context import Context
 from collalgo.comm.bucket import LIMIT, Bucket
 from collalgo.comm.collectives import Collectives
 from collalgo.comm.point_to_point.calls import Messages
-from collalgo.comm.point_to_point.pairs import Pairs
+from collalgo.comm.point_to_point.connection import Connection
 from collalgo.comm.runner import Runner
 from collalgo.comm.types import Op
 from collalgo.engine.call import AlgorithmChoice
@@ -57,10 +59,10 @@ class Communicator(Collectives, Messages, CommunicatorBase):
         self.label = context.label
         self.engine = context.engine
         self._groups: dict[tuple[int, ...], int] = {}
-        self._pairs = Pairs(
-            context.rendezvous, weakref.ref(runner), self.rank, self.size
-        )
-        self._close_pairs = weakref.finalize(self, self._pairs.close)
+        home = weakref.ref(runner)
+        connection = partial(Connection, context.rendezvous, home)
+        self._mailbox = Mailbox(self.rank, self.size, context.shared, home, connection)
+        self._close_mailbox = weakref.finalize(self, self._mailbox.close)
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
@@ -90,7 +92,7 @@ class Communicator(Collectives, Messages, CommunicatorBase):
         Calls in the background that have not ended fail. Messages that were sent may be
         received for up to 5 s, for which this waits; then they are lost.
         """
-        self._close_pairs()
+        self._close_mailbox()
         self._runner.close()
 
     def abort(self, reason: str) -> None:

@@ -1,12 +1,29 @@
 """The point-to-point calls of a communicator: send and receive."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from collalgo.base.integers import integer
-from collalgo.bootstrap.context import checked_timeout
-from collalgo.comm.point_to_point.message import Message
-from collalgo.comm.point_to_point.pairs import Pairs
+from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
+from collalgo._kernels.comm.point_to_point.message import Message
+from collalgo.bootstrap.context import seconds
 from collalgo.comm.runner import Runner
+
+
+class Envelope(NamedTuple):
+    """What a probe tells of a message that has come.
+
+    Attributes
+    ----------
+    source : int
+        The rank of the sender.
+    dtype : str
+        The name of its dtype.
+    size : int
+        The number of its elements.
+    """
+
+    source: int
+    dtype: str
+    size: int
 
 
 class Messages:
@@ -19,9 +36,7 @@ class Messages:
     """
 
     timeout: float
-    rank: int
-    size: int
-    _pairs: Pairs
+    _mailbox: Mailbox
     _runner: Runner
 
     def send(
@@ -34,7 +49,7 @@ class Messages:
         buf
             The array.
         to
-            The rank of the receiver.
+            The rank of the receiver, which may be this one for an array of the host.
         tag
             An integer from 0; messages with different tags are independent.
         timeout
@@ -53,8 +68,8 @@ class Messages:
         CommunicatorClosed
             If this communicator is closed.
         """
-        to, tag = self._checked("send", "to", to, tag)
-        return self._pairs.send(buf, to, tag, self._seconds(timeout))
+        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        return self._mailbox.send(buf, to, tag, waiting)
 
     def recv(
         self,
@@ -68,13 +83,12 @@ class Messages:
 
         With ``source`` None, receive from the first sender; :meth:`irecv` reports it.
         """
-        source, tag = self._source("recv", source, tag)
-        return self._pairs.recv(buf, source, tag, self._seconds(timeout))
+        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        return self._mailbox.recv(buf, source, tag, waiting)
 
     def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
         """Send in the background; see :meth:`send` and :class:`Work`."""
-        to, tag = self._checked("isend", "to", to, tag)
-        return self._pairs.isend(buf, to, tag, self.timeout)
+        return self._mailbox.isend(buf, to, tag, self._runner.seconds)
 
     def irecv(self, buf: Any, source: int | None, tag: int = 0) -> Message:
         """Receive in the background; see :meth:`recv` and :class:`Work`.
@@ -82,32 +96,33 @@ class Messages:
         With ``source`` None, the attribute ``source`` of the result is the sender once
         the message has arrived.
         """
-        source, tag = self._source("irecv", source, tag)
-        return self._pairs.irecv(buf, source, tag, self.timeout)
+        return self._mailbox.irecv(buf, source, tag, self._runner.seconds)
 
-    def _source(
-        self, call: str, source: int | None, tag: int
-    ) -> tuple[int | None, int]:
-        """The source of a message, if it has one, and its tag."""
-        if source is not None:
-            return self._checked(call, "source", source, tag)
-        self._runner.check_open(call)
-        if self.size == 1:
-            raise ValueError(f"{call}: this communicator has no other rank")
-        return None, integer(tag, "tag", call, 0)
+    def probe(
+        self, source: int | None, tag: int = 0, *, timeout: float | None = None
+    ) -> Envelope:
+        """Wait for a message without receiving it, to know its sender and length.
 
-    def _checked(self, call: str, name: str, peer: int, tag: int) -> tuple[int, int]:
-        """The other rank of a message and its tag."""
-        self._runner.check_open(call)
-        peer = integer(peer, name, call, 0, self.size - 1)
-        tag = integer(tag, "tag", call, 0)
-        if peer == self.rank:
-            raise ValueError(
-                f"{call}: rank {peer} must be another rank of this communicator, which "
-                f"has {self.size}; this is rank {self.rank}"
-            )
-        return peer, tag
+        Parameters
+        ----------
+        source
+            The rank of the sender; None for any.
+        tag
+            The tag of the message.
+        timeout
+            Seconds to wait; by default that of the communicator.
 
-    def _seconds(self, timeout: float | None) -> float:
-        """How long a call waits; infinite for ever."""
-        return self.timeout if timeout is None else checked_timeout(timeout)
+        Raises
+        ------
+        CollectiveTimeout
+            If no message comes in time.
+        PeerFailed
+            If the sender is gone.
+        """
+        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        return Envelope(*self._mailbox.probe(source, tag, waiting))
+
+    def iprobe(self, source: int | None, tag: int = 0) -> Envelope | None:
+        """The message that :meth:`probe` waits for, or None if none has come."""
+        found = self._mailbox.iprobe(source, tag, self._runner.seconds)
+        return None if found is None else Envelope(*found)

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable
-from threading import TIMEOUT_MAX, Lock, Thread
+from threading import TIMEOUT_MAX, Thread
 
+from collalgo._kernels.comm.point_to_point.peer import Peer
 from collalgo.bootstrap.context import Rendezvous
 from collalgo.comm.point_to_point.channel import Channel
 from collalgo.comm.point_to_point.errors import gone, not_met
@@ -23,81 +24,62 @@ class Connection:
         Connects the two ranks.
     home
         Returns the runner of the ranks' communicator, or None after its end.
-    me, peer
-        The two ranks.
-    connected
-        Called once with the channel.
-    failed
-        Called with the error of an attempt in the background.
+    peer
+        The messages with the other rank, which use the channel.
     """
 
     def __init__(
         self,
         rendezvous: Rendezvous,
         home: Home,
-        me: int,
-        peer: int,
-        connected: Callable[[Channel], None],
-        failed: Callable[[BaseException], None],
+        peer: Peer,
     ):
         self._rendezvous, self._home = rendezvous, home
-        self._me, self._peer = me, peer
-        self._members = (min(me, peer), max(me, peer))
-        self._connected, self._failed = connected, failed
-        self._attempt = Lock()
-        self._in_background = False
-        self._has_met = self._done = False
-
-    def connect(self, call: str, timeout: float) -> None:
-        """Connect, unless done; the first thread does, others wait for it.
-
-        Raises
-        ------
-        CollectiveTimeout
-            If the other rank does not connect in time.
-        PeerFailed
-            If it is gone.
-        """
-        if self._done:
-            return
-        most = min(timeout, TIMEOUT_MAX / 2)
-        deadline = time.monotonic() + most
-        if not self._attempt.acquire(timeout=most) and not self._await_own_part():
-            raise not_met(call, self._me, self._peer, timeout)
-        try:
-            if not self._done:
-                channel = self._channel(deadline)
-                self._has_met = True
-                self._connected(channel)
-                self._done = True
-        except BootstrapError as error:
-            if time.monotonic() >= deadline:
-                raise not_met(call, self._me, self._peer, timeout) from None
-            if self._peer not in error.missing:
-                raise
-            raise gone(call, self._me, self._peer, str(error)) from None
-        finally:
-            self._attempt.release()
-
-    def _await_own_part(self) -> bool:
-        """Whether only this rank's part is left to do; wait for its end."""
-        return self._has_met and self._attempt.acquire()
+        self._me, self._peer = peer.me, peer.rank
+        self._members = (min(peer.me, peer.rank), max(peer.me, peer.rank))
+        self._connected, self._failed = peer.connected, peer.cannot_connect
+        self._on_host = peer.on_host
+        self._begun = False
 
     def start(self, call: str, timeout: float) -> None:
-        """Connect in the background, unless that has begun."""
-        if self._done or self._in_background:
+        """Connect in the background, unless that has begun.
+
+        Where the engine between the hosts allows calls from one thread only, the caller
+        connects.
+
+        The calls that wait for the channel fail with CollectiveTimeout if the other
+        rank does not connect in time, and with PeerFailed if it is gone.
+        """
+        if self._begun:
             return
-        self._in_background = True
+        self._begun = True
+        home = self._home()
+        if home is not None and home.context.one_thread and not self._on_host:
+            self._try(call, timeout)
+            return
         Thread(
             target=self._try, args=(call, timeout), name="collalgo pair", daemon=True
         ).start()
 
     def _try(self, call: str, timeout: float) -> None:
         try:
-            self.connect(call, timeout)
+            channel = self._connect(call, timeout)
         except BaseException as error:
-            self._in_background = False
+            self._begun = False
             self._failed(error)
+        else:
+            self._connected(channel)
+
+    def _connect(self, call: str, timeout: float) -> Channel:
+        deadline = time.monotonic() + min(timeout, TIMEOUT_MAX / 2)
+        try:
+            return self._channel(deadline)
+        except BootstrapError as error:
+            if time.monotonic() >= deadline:
+                raise not_met(call, self._me, self._peer, timeout) from None
+            if self._peer not in error.missing:
+                raise
+            raise gone(call, self._me, self._peer, str(error)) from None
 
     def _channel(self, deadline: float) -> Channel:
         place = self._members.index(self._me)

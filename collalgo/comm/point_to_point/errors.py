@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from collalgo.comm.point_to_point.message import Message
-from collalgo.comm.point_to_point.record import Record
+from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo.engine.reduction import DTYPES
 from collalgo.errors import (
     CollectiveTimeout,
@@ -23,16 +22,6 @@ class End(NamedTuple):
     dtype: int
     count: int  # type: ignore[assignment]  # it hides a method that is not used
     on_device: bool = False
-
-    @classmethod
-    def of(cls, rank: int, record: Record) -> "End":
-        """What a rank passed, by its record of the message."""
-        return cls(rank, record.dtype, record.count, record.on_device)
-
-
-def differs(sender: End, receiver: End) -> bool:
-    """Whether the two ranks of a message passed different arguments."""
-    return sender[1:] != receiver[1:]
 
 
 def mismatch(number: int, sender: End, receiver: End, rank: int) -> MismatchError:
@@ -99,6 +88,20 @@ def nothing_came(
         f"tag {message.tag}; send one, or wait longer",
         rank=rank,
         missing=peers,
+    )
+
+
+def not_probed(
+    source: int | None, tag: int, rank: int, size: int, seconds: float
+) -> CollectiveTimeout:
+    """A probe that found no message."""
+    peers = tuple(each for each in range(size) if each != rank)
+    sender = "any rank" if source is None else f"rank {source}"
+    return CollectiveTimeout(
+        f"probe: rank {rank} waited {seconds:g} s for a message from {sender} under "
+        f"tag {tag}; send one, or wait longer",
+        rank=rank,
+        missing=peers if source is None else (source,),
     )
 
 

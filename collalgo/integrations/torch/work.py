@@ -10,8 +10,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo._kernels.comm.work import Work
-from collalgo.comm.point_to_point.message import Message
 
 
 def seconds_of(timeout: timedelta) -> float | None:

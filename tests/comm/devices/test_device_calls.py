@@ -463,6 +463,8 @@ def test_a_bucket_collects_arrays_of_devices_and_of_the_host_apart(devices):
 def test_messages_between_two_ranks(devices):
     def rank(comm, runtime):
         x = runtime.array(np.full(10, 1.0 + comm.rank))
+        with pytest.raises(ValueError, match="an array on a device to itself"):
+            comm.send(x, comm.rank)
         if comm.rank == 0:
             comm.send(x, 1)
             return comm.isend(x, 1, tag=5).wait() is x

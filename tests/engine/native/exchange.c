@@ -75,7 +75,7 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
     int64_t received[RANKS] = {0}, sent = 0, unfinished = RANKS - 1;
     int may_send_direct = call % 5 == 0, share = (int)(call / 5 % 4), done = 0;
     int offers = call % 5 > 2 && nbytes > 1;
-    e->line_ticks = call % 7 < 4 ? FARTHEST : 0;
+    e->staging.line_ticks = call % 7 < 4 ? FARTHEST : 0;
     for (int64_t i = 0; i < nbytes; i++) mine[i] = (char)expected(call, e->rank, i);
     for (int64_t r = 0; r < RANKS; r++)
         if (r != e->rank) channels[readers++] = call % LANES * RANKS + r;
@@ -96,7 +96,7 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
             moved = 1;
         } else if (!done && may_send_direct && sent == 0 && nbytes > INLINE_BYTES &&
             endpoint_send_direct(e, 0, channels, readers, mine, nbytes, share, 0, call % 2)) {
-            if (share == STAGED || (share < SHARED && e->line_ticks >= FAR)) abort();
+            if (share == STAGED || (share < SHARED && e->staging.line_ticks >= FAR)) abort();
             moved = done = 1;
         } else if (!done && call % 4 && sent == 0 && nbytes <= SMALL_BYTES &&
                    endpoint_post(e, channels, readers, mine, nbytes)) {
@@ -106,7 +106,7 @@ static void exchange(endpoint *e, int64_t call, char *mine) {
             if (slot) {
                 if (is_in_recycled_slot(slot))
                     __atomic_add_fetch(&recycled, 1, __ATOMIC_RELAXED);
-                stage(e, slot, mine + sent, room);
+                stage(&e->staging, slot, mine + sent, room);
                 endpoint_commit(e, 0, channels, readers, room);
                 sent += room;
                 done = sent == nbytes;

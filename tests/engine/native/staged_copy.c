@@ -29,8 +29,8 @@ static void stage_all_lengths(endpoint *e, double line_ticks) {
         for (int64_t shift = 0; shift < 64; shift += 7) {
             for (int64_t i = 0; i < LONGEST; i++) from[i] = (char)rand();
             memset(to, 0, sizeof to);
-            e->line_ticks = line_ticks;
-            stage(e, to + shift, from + 3, nbytes);
+            e->staging.line_ticks = line_ticks;
+            stage(&e->staging, to + shift, from + 3, nbytes);
             expect(!memcmp(to + shift, from + 3, (size_t)nbytes), "all bytes arrive");
             for (int64_t i = shift + nbytes; i < LONGEST + 64; i++)
                 expect(!to[i], "nothing is written behind them");
@@ -69,9 +69,10 @@ static void try_all_ways(endpoint *e) {
 /* The number of staged parts up to the first measured one. */
 static int64_t parts_until_measured(endpoint *e, double line_ticks, int64_t nbytes) {
     int64_t parts = 0;
-    e->staged_parts = 0;
-    e->line_ticks = line_ticks;
-    while (e->line_ticks == line_ticks && parts < PARTS) stage(e, to, from, nbytes), parts++;
+    e->staging.staged_parts = 0;
+    e->staging.line_ticks = line_ticks;
+    for (; e->staging.line_ticks == line_ticks && parts < PARTS; parts++)
+        stage(&e->staging, to, from, nbytes);
     return parts;
 }
 
@@ -79,9 +80,9 @@ static int64_t parts_until_measured(endpoint *e, double line_ticks, int64_t nbyt
 static void stage_new_pages(endpoint *e) {
     char *pages = mmap(NULL, NEW_PARTS * LONGEST, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     expect(pages != MAP_FAILED, "there is memory");
-    e->line_ticks = 0;
+    e->staging.line_ticks = 0;
     for (int64_t part = 0; part < NEW_PARTS; part++)
-        stage(e, to, pages + part * LONGEST, LONGEST);
+        stage(&e->staging, to, pages + part * LONGEST, LONGEST);
     munmap(pages, NEW_PARTS * LONGEST);
 }
 
@@ -100,10 +101,10 @@ int main(void) {
     expect(parts_until_measured(&e, far, MEASURABLE_BYTES - 1) == PARTS,
            "the shortest parts are never measured");
 #ifndef __SANITIZE_ADDRESS__ /* its checks take as long as a far line */
-    e.line_ticks = FARTHEST;
+    e.staging.line_ticks = FARTHEST;
     int64_t parts = 0;
-    for (; e.line_ticks >= FAR && parts < PARTS; parts++) {
-        stage(&e, to, from, MEASURABLE_BYTES);
+    for (; e.staging.line_ticks >= FAR && parts < PARTS; parts++) {
+        stage(&e.staging, to, from, MEASURABLE_BYTES);
         expect(!memcmp(to, from, MEASURABLE_BYTES), "all bytes arrive");
     }
     expect(parts < PARTS, "parts that are near again are written into the caches");
@@ -111,8 +112,8 @@ int main(void) {
     int64_t tries = 0; /* another process may have taken the core, or the caches */
     do
         stage_new_pages(&e);
-    while (e.line_ticks >= FAR && ++tries < 20);
-    expect(e.line_ticks < FAR, "a slow source does not count as a far target");
+    while (e.staging.line_ticks >= FAR && ++tries < 20);
+    expect(e.staging.line_ticks < FAR, "a slow source does not count as a far target");
 #endif
     puts("all right");
     return 0;

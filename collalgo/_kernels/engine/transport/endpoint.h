@@ -58,6 +58,12 @@ typedef struct {
     int64_t until, length;
 } busy_spell;
 
+/* What is known of the caches of the readers of staging memory. */
+typedef struct {
+    double line_ticks;    /* to write a staged cache line, a moving average */
+    int64_t staged_parts; /* the number of short or far staged parts */
+} staging_state;
+
 /* One post of the current step: its run of a ring, and for each of its slots the number of
  * messages after which it was used last. */
 typedef struct {
@@ -96,9 +102,8 @@ struct endpoint {
     int64_t moved, stay; /* of the last move, and the pause after a move that was a mistake */
     int64_t spin_ends; /* the ticks, or 0 if none began since the last message */
     uint64_t missing; /* the bits of the first 64 ranks that this rank waits for */
-    double line_ticks; /* to write a staged cache line, a moving average */
-    int64_t staged_parts; /* counts of short or far staged parts, */
-    int64_t direct_parts; /* and of zero-copy parts */
+    staging_state staging;
+    int64_t direct_parts; /* the number of zero-copy parts */
     int64_t nap, naps; /* the longest first sleep in ns, and the number of sleeps */
     int64_t parts;   /* of the long rings of each rank, */
     char *populated; /* and whether each of them is mapped in this process */
@@ -186,7 +191,7 @@ static int open_rings(endpoint *e) {
     int64_t size = e->size, holds = 2 * LINES * LANES * size;
     int64_t small = window_offset(size), large = small + SMALL_RING_BYTES;
     int64_t wide = large + large_ring_bytes(size);
-    e->parts = (e->region_bytes - large) / PART_BYTES;
+    e->parts = (messages_offset(size) - large) / PART_BYTES;
     e->populated = calloc(size * e->parts, 1);
     return e->populated && ring_init(&e->small, small, SMALL_RING_BYTES, holds) &&
            ring_init(&e->large, large, large_ring_bytes(size), holds) &&

@@ -23,10 +23,13 @@ cdef extern from "<poll.h>" nogil:
 cdef extern from "transport.h" nogil:
     ctypedef struct wait_policy:
         int64_t spins, spin_ticks, yields, yields_in_slices
+    ctypedef struct staging_state:
+        pass
     ctypedef struct endpoint:  # other members are private to its C
         pollfd *processes
         int64_t sequence
         int64_t *names
+        staging_state staging
         int64_t small_bytes, recycled_count
         wait_policy usual, background
         int64_t nap
@@ -38,7 +41,7 @@ cdef extern from "waiting.h" nogil:
     void endpoint_resume(endpoint *e)
 
 cdef extern from "staged_copy.h" nogil:
-    void stage(endpoint *e, char *target, const char *data, int64_t nbytes)
+    void stage(staging_state *s, char *target, const char *data, int64_t nbytes)
 
 cdef extern from "zero_copy.h" nogil:
     bint endpoint_send_direct(

@@ -31,7 +31,7 @@ static char *staged_at(endpoint *e, int64_t sender, int64_t place, int64_t nbyte
 /* A recycled slot of this rank for a message, or 0. */
 static int64_t take_recycled_slot(endpoint *e, int64_t readers, int64_t nbytes) {
     if (!e->recycled_count || readers > 1 || nbytes > RECYCLED_BYTES) return 0;
-    if (e->line_ticks >= FAR) return 0;
+    if (e->staging.line_ticks >= FAR) return 0;
     if (nbytes >= FIRST_CACHE_FROM && nbytes < FIRST_CACHE_TO) return 0;
     return e->recycled[--e->recycled_count];
 }

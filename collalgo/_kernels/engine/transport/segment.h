@@ -6,7 +6,8 @@
  *   - offers: for each peer and lane, where the peer may write a message;
  *   - mailboxes: for each peer and lane, a ring of lines that the rank writes;
  *   - a window: rings in which the rank stages messages that do not fit into a line;
- *   - a recycled slot, if there are two ranks (recycled_slots.h).
+ *   - a recycled slot, if there are two ranks (recycled_slots.h);
+ *   - for each peer, a ring of messages matched by tags (message_ring.h).
  * Behind the regions lies a heap for each rank, for arrays that are sent without a copy.
  * Everything but the bells, the failures and the recycled slots has a single writer. */
 #ifndef COLLALGO_SEGMENT_H
@@ -45,6 +46,11 @@
 #define PART_BYTES 524288 /* of the long rings, mapped at a time */
 #define DIRECT_SENDS 256  /* zero-copy messages in flight */
 #define SLOTS 4           /* of a message that is longer than its share of a ring */
+#define MESSAGE_SLOTS 64  /* of a ring of messages matched by tags, */
+#define SLOT_BYTES 64     /* the longest message inside a slot, */
+#define CLAIMS 64         /* and the long messages that the reader may read now */
+#define MESSAGE_DATA_BYTES 65536
+#define MANY_RANKS 64     /* more have shorter rings, as their number is squared */
 #define CALLS 16          /* the last calls that are kept for each rank */
 #define EXIT_REASON_BYTES 256
 #define MISSING 64        /* the missing ranks that a failure names at most */
@@ -111,6 +117,37 @@ typedef struct {
     char pad[CACHE_LINE - 32];
 } offer_line;
 
+/* What a slot of a ring of messages says; comm/point_to_point has the kinds. */
+typedef struct {
+    uint8_t kind, dtype, on_device, unused;
+    int32_t claim;      /* of a long message, or why it has none */
+    int64_t tag, number, count, nbytes;
+    int64_t place;      /* of a long message in the memory of its sender */
+} message_head;
+
+typedef struct {
+    uint64_t number; /* from 1; written last */
+    int32_t nbytes;  /* of what follows: the elements of a short message, */
+    int32_t offset;  /* which are in the data unless they fit into the slot */
+    message_head head;
+    char data[SLOT_BYTES];
+} message_slot;
+
+/* Its data follows. */
+typedef struct {
+    uint64_t consumed; /* slots; written by the reader, */
+    int64_t taken;     /* as are the bytes of short messages that calls have taken */
+    char pad[2 * CACHE_LINE - 16]; /* slots are pairs of lines, which are fetched together */
+    uint64_t claims[CLAIMS]; /* written by both */
+    message_slot slots[MESSAGE_SLOTS];
+} message_ring;
+
+/* Wakes the threads of a rank that wait for messages. */
+typedef struct {
+    uint32_t bell, asleep;
+    char pad[2 * CACHE_LINE - 8];
+} message_bell;
+
 /* ---- layout */
 
 static inline int64_t round_up(int64_t n, int64_t unit) {
@@ -147,8 +184,18 @@ static inline int64_t recycled_offset(int64_t size) {
     return window_offset(size) + SMALL_RING_BYTES + large_ring_bytes(size) +
            wide_ring_bytes(size);
 }
-static inline int64_t region_bytes(int64_t size) {
+static inline int64_t messages_offset(int64_t size) {
     return recycled_offset(size) + (size == 2) * RECYCLED_BYTES;
+}
+static inline int64_t message_data_bytes(int64_t size) {
+    return MESSAGE_DATA_BYTES / (size > MANY_RANKS ? 2 : 1);
+}
+static inline int64_t message_ring_bytes(int64_t size) {
+    return (int64_t)sizeof(message_ring) + message_data_bytes(size);
+}
+static inline int64_t region_bytes(int64_t size) {
+    int64_t bytes = sizeof(message_bell) + size * message_ring_bytes(size);
+    return round_up(messages_offset(size) + bytes, 4096);
 }
 static inline int64_t regions_offset(void) {
     return round_up(sizeof(world_header), 4096);

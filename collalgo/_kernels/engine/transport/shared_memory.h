@@ -163,7 +163,7 @@ static int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
         place = take_recycled_slot(e, readers, nbytes);
         if (!place) place = ring_take(e, &e->small, taken, channels, readers);
         if (place < 0 && !is_recycled_slot(place)) return 0;
-        stage(e, staged_at(e, e->rank, place, nbytes), data, nbytes);
+        stage(&e->staging, staged_at(e, e->rank, place, nbytes), data, nbytes);
     }
     for (int64_t i = 0; i < readers; i++) {
         uint64_t sent = send_line(e, e->channels + channels[i], place, data, nbytes);
@@ -231,17 +231,23 @@ static int endpoint_peek(endpoint *e, const int64_t *channels, int64_t senders,
     return all_arrived;
 }
 
+/* Copy from the memory of another process: whether that succeeded. */
+static int fetch_from(pid_t process, char *target, const char *data, int64_t nbytes) {
+    while (nbytes > 0) {
+        struct iovec here = {target, (size_t)nbytes}, there = {(void *)data, (size_t)nbytes};
+        ssize_t got = process_vm_readv(process, &here, 1, &there, 1, 0);
+        if (got <= 0) return 0;
+        target += got, data += got, nbytes -= got;
+    }
+    return 1;
+}
+
 /* Copy from the memory of the sender's process; a failed read is a failed peer. */
 static int endpoint_fetch(endpoint *e, int64_t channel, char *target, const char *data,
                           int64_t nbytes) {
     int64_t sender = channel % e->size;
-    while (nbytes > 0) {
-        struct iovec here = {target, (size_t)nbytes}, there = {(void *)data, (size_t)nbytes};
-        ssize_t got = process_vm_readv(header(e, sender)->process, &here, 1, &there, 1, 0);
-        if (got <= 0) return fail(e, FAILURE_PEER, sender, e->sequence);
-        target += got, data += got, nbytes -= got;
-    }
-    return GO_ON;
+    if (fetch_from(header(e, sender)->process, target, data, nbytes)) return GO_ON;
+    return fail(e, FAILURE_PEER, sender, e->sequence);
 }
 
 /* Whether this process may read the memory of another: if so, a read at NULL is EFAULT. */

@@ -54,7 +54,7 @@ cdef class SharedMemory(HostEndpoint):
     cdef void fill(
         self, const int64_t *channels, char *slot, const char *data, int64_t nbytes
     ) noexcept nogil:
-        stage(self.end, slot, data, nbytes)
+        stage(&self.end.staging, slot, data, nbytes)
 
     cdef void commit(
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes

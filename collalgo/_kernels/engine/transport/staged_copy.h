@@ -57,7 +57,7 @@ static void fetch_lines(const char *lines, int64_t nbytes) {
 }
 
 /* Copy into the caches, and measure the time per line. */
-static void copy_and_measure(endpoint *e, char *target, const char *data, int64_t nbytes) {
+static void copy_and_measure(staging_state *s, char *target, const char *data, int64_t nbytes) {
     int is_buffered = nbytes < BUFFERED_BYTES;
     int64_t looked = is_buffered ? nbytes : BUFFERED_BYTES;
     fetch_lines(data, looked);
@@ -70,17 +70,17 @@ static void copy_and_measure(endpoint *e, char *target, const char *data, int64_
     }
     double taken = (double)(ticks() - begun) * CACHE_LINE / (double)looked;
     if (taken > FARTHEST) taken = FARTHEST;
-    e->line_ticks += WEIGHT * (taken - e->line_ticks);
+    s->line_ticks += WEIGHT * (taken - s->line_ticks);
     copy_in_order(target + looked, data + looked, nbytes - looked);
 }
 
 /* Copy a part of a message to its staging memory. */
-static void stage(endpoint *e, char *target, const char *data, int64_t nbytes) {
-    int far = nbytes >= SHORT_STREAM && e->line_ticks >= FAR;
+static void stage(staging_state *s, char *target, const char *data, int64_t nbytes) {
+    int far = nbytes >= SHORT_STREAM && s->line_ticks >= FAR;
     int is_expensive = far || nbytes < BUFFERED_BYTES; /* to measure */
     if (nbytes >= MEASURABLE_BYTES &&
-        (!is_expensive || ++e->staged_parts % MEASURE_EVERY == 0))
-        copy_and_measure(e, target, data, nbytes);
+        (!is_expensive || ++s->staged_parts % MEASURE_EVERY == 0))
+        copy_and_measure(s, target, data, nbytes);
     else if (far)
         stream_bytes(target, data, nbytes);
     else {

@@ -29,14 +29,14 @@ static int is_mapped(const endpoint *e, const char *data, int64_t nbytes) {
 /* Whether the caches of the peers are far. Only staged copies measure it, so one part in
  * MEASURE_EVERY is staged. */
 static int seem_far(endpoint *e) {
-    return e->line_ticks >= FAR || ++e->direct_parts % MEASURE_EVERY == 0;
+    return e->staging.line_ticks >= FAR || ++e->direct_parts % MEASURE_EVERY == 0;
 }
 
 /* Whether zero copy is the faster way for a policy. */
 static int pays(endpoint *e, int policy) {
     switch (policy) {
     case SHARED_IF_NEAR: return !seem_far(e);
-    case SHARED_UNLESS_FAR: return e->line_ticks < FAR;
+    case SHARED_UNLESS_FAR: return e->staging.line_ticks < FAR;
     default: return policy == SHARED;
     }
 }
@@ -144,7 +144,7 @@ static int endpoint_put(endpoint *e, int64_t index, const message_part *part) {
         char *target = place_of(e, part->channels[i], part);
         if (!part->is_written) {
             if (part->past_caches) stream_bytes(target, part->data, part->nbytes);
-            else stage(e, target, part->data, part->nbytes);
+            else stage(&e->staging, target, part->data, part->nbytes);
         }
         c->number = part->numbers[i], c->nbytes = part->whole, c->offer_polls = OFFER_POLLS;
     }

@@ -1,0 +1,19 @@
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+class Message:
+    name: str
+    tag: int
+    source: int | None
+    number: int
+    timeout: float
+    array: NDArray[Any]
+    waits: bool
+    def done(self) -> bool: ...
+    def wait(self, timeout: float | None = None) -> Any: ...
+    def wait_stream(self, stream: Any = None) -> Any: ...
+    def result(self, timeout: float | None = None) -> Any: ...
+    def exception(self, timeout: float | None = None) -> BaseException | None: ...
+    def add_done_callback(self, callback: Callable[[Message], object]) -> None: ...

@@ -1,0 +1,223 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""The messages of a rank with all others: one look at all, and the end of some."""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+
+import sys
+from collections import deque
+from functools import partial
+
+from collalgo._kernels.comm.point_to_point.by_tag cimport ByTag
+from collalgo._kernels.comm.point_to_point.inbox cimport Matching
+from collalgo._kernels.comm.point_to_point.message cimport Message
+from collalgo._kernels.comm.point_to_point.peer cimport Peer
+from collalgo._kernels.comm.pthreads cimport (
+    pthread_mutex_destroy,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_t,
+    pthread_mutex_unlock,
+)
+from collalgo._kernels.engine.transport.host_endpoint cimport HostEndpoint
+from collalgo._kernels.engine.transport.message_ring cimport (
+    bell_of,
+    link_claim,
+    link_fetch,
+    link_finish,
+    message_link,
+    wake_waiters,
+)
+from collalgo._kernels.engine.transport.segment cimport forks
+
+from collalgo.comm.point_to_point import errors
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_mutexattr_t:
+        pass
+    enum: PTHREAD_MUTEX_RECURSIVE
+    int pthread_mutexattr_init(pthread_mutexattr_t *attributes)
+    int pthread_mutexattr_settype(pthread_mutexattr_t *attributes, int type)
+    int pthread_mutex_trylock(pthread_mutex_t *mutex)
+
+
+cdef class Polling(Matching):
+    """Polls the messages of one rank, and reads long ones.
+
+    Parameters
+    ----------
+    rank, size : int
+        Of this rank in its communicator.
+    shared : HostEndpoint
+        Its end of the memory of its host.
+    """
+
+    def __cinit__(self):
+        cdef pthread_mutexattr_t attributes
+        pthread_mutexattr_init(&attributes)
+        pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE)
+        pthread_mutex_init(&self.mutex, &attributes)
+
+    def __init__(self, int64_t rank, int64_t size, HostEndpoint shared):
+        self.rank, self.size = rank, size
+        self.shared, self.segment = shared, shared.segment
+        self.bell = bell_of(shared.open(), shared.rank)
+        self.places = {member: place for place, member in enumerate(shared.members)}
+        self.peers, self.known = [None] * size, []
+        self.from_any = ByTag()
+        self.finished, self.to_fetch = deque(), deque()
+        self.links = <message_link **>calloc(size, sizeof(message_link *))
+        if self.links == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.links)
+        pthread_mutex_destroy(&self.mutex)
+
+    cdef void acquire(self) noexcept:
+        if pthread_mutex_trylock(&self.mutex) != 0:
+            with nogil:
+                pthread_mutex_lock(&self.mutex)
+
+    cdef void release(self) noexcept:
+        pthread_mutex_unlock(&self.mutex)
+
+    cdef bint is_forked(self) noexcept:
+        """Whether this is a child, which does not have the memory."""
+        return self.shared.generation != forks
+
+    cdef void enter(self) noexcept:
+        """Use the memory of the host, even if it is released meanwhile."""
+        self.users += 1
+
+    cdef void leave(self) noexcept:
+        """End that use; after the end, the last user unmaps the memory."""
+        self.users -= 1
+        if self.closed and self.users == 0:
+            self.segment = None
+
+    cdef int check_open(self, str call) except -1:
+        """Check that messages can be sent and received."""
+        return 0
+
+    cdef int know(self, Peer peer) except -1:
+        """Make progress with the messages of one more rank."""
+        self.peers[peer.rank] = peer
+        self.known.append(peer)
+        if peer.on_host:
+            self.links[self.link_count] = &peer.link
+            self.link_count += 1
+        return 0
+
+    # ---- polling
+
+    cdef bint poll(self) except -1:
+        if self.is_forked():
+            return False
+        cdef bint found = False
+        self.acquire()
+        try:
+            found = not self.closed and self.poll_locked()
+        finally:
+            self.release()
+        if found and self.users > 1:
+            wake_waiters(self.bell)
+        if self.finished:
+            self.call_back()
+        return found
+
+    cdef bint poll_locked(self) except -1:
+        cdef Peer peer
+        cdef bint found = False
+        for peer in self.known:
+            if peer.on_host or self.from_any.count or peer.waits():
+                found = peer.progress() or found
+        while self.to_fetch:
+            found = self.fetch(self.to_fetch.popleft()) or found
+        return found
+
+    cdef int fetch_later(self, Message message) except -1:
+        self.to_fetch.append(message)
+        return 0
+
+    cdef bint fetch(self, Message message) except -1:
+        """Read a long message, without the lock: others may send meanwhile."""
+        cdef Peer peer = <Peer>self.peers[message.source]
+        cdef bint is_read
+        cdef int64_t place = message.incoming.place
+        if message.over:
+            return False
+        if not link_claim(&peer.link, message.incoming.claim, message.number):
+            message.end(
+                errors.withdrawn(message.number, self.rank, peer.rank, message.tag)
+            )
+            return True
+        message.make_room()
+        packed = message.packed  # which must live until it is written
+        self.enter()
+        self.release()
+        with nogil:
+            is_read = link_fetch(&peer.link, message.data, place, message.nbytes)
+        self.acquire()
+        if is_read:
+            link_finish(&peer.link, message.incoming.claim, message.number)
+        self.leave()
+        if is_read:
+            message.packed = packed
+            message.unpack()
+            message.end(None)
+        else:
+            peer.leave(False, "its process ended")
+            message.end(peer.error(message.name))
+        return True
+
+    cdef int find_departures(self) except -1:
+        """Find the ranks of this host that are gone, once their messages are read."""
+        cdef Peer peer
+        self.acquire()
+        try:
+            for peer in [] if self.closed else list(self.known):
+                if self.shared.closed:  # by an error here
+                    peer.fail(partial(errors.closed, rank=self.rank))
+                elif peer.on_host and peer.failure is None:
+                    departure = self.shared.departure(self.places[peer.rank])
+                    if departure is not None:
+                        peer.progress()
+                        peer.leave(departure[0], departure[1])
+        finally:
+            self.release()
+        return 0
+
+    # ---- the end of messages
+
+    cdef int withdraw(self, Message message) except -1:
+        """Give up a message."""
+        cdef Peer peer
+        self.acquire()
+        try:
+            if self.from_any.remove(message):
+                others = tuple(rank for rank in range(self.size) if rank != self.rank)
+                message.end(errors.nothing_came(message, self.rank, others))
+            for peer in self.known:
+                if not message.over and not self.closed:
+                    peer.withdraw(message)
+        finally:
+            self.release()
+        return self.call_back()
+
+    cdef void tell(self, Message message):
+        self.finished.append(message)
+
+    cdef int call_back(self) except -1:
+        """Call back without the lock, since callbacks may make any call."""
+        cdef Message message
+        while self.finished:
+            message = self.finished.popleft()
+            callbacks, message.callbacks = message.callbacks, None
+            for callback in callbacks or ():
+                try:
+                    callback(message)
+                except BaseException:  # as in other futures
+                    sys.excepthook(*sys.exc_info())
+        return 0

@@ -1,0 +1,16 @@
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.comm.point_to_point.message cimport Message
+from collalgo._kernels.comm.point_to_point.polling cimport Polling
+
+
+cdef class Progress(Polling):
+    cdef bint serving
+
+    cdef int idle(self, int64_t until, int64_t turn) except -1
+    cdef list remote_peers(self)
+    cdef int rest(self, list remote, double left, int64_t turn) except -1
+    cdef object finish(self, Message message)
+    cdef Message in_background(self, Message message)
+    cdef bint has_waiting(self) except -1
+    cdef list waiting(self)

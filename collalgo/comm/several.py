@@ -1,0 +1,71 @@
+"""Wait for several calls in the background: for all, or for the first that ends."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from collalgo._kernels.comm.point_to_point.message import Message
+from collalgo._kernels.comm.work import Work
+from collalgo.bootstrap.context import seconds_of_wait
+
+#: The number of looks without a pause, and the first and the longest pause in seconds.
+LOOKS, PAUSES = 200, (2e-5, 1e-3)
+
+
+def waitall(works: Sequence[Work | Message], timeout: float | None = None) -> list[Any]:
+    """Wait for calls in the background; return what each of them returns.
+
+    Parameters
+    ----------
+    works
+        What calls in the background have returned.
+    timeout
+        Seconds to wait for all of them; by default each until it has ended.
+
+    Raises
+    ------
+    TimeoutError
+        If they have not ended after ``timeout``; they go on.
+    CollalgoError
+        The error of the first of them that has failed.
+    """
+    if timeout is None:
+        return [work.wait() for work in works]
+    deadline = time.monotonic() + seconds_of_wait(timeout)
+    return [work.wait(max(deadline - time.monotonic(), 0)) for work in works]
+
+
+def testany(works: Sequence[Work | Message]) -> int | None:
+    """The place of a call in the background that has ended, well or not, or None."""
+    return next((place for place, work in enumerate(works) if work.done()), None)
+
+
+def waitany(works: Sequence[Work | Message], timeout: float | None = None) -> int:
+    """Wait until one of several calls in the background has ended; return its place.
+
+    Parameters
+    ----------
+    works
+        What calls in the background have returned, at least one.
+    timeout
+        Seconds to wait; by default until one has ended.
+
+    Raises
+    ------
+    TimeoutError
+        If none has ended after ``timeout``; they go on.
+    """
+    if not works:
+        raise ValueError("waitany: works is empty; pass one call or more")
+    deadline = None if timeout is None else time.monotonic() + seconds_of_wait(timeout)
+    looks, pause = 0, PAUSES[0]
+    while (place := testany(works)) is None:
+        if deadline is not None and time.monotonic() >= deadline:
+            raise TimeoutError(
+                f"none of {len(works)} calls is done after {timeout:g} s; they go on "
+                "in the background, and can be waited for again"
+            )
+        looks += 1
+        time.sleep(pause if looks > LOOKS else 0)
+        pause = min(1.1 * pause, PAUSES[1]) if looks > LOOKS else pause
+    return place
