@@ -50,7 +50,7 @@ class Communicator(Collectives, Messages, CommunicatorBase):
     def __init__(self, context: Context, timeout: float | None = None):
         runner = Runner(context, timeout)
         super().__init__(runner)
-        self.heap = Heap(context.shared)
+        self.heap: Heap = context.memory.heap
         self.hosts = context.hosts
         self.label = context.label
         self.engine = context.engine
@@ -192,11 +192,19 @@ class Communicator(Collectives, Messages, CommunicatorBase):
                 f"group: rank {self.rank} is not in the group {list(members)}; "
                 "only its members may call"
             )
+        return self._connect(members)
+
+    def _connect(
+        self, members: tuple[int, ...], *, have_met: bool = False
+    ) -> "Communicator":
+        """A communicator of some ranks, which wait for each other unless they have met."""
         self._runner.check_open("group")
         number = self._groups[members] = self._groups.get(members, 0) + 1
         name = f"{'-'.join(map(str, members))}#{number}"
         rendezvous = self._runner.context.rendezvous
-        context = rendezvous.connect(name, members.index(self.rank), members)
+        context = rendezvous.connect(
+            name, members.index(self.rank), members, have_met=have_met
+        )
         return Communicator(self._runner.subgroup(context), self.timeout)
 
     def split(self, color: int | None, key: int = 0) -> "Communicator | None":
@@ -211,16 +219,16 @@ class Communicator(Collectives, Messages, CommunicatorBase):
         key = integer(key, "key", "split", -INT64_MAX)
         mine = np.array([color is not None, given, key], np.int64)
         everyone = self._runner.exchange(mine, "split")
-        ranks = [
+        ranks = tuple(
             rank
             for _, rank in sorted(
                 (row[2], rank)
                 for rank, row in enumerate(everyone.tolist())
                 if row[0] and row[1] == given
             )
-        ]
-        return None if color is None else self.group(ranks)
+        )
+        return None if color is None else self._connect(ranks, have_met=True)
 
     def dup(self) -> "Communicator":
         """Make a communicator of the same ranks, with calls of its own."""
-        return self.group(range(self.size))
+        return self._connect(tuple(range(self.size)))

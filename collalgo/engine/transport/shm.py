@@ -24,7 +24,7 @@ from collalgo.engine.transport.waiting import (
 
 
 def create(size: int) -> int:
-    """Create the memory of a world of ``size`` ranks; return its descriptor."""
+    """Create the memory of a host of ``size`` ranks; return its descriptor."""
     descriptor = os.memfd_create("collalgo", os.MFD_CLOEXEC)
     os.ftruncate(descriptor, segment_size(size, heap_bytes(size)))
     return descriptor
@@ -38,12 +38,14 @@ def attach(
     members: Sequence[int] = (),
     world_size: int = 0,
 ) -> SharedMemory:
-    """Attach a rank to the memory of its host, whose ranks share ``cores`` cores.
+    """Attach a rank to memory that it shares with others, and ``cores`` cores.
 
     In a world on several hosts, ``members`` are the ranks of this host.
     """
     across = world_size > size
     waiting = ACROSS_HOSTS if across else patience(size, cores)
+    if segment.of_threads:
+        return SharedMemory(segment, rank, size, waiting, waiting)
     # In the background, each rank has a second thread beside the one that computes.
     crowded = patience(2 * size, cores) == SHARING
     background = BACKGROUND if crowded else waiting
@@ -55,23 +57,22 @@ def attach(
 
 def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:
     """Write settings for all ranks into a memory file, before any rank attaches."""
-    write_settings(Segment(size, 0, descriptor), numbers)
+    write_settings(Segment(descriptor, size), numbers)
 
 
-def watch(transport: SharedMemory, processes: list[int]) -> list[int]:
-    """Watch the processes of the others; return the descriptors to close at the end.
+def process_ends(processes: list[int], me: int) -> dict[int, int]:
+    """For other ranks, a descriptor that is readable once their process has ended.
 
     An unknown process (0), as in another namespace, is left out, and so are all if the
-    ids are of another namespace.
+    ids are of another namespace, and threads of this process.
     """
-    if not are_numbered_here(processes, transport.rank):
-        return []
-    descriptors = []
-    for rank, process in enumerate(processes):
-        if rank != transport.rank and process:
-            descriptors.append(_end_of(process))
-            transport.watch(rank, descriptors[-1])
-    return descriptors
+    if not are_numbered_here(processes, me):
+        return {}
+    return {
+        rank: _end_of(process)
+        for rank, process in enumerate(processes)
+        if process not in (0, processes[me])
+    }
 
 
 def _end_of(process: int) -> int:

@@ -2,9 +2,20 @@
 
 import os
 
+from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.engine.heap import mapped
+from collalgo.engine.transport import shm
 from collalgo.engine.transport.waiting import WaitPolicy, patience
+
+
+def memory(size: int) -> Segment:
+    """The memory of ``size`` threads."""
+    descriptor = shm.create(size)
+    try:
+        return mapped(size, descriptor, of_threads=True)
+    finally:
+        os.close(descriptor)
 
 
 def world(size: int, waiting: WaitPolicy | None = None) -> list[SharedMemory]:
@@ -17,7 +28,7 @@ def world(size: int, waiting: WaitPolicy | None = None) -> list[SharedMemory]:
     waiting
         The polls of a wait before it sleeps; by default, by the number of cores.
     """
-    segment = mapped(size)
+    segment = memory(size)
     waiting = waiting or patience(size)
     ends = [SharedMemory(segment, rank, size, waiting, waiting) for rank in range(size)]
     for end in ends:
