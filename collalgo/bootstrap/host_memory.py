@@ -23,7 +23,7 @@ from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import Heap
-from collalgo.engine.transport import shm
+from collalgo.engine.transport import shm, thread
 from collalgo.engine.transport.waiting import affinity, quota, usable
 from collalgo.errors import BootstrapError
 
@@ -100,9 +100,11 @@ class HostMemory:
         members: Sequence[int],
         world_size: int,
     ) -> SharedMemory:
-        transport = shm.attach(
-            segment, places.index(self.place), len(places), cores, members, world_size
-        )
+        rank, size = places.index(self.place), len(places)
+        if segment.of_threads:
+            transport = thread.attach(segment, rank, size, cores)
+        else:
+            transport = shm.attach(segment, rank, size, cores, members, world_size)
         for rank, place in enumerate(places):
             if place in self._process_ends:
                 transport.watch(rank, self._process_ends[place])

@@ -163,7 +163,7 @@ class MultiHostRendezvous:
     def _share(
         self, world: _NewWorld, joining: PendingJoin
     ) -> tuple[HostMemory, SharedMemory]:
-        """The memory of this host, and the transport in it to the world's ranks here."""
+        """The memory of this host, and the transport in it to the ranks here."""
         job, here, size = self._job, world.here, len(world.ranks)
         if job.memory is not None:
             places = [job.places[world.ranks[each]] for each in here]

@@ -44,10 +44,8 @@ class HostRendezvous:
         rank: int,
         members: Sequence[int],
         timeout: float = JOIN_TIMEOUT,
-        *,
-        have_met: bool = False,
     ) -> Context:
-        """Connect all of them as a world."""
+        """Connect all of them as their world."""
         memory = share_memory(self.job, rank, members, timeout, NoLivenessCheck())
         return world_of(memory, self.job, members)
 

@@ -20,15 +20,7 @@ class ThreadRendezvous:
         self._segment: Segment | None = None
         self._memories: WeakSet[HostMemory] = WeakSet()
 
-    def connect(
-        self,
-        _name: str,
-        rank: int,
-        members: Sequence[int],
-        _timeout: float = 0,
-        *,
-        have_met: bool = False,
-    ) -> Context:
+    def connect(self, _name: str, rank: int, members: Sequence[int]) -> Context:
         """Connect with all other threads, as their world."""
         with self._lock:
             if self._segment is None:  # which is made only once

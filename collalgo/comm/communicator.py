@@ -197,7 +197,7 @@ class Communicator(Collectives, Messages, CommunicatorBase):
     def _connect(
         self, members: tuple[int, ...], *, have_met: bool = False
     ) -> "Communicator":
-        """A communicator of some ranks, which wait for each other unless they have met."""
+        """A communicator of some ranks, which need not wait if they have met."""
         self._runner.check_open("group")
         number = self._groups[members] = self._groups.get(members, 0) + 1
         name = f"{'-'.join(map(str, members))}#{number}"

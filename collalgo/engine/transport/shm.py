@@ -25,8 +25,9 @@ from collalgo.engine.transport.waiting import (
 
 def create(size: int) -> int:
     """Create the memory of a host of ``size`` ranks; return its descriptor."""
+    nbytes = segment_size(size, heap_bytes(size))
     descriptor = os.memfd_create("collalgo", os.MFD_CLOEXEC)
-    os.ftruncate(descriptor, segment_size(size, heap_bytes(size)))
+    os.ftruncate(descriptor, nbytes)
     return descriptor
 
 
@@ -44,8 +45,6 @@ def attach(
     """
     across = world_size > size
     waiting = ACROSS_HOSTS if across else patience(size, cores)
-    if segment.of_threads:
-        return SharedMemory(segment, rank, size, waiting, waiting)
     # In the background, each rank has a second thread beside the one that computes.
     crowded = patience(2 * size, cores) == SHARING
     background = BACKGROUND if crowded else waiting

@@ -18,6 +18,21 @@ def memory(size: int) -> Segment:
         os.close(descriptor)
 
 
+def attach(
+    segment: Segment,
+    rank: int,
+    size: int,
+    cores: int | None = None,
+    waiting: WaitPolicy | None = None,
+) -> SharedMemory:
+    """Attach a thread to memory that it shares with others, and ``cores`` cores.
+
+    ``waiting`` is by default as for this number of cores.
+    """
+    waiting = waiting or patience(size, cores)
+    return SharedMemory(segment, rank, size, waiting, waiting)
+
+
 def world(size: int, waiting: WaitPolicy | None = None) -> list[SharedMemory]:
     """The transports of a new world, one for each of ``size`` threads.
 
@@ -30,7 +45,7 @@ def world(size: int, waiting: WaitPolicy | None = None) -> list[SharedMemory]:
     """
     segment = memory(size)
     waiting = waiting or patience(size)
-    ends = [SharedMemory(segment, rank, size, waiting, waiting) for rank in range(size)]
+    ends = [attach(segment, rank, size, waiting=waiting) for rank in range(size)]
     for end in ends:
         end.allow_fetching([os.getpid()] * size)
     return ends
