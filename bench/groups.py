@@ -59,7 +59,7 @@ def groups(comm: Communicator, rounds: int, *, mpi: bool) -> list[GroupTimes]:
 def _once(start: Callable[[], object], case: _Case) -> list[float]:
     """Make a group, call it twice and free it: the seconds of all but the last."""
     found: list[Any] = []
-    jobs = (
+    jobs: tuple[Callable[[], object], ...] = (
         lambda: found.append(case.make()),
         lambda: case.call(found[0]),
         lambda: case.call(found[0]),

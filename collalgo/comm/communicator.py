@@ -3,6 +3,8 @@
 import math
 import weakref
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,8 @@ from collalgo.comm.types import Op
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.engine.heap import Heap
 from collalgo.selection.selection import Selection
+
+_first_message = Lock()
 
 
 class Communicator(Collectives, Messages, CommunicatorBase):
@@ -55,10 +59,20 @@ class Communicator(Collectives, Messages, CommunicatorBase):
         self.label = context.label
         self.engine = context.engine
         self._groups: dict[tuple[int, ...], int] = {}
-        self._pairs = Pairs(
-            context.rendezvous, weakref.ref(runner), self.rank, self.size
-        )
-        self._close_pairs = weakref.finalize(self, self._pairs.close)
+        self._close_pairs: weakref.finalize[..., Communicator] | None = None
+
+    @cached_property
+    def _pairs(self) -> Pairs:  # type: ignore[override]
+        """The messages of this rank, made at the first, as most groups send none."""
+        with _first_message:
+            if "_pairs" not in self.__dict__:
+                runner = self._runner
+                rendezvous, home = runner.context.rendezvous, weakref.ref(runner)
+                pairs = Pairs(rendezvous, home, self.rank, self.size)
+                self._close_pairs = weakref.finalize(self, pairs.close)
+                self.__dict__["_pairs"] = pairs
+        found: Pairs = self.__dict__["_pairs"]
+        return found
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
@@ -87,7 +101,8 @@ class Communicator(Collectives, Messages, CommunicatorBase):
 
         Calls in the background that have not ended fail.
         """
-        self._close_pairs()
+        if self._close_pairs is not None:
+            self._close_pairs()
         self._runner.close()
 
     def abort(self, reason: str) -> None:

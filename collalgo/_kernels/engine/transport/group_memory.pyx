@@ -12,12 +12,10 @@ from collalgo._kernels.engine.transport.segment cimport (
     forks,
     map_shared,
     pool_claim,
-    pool_class,
     pool_directory,
     pool_leave,
     pool_open,
     pool_yield,
-    unmap,
 )
 
 #: The bytes of the key of a group.

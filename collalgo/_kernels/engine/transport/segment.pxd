@@ -59,7 +59,6 @@ cdef extern from "pool.h" nogil:
 cdef int32_t forks  # the number of forks between the start and this process
 
 cdef char *map_shared(int fd, int64_t offset, int64_t nbytes) except NULL
-cdef void unmap(char *base, int64_t nbytes) noexcept nogil
 
 
 cdef class Segment:

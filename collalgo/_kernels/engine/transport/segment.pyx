@@ -68,10 +68,6 @@ cdef char *map_shared(int fd, int64_t offset, int64_t nbytes) except NULL:
     return <char *>base
 
 
-cdef void unmap(char *base, int64_t nbytes) noexcept nogil:
-    munmap(base, nbytes)
-
-
 cdef class Segment:
     """The mapped memory of the ranks of a host, of a memory file.
 
