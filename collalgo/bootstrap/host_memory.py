@@ -122,7 +122,7 @@ class HostMemory:
             except DirectoryInUse as error:
                 if self._has_ended(error.place):
                     self._segment.take_directory_from(error.place)
-                if time.monotonic() >= deadline:
+                elif time.monotonic() >= deadline:
                     raise BootstrapError(f"cannot make a group: {error}") from None
             except PoolExhausted as error:
                 raise BootstrapError(
