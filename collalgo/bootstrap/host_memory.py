@@ -170,6 +170,12 @@ class HostMemory:
             os.close(self._process_ends.popitem()[1])
 
 
+def withdraw(transport: SharedMemory) -> bool:
+    """Let no more ranks come to a group, to be tried again: False if all have come."""
+    segment = transport.segment
+    return not isinstance(segment, GroupMemory) or segment.withdraw()
+
+
 def await_all(
     transport: SharedMemory,
     members: Sequence[int],
@@ -200,7 +206,7 @@ def await_all(
                 rank=me,
                 missing=(members[left[0]],),
             )
-        if absent and time.monotonic() >= deadline:
+        if absent and time.monotonic() >= deadline and withdraw(transport):
             raise BootstrapError(
                 f"rank {me} waited in vain for ranks {absent} of {len(members)} to "
                 "join; call group or dup there, too, with the same ranks",

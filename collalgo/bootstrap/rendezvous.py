@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.bootstrap.context import JOIN_TIMEOUT, Context, label_of
-from collalgo.bootstrap.host_memory import HostMemory, await_all
+from collalgo.bootstrap.host_memory import HostMemory, await_all, withdraw
 from collalgo.bootstrap.host_peer import join
 from collalgo.bootstrap.host_root import serve
 from collalgo.bootstrap.join_request import (
@@ -122,6 +122,7 @@ class GroupRendezvous:
         try:
             await_all(context.shared, members, deadline, liveness.check)
         except BaseException as error:
+            withdraw(context.shared)
             context.abort(str(error))
             raise
 

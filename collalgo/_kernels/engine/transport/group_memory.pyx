@@ -12,7 +12,9 @@ from collalgo._kernels.engine.transport.segment cimport (
     forks,
     map_shared,
     pool_claim,
+    pool_class,
     pool_directory,
+    pool_forget,
     pool_leave,
     pool_open,
     pool_yield,
@@ -86,6 +88,21 @@ cdef class GroupMemory(Segment):
         if self.number == 0:
             raise PoolExhausted(f"{blocks} groups of up to {2 << self.level} ranks")
         return 0
+
+    def withdraw(self):
+        """Let no other rank come, which then makes a new group: False if all have come.
+
+        All ranks can then try again under the same name.
+        """
+        cdef pool_directory *directory = self.host.directory()
+        cdef pool_class *own = &directory.classes[self.level]
+        cdef bint some_are_expected
+        if pool_claim(directory, self.place + 1):
+            return True
+        some_are_expected = own.entries[self.number].expected > 0
+        pool_forget(own, self.number)
+        pool_yield(directory)
+        return some_are_expected
 
     cdef int map_block(self) except -1:
         """Map the block, unless the whole pool is mapped."""

@@ -25,7 +25,7 @@
 typedef struct {
     uint64_t key[2];
     uint32_t next; /* in its chain, or in the list of free blocks; from 1, or 0 at the end */
-    uint32_t users; /* the ranks that have not left yet */
+    uint32_t users, expected; /* the ranks that use it, and those that will come */
 } pool_entry;
 
 typedef struct {
@@ -113,21 +113,29 @@ static uint32_t pool_open(pool_class *c, const uint64_t *key, int64_t size, int6
     uint32_t *chain = c->chains + key[0] % CHAINS, found;
     for (found = *chain; found; found = c->entries[found].next) {
         const uint64_t *other = c->entries[found].key;
-        if (other[0] == key[0] && other[1] == key[1]) return found;
+        if (other[0] != key[0] || other[1] != key[1]) continue;
+        c->entries[found].users++, c->entries[found].expected--;
+        return found;
     }
     if (!(found = pool_take(c, blocks))) return 0;
-    c->entries[found] = (pool_entry){{key[0], key[1]}, *chain, (uint32_t)size};
+    c->entries[found] = (pool_entry){{key[0], key[1]}, *chain, 1, (uint32_t)size - 1};
     *chain = found;
     return found;
+}
+
+/* Forget the key of a block, so that no rank comes to it any more. */
+static void pool_forget(pool_class *c, uint32_t number) {
+    uint32_t *link = c->chains + c->entries[number].key[0] % CHAINS;
+    while (*link && *link != number) link = &c->entries[*link].next;
+    if (*link) *link = c->entries[number].next;
+    c->entries[number].expected = 0;
 }
 
 /* Count a rank as gone: whether it was the last, whose block is forgotten. */
 static int pool_count_off(pool_class *c, uint32_t number) {
     pool_entry *entry = c->entries + number;
-    if (--entry->users) return 0;
-    uint32_t *link = c->chains + entry->key[0] % CHAINS;
-    while (*link != number) link = &c->entries[*link].next;
-    *link = entry->next;
+    if (--entry->users || entry->expected) return 0;
+    pool_forget(c, number);
     return 1;
 }
 

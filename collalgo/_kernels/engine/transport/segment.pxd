@@ -33,8 +33,10 @@ cdef extern from "segment.h" nogil:
 
 cdef extern from "pool.h" nogil:
     enum: CLASSES
+    ctypedef struct pool_entry:
+        uint32_t expected
     ctypedef struct pool_class:
-        pass
+        pool_entry entries[1]
     ctypedef struct pool_directory:
         pool_class classes[CLASSES]
     ctypedef struct pool_layout:
@@ -50,6 +52,7 @@ cdef extern from "pool.h" nogil:
     uint32_t pool_open(
         pool_class *c, const uint64_t *key, int64_t size, int64_t blocks
     )
+    void pool_forget(pool_class *c, uint32_t number)
     void pool_leave(
         pool_directory *d, pool_class *c, uint32_t number, uint32_t me, void *block,
         int64_t nbytes
