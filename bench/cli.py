@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 from collalgo.bench.cells import PLACES
 from collalgo.bench.compare import compare as compare_rows
+from collalgo.bench.groups import COLUMNS, groups as measure_groups
 from collalgo.bench.jobs import measured
 from collalgo.bench.limits import Limit, hand_over, limits as measure_limits
 from collalgo.bench.options import split_names, sweep_options
@@ -40,6 +42,7 @@ from collalgo.base.console import wide_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import human
+from collalgo.bootstrap.identity import Route, identity
 from collalgo.cli.group import Group
 from collalgo.cli.options import force_option, write_or_refuse, writes
 from collalgo.errors import CollalgoError
@@ -274,3 +277,36 @@ def limits(ranks: int) -> None:
 def limits_on_each_rank(comm: collalgo.Communicator) -> tuple[list[Limit], float]:
     """Measure all limits; the result is the same on each rank."""
     return measure_limits(comm), hand_over(comm)
+
+
+@main.command()
+@click.option(
+    "-R",
+    "--ranks",
+    type=click.IntRange(1, MAX_SLOTS),
+    default=2,
+    help="The number of ranks, without a launcher.",
+)
+@click.option("--rounds", default=50, help="Repetitions of each measurement.")
+def groups(ranks: int, rounds: int) -> None:
+    """Measure split, dup and group, and the first two calls in the new group.
+
+    Runs on the ranks of collalgo run or mpiexec, and under mpiexec alternately with
+    mpi4py; without a launcher, on --ranks processes of this host.
+    """
+    me = identity()
+    work = partial(measure_groups, rounds=rounds, mpi=me.route is Route.MPI)
+    comm = None if me.launcher == "none" else collalgo.init()
+    found = collalgo.spawn(work, ranks)[0] if comm is None else work(comm)
+    if comm is not None and comm.rank:
+        return
+    size = ranks if comm is None else comm.size
+    table = Table(
+        title=f"{size} ranks, us of the slowest, median (less is better)", box=None
+    )
+    table.add_column("group")
+    for name in ("library", *COLUMNS):
+        table.add_column(name, justify="right")
+    for row in sorted(found, key=lambda row: row.name):
+        table.add_row(row.name, row.library, *map(micro, row.seconds))
+    wide_console(WIDTH).print(table)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.bootstrap.host_memory import HostMemory
 from collalgo.cost.host_profile import HostProfile
 
 if TYPE_CHECKING:  # as only worlds on several hosts need it
@@ -30,8 +31,13 @@ class Rendezvous(Protocol):
         members: Sequence[int],
         timeout: float = JOIN_TIMEOUT,
         /,
+        *,
+        have_met: bool = False,
     ) -> "Context":
-        """Connect some ranks, all of which call with the same name."""
+        """Connect some ranks, all of which call with the same name.
+
+        It waits for all of them, unless they ``have_met`` for this in another call.
+        """
 
 
 class FailureAgreement(Protocol):
@@ -58,6 +64,8 @@ class Context:
         Its transport.
     rendezvous : Rendezvous
         Connects groups of its ranks.
+    memory : HostMemory
+        The memory of its host.
     machine : HostProfile or None
         The profile that all ranks of the world use.
     hosts : tuple of int
@@ -82,8 +90,8 @@ class Context:
         self,
         transport: SharedMemory | Composite,
         rendezvous: Rendezvous,
+        memory: HostMemory,
         machine: HostProfile | None = None,
-        descriptors: Sequence[int] = (),
         hosts: Sequence[int] = (),
         failure_agreement: FailureAgreement | None = None,
         placed: "Callable[[], tuple[Topology, Sequence[str]]] | None" = None,
@@ -92,8 +100,9 @@ class Context:
     ):
         self.transport = transport
         self.rendezvous = rendezvous
+        self.memory = memory
         self.machine = machine
-        self.descriptors = list(descriptors)
+        self._holds_memory = True
         self.hosts = tuple(hosts) or (0,) * transport.size
         self.placed = placed
         self.label = label
@@ -117,7 +126,7 @@ class Context:
         )
 
     def release(self) -> None:
-        """Inform the other ranks, unmap the memory and close the descriptors."""
+        """Inform the other ranks, and release the memory."""
         self._leave("its communicator was closed", failed=False)
 
     def abort(self, reason: str) -> None:
@@ -130,8 +139,9 @@ class Context:
         ):
             self._failure_agreement.leave(exit_reason)
         self.transport.close(exit_reason, failed)
-        while self.descriptors:
-            os.close(self.descriptors.pop())
+        if self._holds_memory:
+            self._holds_memory = False
+            self.memory.release()
 
 
 def seconds(timeout: float) -> float:

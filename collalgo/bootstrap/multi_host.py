@@ -4,19 +4,20 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo._kernels.engine.transport.network import Network
+from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo._kernels.engine.transport.wire import Wire
 from collalgo.bootstrap.context import JOIN_TIMEOUT, Context, label_of
 from collalgo.bootstrap.host_inventory import HostInventory
+from collalgo.bootstrap.host_memory import HostMemory
 from collalgo.bootstrap.membership import Membership, PendingJoin
-from collalgo.bootstrap.rendezvous import HostRendezvous, share_memory
+from collalgo.bootstrap.rendezvous import GroupRendezvous, share_memory
 from collalgo.bootstrap.store.protocol import StoreError, add
 from collalgo.cost.host_profile import HostProfile, host_profile
-from collalgo.engine.transport import shm
 from collalgo.engine.transport.engine import Engine
 from collalgo.errors import BootstrapError
 
@@ -44,6 +45,8 @@ class Job:
         The number of worlds that the tags of the engine can tell apart.
     engine : str
         The name of the engine.
+    memory : HostMemory or None
+        The memory of the host, once the processes of the host share it.
     """
 
     name: str
@@ -54,6 +57,14 @@ class Job:
     wire: Wire
     worlds: int
     engine: str
+    memory: HostMemory | None = None
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        """The numbers of the processes of this host on it, by their ranks."""
+        mine = self.hosts[self.rank]
+        here = [rank for rank, host in enumerate(self.hosts) if host == mine]
+        return {rank: place for place, rank in enumerate(here)}
 
 
 @dataclass
@@ -103,6 +114,8 @@ class MultiHostRendezvous:
         rank: int,
         members: Sequence[int],
         timeout: float = JOIN_TIMEOUT,
+        *,
+        have_met: bool = False,
     ) -> Context:
         """Connect with the others that call with the same name, as a new world."""
         job = self._job
@@ -110,29 +123,36 @@ class MultiHostRendezvous:
         ranks = tuple(self._ranks[member] for member in members)
         hosts = tuple(job.hosts[each] for each in ranks)
         liveness = job.membership.joining(self._ranks)
-        if len(set(hosts)) == 1:
-            rendezvous = HostRendezvous(f"{job.name}@{hosts[0]}", liveness)
-            return rendezvous.connect(path, rank, members, timeout)
+        if len(set(hosts)) == 1 and job.memory is not None:
+            places = {
+                rank: job.places[each]
+                for rank, each in enumerate(self._ranks)
+                if each in job.places
+            }
+            groups = GroupRendezvous(job.memory, self._path, places, liveness)
+            return groups.connect(name, rank, members, timeout, have_met=have_met)
         deadline = time.monotonic() + timeout
         world = _NewWorld(path, rank, members, ranks, hosts, deadline)
         return self._across(world, liveness.of(members), label=name)
 
     def _across(self, world: _NewWorld, joining: PendingJoin, label: str) -> Context:
         """Connect with the other ranks of a world, some of which are on other hosts."""
-        job, here, ranks = self._job, world.here, world.ranks
-        name = f"{job.name}@{world.hosts[world.rank]}/{world.path}"
-        names, me = [world.members[each] for each in here], here.index(world.rank)
-        memory = share_memory(name, me, names, world.left, joining)
-        number, machine = self._assemble(world, joining)
+        job, ranks = self._job, world.ranks
         size = len(ranks)
-        shared = shm.attach(memory.segment, me, len(here), memory.cores, here, size)
+        memory, shared = self._share(world, joining)
+        try:
+            number, machine = self._assemble(world, joining)
+        except BaseException as error:
+            shared.close(str(error), failed=True)
+            memory.release()
+            raise
         network = Network(job.wire, list(ranks), number % job.worlds * LANES)
         transport = Composite(shared, network, size)
         context = Context(
             transport,
             MultiHostRendezvous(job, ranks, world.path),
+            memory,
             machine,
-            memory.watch(shared),
             world.hosts,
             job.membership.register(world.path, transport, ranks),
             partial(job.inventory.placed, ranks),
@@ -141,6 +161,21 @@ class MultiHostRendezvous:
         )
         context.one_thread = job.wire.one_thread
         return context
+
+    def _share(
+        self, world: _NewWorld, joining: PendingJoin
+    ) -> tuple[HostMemory, SharedMemory]:
+        """The memory of this host, and the transport in it to the ranks here."""
+        job, here, size = self._job, world.here, len(world.ranks)
+        if job.memory is not None:
+            places = [job.places[world.ranks[each]] for each in here]
+            return job.memory, job.memory.group(
+                world.path, places, world.deadline, here, size
+            )
+        name = f"{job.name}@{world.hosts[world.rank]}/{world.path}"
+        names, me = [world.members[each] for each in here], here.index(world.rank)
+        job.memory = share_memory(name, me, names, world.left, joining)
+        return job.memory, job.memory.world(here, size)
 
     def _assemble(
         self, world: _NewWorld, joining: PendingJoin

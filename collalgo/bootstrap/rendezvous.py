@@ -1,4 +1,4 @@
-"""The rendezvous of the processes of one host.
+"""The rendezvous of the ranks of one host: of its processes, and of their groups.
 
 Rank 0 makes the shared memory of the world and passes it to the others over a Unix
 socket in the abstract namespace: no file, no port, gone with the process. Both sides
@@ -8,12 +8,11 @@ ask the kernel for the other's user, and refuse processes of other users.
 import hashlib
 import os
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
-from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.bootstrap.context import JOIN_TIMEOUT, Context, label_of
+from collalgo.bootstrap.host_memory import HostMemory, await_all, withdraw
 from collalgo.bootstrap.host_peer import join
 from collalgo.bootstrap.host_root import serve
 from collalgo.bootstrap.join_request import (
@@ -25,7 +24,6 @@ from collalgo.bootstrap.join_request import (
 )
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import mapped
-from collalgo.engine.transport import shm
 
 
 class HostRendezvous:
@@ -35,62 +33,98 @@ class HostRendezvous:
     ----------
     job
         The name.
-    liveness
-        Detects the end of one of them.
-    transport
-        The transport of this process in a world that they share already.
     """
 
-    def __init__(
-        self,
-        job: str,
-        liveness: GroupLivenessCheck | None = None,
-        transport: SharedMemory | None = None,
-    ):
+    def __init__(self, job: str):
         self.job = job
-        self.liveness = liveness or NoLivenessCheck()
-        self.transport = transport
 
     def connect(
         self,
-        name: str,
+        _name: str,
         rank: int,
         members: Sequence[int],
         timeout: float = JOIN_TIMEOUT,
     ) -> Context:
+        """Connect all of them as their world."""
+        memory = share_memory(self.job, rank, members, timeout, NoLivenessCheck())
+        return world_of(memory, self.job, members)
+
+
+def world_of(memory: HostMemory, job: str, members: Sequence[int]) -> Context:
+    """The world of all ranks that share the memory of a host."""
+    transport = memory.world()
+    rendezvous = GroupRendezvous(memory, job, members, NoLivenessCheck(), transport)
+    return Context(
+        transport, rendezvous, memory, memory.machine, label=label_of(job, "")
+    )
+
+
+class GroupRendezvous:
+    """The ranks of a world on one host, which make groups in the memory of that host.
+
+    Parameters
+    ----------
+    memory
+        The memory of the host.
+    name
+        The name of the world.
+    places
+        The number on the host of each of its ranks that are there.
+    liveness
+        Detects the end of one of them.
+    transport
+        The transport of this rank in the world; None if it has other hosts, too.
+    """
+
+    def __init__(
+        self,
+        memory: HostMemory,
+        name: str,
+        places: Mapping[int, int] | Sequence[int],
+        liveness: GroupLivenessCheck,
+        transport: SharedMemory | None = None,
+    ):
+        self._memory, self._name, self._places = memory, name, places
+        self._liveness, self._transport = liveness, transport
+
+    def connect(
+        self,
+        name: str,
+        _rank: int,
+        members: Sequence[int],
+        timeout: float = JOIN_TIMEOUT,
+        *,
+        have_met: bool = False,
+    ) -> Context:
         """Connect with the others that call with the same name, as a new world."""
-        job = f"{self.job}/{name}" if name else self.job
-        of_members = self.liveness.of(members)
-        liveness: LivenessCheck = of_members
-        if self.transport is not None:
-            liveness = HostLivenessCheck(self.transport, of_members, members)
-        memory = share_memory(job, rank, members, timeout, liveness)
-        transport = shm.attach(memory.segment, rank, len(members), memory.cores)
-        return Context(
-            transport,
-            HostRendezvous(job, of_members, transport),
-            memory.machine,
-            memory.watch(transport),
-            label=label_of(job, name),
+        path, deadline = f"{self._name}/{name}", time.monotonic() + timeout
+        places = [self._places[member] for member in members]
+        transport = self._memory.group(path, places, deadline)
+        of_members = self._liveness.of(members)
+        rendezvous = GroupRendezvous(self._memory, path, places, of_members, transport)
+        context = Context(
+            transport, rendezvous, self._memory, label=label_of(path, name)
         )
+        if not have_met:
+            self._await(context, members, deadline, of_members)
+        return context
 
-
-class HostMemory(NamedTuple):
-    """The memory that some processes of one host share, and their process ids."""
-
-    segment: Segment
-    processes: list[int]
-    machine: HostProfile | None
-
-    @property
-    def cores(self) -> int | None:
-        """The number of cores that the processes share, if it is known."""
-        return self.machine.cores if self.machine else None
-
-    def watch(self, transport: SharedMemory) -> list[int]:
-        """Let a rank detect the end of the others; descriptors to close at the end."""
-        transport.allow_fetching(self.processes)
-        return shm.watch(transport, self.processes)
+    def _await(
+        self,
+        context: Context,
+        members: Sequence[int],
+        deadline: float,
+        liveness: LivenessCheck,
+    ) -> None:
+        """Wait until all members have come, or leave the new world."""
+        if self._transport is not None:
+            liveness = HostLivenessCheck(self._transport, liveness, members)
+        try:
+            await_all(context.shared, members, deadline, liveness.check)
+        except BaseException as error:
+            withdraw(context.shared)
+            context.abort(str(error))
+            raise
 
 
 def address_of(job: str) -> str:
@@ -120,4 +154,4 @@ def share_memory(
     machine = (
         HostProfile.of_settings(segment.settings()) if join_request.size > 1 else None
     )
-    return HostMemory(segment, processes, machine)
+    return HostMemory(segment, local_rank, processes, machine)

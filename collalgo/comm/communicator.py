@@ -3,7 +3,8 @@
 import math
 import weakref
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from collalgo.engine.heap import Heap
 
 if TYPE_CHECKING:  # with the model of topologies, which takes a while to import
     from collalgo.selection.selection import Selection
+
+_first_message = Lock()
 
 
 class Communicator(Collectives, Messages, CommunicatorBase):
@@ -54,15 +57,29 @@ class Communicator(Collectives, Messages, CommunicatorBase):
     def __init__(self, context: Context, timeout: float | None = None):
         runner = Runner(context, timeout)
         super().__init__(runner)
-        self.heap = Heap(context.shared)
+        self.heap: Heap = context.memory.heap
         self.hosts = context.hosts
         self.label = context.label
         self.engine = context.engine
         self._groups: dict[tuple[int, ...], int] = {}
-        home = weakref.ref(runner)
+        self._close_mailbox: weakref.finalize[..., Communicator] | None = None
+
+    @cached_property
+    def _mailbox(self) -> Mailbox:  # type: ignore[override]
+        """The messages of this rank, made at the first, as most groups send none."""
+        with _first_message:
+            if "_mailbox" not in self.__dict__:
+                self._runner.check_open("message")
+                self.__dict__["_mailbox"] = self._new_mailbox()
+        found: Mailbox = self.__dict__["_mailbox"]
+        return found
+
+    def _new_mailbox(self) -> Mailbox:
+        context, home = self._runner.context, weakref.ref(self._runner)
         connection = partial(Connection, context.rendezvous, home)
-        self._mailbox = Mailbox(self.rank, self.size, context.shared, home, connection)
-        self._close_mailbox = weakref.finalize(self, self._mailbox.close)
+        found = Mailbox(self.rank, self.size, context.shared, home, connection)
+        self._close_mailbox = weakref.finalize(self, found.close)
+        return found
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
@@ -92,7 +109,8 @@ class Communicator(Collectives, Messages, CommunicatorBase):
         Calls in the background that have not ended fail. Messages that were sent may be
         received for up to 5 s, for which this waits; then they are lost.
         """
-        self._close_mailbox()
+        if self._close_mailbox is not None:
+            self._close_mailbox()
         self._runner.close()
 
     def abort(self, reason: str) -> None:
@@ -197,11 +215,19 @@ class Communicator(Collectives, Messages, CommunicatorBase):
                 f"group: rank {self.rank} is not in the group {list(members)}; "
                 "only its members may call"
             )
+        return self._connect(members)
+
+    def _connect(
+        self, members: tuple[int, ...], *, have_met: bool = False
+    ) -> "Communicator":
+        """A communicator of some ranks, which need not wait if they have met."""
         self._runner.check_open("group")
         number = self._groups[members] = self._groups.get(members, 0) + 1
         name = f"{'-'.join(map(str, members))}#{number}"
         rendezvous = self._runner.context.rendezvous
-        context = rendezvous.connect(name, members.index(self.rank), members)
+        context = rendezvous.connect(
+            name, members.index(self.rank), members, have_met=have_met
+        )
         return Communicator(self._runner.subgroup(context), self.timeout)
 
     def split(self, color: int | None, key: int = 0) -> "Communicator | None":
@@ -216,16 +242,16 @@ class Communicator(Collectives, Messages, CommunicatorBase):
         key = integer(key, "key", "split", -INT64_MAX)
         mine = np.array([color is not None, given, key], np.int64)
         everyone = self._runner.exchange(mine, "split")
-        ranks = [
+        ranks = tuple(
             rank
             for _, rank in sorted(
                 (row[2], rank)
                 for rank, row in enumerate(everyone.tolist())
                 if row[0] and row[1] == given
             )
-        ]
-        return None if color is None else self.group(ranks)
+        )
+        return None if color is None else self._connect(ranks, have_met=True)
 
     def dup(self) -> "Communicator":
         """Make a communicator of the same ranks, with calls of its own."""
-        return self.group(range(self.size))
+        return self._connect(tuple(range(self.size)))

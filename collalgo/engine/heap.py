@@ -5,7 +5,6 @@ from bisect import insort
 from contextlib import suppress
 from threading import Lock
 
-from collalgo._kernels.engine.transport.host_endpoint import HostEndpoint
 from collalgo._kernels.engine.transport.segment import Block, Segment, give_back
 
 #: Arrays are aligned to pages, so that their pages can be returned to the kernel.
@@ -28,27 +27,37 @@ def heap_bytes(size: int) -> int:
     return min(HEAP_BYTES, ADDRESSES // size) // PAGE * PAGE - PAGE
 
 
-def mapped(size: int, descriptor: int = -1) -> Segment:
-    """Map the memory of a world, of a memory file or private to this process.
+def mapped(size: int, descriptor: int, *, of_threads: bool = False) -> Segment:
+    """Map the memory file of a host, whose ranks may be threads of this process.
 
     Without enough addresses, as under a memory limit, there are no heaps.
     """
     with suppress(OSError):
-        return Segment(size, heap_bytes(size), descriptor)
-    return Segment(size, 0, descriptor)
+        return Segment(descriptor, size, heap_bytes(size), of_threads)
+    return Segment(descriptor, size, 0, of_threads)
 
 
 class Heap:
-    """A first-fit allocator that joins adjacent free runs."""
+    """A first-fit allocator that joins adjacent free runs.
 
-    def __init__(self, shared: HostEndpoint):
-        self._shared = shared  # drops the segment when it is closed
-        self._free = [(0, shared.segment.heap_bytes)]
+    Parameters
+    ----------
+    segment
+        The memory of the host.
+    place
+        The number of this rank on the host.
+    """
+
+    def __init__(self, segment: Segment, place: int):
+        self._segment: Segment | None = segment
+        self._place = place
+        self._free = [(0, segment.heap_bytes)]
         self._lock = Lock()
 
     def take(self, nbytes: int) -> Block | None:
         """Allocate a run of pages; None if there is no room, or the heap is closed."""
-        if self._shared.closed or self._shared.forked:
+        segment = self._segment
+        if segment is None or segment.forked:
             return None
         wanted = max(-(-nbytes // PAGE) * PAGE, PAGE)
         with self._lock:
@@ -58,15 +67,18 @@ class Heap:
                     break
             else:
                 return None
-        segment = self._shared.segment
-        block = Block(segment, self._shared.rank, start, nbytes)
+        block = Block(segment, self._place, start, nbytes)
         weakref.finalize(
             block, self._give, segment, start, start + wanted
         ).atexit = False
         return block
 
+    def close(self) -> None:
+        """Allocate no more; what is allocated lives as long as it is used."""
+        self._segment = None
+
     def _give(self, segment: Segment, start: int, stop: int) -> None:
-        give_back(segment, self._shared.rank, start, stop - start)
+        give_back(segment, self._place, start, stop - start)
         with self._lock:
             insort(self._free, (start, stop))
             joined: list[tuple[int, int]] = []

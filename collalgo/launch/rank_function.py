@@ -1,10 +1,10 @@
 """A function that runs on each rank of a job, and the failures of ranks."""
 
 import traceback
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
-from collalgo.bootstrap.context import Rendezvous
+from collalgo.bootstrap.context import Context
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging
 from collalgo.comm.failures import reason_of
@@ -35,6 +35,13 @@ def failure_of(rank: int, error: BaseException) -> Failure:
     return Failure(rank, error, traceback.format_exc())
 
 
+class WorldRendezvous(Protocol):
+    """Connects all ranks of a job as a world."""
+
+    def connect(self, name: str, rank: int, members: Sequence[int], /) -> Context:
+        """Connect as a rank; the name is empty."""
+
+
 class RankFunction(NamedTuple):
     """The function of a job, its number of ranks and the timeout of its calls."""
 
@@ -42,7 +49,7 @@ class RankFunction(NamedTuple):
     size: int
     timeout: float | None
 
-    def run(self, rendezvous: Rendezvous, rank: int) -> object:
+    def run(self, rendezvous: WorldRendezvous, rank: int) -> object:
         """Connect as ``rank`` and call the function; its result."""
         context = rendezvous.connect("", rank, range(self.size))
         with Communicator(context, self.timeout) as comm, belonging(comm):

@@ -26,7 +26,7 @@ from collalgo import (
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.comm.current import runner_of
-from collalgo.engine.transport.shm import attach
+from collalgo.engine.transport.shm import attach, create
 from collalgo.schedule.collective import COLLECTIVES
 from tests.support.oracle import check, vectors
 
@@ -320,8 +320,11 @@ def test_calls_that_nobody_catches_up_on_are_made(crowded):
 
 
 def test_nothing_is_held_where_cores_are_spare():
+    descriptor = create(2)
+    segment = Segment(descriptor, 2)
+    os.close(descriptor)
     for cores, world_size in ((1, 2), (2, 2), (3, 2), (1, 4)):
-        end = attach(Segment(2), 0, 2, cores, world_size=world_size)
+        end = attach(segment, 0, 2, cores, world_size=world_size)
         assert end.lacks_cores == (cores < 3 and world_size == 2)
     assert threads(lambda comm: runner_of(comm).progress.hold(), 2) == [False, False]
 

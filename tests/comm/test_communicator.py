@@ -13,10 +13,9 @@ import pytest
 
 import collalgo
 from collalgo import AlgorithmNotApplicable, CollalgoError, CommunicatorClosed, threads
-from collalgo._kernels.engine.transport.segment import Segment
 from collalgo.algorithms import ring
 from collalgo.comm.current import runner_of
-from collalgo.engine.transport import thread
+from collalgo.engine.transport import shm, thread
 from collalgo.selection import on_host
 from collalgo.selection.pricer import ChoiceCache
 
@@ -398,7 +397,7 @@ def test_a_schedule_with_parameters_has_the_same_name_on_every_rank():
 
 def test_a_world_has_a_limit():
     with pytest.raises(ValueError, match="one host can hold 1 to 4096"):
-        Segment(5000)
+        shm.create(5000)
 
 
 def test_the_world_of_a_rank_is_the_one_it_was_started_in():
@@ -510,7 +509,7 @@ def test_what_no_message_brings_is_copied_while_waiting():
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 33])
 def test_threads_make_the_memory_of_a_world_and_its_choices_once(size, monkeypatch):
     made = []
-    for module, name in ((thread, "world"), (on_host.HostPricer, "_choices")):
+    for module, name in ((thread, "memory"), (on_host.HostPricer, "_choices")):
         original = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *args, f=original: made.append(f) or f(*args)

@@ -23,10 +23,7 @@ from collalgo import (
     spawn,
     threads,
 )
-from collalgo._kernels.engine.transport.segment import Segment
-from collalgo._kernels.engine.transport.shared_memory import SharedMemory
-from collalgo.engine.transport import shm
-from collalgo.engine.transport.waiting import SHARING
+from collalgo.engine.transport import shm, thread
 
 
 def both_raise(calls, error, size=2):
@@ -267,18 +264,16 @@ def test_who_had_ended_before_it_was_watched_is_gone():
     """As who dies when others still join: no timeout is needed to tell."""
     ended = subprocess.Popen(["true"])
     ended.wait()
-    end = SharedMemory(Segment(2), 0, 2, SHARING, SHARING)
-    descriptors = shm.watch(end, [os.getpid(), ended.pid])
+    end = thread.world(2)[0]
+    (descriptor,) = shm.process_ends([os.getpid(), ended.pid], 0).values()
+    end.watch(1, descriptor)
     assert end.departure(1) == (False, "its process ended")
     end.close()
-    for descriptor in descriptors:
-        os.close(descriptor)
+    os.close(descriptor)
 
 
 def test_numbers_of_another_namespace_are_not_watched():
-    end = SharedMemory(Segment(2), 0, 2, SHARING, SHARING)
-    assert shm.watch(end, [os.getpid() + 1, os.getpid()]) == []
-    end.close()
+    assert shm.process_ends([os.getpid() + 1, os.getpid()], 0) == {}
 
 
 def small_calls(comm):

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import collalgo
-from collalgo import spawn
+from collalgo import Communicator, spawn
 from collalgo.comm.tracing.analysis import analyze
 from tests.conftest import at_leisure
 
@@ -51,18 +52,127 @@ def test_nothing_is_left_of_a_thousand_groups():
     spawn(thousand, 2, timeout=60)
 
 
-def hundreds_at_once(comm):
-    parts = [comm.dup() for _ in range(300)]
+def shared_bytes():
+    """The memory that worlds and groups use, as mapped by this process."""
+    found, inside = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in line.split()[0]:
+            inside = "memfd:collalgo" in line
+        elif inside and line.startswith("Rss:"):
+            found += int(line.split()[1]) << 10
+    return found
+
+
+def thousand_at_once(comm):
+    comm.barrier()
+    before, used = held(), shared_bytes()
+    parts = [comm.dup() for _ in range(1000)]
     for part in parts[::-1]:
         assert part.allreduce(np.ones(5))[0] == comm.size
+    assert held() == before
+    assert shared_bytes() - used < 1000 * (64 << 10)
     with pytest.raises(collalgo.CommunicatorClosed, match="is closed"):
         parts[0].close()
         parts[0].allreduce(np.ones(5))
+    del part
+    while parts:  # in another order on each rank, and some by the garbage collector
+        part = parts.pop(0 if comm.rank else -1)
+        if len(parts) % 2:
+            part.close()
+    del part
+    gc.collect()
+    comm.barrier()
+    assert shared_bytes() - used < 1 << 20
 
 
 @pytest.mark.parallel
-def test_hundreds_of_groups_at_once():
-    spawn(hundreds_at_once, 2, timeout=60)
+def test_a_thousand_groups_at_once():
+    spawn(thousand_at_once, 2, timeout=60)
+
+
+#: How to make a group of the newest that a rank has: all of it, parts, or some ranks.
+STEPS = st.one_of(
+    st.just(("dup", 0)), st.tuples(st.sampled_from(["split", "group"]), st.integers(1))
+)
+
+
+def nested(comm, steps):
+    """Make groups of groups, each checked against the ranks that it should have."""
+    mine = [(comm, tuple(range(comm.size)))]
+    for kind, seed in steps:
+        parent, ranks = mine[-1]
+        dice = np.random.default_rng(seed)
+        colors = dice.integers(0, 3, len(ranks))
+        keys = dice.permutation(len(ranks))
+        if kind == "dup":
+            part, chosen = parent.dup(), range(len(ranks))
+        elif kind == "split":
+            color = colors[parent.rank]
+            part = parent.split(color or None, keys[parent.rank])
+            chosen = [i for i in np.argsort(keys) if color and colors[i] == color]
+        else:
+            chosen = [i for i in keys if colors[i] == 1]
+            part = parent.group(chosen) if parent.rank in chosen else None
+        if part is None:
+            break
+        mine.append((part, tuple(ranks[i] for i in chosen)))
+    ordered = mine[::-1] if comm.rank % 2 else mine
+    works = [
+        (ranks, part.allgather_async(np.array([comm.rank]))) for part, ranks in ordered
+    ]
+    for ranks, work in works:
+        assert tuple(work.wait().ravel()) == ranks
+    comm.barrier()
+    for part, _ in ordered:
+        if part is not comm:
+            part.close()
+
+
+@pytest.mark.parallel
+@settings(deadline=None, max_examples=15)
+@given(st.sampled_from([1, 2, 3, 5, 8]), st.lists(STEPS, max_size=5))
+def test_groups_of_groups_have_the_ranks_that_they_should_have(size, steps):
+    collalgo.threads(partial(nested, steps=steps), size, timeout=60)
+
+
+def left_in_split(comm):
+    """Rank 2 dies while the others split; what they had before goes on."""
+    rest = comm.split(0 if comm.rank != 2 else None)
+    comm.barrier()
+    if comm.rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(collalgo.PeerFailed, match="rank 2 is gone") as told:
+        for _ in range(100):
+            comm.split(comm.rank).close()
+    assert told.value.missing == (2,)
+    for _ in range(3):
+        rest = rest.dup()
+        assert rest.allreduce(np.ones(1))[0] == comm.size - 1
+
+
+def test_a_rank_that_dies_in_a_split_is_named_and_older_groups_go_on():
+    with pytest.raises(collalgo.CollalgoError, match="rank 2"):
+        spawn(left_in_split, 4, timeout=60)
+
+
+def late(comm):
+    """Rank 0 gives up, and tries again under the same name."""
+    connect = comm._runner.context.rendezvous.connect
+    if comm.rank == 0:
+        for _ in range(3):
+            with pytest.raises(collalgo.BootstrapError, match="in vain for") as told:
+                connect("late", 0, (0, 1), 0.05)
+            assert told.value.missing == (1,)
+    comm.barrier()
+    if comm.rank < 2:
+        part = Communicator(connect("late", comm.rank, (0, 1), 60))
+        assert part.allreduce(np.ones(1))[0] == 2
+    assert comm.dup().allreduce(np.ones(1))[0] == 3
+
+
+@pytest.mark.parallel
+def test_a_group_that_was_given_up_can_be_tried_again():
+    collalgo.threads(late, 3, timeout=60)
 
 
 CALLS = 400

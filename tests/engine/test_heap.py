@@ -134,7 +134,7 @@ def reduced_alone(comm, left, length, seconds):
 
 def test_a_sender_need_not_wait_for_the_turn_of_its_reader(monkeypatch):
     monkeypatch.setattr(copy_policy, "OUTGROWN", 0)
-    monkeypatch.setattr(thread, "patience", lambda size: SHARING)
+    monkeypatch.setattr(thread, "patience", lambda *_: SHARING)
     run = partial(reduced_alone, left=Event(), length=4096, seconds=30)
     assert threads(run, 2, timeout=60) == [True, False]
 
@@ -143,7 +143,7 @@ def test_a_sender_need_not_wait_for_the_turn_of_its_reader(monkeypatch):
 def test_arrays_that_stay_in_the_caches_are_not_shared(monkeypatch, outgrown, alone):
     """What is read where it is keeps its rank in the call; what is copied does not."""
     monkeypatch.setattr(copy_policy, "OUTGROWN", outgrown)
-    monkeypatch.setattr(thread, "patience", lambda size: ALONE)
+    monkeypatch.setattr(thread, "patience", lambda *_: ALONE)
     seconds = 30 if alone else 0.3
     run = partial(reduced_alone, left=Event(), length=1 << 14, seconds=seconds)
     assert threads(run, 2, timeout=60) == [alone, False]

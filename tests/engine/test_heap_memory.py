@@ -2,19 +2,21 @@
 
 import gc
 import mmap
+import multiprocessing
 import os
 import resource
+import secrets
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from collalgo import CommunicatorClosed, spawn, threads
-from collalgo._kernels.engine.transport.segment import Segment
-from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo._kernels.engine.transport.segment import Segment, segment_size
+from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.comm.current import runner_of
 from collalgo.engine.heap import PAGE, Heap
-from collalgo.engine.transport.waiting import SHARING
+from collalgo.launch.rank_function import RankFunction
 from tests.support.oracle import same
 
 pytestmark = pytest.mark.parallel
@@ -23,7 +25,10 @@ JUNK = 7
 
 
 def test_memory_is_used_again_and_given_back():
-    heap = Heap(SharedMemory(Segment(1, 16 * PAGE), 0, 1, SHARING, SHARING))
+    descriptor = os.memfd_create("heap")
+    os.ftruncate(descriptor, segment_size(1, 16 * PAGE))
+    heap = Heap(Segment(descriptor, 1, 16 * PAGE), 0)
+    os.close(descriptor)
     blocks = [heap.take(PAGE) for _ in range(16)]
     assert heap.take(1) is None
     first = np.frombuffer(blocks[3], np.uint8)
@@ -84,12 +89,29 @@ def test_too_large_an_array_is_an_ordinary_one(monkeypatch):
     assert threads(run, 3) == [3, 3, 3]
 
 
+class LimitedRendezvous:
+    """Rank 1 has no addresses for heaps, nor for the memory of all groups."""
+
+    def __init__(self, job):
+        self.job = job
+
+    def connect(self, name, rank, members):
+        if rank == 1:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            limit = pages * resource.getpagesize() + (1 << 30)
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        return HostRendezvous(self.job).connect(name, rank, members)
+
+
+def in_limits(function, size, job, results):
+    """Run a function on this rank."""
+    rank, results = results
+    results.send(RankFunction(function, size, 60).run(LimitedRendezvous(job), rank))
+
+
 def limited(comm):
-    """Rank 1 has no addresses for the heaps of a new world."""
-    if comm.rank == 1:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        limit = pages * resource.getpagesize() + (1 << 30)
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    for _ in range(100):
+        comm.dup().close()
     twin = comm.dup()
     x = twin.empty(200_000, np.int64)
     x[:] = comm.rank
@@ -102,7 +124,17 @@ def limited(comm):
 
 
 def test_nothing_is_sent_without_a_copy_to_a_rank_without_addresses():
-    (first, heap), (second, none) = spawn(limited, 2, timeout=60)
+    start, job = multiprocessing.get_context("spawn"), secrets.token_hex(8)
+    pipes = [start.Pipe() for _ in range(2)]
+    ranks = [
+        start.Process(target=in_limits, args=(limited, 2, job, (rank, pipe[1])))
+        for rank, pipe in enumerate(pipes)
+    ]
+    for rank in ranks:
+        rank.start()
+    (first, heap), (second, none) = [pipe.recv() for pipe, _ in pipes]
+    for rank in ranks:
+        rank.join()
     assert none == 0 < heap
     assert first == second
 

@@ -49,7 +49,8 @@ def shared_memory(rank, descriptor):
     )  # fmt: skip
     processes = [int(told_by) for told_by in told("process", rank, b"%d" % os.getpid())]
     local = [processes[other] for other in here]
-    shm.watch(transport, local)
+    for other, end in shm.process_ends(local, here.index(rank)).items():
+        transport.watch(other, end)
     transport.allow_fetching(local)
     return transport
 

@@ -24,9 +24,10 @@ from collalgo.engine.transport.waiting import (
 
 
 def create(size: int) -> int:
-    """Create the memory of a world of ``size`` ranks; return its descriptor."""
+    """Create the memory of a host of ``size`` ranks; return its descriptor."""
+    nbytes = segment_size(size, heap_bytes(size))
     descriptor = os.memfd_create("collalgo", os.MFD_CLOEXEC)
-    os.ftruncate(descriptor, segment_size(size, heap_bytes(size)))
+    os.ftruncate(descriptor, nbytes)
     return descriptor
 
 
@@ -38,7 +39,7 @@ def attach(
     members: Sequence[int] = (),
     world_size: int = 0,
 ) -> SharedMemory:
-    """Attach a rank to the memory of its host, whose ranks share ``cores`` cores.
+    """Attach a rank to memory that it shares with others, and ``cores`` cores.
 
     In a world on several hosts, ``members`` are the ranks of this host.
     """
@@ -55,23 +56,22 @@ def attach(
 
 def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:
     """Write settings for all ranks into a memory file, before any rank attaches."""
-    write_settings(Segment(size, 0, descriptor), numbers)
+    write_settings(Segment(descriptor, size), numbers)
 
 
-def watch(transport: SharedMemory, processes: list[int]) -> list[int]:
-    """Watch the processes of the others; return the descriptors to close at the end.
+def process_ends(processes: list[int], me: int) -> dict[int, int]:
+    """For other ranks, a descriptor that is readable once their process has ended.
 
     An unknown process (0), as in another namespace, is left out, and so are all if the
-    ids are of another namespace.
+    ids are of another namespace, and threads of this process.
     """
-    if not are_numbered_here(processes, transport.rank):
-        return []
-    descriptors = []
-    for rank, process in enumerate(processes):
-        if rank != transport.rank and process:
-            descriptors.append(_end_of(process))
-            transport.watch(rank, descriptors[-1])
-    return descriptors
+    if not are_numbered_here(processes, me):
+        return {}
+    return {
+        rank: _end_of(process)
+        for rank, process in enumerate(processes)
+        if process not in (0, processes[me])
+    }
 
 
 def _end_of(process: int) -> int:

@@ -2,9 +2,35 @@
 
 import os
 
+from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.engine.heap import mapped
+from collalgo.engine.transport import shm
 from collalgo.engine.transport.waiting import WaitPolicy, patience
+
+
+def memory(size: int) -> Segment:
+    """The memory of ``size`` threads."""
+    descriptor = shm.create(size)
+    try:
+        return mapped(size, descriptor, of_threads=True)
+    finally:
+        os.close(descriptor)
+
+
+def attach(
+    segment: Segment,
+    rank: int,
+    size: int,
+    cores: int | None = None,
+    waiting: WaitPolicy | None = None,
+) -> SharedMemory:
+    """Attach a thread to memory that it shares with others, and ``cores`` cores.
+
+    ``waiting`` is by default as for this number of cores.
+    """
+    waiting = waiting or patience(size, cores)
+    return SharedMemory(segment, rank, size, waiting, waiting)
 
 
 def world(size: int, waiting: WaitPolicy | None = None) -> list[SharedMemory]:
@@ -17,9 +43,9 @@ def world(size: int, waiting: WaitPolicy | None = None) -> list[SharedMemory]:
     waiting
         The polls of a wait before it sleeps; by default, by the number of cores.
     """
-    segment = mapped(size)
+    segment = memory(size)
     waiting = waiting or patience(size)
-    ends = [SharedMemory(segment, rank, size, waiting, waiting) for rank in range(size)]
+    ends = [attach(segment, rank, size, waiting=waiting) for rank in range(size)]
     for end in ends:
         end.allow_fetching([os.getpid()] * size)
     return ends

@@ -62,11 +62,19 @@ def cores(processes: Iterable[int] = ()) -> int:
 
     A launcher may bind each rank to a core of its own, so the union of all counts.
     """
-    allowed = os.sched_getaffinity(0)
-    for process in processes:
-        with suppress(OSError):
-            allowed |= os.sched_getaffinity(process)
-    return min(len(allowed), max(1, round(quota())))
+    return usable(affinity(0).union(*map(affinity, processes)), quota())
+
+
+def affinity(process: int) -> set[int]:
+    """The cores that a process may use; none if it has ended."""
+    with suppress(OSError):
+        return os.sched_getaffinity(process)
+    return set()
+
+
+def usable(allowed: set[int], granted: float) -> int:
+    """The number of these cores that can be busy at once under a quota."""
+    return max(1, min(len(allowed), round(granted)))
 
 
 def quota() -> float:

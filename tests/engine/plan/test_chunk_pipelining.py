@@ -187,7 +187,7 @@ def test_the_kernel_copies_what_its_figures_say():
 @pytest.mark.parametrize("size", [3, 5])
 def test_what_several_read_is_right_where_all_have_cores(monkeypatch, size):
     """On some processors it goes round a ring of 5 MiB, past which all of these go."""
-    monkeypatch.setattr(thread, "patience", lambda size: ALONE)
+    monkeypatch.setattr(thread, "patience", lambda *_: ALONE)
 
     def run(comm):
         on_another_machine(comm)

@@ -207,24 +207,40 @@ static void configure(endpoint *e) {
     for (int64_t r = 0; r < e->size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
 }
 
-/* Announce this rank to the others. */
+static void futex_wake(uint32_t *word) {
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void ring_bell(rank_header *peer) {
+    __atomic_add_fetch(&peer->bell, 1, __ATOMIC_SEQ_CST);
+    futex_wake(&peer->bell);
+}
+
+/* Wake a rank if it sleeps; one bell is enough, however late it gets a core. */
+static void wake_rank(rank_header *peer) {
+    if (LOAD(&peer->asleep) && __atomic_exchange_n(&peer->asleep, 0, __ATOMIC_SEQ_CST))
+        ring_bell(peer);
+}
+
+/* Announce this rank to the others, which may wait for it. */
 static void announce(endpoint *e) {
     e->me = header(e, e->rank);
     e->me->reach = e->heap_bytes;
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0))
         endpoint_fence(e);
     STORE(&e->me->status, RANK_ACTIVE);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (int64_t r = 0; r < e->size; r++) wake_rank(header(e, r));
 }
 
 /* Make an endpoint for steps of at most `posts` posts, including those to other hosts. */
-static endpoint *endpoint_new(char *base, int64_t heap_bytes, int64_t rank, int64_t size,
-                              int64_t posts) {
+static endpoint *endpoint_new(char *base, const char *heap, int64_t heap_bytes,
+                              int64_t rank, int64_t size, int64_t posts) {
     endpoint *e = calloc(1, sizeof(endpoint));
     if (!e) return NULL;
     e->base = base, e->rank = rank, e->size = size, e->nap = NAP_NANOSECONDS;
     e->regions = base + regions_offset(), e->region_bytes = region_bytes(size);
-    e->heap_bytes = heap_bytes;
-    e->heap = base + segment_bytes(size) + rank * heap_bytes;
+    e->heap_bytes = heap_bytes, e->heap = heap;
     if (!allocate(e, posts) || !open_rings(e)) {
         endpoint_free(e);
         return NULL;
@@ -240,15 +256,6 @@ static void endpoint_crowd(endpoint *e) {
     e->large.enough = SHARED_CORES_BYTES;
     e->several = &e->large;
     endpoint_fence(e);
-}
-
-static void futex_wake(uint32_t *word) {
-    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-static void ring_bell(rank_header *peer) {
-    __atomic_add_fetch(&peer->bell, 1, __ATOMIC_SEQ_CST);
-    futex_wake(&peer->bell);
 }
 
 static void ring_all(const endpoint *e) {

@@ -39,6 +39,7 @@ cdef extern from "waiting.h" nogil:
     void endpoint_yield_core(endpoint *e, clockid_t caller)
     int endpoint_pause(endpoint *e, int64_t *idle)
     void endpoint_resume(endpoint *e)
+    bint endpoint_await_all(endpoint *e)
 
 cdef extern from "staged_copy.h" nogil:
     void stage(staging_state *s, char *target, const char *data, int64_t nbytes)
@@ -59,7 +60,8 @@ cdef extern from "shared_memory.h" nogil:
     const world_failure *known_failure(const endpoint *e)
     rank_header *header(const endpoint *e, int64_t rank)
     endpoint *endpoint_new(
-        char *base, int64_t heap_bytes, int64_t rank, int64_t size, int64_t posts
+        char *base, const char *heap, int64_t heap_bytes, int64_t rank, int64_t size,
+        int64_t posts
     )
     void endpoint_free(endpoint *e)
     void endpoint_crowd(endpoint *e)

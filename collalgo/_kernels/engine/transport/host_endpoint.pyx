@@ -11,6 +11,7 @@ from posix.time cimport clockid_t
 
 from collalgo._kernels.engine.transport.endpoint cimport (
     endpoint,
+    endpoint_await_all,
     endpoint_begin_wait,
     endpoint_crowd,
     endpoint_enter,
@@ -35,6 +36,7 @@ from collalgo._kernels.engine.transport.segment cimport (
     FAILURE_PEER,
     FAILURE_TIMEOUT,
     MISSING,
+    RANK_ABSENT,
     RANK_CLOSED,
     RANK_FAILED,
     Segment,
@@ -100,7 +102,7 @@ cdef class HostEndpoint(Transport):
         self.generation = segment.generation
         self.segment = segment
         self.end = endpoint_new(
-            segment.base, segment.heap_bytes, rank, size,
+            segment.base, segment.heap_of(rank), segment.heap_bytes, rank, size,
             LANE_LIMIT * max(size, world_size),
         )
         if self.end == NULL:
@@ -110,8 +112,8 @@ cdef class HostEndpoint(Transport):
     cdef void configure(self, dict waiting, dict background, bint across):
         """Set the waits, for a world on one host or across hosts."""
         self.end.usual, self.end.background = waiting, background
-        # The ranks of a private segment are threads, which wait for each other's GIL.
-        self.patience = 0 if self.segment.private else min(self.end.usual.spins, PATIENCE)
+        of_threads = self.segment.of_threads  # which wait for each other's GIL
+        self.patience = 0 if of_threads else min(self.end.usual.spins, PATIENCE)
         self.whole = self.end.small_bytes
         if self.end.usual.spins == 0:
             endpoint_crowd(self.end)
@@ -139,6 +141,27 @@ cdef class HostEndpoint(Transport):
     def forked(self):
         """Whether this is the child of a process that was forked after opening."""
         return self.generation != forks
+
+    def await_all(self):
+        """Wait for all ranks of this host to attach; False if some are not here soon."""
+        cdef bint attached
+        cdef endpoint *end = self.open()
+        if self.busy:
+            raise ValueError("the transport is in use")
+        self.busy = True
+        with nogil:
+            attached = endpoint_await_all(end)
+        self.busy = False
+        return attached
+
+    def absent(self):
+        """The ranks of this host that have not attached yet."""
+        cdef int64_t rank
+        self.open()
+        return [
+            rank for rank in range(self.size)
+            if header(self.end, rank).status == RANK_ABSENT
+        ]
 
     def watch(self, int64_t rank, int descriptor):
         """Treat a rank as dead once a descriptor, as of a pidfd, becomes readable."""

@@ -9,6 +9,7 @@ cdef extern from "segment.h" nogil:
     enum: FAILURE_PEER
     enum: FAILURE_TIMEOUT
     enum: FAILURE_ELSEWHERE
+    enum: RANK_ABSENT
     enum: RANK_CLOSED
     enum: RANK_FAILED
     enum: CALLS
@@ -30,12 +31,48 @@ cdef extern from "segment.h" nogil:
     int64_t segment_bytes(int64_t size)
 
 
+cdef extern from "pool.h" nogil:
+    enum: CLASSES
+    ctypedef struct pool_entry:
+        uint32_t expected
+    ctypedef struct pool_class:
+        pool_entry entries[1]
+    ctypedef struct pool_directory:
+        pool_class classes[CLASSES]
+    ctypedef struct pool_layout:
+        int64_t directory, classes, end
+        int64_t first[CLASSES]
+        int64_t stride[CLASSES]
+        int64_t blocks[CLASSES]
+    int64_t class_of(int64_t size)
+    void pool_lay_out(pool_layout *p, int64_t size)
+    uint32_t pool_claim(pool_directory *d, uint32_t me)
+    void pool_yield(pool_directory *d)
+    void pool_break(pool_directory *d, uint32_t owner)
+    uint32_t pool_open(
+        pool_class *c, const uint64_t *key, int64_t size, int64_t blocks
+    )
+    void pool_forget(pool_class *c, uint32_t number)
+    void pool_leave(
+        pool_directory *d, pool_class *c, uint32_t number, uint32_t me, void *block,
+        int64_t nbytes
+    )
+
+
 cdef int32_t forks  # the number of forks between the start and this process
+
+cdef char *map_shared(int fd, int64_t offset, int64_t nbytes) except NULL
 
 
 cdef class Segment:
     cdef char *base
-    cdef int64_t nbytes, size
+    cdef char *heaps
+    cdef int64_t size, mapped
     cdef readonly int64_t heap_bytes
+    cdef readonly bint of_threads
+    cdef int fd  # of the memory file if the pool is not mapped, or -1
     cdef int32_t generation
-    cdef bint private
+    cdef pool_layout pool
+
+    cdef char *heap_of(self, int64_t rank)
+    cdef pool_directory *directory(self) noexcept

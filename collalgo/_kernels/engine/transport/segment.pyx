@@ -1,9 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""The memory that the ranks of one host share, and the heaps behind it."""
+"""The memory that the ranks of one host share: of their world, of groups, and heaps."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t
+from posix.unistd cimport close
+
+import os
 
 
 cdef extern from "<pthread.h>" nogil:
@@ -14,7 +17,6 @@ cdef extern from "<sys/mman.h>" nogil:
     enum: PROT_READ
     enum: PROT_WRITE
     enum: MAP_SHARED
-    enum: MAP_ANONYMOUS
     enum: MAP_NORESERVE
     enum: MREMAP_MAYMOVE
     enum: MREMAP_FIXED
@@ -40,50 +42,92 @@ pthread_atfork(NULL, NULL, count_fork)
 RANKS = 4096
 
 
+cdef int lay_out(pool_layout *pool, int64_t size) except -1:
+    """Lay out the memory of a number of ranks."""
+    if not 1 <= size <= RANKS:
+        raise ValueError(f"{size} ranks: one host can hold 1 to {RANKS}")
+    pool_lay_out(pool, size)
+    return 0
+
+
 def segment_size(int64_t size, int64_t heap_bytes):
-    """Bytes of the segment of a world; most pages are never touched."""
-    return segment_bytes(size) + size * heap_bytes
+    """Bytes of the memory file of a host; most pages are never touched."""
+    cdef pool_layout pool
+    lay_out(&pool, size)
+    return pool.end + size * heap_bytes
+
+
+cdef char *map_shared(int fd, int64_t offset, int64_t nbytes) except NULL:
+    """Map a part of a memory file, which a forked child does not inherit."""
+    cdef void *base = mmap(
+        NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, offset
+    )
+    if base == MAP_FAILED:
+        raise OSError(f"cannot map {nbytes} bytes of memory that ranks share")
+    madvise(base, nbytes, MADV_DONTFORK)
+    return <char *>base
 
 
 cdef class Segment:
-    """The mapped memory of a world: of a file descriptor, or private without one.
+    """The mapped memory of the ranks of a host, of a memory file.
+
+    Behind the memory of the world of all of them lie the pool, of which groups take
+    theirs, and the heaps. Without heaps, the blocks of the pool are mapped one by one.
 
     Parameters
     ----------
+    fd : int
+        The memory file.
     size : int
         The number of ranks.
     heap_bytes : int
         The size of the heap of each rank.
-    fd : int
-        The memory file; anonymous memory if negative.
+    of_threads : bool
+        Whether the ranks are threads of this process.
     """
-    def __init__(self, int64_t size, int64_t heap_bytes=0, int fd=-1):
-        cdef int flags = MAP_SHARED | MAP_NORESERVE
-        if not 1 <= size <= RANKS:
-            raise ValueError(f"{size} ranks: one host can hold 1 to {RANKS}")
-        self.size = size
-        self.heap_bytes = heap_bytes
-        self.nbytes = segment_size(size, heap_bytes)
+    def __init__(
+        self, int fd, int64_t size, int64_t heap_bytes=0, bint of_threads=False
+    ):
+        cdef int64_t blocks
+        self.fd = -1
         self.generation = forks
-        self.private = fd < 0
-        cdef void *base = mmap(
-            NULL, self.nbytes, PROT_READ | PROT_WRITE,
-            flags | (MAP_ANONYMOUS if fd < 0 else 0), fd, 0,
-        )
-        if base == MAP_FAILED:
-            raise OSError(f"cannot map {self.nbytes} bytes for {size} ranks")
-        self.base = <char *>base
-        madvise(base, self.nbytes, MADV_DONTFORK)
-        madvise(base + segment_bytes(size), size * heap_bytes, MADV_DONTDUMP)
+        lay_out(&self.pool, size)
+        self.size, self.heap_bytes, self.of_threads = size, heap_bytes, of_threads
+        blocks = self.pool.first[0]
+        self.mapped = self.pool.end + size * heap_bytes if heap_bytes else blocks
+        self.base = map_shared(fd, 0, self.mapped)
+        self.heaps = self.base + self.pool.end
+        if heap_bytes:
+            madvise(self.base + blocks, self.mapped - blocks, MADV_DONTDUMP)
+        else:
+            self.fd = os.dup(fd)
+
+    @property
+    def forked(self):
+        """Whether this is the child of a process that was forked after mapping it."""
+        return self.generation != forks
 
     def settings(self):
         """The settings that rank 0 has written for all ranks."""
         return [(<world_header *>self.base).settings[i] for i in range(16)]
 
+    cdef char *heap_of(self, int64_t rank):
+        """The heap of a rank."""
+        return self.heaps + rank * self.heap_bytes
+
+    cdef pool_directory *directory(self) noexcept:
+        return <pool_directory *>(self.base + self.pool.directory)
+
+    def take_directory_from(self, int64_t place):
+        """Free the directory of the pool of a rank whose process has ended in it."""
+        pool_break(self.directory(), place + 1)
+
     def __dealloc__(self):
         # A forked child does not have the mapping: the address may be another's.
-        if self.base != NULL and self.generation == forks:
-            munmap(self.base, self.nbytes)
+        if self.mapped and self.base != NULL and self.generation == forks:
+            munmap(self.base, self.mapped)
+        if self.fd >= 0:
+            close(self.fd)
 
 
 cdef class Block:
@@ -97,8 +141,7 @@ cdef class Block:
         if not 0 <= offset <= offset + nbytes <= segment.heap_bytes:
             raise ValueError(f"{nbytes} bytes at {offset} are not in the heap")
         self.segment = segment
-        self.start = segment.base + segment_bytes(segment.size)
-        self.start += rank * segment.heap_bytes + offset
+        self.start = segment.heap_of(rank) + offset
         self.nbytes = nbytes
 
     def map_at(self, size_t address):
@@ -120,9 +163,8 @@ cdef class Block:
 
 def give_back(Segment segment, int64_t rank, int64_t offset, int64_t nbytes):
     """Return the pages of a part of the heap of a rank to the kernel."""
-    cdef char *start = segment.base + segment_bytes(segment.size)
     if segment.generation == forks:
-        madvise(start + rank * segment.heap_bytes + offset, nbytes, MADV_REMOVE)
+        madvise(segment.heap_of(rank) + offset, nbytes, MADV_REMOVE)
 
 
 def write_settings(Segment segment, numbers):

@@ -123,12 +123,6 @@ static void demote(const mail_line *l, int64_t nbytes) {
 #endif
 }
 
-/* Wake a rank if it sleeps; one bell is enough, however late it gets a core. */
-static void wake_rank(rank_header *peer) {
-    if (LOAD(&peer->asleep) && __atomic_exchange_n(&peer->asleep, 0, __ATOMIC_SEQ_CST))
-        ring_bell(peer);
-}
-
 static inline void wake(endpoint *e, const int64_t *channels, int64_t readers) {
     if (e->fences) __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else __atomic_signal_fence(__ATOMIC_SEQ_CST);

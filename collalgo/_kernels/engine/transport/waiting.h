@@ -173,4 +173,21 @@ static void endpoint_resume(endpoint *e) {
     e->spin_ends = 0;
 }
 
+/* Whether all ranks have attached. */
+static int all_attached(const endpoint *e) {
+    for (int64_t r = 0; r < e->size; r++)
+        if (LOAD(&header(e, r)->status) == RANK_ABSENT) return 0;
+    return 1;
+}
+
+/* Wait until all ranks have attached: 0 if that takes long, after a look for failures. */
+static int endpoint_await_all(endpoint *e) {
+    int64_t idle = 0;
+    int attached;
+    endpoint_begin_wait(e);
+    while (!(attached = all_attached(e)) && endpoint_pause(e, &idle) == GO_ON);
+    endpoint_resume(e);
+    return attached;
+}
+
 #endif

@@ -1,0 +1,215 @@
+"""The memory that the ranks of one host share, as one of them holds it.
+
+All groups of these ranks take their memory from it: no exchange, and no descriptor, is
+needed for a group.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from select import POLLIN, poll
+from threading import Lock
+from weakref import WeakSet
+
+from collalgo._kernels.engine.transport.group_memory import (
+    KEY_BYTES,
+    DirectoryInUse,
+    GroupMemory,
+    PoolExhausted,
+)
+from collalgo._kernels.engine.transport.segment import Segment
+from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.cost.host_profile import HostProfile
+from collalgo.engine.heap import Heap
+from collalgo.engine.transport import shm, thread
+from collalgo.engine.transport.waiting import affinity, quota, usable
+from collalgo.errors import BootstrapError
+
+
+class HostMemory:
+    """The memory of one host; released when the last of its communicators closes.
+
+    Parameters
+    ----------
+    segment
+        The mapped memory.
+    place
+        The number of this rank on the host.
+    processes
+        The process id of each rank of the host.
+    machine
+        The profile that all ranks of the host use, if they have agreed on one.
+
+    Attributes
+    ----------
+    heap : Heap
+        The heap of this rank, which it has in all groups.
+    """
+
+    def __init__(
+        self,
+        segment: Segment,
+        place: int,
+        processes: Sequence[int],
+        machine: HostProfile | None = None,
+    ):
+        self.place, self.processes, self.machine = place, list(processes), machine
+        self.heap = Heap(segment, place)
+        self._segment: Segment | None = segment
+        self._process_ends = shm.process_ends(self.processes, place)
+        self._users = 0
+        self._lock = Lock()
+        self._transports: WeakSet[SharedMemory] = WeakSet()
+
+    def world(self, members: Sequence[int] = (), world_size: int = 0) -> SharedMemory:
+        """The transport of the world of all ranks of the host.
+
+        In a world on several hosts, ``members`` are the ranks of this host.
+        """
+        assert self._segment is not None
+        places = range(len(self.processes))
+        cores = self.machine.cores if self.machine else None
+        return self._attach(self._segment, places, cores, members, world_size)
+
+    def group(
+        self,
+        name: str,
+        places: Sequence[int],
+        deadline: float,
+        members: Sequence[int] = (),
+        world_size: int = 0,
+    ) -> SharedMemory:
+        """The transport of a group of the ranks with these numbers on the host.
+
+        Raises
+        ------
+        BootstrapError
+            If there is no memory for it.
+        """
+        key = blake2b(name.encode(), digest_size=KEY_BYTES).digest()
+        segment = self._open(key, len(places), deadline)
+        return self._attach(segment, places, self._cores(places), members, world_size)
+
+    def _attach(
+        self,
+        segment: Segment,
+        places: Sequence[int],
+        cores: int | None,
+        members: Sequence[int],
+        world_size: int,
+    ) -> SharedMemory:
+        rank, size = places.index(self.place), len(places)
+        if segment.of_threads:
+            transport = thread.attach(segment, rank, size, cores)
+        else:
+            transport = shm.attach(segment, rank, size, cores, members, world_size)
+        for rank, place in enumerate(places):
+            if place in self._process_ends:
+                transport.watch(rank, self._process_ends[place])
+        transport.allow_fetching([self.processes[place] for place in places])
+        with self._lock:
+            self._users += 1
+            self._transports.add(transport)
+        return transport
+
+    def _open(self, key: bytes, size: int, deadline: float) -> GroupMemory:
+        """Find the memory of a group by its key; the first of its ranks takes it."""
+        while self._segment is not None:
+            try:
+                return GroupMemory(self._segment, key, size, self.place)
+            except DirectoryInUse as error:
+                if self._has_ended(error.place):
+                    self._segment.take_directory_from(error.place)
+                elif time.monotonic() >= deadline:
+                    raise BootstrapError(f"cannot make a group: {error}") from None
+            except PoolExhausted as error:
+                raise BootstrapError(
+                    f"cannot make a group: {error} are in use on this host; close some"
+                ) from None
+        raise BootstrapError("cannot make a group: all communicators here are closed")
+
+    def _has_ended(self, place: int) -> bool:
+        """Whether the process of a rank of this host is known to have ended."""
+        ends = poll()
+        if place in self._process_ends:
+            ends.register(self._process_ends[place], POLLIN)
+        return bool(ends.poll(0))
+
+    @cached_property
+    def _affinities(self) -> list[set[int]]:
+        """The cores that each process may use, as of the first group."""
+        return [affinity(process) for process in self.processes]
+
+    @cached_property
+    def _quota(self) -> float:
+        return quota()
+
+    def _cores(self, places: Sequence[int]) -> int:
+        """The number of cores that some ranks share."""
+        allowed = (self._affinities[place] for place in places)
+        return usable(set().union(*allowed), self._quota)
+
+    def abort(self, reason: str) -> None:
+        """Make all calls of this rank fail."""
+        with self._lock:
+            transports = list(self._transports)
+        for transport in transports:
+            transport.close(reason, failed=True)
+
+    def release(self) -> None:
+        """Release one transport, which is closed; the last releases the memory."""
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+        self._segment = None
+        self.heap.close()
+        while self._process_ends:
+            os.close(self._process_ends.popitem()[1])
+
+
+def withdraw(transport: SharedMemory) -> bool:
+    """Let no more ranks come to a group, to be tried again: False if all have come."""
+    segment = transport.segment
+    return not isinstance(segment, GroupMemory) or segment.withdraw()
+
+
+def await_all(
+    transport: SharedMemory,
+    members: Sequence[int],
+    deadline: float,
+    check: Callable[[], None],
+) -> None:
+    """Wait until all ranks of a new group have attached to its memory.
+
+    Parameters
+    ----------
+    transport
+        The transport of this rank in the group.
+    members
+        The ranks of the group, as errors call them.
+    deadline
+        The end of the wait, by the monotonic clock.
+    check
+        Raises BootstrapError if one of them cannot come any more.
+    """
+    me = members[transport.rank]
+    while not transport.await_all():
+        check()
+        left = [r for r in range(transport.size) if transport.departure(r)]
+        absent = [members[rank] for rank in transport.absent()]
+        if left and absent:
+            raise BootstrapError(
+                f"rank {members[left[0]]} has left while the ranks were joining",
+                rank=me,
+                missing=(members[left[0]],),
+            )
+        if absent and time.monotonic() >= deadline and withdraw(transport):
+            raise BootstrapError(
+                f"rank {me} waited in vain for ranks {absent} of {len(members)} to "
+                "join; call group or dup there, too, with the same ranks",
+                rank=me,
+                missing=tuple(absent),
+            )
