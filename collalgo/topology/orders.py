@@ -32,7 +32,7 @@ def host_order(topology: Topology) -> list[str]:
                 position[host] = (
                     (*position[host], i) if len(position[host]) < 9 else position[host]
                 )
-    return sorted(hosts, key=lambda host: (position[host], hosts.index(host)))
+    return sorted(hosts, key=position.__getitem__)
 
 
 def ring_order(topology: Topology) -> list[str]:
