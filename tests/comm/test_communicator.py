@@ -18,7 +18,7 @@ from collalgo.algorithms import ring
 from collalgo.comm.current import runner_of
 from collalgo.engine.transport import thread
 from collalgo.selection import on_host
-from collalgo.selection.pricer import ChoiceCache
+from collalgo.selection.pricer import TableCache
 
 pytestmark = pytest.mark.parallel
 
@@ -515,6 +515,6 @@ def test_threads_make_the_memory_of_a_world_and_its_choices_once(size, monkeypat
         monkeypatch.setattr(
             module, name, lambda *args, f=original: made.append(f) or f(*args)
         )
-    monkeypatch.setattr(on_host, "_CHOICES", ChoiceCache())
+    monkeypatch.setattr(on_host, "_COMPUTED", TableCache())
     collalgo.threads(lambda comm: comm.allreduce(np.ones(3)), size)
     assert len(made) == 2
