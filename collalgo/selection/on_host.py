@@ -178,13 +178,21 @@ def price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> HostPr
 def sampled(
     schedule: ScheduleFunction, size: int, profile: HostProfile
 ) -> SampledPrice:
-    """The price of a schedule, estimated from the steps of some ranks."""
-    chains = [
-        chain_of(price(schedule, few, replace(profile, cores=few))) for few in FEW_RANKS
-    ]
-    return SampledPrice(lambda rank: trace(schedule, rank, size), size, profile, chains)
+    """The price of a schedule, estimated from some ranks' steps; computed once."""
+    with _pricing:
+        return _sampled(schedule, size, profile)
 
 
 @lru_cache(maxsize=4096)
 def _price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> HostPrice:
     return HostPrice([trace(schedule, rank, size) for rank in range(size)], profile)
+
+
+@lru_cache(maxsize=4096)
+def _sampled(
+    schedule: ScheduleFunction, size: int, profile: HostProfile
+) -> SampledPrice:
+    chains = [
+        chain_of(price(schedule, few, replace(profile, cores=few))) for few in FEW_RANKS
+    ]
+    return SampledPrice(lambda rank: trace(schedule, rank, size), size, profile, chains)

@@ -182,8 +182,10 @@ def _joined(machine: Topology, hosts: int, rail: bool, **clos: Any) -> Topology:
         new = {old: f"host{i * len(each) + k}" for k, old in enumerate(each)}
         fabric = [d.id for d in machine.devices() if not d.host]
         cluster.include(machine, new | {id: f"rack{i}/{id}" for id in fabric})
-    ports = [[n.id for n in cluster.devices(Kind.NIC, host=h)] for h in cluster.hosts]
-    fabrics.leaf_spine(cluster, ports, rail=rail, **clos)
+    ports: dict[str, list[str]] = {host: [] for host in cluster.hosts}
+    for nic in cluster.devices(Kind.NIC):
+        ports[nic.host].append(nic.id)
+    fabrics.leaf_spine(cluster, [*ports.values()], rail=rail, **clos)
     return cluster
 
 
