@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
+from collalgo.topology.domains import devices_by_host
 from collalgo.topology.link_index import LinkIndex
 from collalgo.topology.model import Device, Kind, LinkKind, Topology
 from collalgo.topology.path_types import PathType
@@ -52,9 +53,7 @@ def assignment(topology: Topology) -> dict[str, list[str]]:
     Of N NICs that G GPUs share, each GPU gets ceil(N / G), round-robin.
     """
     index = LinkIndex(topology)
-    nics_of: dict[str, list[Device]] = defaultdict(list)
-    for nic in topology.devices(Kind.NIC):
-        nics_of[nic.host].append(nic)
+    nics_of = devices_by_host(topology, Kind.NIC)
     sharers: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for gpu in topology.devices(Kind.GPU):
         sharers[tuple(_nearest_of(index, gpu.id, nics_of[gpu.host]))].append(gpu.id)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from collalgo.base.hostlist import fold
 from collalgo.errors import TopologyError
 from collalgo.topology.link_index import LinkIndex
-from collalgo.topology.model import FAST, Kind, LinkKind, Topology
+from collalgo.topology.model import FAST, Device, Kind, LinkKind, Topology
 from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import nearest
 from collalgo.topology.places import ranks_of
@@ -58,6 +58,14 @@ def numa_nodes(topology: Topology, ids: Iterable[str]) -> dict[str, str | None]:
         paths = nearest(index, id, cpus[component[id]], PathType.NODE)
         near = ((len(path.links), cpu) for cpu, path in paths.items())
         _, found[id] = min(near, default=(0, None))
+    return found
+
+
+def devices_by_host(topology: Topology, *kinds: Kind) -> dict[str, list[Device]]:
+    """The devices of some kinds, or all, of each host in their order, in one pass."""
+    found: dict[str, list[Device]] = defaultdict(list)
+    for device in topology.devices(*kinds):
+        found[device.host].append(device)
     return found
 
 
