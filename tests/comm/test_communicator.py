@@ -16,6 +16,7 @@ from collalgo import AlgorithmNotApplicable, CollalgoError, CommunicatorClosed, 
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo.algorithms import ring
 from collalgo.comm.current import runner_of
+from collalgo.cost.host_profile import host_profile
 from collalgo.engine.transport import thread
 from collalgo.selection import on_host
 from collalgo.selection.pricer import TableCache
@@ -509,6 +510,7 @@ def test_what_no_message_brings_is_copied_while_waiting():
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 33])
 def test_threads_make_the_memory_of_a_world_and_its_choices_once(size, monkeypatch):
+    host_profile()  # which makes worlds of its own if it is not measured yet
     made = []
     for module, name in ((thread, "world"), (on_host.HostPricer, "_choices")):
         original = getattr(module, name)
