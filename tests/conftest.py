@@ -18,6 +18,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.pop("PYTHONUNBUFFERED", None)
 
 
+# Tests change what prices are made of; the few of kept choices switch these on.
+os.environ["COLLALGO_CACHE"] = "off"
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _cache_of_its_own(tmp_path_factory):
     """Keep the figures of the machine out of the user's cache, for children too."""

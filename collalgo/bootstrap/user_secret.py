@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from collalgo.cost.host_profile import cache_folder
+from collalgo.base import disk_cache
 
 _LOG = logging.getLogger("collalgo")
 
@@ -39,7 +39,7 @@ def user_secret() -> bytes:
 def _folders() -> Iterator[Path]:
     """Folders for the secret, the preferred one first."""
     with suppress(RuntimeError):  # there is no home
-        yield cache_folder() / "private"
+        yield disk_cache.folder() / "private"
     yield Path(tempfile.gettempdir()) / f"collalgo-{os.geteuid()}"
 
 
