@@ -9,6 +9,7 @@ import time
 import pytest
 from collalgo.bench.cluster.kernel import down, is_up, up
 
+from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.launch.environment import free_port
 from tests.support.clusters import layout
 
@@ -16,6 +17,13 @@ from tests.support.clusters import layout
 # each line in two pieces, between which mpiexec puts those of other ranks.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.pop("PYTHONUNBUFFERED", None)
+
+
+@pytest.fixture(autouse=True)
+def _copy_policies():
+    """Forget the tables of copy policies, whose constants a test may have changed."""
+    yield
+    CopyPolicy.by_size.cache_clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,10 +1,12 @@
 """The alpha-beta-gamma price of a schedule on a host, from its steps and bytes."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo.cost.by_size import BORDERS, BySize
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.plan.chunk_pipelining import RANKS, SLICE_BYTES, TAKEN, TURN_BYTES
 from collalgo.schedule import Step
@@ -90,10 +92,12 @@ class HostPrice:
         least: Reals = self._finer(sizes).min(axis=0)
         return least
 
-    def slices(self, nbytes: float) -> int:
-        """The best number of slices for a buffer."""
-        best = int(self._finer(np.asarray(nbytes)).argmin())
-        return int(self._needed(np.asarray(nbytes))) * FINER[best]
+    @cached_property
+    def slices(self) -> BySize[int]:
+        """The best number of slices for buffers of all sizes."""
+        sizes = BORDERS.astype(np.float64)
+        best = np.array(FINER)[self._finer(sizes).argmin(axis=0)]
+        return BySize((self._needed(sizes) * best).astype(np.int64).tolist())
 
     def _finer(self, sizes: Reals) -> Reals:
         """The times with the least number of slices, and with multiples of it."""

@@ -1,7 +1,10 @@
 """Decide which schedule runs: for calls, ``select``, the benchmark and torch alike."""
 
+import os
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import partial
+from math import ceil, inf
 from typing import NamedTuple
 
 from collalgo.algorithms.catalogue import Algorithm, find, named
@@ -10,9 +13,9 @@ from collalgo.engine.call import AlgorithmChoice
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction
 from collalgo.selection.applicability import NOT_SERIAL
-from collalgo.selection.overrides import Override, from_environment, of_policy
+from collalgo.selection.overrides import FILE, Override, from_environment, of_policy
 from collalgo.selection.pricer import Pricer
-from collalgo.selection.prices import Priced
+from collalgo.selection.prices import Choices, Priced
 
 #: The deciders that no override names.
 PRICE, ARGUMENT = "price", "the argument"
@@ -64,6 +67,9 @@ class Decision(NamedTuple):
         The algorithm with its price and the name of the order of ranks.
     unproved : bool
         Whether the schedule is to be proved before it moves a byte.
+    least, limit : float
+        It holds for all ``least <= nbytes < limit``. If there are none, it holds for
+        calls with the same bytes of each block only.
     """
 
     name: str
@@ -71,6 +77,8 @@ class Decision(NamedTuple):
     decider: str
     candidate: Priced
     unproved: bool
+    least: float = 0
+    limit: float = inf
 
 
 def decide(question: Question, pricer: Pricer) -> Decision:
@@ -91,12 +99,25 @@ def decide(question: Question, pricer: Pricer) -> Decision:
     override = _override(question, pricer)
     if override is None:
         known = pricer.choices(question.collective, question.reproducible)
-        candidate, decider = known.at(question.nbytes), PRICE
+        decider = PRICE
     else:
-        candidate, decider = _preferred(question, override, pricer), override.decider
+        known, decider = _preferred(question, override, pricer), override.decider
+    candidate = known.at(question.nbytes)
     row = pricer.runnable(candidate)
     schedule = _for_counts(row, question.block_nbytes)
-    return Decision(row.name, schedule, decider, candidate, row.unproved)
+    sizes = _sizes(question, known, row)
+    return Decision(row.name, schedule, decider, candidate, row.unproved, *sizes)
+
+
+def _sizes(question: Question, choices: Choices, row: Algorithm) -> tuple[float, float]:
+    """The sizes for which a decision holds: the least, and the first that is above."""
+    if row.parameters_for_counts is not None and question.block_nbytes is not None:
+        return 0, 0
+    if question.policy is not None or FILE in os.environ:
+        return question.nbytes, question.nbytes + 1
+    borders = [ceil(border.nbytes) for border in choices.breaks] + [inf]
+    above = bisect_right(borders, question.nbytes)
+    return borders[above - 1], borders[above]
 
 
 def _for_counts(
@@ -121,8 +142,8 @@ def _override(question: Question, pricer: Pricer) -> Override | None:
     return from_environment(collective, pricer.size, nbytes)
 
 
-def _preferred(question: Question, override: Override, pricer: Pricer) -> Priced:
-    """The candidate of the first preference that can run."""
+def _preferred(question: Question, override: Override, pricer: Pricer) -> Choices:
+    """The choices of the first preference that can run."""
     obstacles = []
     for names in override.preferences:
         rows = []
@@ -132,7 +153,7 @@ def _preferred(question: Question, override: Override, pricer: Pricer) -> Priced
             except AlgorithmNotApplicable as obstacle:
                 obstacles.append(str(obstacle))
         if rows:
-            return _cheapest(rows, question.nbytes, pricer)
+            return _choices(rows, pricer)
     asked_by = "" if override.decider == ARGUMENT else f" (from {override.decider})"
     reasons = "; ".join(obstacles)
     raise AlgorithmNotApplicable(
@@ -160,11 +181,11 @@ def _checked(name: str, question: Question, size: int) -> Algorithm:
     return row
 
 
-def _cheapest(rows: Sequence[Algorithm], nbytes: int, pricer: Pricer) -> Priced:
-    """The cheapest variant of some algorithms, or exactly the one with parameters."""
+def _choices(rows: Sequence[Algorithm], pricer: Pricer) -> Choices:
+    """The choice among variants of some algorithms, or the one with parameters."""
     if len(rows) == 1 and rows[0].name != rows[0].base_name:
-        return pricer.price_one(rows[0])
-    return pricer.choices_among(rows).at(nbytes)
+        return Choices([pricer.price_one(rows[0])])
+    return pricer.choices_among(rows)
 
 
 def _of_function(

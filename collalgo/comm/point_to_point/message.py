@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from collalgo._kernels.comm.work import Work
-from collalgo._kernels.engine.engine import pinned
+from collalgo._kernels.engine.pinning import pinned
 from collalgo.engine.arrays import as_array, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow, for_another_thread
 from collalgo.engine.reduction import DTYPES, dtype_name
