@@ -238,6 +238,28 @@ def test_a_long_call_of_two_ranks_is_announced_as_it_runs(run):
     assert chosen.explain(None).count("\n") > 20
 
 
+def test_a_decision_says_for_which_sizes_it_holds(tmp_path, monkeypatch):
+    rng = np.random.default_rng(11)
+    for _ in range(30):
+        programs, collective = world_on_a_host(rng), str(rng.choice(list(COLLECTIVES)))
+        with monkeypatch.context() as patched:
+            for name, value in random_environment(rng, tmp_path).items():
+                patched.setenv(name, value)
+            try:
+                compare_within(rng, collective, programs.pricer)
+            except collalgo.AlgorithmNotApplicable:  # what the environment names
+                continue
+
+
+def compare_within(rng, collective, pricer):
+    for nbytes in (2 ** rng.uniform(0, 26, 5)).astype(int).tolist():
+        found = decide(Question(collective, nbytes), pricer)
+        assert found.least <= nbytes < found.limit
+        last = int(min(found.limit - 1, 1 << 30))
+        for other in (int(found.least), last, int(rng.integers(found.least, last + 1))):
+            assert decide(Question(collective, other), pricer).name == found.name
+
+
 def test_ranks_that_are_threads_price_once(monkeypatch):
     """All ranks ask at once; one of them computes for all."""
     priced = []
