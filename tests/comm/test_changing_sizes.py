@@ -2,13 +2,16 @@
 
 import gc
 import resource
+import time
+from threading import Barrier, Thread
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from collalgo import ALGORITHMS, threads
+from collalgo import ALGORITHMS, CollalgoError, threads
 from collalgo.comm.current import runner_of
+from collalgo.engine.call import Call
 from tests.conftest import at_leisure
 
 pytestmark = pytest.mark.parallel
@@ -225,6 +228,57 @@ def test_every_algorithm_is_right_after_another_length(size):
                 check((name, count), found, wanted)
 
     threads(each, size, timeout=120)
+
+
+def test_records_tell_the_lengths_and_plans_of_past_calls():
+    """Their programs have been filled in for other calls since."""
+    lengths = [10, 1000, 3, 0, (2, 5, 1), (4, 0, 4), (5, 2, 1), (2, 2, 2)]
+
+    def run(comm):
+        for length in lengths:
+            if isinstance(length, int):
+                comm.allreduce(np.ones(length), algorithm="ring")
+            else:
+                comm.allgatherv(np.ones(length[comm.rank]), list(length))
+        recorder = runner_of(comm).recorder
+        for number, length in enumerate(lengths, 1):
+            single = isinstance(length, int)
+            collective = "allreduce" if single else "allgather"
+            call = Call(collective, np.dtype(float), length if single else 0)
+            counts = None if single else length
+            layout = call._replace(counts=counts).layout(comm.size)
+            plan = recorder.program(number).template.plan(layout)
+            np.testing.assert_array_equal(recorder.plan(number).pieces, plan.pieces)
+            assert recorder.records()[number - 1]["count"] == layout.count
+        return len({id(recorder.program(i + 1)) for i in range(len(lengths))})
+
+    assert threads(run, 3) == [2] * 3
+
+
+def test_a_call_in_another_thread_does_not_change_the_program_of_one_under_way():
+    """It is an error, and the first call must still be right."""
+    begun = Barrier(2)
+
+    def run(comm):
+        x = np.full(1 << 16, comm.rank + 1.0)
+        if comm.rank == 0:
+            other = Thread(target=refused, args=(comm,))
+            other.start()
+            comm.allreduce(x)
+            other.join()
+        else:
+            begun.wait(60)
+            comm.allreduce(x)
+        assert (x == 3).all()
+
+    def refused(comm):
+        while [r["state"] for r in runner_of(comm).recorder.records()] != ["under way"]:
+            time.sleep(1e-3)
+        with pytest.raises(CollalgoError, match="in another thread"):
+            comm.allreduce(np.ones(7))
+        begun.wait(60)
+
+    threads(run, 2, timeout=60)
 
 
 def soak(comm, number):
