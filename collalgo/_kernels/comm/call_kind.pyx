@@ -6,6 +6,7 @@ What depends on the length of calls that are alike otherwise is found by its siz
 bytes, in a few ranges. The programs of a range are filled in again and again.
 """
 
+cimport cython
 from libc.stdint cimport int64_t
 
 import numpy as np
@@ -51,6 +52,7 @@ cdef class SizeRange:
         return idle
 
 
+@cython.final
 cdef class CallKind:
     """Calls that differ in their length only.
 
@@ -80,11 +82,9 @@ cdef class CallKind:
         self.kept = np.zeros(blocks + 1, np.int64)
         self.starts = <int64_t *>address(self.kept)
 
-    cdef Program program(self, int64_t count, tuple counts):
-        """The program of a call; it is to be used before the next one is asked for."""
+    cdef Program find_program(self, int64_t count, tuple counts):
+        """The program of a call of another length than the last one."""
         cdef buffer_length length
-        if counts is None and self.latest is not None and self.latest.called == count:
-            return self.latest
         self.find_length(&length, count, counts)
         if counts is None or self.latest is None or not self.latest.has_length(&length):
             self.latest = self.range_of(&length, counts).program(&length, counts)

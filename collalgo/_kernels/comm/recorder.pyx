@@ -163,14 +163,17 @@ cdef class Recorder:
         cdef int64_t number
         self.count += 1
         cdef call_entry *entry = &self.ring[self.count & (self.capacity - 1)]
-        cdef PyObject *old_program = entry.program
-        cdef PyObject *old_counts = entry.counts
+        cdef PyObject *old_program = NULL
+        cdef PyObject *old_counts = NULL
         cdef PyObject *old_code = entry.code
         entry.number = self.count
-        entry.program, entry.counts = <PyObject *>program, <PyObject *>program.counts
-        Py_XINCREF(entry.program)
-        Py_XINCREF(entry.counts)
         entry.count = program.record.count
+        if entry.program != <PyObject *>program:
+            old_program, entry.program = entry.program, <PyObject *>program
+            Py_XINCREF(entry.program)
+        if entry.counts != <PyObject *>program.counts:
+            old_counts, entry.counts = entry.counts, <PyObject *>program.counts
+            Py_XINCREF(entry.counts)
         if site is not None:
             entry.state = QUEUED
             entry.code = <PyObject *>site.code
