@@ -19,6 +19,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.pop("PYTHONUNBUFFERED", None)
 
 
+# Tests change what prices are made of; the few of kept choices switch these on.
+os.environ["COLLALGO_CACHE"] = "off"
+
+
 @pytest.fixture(autouse=True)
 def _copy_policies():
     """Forget the tables of copy policies, whose constants a test may have changed."""

@@ -5,7 +5,7 @@ sends its data to the other, its proxy, which acts for both and sends the result
 """
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import TypeAlias
 
 from collalgo.algorithms.radix import smooth
@@ -93,6 +93,14 @@ def core(group: Group, pairs: int, owned: bool) -> Group:
     """The group of the ranks that run the schedule, seen from one of them."""
     if pairs == 0:
         return group
+    make = partial(_acting, group.seen_from(0), pairs, owned)
+    acting = group.once(("core", pairs, owned), make)  # in linear time for all ranks
+    single = group.rank - pairs
+    return acting.seen_from(single if single >= pairs else group.rank // 2)
+
+
+def _acting(group: Group, pairs: int, owned: bool) -> Group:
+    """The ranks that run the schedule, seen from the first."""
     teams = [(2 * i, 2 * i + 1) for i in range(pairs)]
     singles = [(i,) for i in range(2 * pairs, group.size)]
     if owned:

@@ -25,7 +25,7 @@ from collalgo.engine.plan.template import TemplateKey
 from collalgo.engine.reduction import DTYPES, OPS, dtype_name, reduction
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.selection.decide import Decision, Question, decide
+from collalgo.selection.decide import Decision, Question, decisions
 from collalgo.selection.on_host import HostPricer, price
 from collalgo.selection.pricer import Pricer
 
@@ -146,18 +146,18 @@ class ProgramCache:
         exact = call._replace(counts=counts)
         if exact in self._of_counts:
             return self._of_counts[exact]
-        decision = self._decide(call, nbytes, counts)
+        decision, *decided = self._decide(call, nbytes, counts)
         policy = CopyPolicy(call.collective, self.size, self._profile)
         method, *copied = policy.by_size().at(nbytes)
         schedule = decision.schedule
         if method.handed_out and step_count(schedule, self.size, call.root) == 1:
             method = method.by_kernel()
         slicing, *sliced = self._slicing(call, schedule, nbytes, method.at_once)
-        least = max(decision.least, copied[0], sliced[0])
-        limit = min(decision.limit, copied[1], sliced[1])
+        least = max(decided[0], copied[0], sliced[0])
+        limit = min(decided[1], copied[1], sliced[1])
         make = self._program(call, decision, method.copying, slicing)
         found = SizeRange(least, limit, make)
-        if decision.least == decision.limit:
+        if decided[0] == decided[1]:
             self._of_counts[exact] = found
             make_room(self._of_counts)
         return found
@@ -196,12 +196,16 @@ class ProgramCache:
     def _decision(self, call: Call) -> Decision:
         """The decision for a plain call, whose schedule is proved."""
         buffers = COLLECTIVES[call.collective].buffers(self.size)
-        return self._decide(call, call.layout(self.size).nbytes // buffers, call.counts)
+        nbytes = call.layout(self.size).nbytes // buffers
+        return self._decide(call, nbytes, call.counts)[0]
 
     def _decide(
         self, call: Call, nbytes: int, counts: tuple[int, ...] | None
-    ) -> Decision:
-        """The decision for calls of a kind, whose schedule is proved."""
+    ) -> tuple[Decision, float, float]:
+        """The decision for calls of a kind, whose schedule is proved.
+
+        It holds from a least size up to a limit; if both are equal, for these counts.
+        """
         question = Question(
             call.collective,
             nbytes,
@@ -210,10 +214,13 @@ class ProgramCache:
             block_nbytes=counts and tuple(n * call.dtype.itemsize for n in counts),
             root=call.root,
         )
-        decision = decide(question, self.pricer)
+        found = decisions(question, self.pricer)
+        of_size = found.at(nbytes)
+        decision = of_size.for_blocks(question.block_nbytes)
         if decision.unproved:
             prove_once(decision.schedule, self.size, call.collective, call.root)
-        return decision
+        sizes = found.around(nbytes) if decision is of_size else (0, 0)
+        return decision, *sizes
 
     def _template(
         self,

@@ -11,7 +11,7 @@ ranks of the two: a flow through the others can be spread over them evenly.
 from collections.abc import Collection, Iterable, Set
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from collalgo.base.hostlist import fold
 from collalgo.cost.uniform_cluster import OTHERS, UniformCluster
@@ -186,25 +186,44 @@ class Network:
         return graph
 
     @staticmethod
-    def flow(graph: "nx.DiGraph[str]", source: str, sink: str) -> tuple[int, DeviceSet]:
+    def flow(
+        graph: "nx.DiGraph[str]", source: str, sink: str, **options: Any
+    ) -> tuple[int, DeviceSet]:
         """The greatest flow, and the source side of a least cut."""
         import networkx as nx
         from networkx.algorithms.flow import dinitz
 
-        value, (side, _) = nx.minimum_cut(graph, source, sink, flow_func=dinitz)
+        value, (side, _) = nx.minimum_cut(
+            graph, source, sink, flow_func=dinitz, **options
+        )
         return int(value), frozenset(side) - {SOURCE}
+
+    @cached_property
+    def _separable(self) -> "tuple[nx.DiGraph[str], nx.DiGraph[str], int]":
+        """The graph with a source before and a sink behind each rank.
+
+        Beside it its residual network, which takes longer to build than a flow, and
+        the capacity of these links, which limits no flow.
+        """
+        from networkx.algorithms.flow import build_residual_network
+
+        graph = self.graph.copy()
+        plenty = sum(data["capacity"] for _, _, data in graph.edges(data=True)) + 1
+        graph.add_edges_from(((SOURCE, rank) for rank in self.ranks), capacity=plenty)
+        graph.add_edges_from(((rank, SINK) for rank in self.ranks), capacity=plenty)
+        return graph, build_residual_network(graph, "capacity"), plenty
 
     def around(self, ranks: Iterable[str]) -> DeviceSet:
         """The side of a least cut that separates some ranks from all others."""
         inside = self.rank_set.intersection(ranks)
         if inside in (frozenset(), self.rank_set):
             return inside
-        graph = self.scaled(1)
-        plenty = sum(data["capacity"] for _, _, data in graph.edges(data=True)) + 1
+        graph, residual, plenty = self._separable
         for rank in self.ranks:
-            ends = (SOURCE, rank) if rank in inside else (rank, SINK)
-            graph.add_edge(*ends, capacity=plenty)
-        return self.flow(graph, SOURCE, SINK)[1]
+            is_inside = rank in inside
+            residual[SOURCE][rank]["capacity"] = plenty if is_inside else 0
+            residual[rank][SINK]["capacity"] = 0 if is_inside else plenty
+        return self.flow(graph, SOURCE, SINK, residual=residual)[1]
 
     @cached_property
     def hosts(self) -> list[DeviceSet]:

@@ -1,16 +1,16 @@
 """The profile of this host: the number of cores, and the costs of a step on them.
 
-The profile is measured once per host, in 0.3 seconds, and cached in a file of the
-user's cache directory; ``collalgo calibrate`` measures it with more trials. The file is
-JSON: ``format``, ``node``, ``processor``, ``trials`` (the number of measurements of
-which each value is the median) and ``machine``, the attributes of :class:`HostProfile`.
-If other processes keep the host too busy to be measured, typical values are used.
+The profile is measured once per host, in 0.3 seconds, and kept in a file in the folder
+of :mod:`collalgo.base.disk_cache`; ``collalgo calibrate`` measures it with more trials.
+The file is JSON: ``format``, ``node``, ``processor``, ``trials`` (the number of
+measurements of which each value is the median) and ``machine``, the attributes of
+:class:`HostProfile`. If other processes keep the host too busy to be measured, typical
+values are used.
 """
 
 import hashlib
 import json
 import logging
-import os
 import platform
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from threading import Lock
 
-from collalgo.base import output_files
+from collalgo.base import disk_cache, output_files
 from collalgo.cost.calibration import per_byte, round_trips, swap
 from collalgo.engine.transport.waiting import cores
 
@@ -189,9 +189,10 @@ def _keep(profile: HostProfile, trials: int) -> None:
 
 def profile_file() -> Path:
     """The file of the cached profile of this host."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     what = f"{platform.node()} {platform.machine()} {cores()} {_processor()}"
-    return root / "collalgo" / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+    return (
+        disk_cache.folder() / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+    )
 
 
 def _processor() -> str:

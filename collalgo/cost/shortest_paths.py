@@ -58,7 +58,7 @@ class ShortestPaths:
         """The devices that one more link reaches."""
         reached: dict[str, list[Way]] = defaultdict(list)
         for here in frontier:
-            for hop in search.onward[here]:
+            for hop in search.onward(here):
                 if hop.other not in self._before and _carries(hop, least_width):
                     width = min(hop.width, UNLIMITED)
                     reached[hop.other].append(Way(here, hop.link, width))

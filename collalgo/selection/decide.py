@@ -1,21 +1,25 @@
 """Decide which schedule runs: for calls, ``select``, the benchmark and torch alike."""
 
-import os
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from math import ceil, inf
-from typing import NamedTuple
+from math import inf
+from typing import Any, NamedTuple
 
-from collalgo.algorithms.catalogue import Algorithm, find, named
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, find, named
 from collalgo.algorithms.verify import prove_once
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction
 from collalgo.selection.applicability import NOT_SERIAL
-from collalgo.selection.overrides import FILE, Override, from_environment, of_policy
+from collalgo.selection.overrides import (
+    BySize,
+    Override,
+    of_environment,
+    of_policy,
+)
 from collalgo.selection.pricer import Pricer
-from collalgo.selection.prices import Choices, Priced
+from collalgo.selection.prices import Break, Choices, Priced
 
 #: The deciders that no override names.
 PRICE, ARGUMENT = "price", "the argument"
@@ -67,9 +71,8 @@ class Decision(NamedTuple):
         The algorithm with its price and the name of the order of ranks.
     unproved : bool
         Whether the schedule is to be proved before it moves a byte.
-    least, limit : float
-        It holds for all ``least <= nbytes < limit``. If there are none, it holds for
-        calls with the same bytes of each block only.
+    parameters_for_counts : callable, optional
+        Gives the parameters that follow from the bytes of all blocks.
     """
 
     name: str
@@ -77,15 +80,22 @@ class Decision(NamedTuple):
     decider: str
     candidate: Priced
     unproved: bool
-    least: float = 0
-    limit: float = inf
+    parameters_for_counts: Callable[[Sequence[int]], dict[str, Any]] | None = None
+
+    def for_blocks(self, block_nbytes: tuple[int, ...] | None) -> "Decision":
+        """The decision for blocks of these bytes: itself unless parameters follow."""
+        if self.parameters_for_counts is None or block_nbytes is None:
+            return self
+        parameters = self.parameters_for_counts(block_nbytes)
+        return self._replace(schedule=partial(self.schedule, **parameters))
 
 
 def decide(question: Question, pricer: Pricer) -> Decision:
     """The schedule for a call; what a user asks for comes before the price.
 
     A name stands for the cheapest variant of an algorithm in the best order of ranks, a
-    name with parameters for exactly this.
+    name with parameters for exactly this. All sizes between two borders have the same
+    decision, the same object.
 
     Raises
     ------
@@ -94,56 +104,122 @@ def decide(question: Question, pricer: Pricer) -> Decision:
     ScheduleError
         If the user's schedule is wrong.
     """
-    if callable(question.algorithm):
-        return _of_function(question, question.algorithm, pricer)
-    override = _override(question, pricer)
-    if override is None:
-        known = pricer.choices(question.collective, question.reproducible)
-        decider = PRICE
+    found = decisions(question, pricer).at(question.nbytes)
+    return found.for_blocks(question.block_nbytes)
+
+
+def decisions(question: Question, pricer: Pricer) -> "Decisions":
+    """The decisions for all sizes of a question, whatever its own size and blocks.
+
+    They are found once for all communicators and threads with these prices, for as long
+    as the environment, the rules and the table of algorithms stay as they are.
+
+    Raises
+    ------
+    AlgorithmNotApplicable, ScheduleError
+        As :func:`decide`; where rules name algorithms by size, ``at`` raises them.
+    """
+    asked = question.algorithm
+    made_of: Hashable
+    make: Callable[[], Decisions]
+    if callable(asked):
+        made_of, make = asked, partial(_of_function, question, asked, pricer)
     else:
-        known, decider = _preferred(question, override, pricer), override.decider
-    candidate = known.at(question.nbytes)
-    row = pricer.runnable(candidate)
-    schedule = _for_counts(row, question.block_nbytes)
-    sizes = _sizes(question, known, row)
-    return Decision(row.name, schedule, decider, candidate, row.unproved, *sizes)
+        made_of = overrides = _overrides(question, pricer)
+        make = partial(_of_overrides, question, overrides, pricer)
+    key = question.collective, question.reproducible, question.root, made_of
+    return pricer.computed(key, ALGORITHMS, make)
 
 
-def _sizes(question: Question, choices: Choices, row: Algorithm) -> tuple[float, float]:
-    """The sizes for which a decision holds: the least, and the first that is above."""
-    if row.parameters_for_counts is not None and question.block_nbytes is not None:
-        return 0, 0
-    if question.policy is not None or FILE in os.environ:
-        return question.nbytes, question.nbytes + 1
-    borders = [ceil(border.nbytes) for border in choices.breaks] + [inf]
-    above = bisect_right(borders, question.nbytes)
-    return borders[above - 1], borders[above]
+class Decisions:
+    """The decisions for all sizes: borders, and a decision from each of them on.
+
+    Parameters
+    ----------
+    borders
+        Sizes in bytes in ascending order, the first 0.
+    make
+        Gives the decision behind a border by its number, or those for each size there.
+    """
+
+    def __init__(
+        self, borders: Sequence[float], make: Callable[[int], "Decision | Decisions"]
+    ):
+        self._borders, self._make = borders, make
+        self._made: dict[int, Decision | Decisions] = {}
+
+    def at(self, nbytes: int) -> Decision:
+        """The decision for a size, up to the next border the same object.
+
+        Raises
+        ------
+        AlgorithmNotApplicable
+            If an algorithm of rules cannot run.
+        """
+        number = bisect_right(self._borders, nbytes) - 1
+        found = self._made.get(number)
+        if found is None:  # one object for all threads that come here
+            found = self._made.setdefault(number, self._make(number))
+        return found.at(nbytes) if isinstance(found, Decisions) else found
+
+    def around(self, nbytes: int) -> tuple[float, float]:
+        """The sizes with the decision of one: the least, and the first above."""
+        above = bisect_right(self._borders, nbytes)
+        least = self._borders[above - 1]
+        limit = self._borders[above] if above < len(self._borders) else inf
+        found = self._made.get(above - 1)
+        if isinstance(found, Decisions):
+            inner = found.around(nbytes)
+            return max(least, inner[0]), min(limit, inner[1])
+        return least, limit
 
 
-def _for_counts(
-    row: Algorithm, block_nbytes: tuple[int, ...] | None
-) -> ScheduleFunction:
-    """The schedule of a row, with the parameters that follow from the blocks."""
-    if row.parameters_for_counts is None or block_nbytes is None:
-        return row.schedule
-    return partial(row.schedule, **row.parameters_for_counts(block_nbytes))
-
-
-def _override(question: Question, pricer: Pricer) -> Override | None:
-    """The decision of an argument, a policy or the environment; None if of neither."""
-    collective, nbytes, asked = question[:3]
+def _overrides(question: Question, pricer: Pricer) -> BySize:
+    """The decisions of an argument, a policy or the environment."""
+    collective, asked = question.collective, question.algorithm
     if asked is not None:
         assert not callable(asked)
         names = (asked,) if isinstance(asked, str) else asked
-        return Override(tuple((name,) for name in names), ARGUMENT)
+        return ((0, Override(tuple((name,) for name in names), ARGUMENT)),)
     if question.policy is not None:
-        size, world = pricer.size, pricer.world
-        return of_policy(question.policy, collective, size, nbytes, world)
-    return from_environment(collective, pricer.size, nbytes)
+        return of_policy(question.policy, collective, pricer.size, pricer.world)
+    return of_environment(collective, pricer.size)
+
+
+def _of_overrides(question: Question, overrides: BySize, pricer: Pricer) -> Decisions:
+    """The decisions of overrides, and of the price where there are none."""
+
+    def of(number: int) -> Decisions:
+        return _of_override(question, overrides[number][1], pricer)
+
+    if len(overrides) == 1:
+        return of(0)
+    return Decisions([least for least, _ in overrides], of)
+
+
+def _of_override(
+    question: Question, override: Override | None, pricer: Pricer
+) -> Decisions:
+    """The decisions of one override, or of the price."""
+    if override is None:
+        known = pricer.choices(question.collective, question.reproducible)
+    else:
+        known = _preferred(question, override, pricer)
+    decider = PRICE if override is None else override.decider
+
+    def decision(number: int) -> Decision:
+        candidate = known.breaks[number].candidate
+        row = pricer.runnable(candidate)
+        for_counts = row.parameters_for_counts
+        return Decision(
+            row.name, row.schedule, decider, candidate, row.unproved, for_counts
+        )
+
+    return Decisions(known.borders, decision)
 
 
 def _preferred(question: Question, override: Override, pricer: Pricer) -> Choices:
-    """The choices of the first preference that can run."""
+    """The choices among the variants of the first preference that can run."""
     obstacles = []
     for names in override.preferences:
         rows = []
@@ -152,8 +228,10 @@ def _preferred(question: Question, override: Override, pricer: Pricer) -> Choice
                 rows.append(_checked(name, question, pricer.size))
             except AlgorithmNotApplicable as obstacle:
                 obstacles.append(str(obstacle))
+        if len(rows) == 1 and rows[0].name != rows[0].base_name:
+            return Choices([Break(0.0, pricer.price_one(rows[0]))])
         if rows:
-            return _choices(rows, pricer)
+            return pricer.choices_among(rows)
     asked_by = "" if override.decider == ARGUMENT else f" (from {override.decider})"
     reasons = "; ".join(obstacles)
     raise AlgorithmNotApplicable(
@@ -181,16 +259,9 @@ def _checked(name: str, question: Question, size: int) -> Algorithm:
     return row
 
 
-def _choices(rows: Sequence[Algorithm], pricer: Pricer) -> Choices:
-    """The choice among variants of some algorithms, or the one with parameters."""
-    if len(rows) == 1 and rows[0].name != rows[0].base_name:
-        return Choices([pricer.price_one(rows[0])])
-    return pricer.choices_among(rows)
-
-
 def _of_function(
     question: Question, schedule: ScheduleFunction, pricer: Pricer
-) -> Decision:
+) -> Decisions:
     """The decision for a schedule function that is not in the table."""
     collective, name = question.collective, _name(schedule)
     if question.reproducible:
@@ -200,8 +271,9 @@ def _of_function(
             collective=collective,
         )
     prove_once(schedule, pricer.size, collective, question.root)
-    row = Algorithm(collective, name, schedule, unproved=True)
-    return Decision(name, schedule, ARGUMENT, pricer.price_one(row), unproved=True)
+    candidate = pricer.price_one(Algorithm(collective, name, schedule, unproved=True))
+    decision = Decision(name, schedule, ARGUMENT, candidate, unproved=True)
+    return Decisions([0], lambda _: decision)
 
 
 def _name(schedule: ScheduleFunction) -> str:

@@ -1,6 +1,6 @@
 """The prices of all algorithms for ranks on one host, by its profile."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from threading import RLock
@@ -17,8 +17,9 @@ from collalgo.schedule import ScheduleFunction, trace
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.selection.applicability import applicable, nobody, obstacle_to
-from collalgo.selection.pricer import ChoiceCache
-from collalgo.selection.prices import AT_LEAST, Choices, LazyCurve, Priced
+from collalgo.selection.kept_choices import kept
+from collalgo.selection.pricer import TableCache, Value
+from collalgo.selection.prices import AT_LEAST, Choices, LazyCurve, Priced, breaks
 
 #: The most ranks on one host that algorithms are priced for, which takes minutes.
 MOST_RANKS = 1024
@@ -106,23 +107,40 @@ class HostPricer(NamedTuple):
         """The algorithms with their prices; each has one variant on a host."""
         return [self._priced(row) for row in rows]
 
+    def computed(
+        self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Value]
+    ) -> Value:
+        """What follows from the prices of such ranks, computed once in a process."""
+        return _COMPUTED.get((self, key), rows, compute)
+
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
         """The choice among all algorithms, by size; computed once in a process."""
-        key = collective, self, reproducible
         compute = partial(self._choices, collective, reproducible)
-        return _CHOICES.get(key, ALGORITHMS, compute)
+        return self.computed((collective, reproducible), ALGORITHMS, compute)
 
     def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
         """The choice among some algorithms, by size."""
         if len(rows) == 1:
-            return Choices([self.price_one(rows[0])])
-        return Choices(self.priced(rows), ALIKE, SIMILAR)
+            return Choices(breaks([self.price_one(rows[0])]))
+        return Choices(breaks(self.priced(rows), ALIKE, SIMILAR))
 
     def _choices(self, collective: str, reproducible: bool) -> Choices:
         able, _ = self.applicable(collective, reproducible)
         if not able:
             raise nobody(collective, self.size)
-        return Choices(self.priced(able), ALIKE, SIMILAR)
+        return kept(
+            repr(self.host_profile),
+            self.size,
+            able,
+            self._revived,
+            lambda: Choices(breaks(self.priced(able), ALIKE, SIMILAR)),
+        )
+
+    def _revived(self, row: Algorithm, order: str) -> Priced:
+        """A kept candidate; on a host there are no orders."""
+        if order:
+            raise ValueError(order)
+        return self.price_one(row)
 
     def runnable(self, candidate: Priced) -> Algorithm:
         """The algorithm of a candidate: on a host all orders of ranks are alike."""
@@ -142,8 +160,8 @@ class HostPricer(NamedTuple):
         return Priced(row, OfOneRank(cost, copying), work=round(cost.reduced, 6))
 
 
-#: The choices of all threads and communicators of the process.
-_CHOICES = ChoiceCache()
+#: What all threads and communicators of the process share.
+_COMPUTED = TableCache()
 
 _pricing = RLock()
 
@@ -160,13 +178,21 @@ def price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> HostPr
 def sampled(
     schedule: ScheduleFunction, size: int, profile: HostProfile
 ) -> SampledPrice:
-    """The price of a schedule, estimated from the steps of some ranks."""
-    chains = [
-        chain_of(price(schedule, few, replace(profile, cores=few))) for few in FEW_RANKS
-    ]
-    return SampledPrice(lambda rank: trace(schedule, rank, size), size, profile, chains)
+    """The price of a schedule, estimated from some ranks' steps; computed once."""
+    with _pricing:
+        return _sampled(schedule, size, profile)
 
 
 @lru_cache(maxsize=4096)
 def _price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> HostPrice:
     return HostPrice([trace(schedule, rank, size) for rank in range(size)], profile)
+
+
+@lru_cache(maxsize=4096)
+def _sampled(
+    schedule: ScheduleFunction, size: int, profile: HostProfile
+) -> SampledPrice:
+    chains = [
+        chain_of(price(schedule, few, replace(profile, cores=few))) for few in FEW_RANKS
+    ]
+    return SampledPrice(lambda rank: trace(schedule, rank, size), size, profile, chains)

@@ -1,7 +1,8 @@
 """Candidates for ranks on a topology: all algorithms, in several orders of ranks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, lru_cache, partial
+from hashlib import blake2b
 from threading import RLock
 
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates
@@ -16,9 +17,10 @@ from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.selection.applicability import applicable, nobody, obstacle_to
 from collalgo.selection.features import TopologyFeatures
+from collalgo.selection.kept_choices import kept
 from collalgo.selection.lazy_prices import LazyPrices
 from collalgo.selection.policies.nccl import World
-from collalgo.selection.pricer import ChoiceCache
+from collalgo.selection.pricer import TableCache, Value
 from collalgo.selection.prices import (
     SIZES,
     Choices,
@@ -26,6 +28,7 @@ from collalgo.selection.prices import (
     LazyCandidate,
     LazyCurve,
     Priced,
+    breaks,
     prune,
 )
 from collalgo.selection.variants import variants, without_twins
@@ -56,7 +59,7 @@ class TopologyPricer:
         self.placement = Placement(topology, devices, link_model)
         self.topology = self.placement.machine
         self.features = TopologyFeatures(self.topology, self.placement)
-        self._choices = ChoiceCache()
+        self._computed = TableCache()
         self._bounds: dict[str, Bound | None] = {}
         self._candidates: dict[Algorithm, list[LazyCandidate]] = {}
         self._prices = LazyPrices(self.placement, self.features)
@@ -165,26 +168,31 @@ class TopologyPricer:
         order = along([number[device] for device in devices], self.size)
         return row.with_parameters({"order": tuple(order)})
 
-    def price_one(self, row: Algorithm) -> Priced:
+    def price_one(self, row: Algorithm, order: str = "") -> Priced:
         """An algorithm with exactly its parameters, priced when the price is read."""
 
         def price() -> Curve:
             with self._lock:
-                (found,) = self._prices.of([(row, "")])
+                (found,) = self._prices.of([(row, order)])
                 return found.priced.price
 
-        return Priced(row, LazyCurve(price))
+        return Priced(row, LazyCurve(price), order)
 
     @property
     def world(self) -> World:
         """The parameters of NCCL's tuning model."""
         return self.features.world
 
+    def computed(
+        self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Value]
+    ) -> Value:
+        """What follows from the prices of these ranks, computed once."""
+        return self._computed.get(key, rows, compute)
+
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
         """The choice among all algorithms, by size; computed once."""
-        key = collective, reproducible
         compute = partial(self._cheapest, collective, reproducible)
-        return self._choices.get(key, ALGORITHMS, compute)
+        return self.computed((collective, reproducible), ALGORITHMS, compute)
 
     def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
         """The choice among the variants of some algorithms, by size; computed once."""
@@ -192,16 +200,38 @@ class TopologyPricer:
 
         def compute() -> Choices:
             found = self.prune(rows, SIZES)
-            return Choices(found or [self.price_one(row) for row in rows])
+            return Choices(breaks(found or [self.price_one(row) for row in rows]))
 
-        return self._choices.get(key, list(rows), compute)
+        return self.computed(key, list(rows), compute)
 
     def _cheapest(self, collective: str, reproducible: bool) -> Choices:
         able, _ = self.applicable(collective, reproducible)
-        found = self.prune(able, SIZES)
-        if not found:
+        if not able:
             raise nobody(collective, self.size)
-        return Choices(found)
+
+        def compute() -> Choices:
+            if not (found := self.prune(able, SIZES)):
+                raise nobody(collective, self.size)
+            return Choices(breaks(found))
+
+        return kept(self._identity, self.size, able, self._revived, compute)
+
+    def _revived(self, row: Algorithm, order: str) -> Priced:
+        """A kept candidate, whose order the ranks have."""
+        if order and order not in self.features.placements:
+            raise ValueError(order)
+        return self.price_one(row, order)
+
+    @cached_property
+    def _identity(self) -> str:
+        """All that the prices depend on, beside the algorithms."""
+        machine, hosts = self.topology, 0
+        if isinstance(machine, UniformCluster):
+            hosts = machine.hosts
+            machine = machine.pair
+        parts = machine.devices(), machine.links, hosts
+        found = parts, self.placement.devices, self.placement.link_model
+        return blake2b(repr(found).encode(), digest_size=16).hexdigest()
 
 
 @lru_cache(maxsize=64)

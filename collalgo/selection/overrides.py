@@ -3,7 +3,7 @@
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from collalgo.selection.policies import nccl
 from collalgo.selection.policies.nccl import World
@@ -36,20 +36,35 @@ class Override(NamedTuple):
         return cls(((name,),), decider)
 
 
-def from_environment(collective: str, size: int, nbytes: int) -> Override | None:
-    """The decision of the environment or of a file of rules; None if of neither.
+#: Overrides from least sizes in bytes on, the first from 0; None where the price
+#: decides.
+BySize: TypeAlias = tuple[tuple[int, Override | None], ...]
+
+#: The price decides for all sizes.
+NOTHING: BySize = ((0, None),)
+
+
+def of_environment(collective: str, size: int) -> BySize:
+    """The decisions of the environment or of a file of rules.
 
     ``COLLALGO_ALLREDUCE=ring`` names the algorithm of a collective, ``COLLALGO_RULES``
     a file of :mod:`collalgo.selection.rules`. All ranks need the same.
     """
     variable = f"COLLALGO_{collective.upper()}"
     if algorithm := os.environ.get(variable):
-        return Override.of_name(algorithm, f"the environment ({variable})")
-    path = os.environ.get(FILE)
-    rules = _rules(path, _changed(path)) if path else None
-    if rules and (algorithm := rules.choose(collective, size, nbytes)):
-        return Override.of_name(algorithm, f"the file {path}")
-    return None
+        return ((0, Override.of_name(algorithm, f"the environment ({variable})")),)
+    if path := os.environ.get(FILE):
+        rules = _rules(path, _changed(path))
+        return _of_rules(rules, collective, size, f"the file {path}")
+    return NOTHING
+
+
+def _of_rules(rules: Rules, collective: str, size: int, decider: str) -> BySize:
+    """The decisions of rules."""
+    return tuple(
+        (least, Override.of_name(name, decider) if name else None)
+        for least, name in rules.by_size(collective, size)
+    )
 
 
 def _changed(path: str) -> float:
@@ -75,24 +90,26 @@ def rules_of(name: str) -> Rules:
     return Rules.read(name)
 
 
-def of_policy(
-    policy: str, collective: str, size: int, nbytes: int, world: World | None
-) -> Override | None:
-    """The default decision of a peer or a file of rules; None if it has none.
+def of_policy(policy: str, collective: str, size: int, world: World | None) -> BySize:
+    """The default decisions of a peer or of a file of rules.
 
     Raises
     ------
     ValueError
         For a policy that does not exist, or that of NCCL without a topology.
     """
-    if policy == "nccl":
-        if world is None:
-            raise ValueError("the policy of NCCL needs a topology")
-        if collective not in nccl.COLLECTIVES:
-            return None
-        shape, protocol = nccl.choose(collective, world, nbytes)
-        names = nccl.ours(collective, shape)
-        return Override((names,), f"the policy of NCCL ({shape}, {protocol})")
-    algorithm = rules_of(policy).choose(collective, size, nbytes)
-    decider = f"the policy of {rules_of(policy).name}"
-    return Override.of_name(algorithm, decider) if algorithm else None
+    if policy != "nccl":
+        rules = rules_of(policy)
+        return _of_rules(rules, collective, size, f"the policy of {rules.name}")
+    if world is None:
+        raise ValueError("the policy of NCCL needs a topology")
+    if collective not in nccl.COLLECTIVES:
+        return NOTHING
+    return tuple(
+        (least, Override((nccl.ours(collective, shape),), _of_nccl(shape, protocol)))
+        for least, (shape, protocol) in nccl.by_size(collective, world)
+    )
+
+
+def _of_nccl(shape: str, protocol: str) -> str:
+    return f"the policy of NCCL ({shape}, {protocol})"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from threading import RLock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.base.cache import make_room
@@ -11,6 +11,9 @@ from collalgo.selection.prices import Choices, Priced
 
 if TYPE_CHECKING:  # which takes a while to import
     from collalgo.cost.bounds import Bound
+
+
+Value = TypeVar("Value")
 
 
 class Pricer(Protocol):
@@ -49,6 +52,11 @@ class Pricer(Protocol):
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
         """The choice among all algorithms, by size; computed once in a process."""
 
+    def computed(
+        self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Value]
+    ) -> Value:
+        """What follows from the prices of these ranks; see :class:`TableCache`."""
+
     def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
         """The choice among the variants of some algorithms, by size."""
 
@@ -56,20 +64,21 @@ class Pricer(Protocol):
         """A candidate as ranks run it, in the order of ranks that it was priced in."""
 
 
-class ChoiceCache:
-    """Choices that are computed once, however many threads ask at the same time.
+class TableCache:
+    """What is computed once from rows of the table of algorithms.
 
-    A choice holds for the rows of the table that it was made of: users add to it.
+    Threads that ask at the same time wait for one of them. A value holds for the rows
+    that it was made of: users add to the table.
     """
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[list[Algorithm], Choices]] = {}
+        self._known: dict[Hashable, tuple[list[Algorithm], Any]] = {}
         self._lock = RLock()  # a user's schedule may call select while it is priced
 
     def get(
-        self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Choices]
-    ) -> Choices:
-        """The choices under a key, made of these rows."""
+        self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Value]
+    ) -> Value:
+        """The value of a key, made of these rows."""
         known = self._known.get(key)
         if known is None or known[0] != rows:
             with self._lock:
@@ -77,4 +86,5 @@ class ChoiceCache:
                 if known is None or known[0] != rows:
                     known = self._known[key] = list(rows), compute()
                     make_room(self._known)
-        return known[1]
+        value: Value = known[1]
+        return value

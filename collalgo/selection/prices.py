@@ -196,14 +196,18 @@ def _crossing(old: Priced, new: Priced, low: float, high: float) -> float:
 
 
 class Choices:
-    """The choices of a collective, looked up by size."""
+    """The choices of a collective, looked up by size.
 
-    def __init__(
-        self, candidates: Sequence[Priced], alike: float = ALIKE, similar: float = 0.0
-    ):
-        self.breaks = breaks(candidates, alike, similar)
-        self._from = [one.nbytes for one in self.breaks]
+    Parameters
+    ----------
+    breaks
+        The borders between them, from 0 bytes on.
+    """
+
+    def __init__(self, breaks: Sequence[Break]):
+        self.breaks = breaks
+        self.borders = [one.nbytes for one in breaks]
 
     def at(self, nbytes: float) -> Priced:
         """The choice for a size."""
-        return self.breaks[bisect_right(self._from, nbytes) - 1].candidate
+        return self.breaks[bisect_right(self.borders, nbytes) - 1].candidate

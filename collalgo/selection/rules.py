@@ -16,10 +16,12 @@ whose sizes are those of one block, not of all that a rank has.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,15 +69,22 @@ class Rules:
     blocks: frozenset[str]
     table: Mapping[str, tuple[Rule, ...]]
 
-    def choose(self, collective: str, size: int, nbytes: int) -> str | None:
-        """The name of the algorithm, or None where no rule fits."""
-        if collective in self.blocks:
-            nbytes //= size
+    def by_size(self, collective: str, size: int) -> tuple[tuple[int, str | None], ...]:
+        """The names of the algorithms from least sizes in bytes on, the first from 0.
+
+        A name is None where no rule fits.
+        """
+        times = size if collective in self.blocks else 1
         for rule in self.table.get(collective, ()):
             if rule.fits(size):
-                fitting = [name for least, name in rule.sizes if least <= nbytes]
-                return fitting[-1] if fitting else None
-        return None
+                found = tuple((least * times, name) for least, name in rule.sizes)
+                return found if found and found[0][0] == 0 else ((0, None), *found)
+        return ((0, None),)
+
+    def choose(self, collective: str, size: int, nbytes: int) -> str | None:
+        """The name of the algorithm for a size, or None where no rule fits."""
+        found = self.by_size(collective, size)
+        return found[bisect_right(found, nbytes, key=itemgetter(0)) - 1][1]
 
     @classmethod
     def read(cls, path: str | Path) -> "Rules":

@@ -2,10 +2,13 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 
+from collalgo.topology.domains import devices_by_host
+from collalgo.topology.link_index import LinkIndex
 from collalgo.topology.model import Device, Kind, LinkKind, Topology
 from collalgo.topology.path_types import PathType
-from collalgo.topology.paths import paths_from
+from collalgo.topology.paths import paths_in
 
 
 def nearest_nics(topology: Topology, gpu: str) -> list[str]:
@@ -20,16 +23,18 @@ def nearest_nics(topology: Topology, gpu: str) -> list[str]:
         The ids of NICs in the order of the topology; empty without NICs.
     """
     host = topology.device(gpu).host
-    paths = paths_from(topology, gpu, PathType.SYS)
-    reached = {
-        nic.id: paths[nic.id]
-        for nic in topology.devices(Kind.NIC, host=host)
-        if nic.id in paths
-    }
+    nics = topology.devices(Kind.NIC, host=host)
+    return _nearest_of(LinkIndex(topology), gpu, nics)
+
+
+def _nearest_of(index: LinkIndex, gpu: str, nics: Sequence[Device]) -> list[str]:
+    """The nearest of the NICs of a host."""
+    paths = paths_in(index, gpu, [nic.id for nic in nics], PathType.SYS)
+    reached = {nic: paths[nic.id] for nic in nics if nic.id in paths}
     known = all(path.bandwidth is not None for path in reached.values())
     keys = {
-        id: (_usable(topology.device(id), path.bandwidth) if known else 0.0, path.type)
-        for id, path in reached.items()
+        nic.id: (_usable(nic, path.bandwidth) if known else 0.0, path.type)
+        for nic, path in reached.items()
     }
     best = min(keys.values(), default=None)
     return [id for id, key in keys.items() if key == best]
@@ -47,9 +52,11 @@ def assignment(topology: Topology) -> dict[str, list[str]]:
 
     Of N NICs that G GPUs share, each GPU gets ceil(N / G), round-robin.
     """
+    index = LinkIndex(topology)
+    nics_of = devices_by_host(topology, Kind.NIC)
     sharers: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for gpu in topology.devices(Kind.GPU):
-        sharers[tuple(nearest_nics(topology, gpu.id))].append(gpu.id)
+        sharers[tuple(_nearest_of(index, gpu.id, nics_of[gpu.host]))].append(gpu.id)
     shares: dict[str, list[str]] = {}
     for nics, gpus in sharers.items():
         each = math.ceil(len(nics) / len(gpus))

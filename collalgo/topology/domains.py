@@ -1,13 +1,15 @@
 """Groups of devices: NVLink domains, NUMA nodes, sockets, hosts and racks."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from collalgo.base.hostlist import fold
 from collalgo.errors import TopologyError
-from collalgo.topology.model import FAST, Kind, LinkKind, Topology
+from collalgo.topology.link_index import LinkIndex
+from collalgo.topology.model import FAST, Device, Kind, LinkKind, Topology
 from collalgo.topology.path_types import PathType
-from collalgo.topology.paths import paths_from
+from collalgo.topology.paths import nearest
 from collalgo.topology.places import ranks_of
 
 
@@ -44,14 +46,27 @@ def fast_domains(topology: Topology) -> list[tuple[str, ...]]:
     return sorted((g for g in groups if g), key=lambda g: (-len(g), order[g[0]]))
 
 
-def numa_of(topology: Topology, id: str) -> str | None:
-    """The NUMA node nearest to a device; None if unknown."""
-    near = [
-        (path.type, len(path.links), other)
-        for other, path in paths_from(topology, id, PathType.NODE).items()
-        if topology.device(other).kind is Kind.CPU
-    ]
-    return min(near)[2] if near else None
+def numa_nodes(topology: Topology, ids: Iterable[str]) -> dict[str, str | None]:
+    """The NUMA node nearest to each of some devices; None if unknown."""
+    index = LinkIndex(topology)
+    component = index.parts(PathType.NODE)
+    cpus: dict[str, list[str]] = defaultdict(list)
+    for cpu in topology.devices(Kind.CPU):
+        cpus[component[cpu.id]].append(cpu.id)
+    found: dict[str, str | None] = {}
+    for id in ids:
+        paths = nearest(index, id, cpus[component[id]], PathType.NODE)
+        near = ((len(path.links), cpu) for cpu, path in paths.items())
+        _, found[id] = min(near, default=(0, None))
+    return found
+
+
+def devices_by_host(topology: Topology, *kinds: Kind) -> dict[str, list[Device]]:
+    """The devices of some kinds, or all, of each host in their order, in one pass."""
+    found: dict[str, list[Device]] = defaultdict(list)
+    for device in topology.devices(*kinds):
+        found[device.host].append(device)
+    return found
 
 
 def host_of(topology: Topology, member: str) -> str:
@@ -89,7 +104,8 @@ def levels(topology: Topology) -> list[Level]:
     host = {m: host_of(topology, m) for m in members}
     found = []
     if members != hosts:
-        numa = {m: numa_of(topology, m) or host[m] for m in members}
+        nodes = numa_nodes(topology, members)
+        numa = {m: nodes[m] or host[m] for m in members}
         sockets = {cpu.id: _socket(cpu.host, cpu) for cpu in topology.devices(Kind.CPU)}
         domains = {m: m for m in members}
         domains |= {g: part[0] for part in fast_domains(topology) for g in part}

@@ -96,16 +96,18 @@ class Search:
     ----------
     source : str
         The first device of all paths.
-    onward : dict
-        The links by which a path can continue from each device.
     """
 
     def __init__(
         self, index: LinkIndex, source: str, limit: PathType, through_hosts: bool
     ):
         self.source = source
-        first = [hop for hop in index.hops[source] if hop.type <= limit]
-        self.onward = {**index.onward(limit, through_hosts), source: first}
+        self._first = [hop for hop in index.hops[source] if hop.type <= limit]
+        self._onward = index.onward(limit, through_hosts)
+
+    def onward(self, id: str) -> list[Hop]:
+        """The links by which a path can continue from a device."""
+        return self._first if id == self.source else self._onward[id]
 
     def widest(self) -> dict[str, float]:
         """The bottleneck of the widest path to each device, widest first."""
@@ -116,7 +118,7 @@ class Search:
             if id in best:
                 continue
             best[id] = -width
-            for hop in self.onward[id]:
+            for hop in self.onward(id):
                 if hop.other not in best:
                     heappush(queue, (max(width, -hop.width), hop.other))
         return best
@@ -134,7 +136,7 @@ class Search:
             steps = [
                 (id in unknown or hop.link.bandwidth is None, -hop.width, id, hop)
                 for id in level
-                for hop in self.onward[id]
+                for hop in self.onward(id)
                 if hop.width >= width
             ]
             level = []

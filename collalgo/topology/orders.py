@@ -6,6 +6,7 @@ its position in the list.
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache, partial
 from math import inf
 
 from collalgo.topology.affinity import assignment, rails
@@ -32,12 +33,12 @@ def host_order(topology: Topology) -> list[str]:
                 position[host] = (
                     (*position[host], i) if len(position[host]) < 9 else position[host]
                 )
-    return sorted(hosts, key=lambda host: (position[host], hosts.index(host)))
+    return sorted(hosts, key=position.__getitem__)
 
 
 def ring_order(topology: Topology) -> list[str]:
     """The order for a ring: the fastest ring of each host, host after host."""
-    return [gpu for host in host_order(topology) for gpu in _inside(topology, host)]
+    return [rank for row in torus_order(topology) for rank in row]
 
 
 def narrow_last(topology: Topology, devices: Sequence[str]) -> list[str]:
@@ -60,7 +61,20 @@ def torus_order(topology: Topology) -> list[list[str]]:
     A column has the GPUs at the same position on all hosts, so that with a NIC per GPU
     it stays on one rail. Hosts of unequal size give rows of unequal length.
     """
-    return [_inside(topology, host) for host in host_order(topology)]
+    ranks: dict[str, list[str]] = defaultdict(list)
+    for rank in ranks_of(topology):
+        ranks[host_of(topology, rank)].append(rank)
+    if not topology.devices(Kind.GPU):
+        return [ranks[host] for host in host_order(topology)]
+    by_numa = cache(partial(_by_numa, topology))  # of all hosts, if one has no ring
+
+    def along_ring(gpus: list[str]) -> list[str]:
+        found = rings(topology, tuple(gpus)) if gpus else []
+        return (
+            list(found[0].order) if found else sorted(gpus, key=by_numa().__getitem__)
+        )
+
+    return [along_ring(ranks[host]) for host in host_order(topology)]
 
 
 def rail_order(topology: Topology, rail: int = 0) -> list[str]:
@@ -75,28 +89,18 @@ def rail_order(topology: Topology, rail: int = 0) -> list[str]:
         gpu for gpu, nics in assignment(topology).items() if on_rail.intersection(nics)
     }
     order: list[str] = []
-    for i, host in enumerate(host_order(topology)):
-        ring = _inside(topology, host)
-        start = next((k for k, gpu in enumerate(ring) if gpu in owners), 0)
-        ring = ring[start:] + ring[:start]
+    for i, row in enumerate(torus_order(topology)):
+        start = next((k for k, gpu in enumerate(row) if gpu in owners), 0)
+        ring = row[start:] + row[:start]
         order += ring[::-1] if i % 2 else ring
     return order
 
 
-def _inside(topology: Topology, host: str) -> list[str]:
-    """The GPUs of a host along its fastest ring, else its other ranks."""
-    gpus = [gpu.id for gpu in topology.devices(Kind.GPU, host=host)]
-    if not gpus:
-        return ranks_of(topology, host)
-    found = rings(topology, tuple(gpus))
-    return list(found[0].order) if found else _by_numa(topology, gpus)
-
-
-def _by_numa(topology: Topology, gpus: list[str]) -> list[str]:
-    """GPUs without NVLink, with those of a PCIe switch or NUMA node adjacent."""
+def _by_numa(topology: Topology) -> dict[str, tuple[int, ...]]:
+    """Keys that sort GPUs of a PCIe switch or NUMA node next to each other."""
     parts: dict[str, tuple[int, ...]] = defaultdict(tuple)
     for level in reversed(levels(topology)):
         for i, part in enumerate(level.parts):
             for member in part:
                 parts[member] = (*parts[member], i)
-    return sorted(gpus, key=lambda gpu: (parts[gpu], gpus.index(gpu)))
+    return parts

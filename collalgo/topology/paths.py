@@ -87,6 +87,18 @@ def paths_in(
     return {id: path for id, path in found.items() if id in targets}
 
 
+def nearest(
+    index: LinkIndex, source: str, targets: Collection[str], worst: PathType
+) -> dict[str, Path]:
+    """The best paths to those devices whose paths have the best type of all."""
+    for limit in PathType:
+        if limit > worst:
+            break
+        if found := paths_in(index, source, targets, limit):
+            return found
+    return {}
+
+
 def _best(search: Search, type: PathType, targets: set[str]) -> dict[str, Path]:
     """The shortest of the widest paths to each device."""
     found = {}

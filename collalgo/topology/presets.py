@@ -8,6 +8,7 @@ from typing import Any
 from collalgo.errors import TopologyError
 from collalgo.topology import fabrics
 from collalgo.topology.document import build
+from collalgo.topology.domains import devices_by_host
 from collalgo.topology.fabrics import Cable
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.places import place
@@ -182,7 +183,8 @@ def _joined(machine: Topology, hosts: int, rail: bool, **clos: Any) -> Topology:
         new = {old: f"host{i * len(each) + k}" for k, old in enumerate(each)}
         fabric = [d.id for d in machine.devices() if not d.host]
         cluster.include(machine, new | {id: f"rack{i}/{id}" for id in fabric})
-    ports = [[n.id for n in cluster.devices(Kind.NIC, host=h)] for h in cluster.hosts]
+    nics_of = devices_by_host(cluster, Kind.NIC)
+    ports = [[nic.id for nic in nics_of[host]] for host in cluster.hosts]
     fabrics.leaf_spine(cluster, ports, rail=rail, **clos)
     return cluster
 

@@ -8,7 +8,7 @@ from rich.tree import Tree
 from collalgo.base.hostlist import fold
 from collalgo.errors import TopologyError
 from collalgo.topology.assumed import marked
-from collalgo.topology.domains import host_named
+from collalgo.topology.domains import devices_by_host, host_named
 from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
 from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import best_path, paths_from
@@ -47,9 +47,10 @@ def _alike(topology: Topology) -> list[list[str]]:
             host = hosts.pop()
             ends = "-".join(end.removeprefix(f"{host}/") for end in link.ends)
             links.setdefault(host, []).append(f"{ends} {speed(link)}")
+    of_hosts = devices_by_host(topology)
     for host in topology.hosts:
         devices = ["  ".join([_short(device), *_facts(device)])
-                   for device in topology.devices(host=host)]  # fmt: skip
+                   for device in of_hosts[host]]  # fmt: skip
         if devices:
             found.setdefault((*devices, *links.get(host, ())), []).append(host)
     return list(found.values())

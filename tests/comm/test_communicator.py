@@ -16,9 +16,10 @@ from collalgo import AlgorithmNotApplicable, CollalgoError, CommunicatorClosed, 
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo.algorithms import ring
 from collalgo.comm.current import runner_of
+from collalgo.cost.host_profile import host_profile
 from collalgo.engine.transport import thread
 from collalgo.selection import on_host
-from collalgo.selection.pricer import ChoiceCache
+from collalgo.selection.pricer import TableCache
 
 pytestmark = pytest.mark.parallel
 
@@ -509,12 +510,13 @@ def test_what_no_message_brings_is_copied_while_waiting():
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 33])
 def test_threads_make_the_memory_of_a_world_and_its_choices_once(size, monkeypatch):
+    host_profile()  # which makes worlds of its own if it is not measured yet
     made = []
     for module, name in ((thread, "world"), (on_host.HostPricer, "_choices")):
         original = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *args, f=original: made.append(f) or f(*args)
         )
-    monkeypatch.setattr(on_host, "_CHOICES", ChoiceCache())
+    monkeypatch.setattr(on_host, "_COMPUTED", TableCache())
     collalgo.threads(lambda comm: comm.allreduce(np.ones(3)), size)
     assert len(made) == 2

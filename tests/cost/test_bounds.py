@@ -1,5 +1,6 @@
 """Bounds against published values, against all cuts, and under changes."""
 
+import random
 from fractions import Fraction
 from itertools import combinations, pairwise
 
@@ -12,6 +13,7 @@ from collalgo.cli.main import main
 from collalgo.cost.bounds import BOUNDED, bound
 from collalgo.cost.cuts import Network
 from collalgo.cost.link_model import DEFAULTS
+from collalgo.cost.machine import with_assumed_speeds
 from collalgo.cost.uniform_cluster import UniformCluster, port_bound
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology.model import FAST, Kind, LinkKind
@@ -244,3 +246,16 @@ def test_the_ports_of_a_host_are_one_of_the_cuts(collective, nics):
     least = port_bound(collective, cluster, DEFAULTS) * 1e9
     assert least == pytest.approx(float(bound(collective, cluster).per_byte))
     assert port_bound(collective, UniformCluster.load("dgx1v"), DEFAULTS) == 0
+
+
+@pytest.mark.parametrize(
+    "machine", [("dgx1v", {"hosts": 2}), ("torus", {"dims": (3, 3)})]
+)
+def test_a_cut_does_not_depend_on_those_before(machine):
+    """The cuts of a network share one residual graph."""
+    name, parameters = machine
+    topology = with_assumed_speeds(Topology.load(name, **parameters), DEFAULTS)
+    network, draw = Network(topology), random.Random(name)
+    for _ in range(12):
+        some = draw.sample(network.ranks, draw.randint(1, len(network.ranks) - 1))
+        assert network.around(some) == Network(topology).around(some)

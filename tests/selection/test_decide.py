@@ -3,6 +3,7 @@
 import json
 import os
 from functools import partial
+from math import ceil
 from unittest.mock import patch
 
 import numpy as np
@@ -18,7 +19,7 @@ from collalgo.comm.program_cache import ProgramCache
 from collalgo.cost.host_profile import HostProfile
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection import on_host
-from collalgo.selection.decide import Question, decide
+from collalgo.selection.decide import Question, decide, decisions
 from collalgo.selection.on_host import HostPricer
 
 pytestmark = pytest.mark.parallel
@@ -253,11 +254,13 @@ def test_a_decision_says_for_which_sizes_it_holds(tmp_path, monkeypatch):
 
 def compare_within(rng, collective, pricer):
     for nbytes in (2 ** rng.uniform(0, 26, 5)).astype(int).tolist():
-        found = decide(Question(collective, nbytes), pricer)
-        assert found.least <= nbytes < found.limit
-        last = int(min(found.limit - 1, 1 << 30))
-        for other in (int(found.least), last, int(rng.integers(found.least, last + 1))):
-            assert decide(Question(collective, other), pricer).name == found.name
+        known = decisions(Question(collective, nbytes), pricer)
+        found = known.at(nbytes)
+        least, limit = known.around(nbytes)
+        assert least <= nbytes < limit
+        first, last = ceil(least), ceil(min(limit, 1 << 30)) - 1
+        for other in (first, last, int(rng.integers(first, last + 1))):
+            assert decide(Question(collective, other), pricer) is found
 
 
 def test_ranks_that_are_threads_price_once(monkeypatch):

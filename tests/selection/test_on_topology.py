@@ -14,7 +14,7 @@ from collalgo.cli.main import main
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.on_topology import TopologyPricer
-from collalgo.selection.prices import SIZES, Choices
+from collalgo.selection.prices import SIZES, breaks
 from collalgo.topology.orders import ring_order
 
 pytestmark = pytest.mark.parallel
@@ -226,7 +226,7 @@ def test_what_has_no_price_could_not_have_won(collective, name):
             before = estimate
             one.improve()
     found = TopologyPricer(topology).choices(collective).breaks
-    every = Choices(prospect.priced(rows)).breaks
+    every = breaks(prospect.priced(rows))
     assert [one.nbytes for one in found] == [one.nbytes for one in every]
     assert [one.candidate for one in found] == [one.candidate for one in every]
 

@@ -9,7 +9,7 @@ from collalgo.algorithms.catalogue import find
 from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.rounds import Line
 from collalgo.selection.on_host import HostPricer
-from collalgo.selection.prices import Choices, LazyCandidate, Priced, prune
+from collalgo.selection.prices import Choices, LazyCandidate, Priced, breaks, prune
 
 pytestmark = pytest.mark.parallel
 
@@ -19,13 +19,13 @@ lines = st.builds(Line, st.floats(1e-6, 1e-3), st.floats(1e-12, 1e-8))
 @given(st.lists(lines, min_size=1, max_size=8), st.floats(1, 2.0**40))
 def test_what_is_looked_up_is_the_cheapest(prices, nbytes):
     rows = [Priced(row, line) for row, line in zip(ALGORITHMS, prices, strict=False)]
-    found = Choices(rows).at(nbytes).price.seconds(nbytes)
+    found = Choices(breaks(rows)).at(nbytes).price.seconds(nbytes)
     assert found <= min(line.seconds(nbytes) for line in prices) * (1 + 1e-5)
 
 
 def test_prices_that_cross_change_places_where_they_do():
     flat, steep = Line(10e-6, 1e-10), Line(1e-6, 1e-9)
-    found = Choices([Priced(ALGORITHMS[0], flat), Priced(ALGORITHMS[1], steep)])
+    found = Choices(breaks([Priced(ALGORITHMS[0], flat), Priced(ALGORITHMS[1], steep)]))
     assert [one.nbytes for one in found.breaks] == pytest.approx([0, 1e4])
     assert found.at(9_999).price is steep
     assert found.at(10_001).price is flat

@@ -5,6 +5,9 @@ Switches that reduce (NVLS, CollNet) are left out; the rings of NVLinks and the 
 a host replace its search for graphs.
 """
 
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
 from math import ceil, log2
 from typing import NamedTuple
 
@@ -23,6 +26,9 @@ PROTOCOLS = ("LL", "LL128", "Simple")
 #: The overhead of a network step beyond the latency of the ring inside a host.
 NET_OVERHEAD = 1.0
 
+
+#: Sizes from this on, which no buffer has, have the choice of those before.
+LARGEST = 1 << 62
 
 #: The collectives that it decides.
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "reduce")
@@ -104,6 +110,33 @@ def choose(collective: str, world: World, nbytes: int) -> tuple[str, str]:
         options, key=lambda option: _microseconds(collective, world, nbytes, *option)
     )
     return shape, PROTOCOLS[protocol]
+
+
+def by_size(collective: str, world: World) -> tuple[tuple[int, tuple[str, str]], ...]:
+    """The choices of :func:`choose` from least sizes in bytes on, the first from 0."""
+    chosen = partial(choose, collective, world)
+    powers = (64 << i for i in range(len(CORRECTION[0])))
+    # Where the times are not linear: between these they are, and of straight lines each
+    # is the lowest for one range of sizes at most.
+    bends = {0, 64 * world.channels * world.ranks, *(n + 1 for n in powers), LARGEST}
+    found = [(0, chosen(0))]
+    for low, high in pairwise(sorted(bends)):
+        for least in (low, *_changes(chosen, low, high - 1)):
+            if chosen(least) != found[-1][1]:
+                found.append((least, chosen(least)))
+    return tuple(found)
+
+
+def _changes(choice: Callable[[int], object], low: int, high: int) -> Iterator[int]:
+    """The sizes in a range from which on another choice holds, in ascending order."""
+    if choice(low) == choice(high):
+        return
+    if high == low + 1:
+        yield high
+        return
+    middle = (low + high) // 2
+    yield from _changes(choice, low, middle)
+    yield from _changes(choice, middle, high)
 
 
 def _steps(collective: str, ranks: int) -> int:

@@ -1,0 +1,99 @@
+"""Results that take long to compute, kept on disk as small files for later runs.
+
+The folder is ``collalgo`` in the user's cache directory (``XDG_CACHE_HOME``, else
+``~/.cache``), or that of ``COLLALGO_CACHE``; ``COLLALGO_CACHE=off`` keeps nothing.
+
+A file that is damaged, too large or cannot be read counts as missing, and one that
+cannot be written is left out. Any number of processes may share the folder: a file is
+written beside its name and renamed.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+#: The environment variable of the folder, and its value that keeps nothing.
+VARIABLE, OFF = "COLLALGO_CACHE", "off"
+
+#: The most files of a kind, of which the oldest quarter is deleted beyond that, and
+#: the most bytes of each.
+MOST_FILES, LARGEST = 1024, 1 << 16
+
+
+def folder() -> Path:
+    """The folder of all kept results; the default one if none are kept."""
+    given = os.environ.get(VARIABLE)
+    if given and given != OFF:
+        return Path(given)
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "collalgo"
+
+
+def recall(kind: str, key: str) -> str | None:
+    """The kept result of a key; None if there is none.
+
+    Parameters
+    ----------
+    kind
+        The name of the subfolder.
+    key
+        All that the result depends on.
+    """
+    if os.environ.get(VARIABLE) == OFF:
+        return None
+    with suppress(OSError, RuntimeError, ValueError):  # no home, no UTF-8
+        with _path(kind, key).open("rb") as file:
+            data = file.read(LARGEST + 1)
+        seal, _, content = data.partition(b"\n")
+        if len(data) <= LARGEST and seal == _seal(key, content):
+            return content.decode()
+    return None
+
+
+def keep(kind: str, key: str, content: str) -> None:
+    """Keep the result of a key, if it is small and the folder can be written."""
+    data = content.encode()
+    data = _seal(key, data) + b"\n" + data
+    if os.environ.get(VARIABLE) == OFF or len(data) > LARGEST:
+        return
+    with suppress(OSError, RuntimeError):
+        path = _path(kind, key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.{secrets.token_hex(8)}.partial")
+        try:
+            partial.write_bytes(data)  # not synced: a damaged file counts as missing
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+        _make_room(path.parent)
+
+
+def _path(kind: str, key: str) -> Path:
+    return folder() / kind / blake2b(key.encode(), digest_size=16).hexdigest()
+
+
+def _seal(key: str, content: bytes) -> bytes:
+    """The digest that ties a content to its key, and shows damage."""
+    seal = blake2b(content, digest_size=16, key=blake2b(key.encode()).digest())
+    return seal.hexdigest().encode()
+
+
+def _make_room(files: Path) -> None:
+    """Delete the oldest quarter of the files if there are too many."""
+    with os.scandir(files) as entries:
+        found = list(entries)
+    if len(found) > MOST_FILES:
+        oldest = sorted(_dated(found))[: len(found) - MOST_FILES * 3 // 4]
+        for _, path in oldest:
+            with suppress(OSError):  # another process may delete them, too
+                Path(path).unlink()
+
+
+def _dated(entries: list[os.DirEntry[str]]) -> Iterator[tuple[float, str]]:
+    """The times of change of files that are still there, with their paths."""
+    for entry in entries:
+        with suppress(OSError):
+            yield entry.stat().st_mtime, entry.path

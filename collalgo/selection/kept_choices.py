@@ -1,0 +1,116 @@
+"""Choices kept on disk, so that the first call of a later run prices nothing.
+
+A choice depends on the code that prices, on the candidates, and on the figures of the
+host or of the topology. All of these are in its key, so that it is never out of date.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+
+from collalgo._version import __version__
+from collalgo.algorithms.catalogue import Algorithm, find
+from collalgo.base import disk_cache
+from collalgo.errors import CollalgoError
+from collalgo.selection.prices import Break, Choices, Priced
+
+#: The subfolder, and the format of its files.
+KIND, FORMAT = "choices", "choices/1"
+
+#: The folders of the code that prices depend on.
+CODE = (
+    *("algorithms", "base", "cost", "engine", "engine/plan", "schedule", "selection"),
+    *("selection/policies", "topology", "_kernels/cost", "_kernels/schedule"),
+)
+
+#: Gives the candidate of an algorithm in an order of ranks, to be priced when its
+#: price is read; raises ValueError for an order that the ranks do not have.
+Revive = Callable[[Algorithm, str], Priced]
+
+
+def kept(
+    ranks: str,
+    size: int,
+    rows: Sequence[Algorithm],
+    revive: Revive,
+    compute: Callable[[], Choices],
+) -> Choices:
+    """The choices among some rows: from disk, or else computed and kept there.
+
+    Choices among rows of users are always computed, since their code may change.
+
+    Parameters
+    ----------
+    ranks
+        All that prices depend on, beside the number of ranks, the rows and the code.
+    size
+        The number of ranks.
+    rows
+        The algorithms of a collective that can run.
+    revive
+        Gives the candidate of a row in an order of ranks.
+    compute
+        Computes the choices.
+    """
+    if not rows or any(row.unproved for row in rows):
+        return compute()
+    names = [row.name for row in rows]
+    key = repr((FORMAT, _code(), rows[0].collective, names, size, ranks))
+    text = disk_cache.recall(KIND, key)
+    found = text and _read(text, rows, size, revive)
+    if not found:
+        found = compute()
+        disk_cache.keep(KIND, key, _written(found))
+    return found
+
+
+def _written(choices: Choices) -> str:
+    """Choices as text."""
+    lines = [(at, one.row.name, one.order) for at, one in choices.breaks]
+    return json.dumps(lines)
+
+
+def _read(
+    text: str, rows: Sequence[Algorithm], size: int, revive: Revive
+) -> Choices | None:
+    """The choices of a text; None if they are not of these rows."""
+    by_name = {row.name: row for row in rows}
+    breaks = []
+    try:
+        for at, name, order in json.loads(text):
+            row = by_name.get(name) or find(rows[0].collective, name, size)
+            breaks.append(Break(float(at), revive(row, str(order))))
+    except (CollalgoError, TypeError, ValueError, RecursionError):
+        return None
+    borders = [one.nbytes for one in breaks]
+    is_whole = borders[:1] == [0.0] and borders == sorted(borders)
+    return Choices(breaks) if is_whole else None
+
+
+@cache
+def _code() -> str:
+    """The identity of the code that makes prices.
+
+    Times and sizes of files show a change of code, as they do to Python itself, which
+    runs a compiled file for as long as those of its source stay the same.
+    """
+    package = Path(__file__).parents[1]
+    found = [__version__, np.__version__, platform.machine(), str(package)]
+    for folder in CODE:
+        with os.scandir(package / folder) as entries:
+            found += sorted(filter(None, map(_dated, entries)))
+    return blake2b(repr(found).encode(), digest_size=16).hexdigest()
+
+
+def _dated(entry: "os.DirEntry[str]") -> str:
+    """The name of a file of code with its size and time of change, else nothing."""
+    if not entry.name.endswith((".py", ".so", ".yaml")):
+        return ""
+    known = entry.stat()
+    return f"{entry.path} {known.st_size} {known.st_mtime_ns}"

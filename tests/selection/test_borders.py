@@ -1,0 +1,317 @@
+"""Decisions as borders: as if each size were decided for itself, in every run."""
+
+import os
+import subprocess
+import sys
+from bisect import bisect_right
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import yaml
+
+import collalgo
+from collalgo import ALGORITHMS, AlgorithmNotApplicable, Topology
+from collalgo.algorithms import ring
+from collalgo.base import disk_cache
+from collalgo.cost.host_profile import HostProfile
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.selection import kept_choices, on_host
+from collalgo.selection.decide import Question, decide, decisions
+from collalgo.selection.on_host import ALIKE, SIMILAR, HostPricer
+from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.overrides import PEERS, rules_of
+from collalgo.selection.policies import nccl
+from collalgo.selection.pricer import TableCache
+from collalgo.selection.prices import Choices, breaks
+from collalgo.selection.rules import Rules
+
+pytestmark = pytest.mark.parallel
+
+SIZES = (1, 2, 3, 5, 7, 8, 12, 16, 17, 33)
+PROFILE = HostProfile(
+    1.5e-7, 3e-6, 1e-7, 1e-10, 1.2e-10, 2, copy_far=2e-10, reduce_far=3e-10
+)
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """Choices are kept in a folder; calling it forgets those in memory."""
+    monkeypatch.setenv("COLLALGO_CACHE", str(tmp_path / "kept"))
+
+    def forget():
+        monkeypatch.setattr(on_host, "_COMPUTED", TableCache())
+
+    forget()
+    return forget
+
+
+def host(size, cores=2):
+    return HostPricer(size, replace(PROFILE, cores=cores))
+
+
+def on_hosts(name, **parameters):
+    return TopologyPricer(Topology.load(name, **parameters))
+
+
+class Alone:
+    """The algorithms of sizes that are decided each by itself, from all prices."""
+
+    def __init__(self, pricer, collective, reproducible, rules):
+        self.pricer, self.rules, self.collective = pricer, rules, collective
+        self._able, _ = pricer.applicable(collective, reproducible)
+        self._known = {}
+
+    def name(self, nbytes):
+        """The name of the algorithm, or the error that none can run as asked."""
+        size = self.pricer.size
+        named = self.rules and self.rules.choose(self.collective, size, nbytes)
+        rows = [row for row in self._able if named in (None, row.name)]
+        if not rows:
+            return AlgorithmNotApplicable
+        if named not in self._known:
+            similar = (ALIKE, SIMILAR) if isinstance(self.pricer, HostPricer) else ()
+            self._known[named] = breaks(self.pricer.priced(rows), *similar)
+        (*_, last) = [one for one in self._known[named] if one.nbytes <= nbytes]
+        return self.pricer.runnable(last.candidate).name
+
+
+def decided(question, pricer):
+    try:
+        return decide(question, pricer).name
+    except AlgorithmNotApplicable as error:
+        return type(error)
+
+
+def random_rules(rng, collective, folder):
+    """Rules for a collective by size, some of which cannot run."""
+    names = [
+        row.name
+        for row in ALGORITHMS
+        if row.collective == collective and not row.hierarchical
+    ]
+    sizes = {int(2 ** rng.uniform(0, 24)): str(rng.choice(names)) for _ in range(4)}
+    document = {"collalgo": "rules/1", "blocks": [collective][: rng.integers(2)]}
+    document["rules"] = {collective: [{"ranks": "1..", "sizes": sizes}]}
+    path = folder / f"rules{rng.integers(1 << 30)}.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def around(rng, borders):
+    """Random sizes, and those at every border and a byte on either side."""
+    near = {int(at) + more for at in borders for more in (-1, 0, 1, 2)}
+    far = 2 ** rng.uniform(0, 40, 12)
+    return sorted({n for n in near if n >= 0} | {0} | set(map(int, far)))
+
+
+def borders_of(pricer, collective, reproducible, rules):
+    """All sizes at which a decision may change."""
+    of_rules = rules.by_size(collective, pricer.size) if rules else ()
+    priced = pricer.choices(collective, reproducible).borders
+    return [*priced, *(least for least, _ in of_rules)]
+
+
+def check(rng, pricer, collective, folder):
+    """Compare decisions with those of single sizes, with and without rules."""
+    path = random_rules(rng, collective, folder)
+    reproducible = collective in ("allreduce", "reduce") and rng.random() < 0.3
+    for variables in ({}, {"COLLALGO_RULES": str(path)}):
+        rules = Rules.read(path) if variables else None
+        with patch.dict(os.environ, variables):
+            alone = Alone(pricer, collective, reproducible, rules)
+            for nbytes in around(
+                rng, borders_of(pricer, collective, reproducible, rules)
+            ):
+                asked = Question(collective, nbytes, reproducible=reproducible)
+                assert decided(asked, pricer) == alone.name(nbytes), asked
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_size_is_decided_as_if_it_were_the_only_one(size, kept, tmp_path):
+    """Priced in the first run, from disk in the second."""
+    rng = np.random.default_rng(size)
+    some = rng.choice(list(COLLECTIVES), 3, replace=False)
+    for _ in range(2):
+        kept()
+        for collective in some:
+            check(rng, host(size, cores=4), str(collective), tmp_path)
+
+
+MACHINES = {
+    "hosts": ("dgx1v", {"hosts": 2, "nics": 2}),
+    "cores": ("cpu2s", {"hosts": 3, "ranks": "sockets"}),
+    "torus": ("torus", {"dims": (3, 4)}),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_on_hosts_a_size_is_decided_as_if_it_were_the_only_one(name, kept, tmp_path):
+    rng = np.random.default_rng(len(name))
+    some = rng.choice(list(COLLECTIVES), 3, replace=False)
+    machine, parameters = MACHINES[name]
+    for _ in range(2):
+        pricer = on_hosts(machine, **parameters)
+        for collective in some:
+            check(rng, pricer, str(collective), tmp_path)
+
+
+@pytest.mark.parametrize("size", [2, 8])
+def test_between_two_borders_the_decision_is_one_object(size):
+    rng = np.random.default_rng(size)
+    for collective in COLLECTIVES:
+        pricer = host(size)
+        borders = [*pricer.choices(collective).borders, 2.0**42]
+        for low, high in pairwise(borders):
+            some = [int(low) + 1, *map(int, rng.uniform(low + 1, high - 1, 4))]
+            found = {id(decide(Question(collective, n), pricer)) for n in some}
+            other = decisions(Question(collective, 3), host(size)).at(some[0])
+            assert found == {id(other)}
+
+
+def test_blocks_change_the_schedule_only_where_it_depends_on_them():
+    pricer = host(4)
+    asked = Question("alltoall", 400, "pairwise", block_nbytes=(1, 10**7) * 8)
+    plain = asked._replace(block_nbytes=None)
+    assert decide(asked, pricer) is decide(plain, pricer)
+    asked, plain = (one._replace(algorithm="hybrid") for one in (asked, plain))
+    assert decide(asked, pricer).schedule.keywords["large"]
+    assert decide(plain, pricer).schedule == decide(plain, host(4)).schedule
+
+
+def test_the_environment_and_the_table_are_looked_at_again(monkeypatch):
+    pricer, asked = host(4), Question("allreduce", 8)
+    priced = decide(asked, pricer)
+    monkeypatch.setenv("COLLALGO_ALLREDUCE", "bine")
+    assert decide(asked, pricer).name == "bine"
+    monkeypatch.delenv("COLLALGO_ALLREDUCE")
+    assert decide(asked, pricer) is priced
+    collalgo.algorithm("allreduce", "of_a_user")(ring.allreduce)
+    try:
+        named = decide(asked._replace(algorithm="of_a_user"), pricer)
+        assert named.name == "of_a_user"
+        assert decide(asked, pricer) is not priced
+    finally:
+        ALGORITHMS[:] = [row for row in ALGORITHMS if row.name != "of_a_user"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_model_of_nccl_changes_where_its_borders_are(seed):
+    rng = np.random.default_rng(seed)
+    hosts = int(rng.choice([1, 2, 4, 33]))
+    world = nccl.World(
+        8 * hosts, hosts, float(rng.choice([12.0, 50.0, 120.0])), 12,
+        bool(rng.integers(2)), int(rng.choice([70, 80, 90])),
+    )  # fmt: skip
+    for collective in nccl.COLLECTIVES:
+        table = nccl.by_size(collective, world)
+        borders = [least for least, _ in table]
+        for nbytes in around(rng, borders):
+            chosen = table[bisect_right(borders, nbytes) - 1][1]
+            assert chosen == nccl.choose(collective, world, nbytes), nbytes
+
+
+@pytest.mark.parametrize("peer", [peer for peer in PEERS if peer != "nccl"])
+def test_the_policy_of_a_peer_changes_where_its_rules_say(peer):
+    rng, pricer = np.random.default_rng(len(peer)), host(8)
+    for collective in COLLECTIVES:
+        borders = [least for least, _ in rules_of(peer).by_size(collective, 8)]
+        for nbytes in around(rng, borders):
+            named = rules_of(peer).choose(collective, 8, nbytes)
+            found = decide(Question(collective, nbytes, policy=peer), pricer)
+            assert (found.decider == "price") == (named is None)
+            assert named is None or found.name == named
+
+
+def same(some: Choices, others: Choices):
+    """Whether choices are the same, with the same prices."""
+    for one, other in zip(some.breaks, others.breaks, strict=True):
+        (mine, price, order, _), theirs = one.candidate, other.candidate
+        assert (one.nbytes, mine, order) == (other.nbytes, theirs.row, theirs.order)
+        sizes = np.array([0.0, 8.0, 1e4, 1e7])
+        assert (price.seconds(sizes) == theirs.price.seconds(sizes)).all()
+        assert price.caveat == theirs.price.caveat
+    return True
+
+
+@pytest.mark.parametrize("reproducible", [False, True])
+def test_kept_choices_are_those_that_were_priced(reproducible, kept, monkeypatch):
+    def all_choices():
+        kept()
+        pricers = [host(3), host(5, cores=8), on_hosts("dgx1v", hosts=2)]
+        return [
+            pricer.choices(collective, reproducible)
+            for pricer in pricers
+            for collective in ("allreduce", "reduce")
+        ]
+
+    priced = all_choices()
+    monkeypatch.setattr(kept_choices.disk_cache, "keep", None)
+    assert all(map(same, all_choices(), priced))
+    assert len(list((disk_cache.folder() / "choices").iterdir())) == len(priced)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{}", "[]", "3", "[[0.0]]", '[[0.0, "rign", ""]]', '[[5.0, "ring", ""]]',
+        '[[0.0, "ring", ""], ["a", "bine", ""]]', '[[0.0, "neighbor_exchange", ""]]',
+        '[[0.0, "ring", ""], [9.0, "bine", ""], [8.0, "ring", ""]]', "[" * 10000,
+        '[[0.0, ["ring"], ""]]', '[[0.0, "ring", "upwards"]]', '[[NaN, "ring", ""]]',
+    ],
+)  # fmt: skip
+def test_what_does_not_hold_choices_is_priced_anew(text, kept, monkeypatch):
+    priced = host(3).choices("allgather")
+    kept()
+    monkeypatch.setattr(disk_cache, "recall", lambda *_: text)
+    assert same(host(3).choices("allgather"), priced)
+
+
+def test_each_figure_has_choices_of_its_own(kept, monkeypatch):
+    asked = []
+    monkeypatch.setattr(disk_cache, "recall", lambda _, key: asked.append(key))
+    topology = Topology.load("dgx1v")
+    gpus = [gpu.id for gpu in topology.devices("gpu")]
+    link = topology.links[0]
+    for change in ({}, {"copy": 1.1e-10}, {"cores": 3}, {"cache": 1 << 20}):
+        HostPricer(2, replace(PROFILE, **change)).choices("scan")
+    host(3).choices("scan")
+    host(2).choices("exscan")
+    host(2).choices("reduce", reproducible=True)
+    TopologyPricer(topology).choices("scan")
+    TopologyPricer(topology, devices=gpus[::-1]).choices("scan")
+    topology.link(*link.ends, link.kind, 1.0)
+    TopologyPricer(topology).choices("scan")
+    monkeypatch.setattr(kept_choices, "_code", lambda: "other code")
+    kept()
+    host(2).choices("scan")
+    assert len({*asked}) == len(asked) == 11
+
+
+def test_choices_among_rows_of_users_are_not_kept(kept):
+    collalgo.algorithm("allreduce", "of_a_user")(ring.allreduce)
+    try:
+        host(2).choices("allreduce")
+    finally:
+        ALGORITHMS[:] = [row for row in ALGORITHMS if row.name != "of_a_user"]
+    assert not disk_cache.folder().exists()
+    host(2).choices("allreduce")
+    assert disk_cache.folder().exists()
+
+
+def test_all_code_that_makes_prices_is_part_of_the_key():
+    """Whatever pricing loads, beside errors and what only moves bytes."""
+    script = (
+        "import sys, collalgo.selection.on_topology, collalgo.selection.on_host\n"
+        "print(*sorted(m.__file__ for n, m in sys.modules.items() "
+        "if n.startswith('collalgo') and getattr(m, '__file__', None)), sep='\\n')"
+    )
+    run = [sys.executable, "-c", script]
+    loaded = subprocess.run(run, capture_output=True, text=True, check=True)
+    package = Path(collalgo.__file__).parent
+    folders = {str(Path(f).parent.relative_to(package)) for f in loaded.stdout.split()}
+    moves_bytes = {f for f in folders if f.startswith(("_kernels/e", "engine/t"))}
+    assert folders - moves_bytes - {".", "_kernels"} <= set(kept_choices.CODE)
