@@ -69,6 +69,7 @@ def _sweep(options: dict) -> Sweep:  # type: ignore[type-arg]
         cycles=options["cycles"],
         check=bool(options["check"]),
         fresh=bool(options["fresh"]),
+        fresh_sizes=options.get("fresh_sizes", False),
         in_a_row=options["in_a_row"],
         files=options["files"],
     )

@@ -20,6 +20,7 @@ from collalgo.bench.cells import (
     ops_of,
 )
 from collalgo.bench.limits import Floor
+from collalgo.bench.new_sizes import first_calls
 from collalgo.bench.peers.contest import (
     OURS,
     Contestant,
@@ -52,7 +53,8 @@ class Sweep:
 
     ``algorithms`` are names, ``("all",)`` for all applicable ones, or empty for the
     selected one. ``places`` are ``out``, ``in`` or both. A ``root`` of None means every
-    rank. With ``fresh`` the ranks write their input before each timed call.
+    rank. With ``fresh`` the ranks write their input before each timed call; with
+    ``fresh_sizes`` calls of sizes near each cell's are timed, never the same twice.
     ``in_a_row`` calls are timed together, by default the number of the cell; with
     ``long_rows``, in collectives where no rank can run ahead, enough calls for a
     minimum time.
@@ -70,6 +72,7 @@ class Sweep:
     cycles: int = 1
     check: bool = True
     fresh: bool = True
+    fresh_sizes: bool = False
     in_a_row: int | None = None
     long_rows: bool = False
     against_mpi: bool = False
@@ -139,9 +142,11 @@ def measure_cell(
     row = partial(record, cell, comm.size, in_a_row=in_a_row)
     ours, peers = times[: len(found)], times[len(found) :]
     records = []
-    for one, seconds, elements in zip(found, ours, wrong, strict=True):
+    for name, one, seconds, elements in zip(names, found, ours, wrong, strict=True):
         reason = why(chosen) if one.algorithm == chosen.algorithm else AS_ASKED
         more = particulars(cell, one, floor)
+        if sweep.fresh_sizes:
+            more["new_size"] = first_calls(comm, cell, name)
         records.append(row(seconds, wrong=elements, reason=reason, **more))
     return records + [row(seconds, contestant="mpi") for seconds in peers]
 

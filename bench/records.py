@@ -37,6 +37,8 @@ class Record(NamedTuple):
     the machine, or None if a call was faster; see
     :class:`collalgo.bench.limits.Floor`. Times are of one call; ``in_a_row`` calls were
     timed together. What is ``predicted`` is ``rough`` where ranks share cores.
+    ``new_size`` is the median time of calls of sizes near this one, each never made
+    before, if it was measured.
     """
 
     contestant: str
@@ -65,6 +67,7 @@ class Record(NamedTuple):
     floor: float | None = None
     in_a_row: int = 1
     rough: bool = False
+    new_size: float | None = None
 
 
 #: The keys that identify a document of a benchmark, or each of its rows.
@@ -81,7 +84,7 @@ SHAPES = (
 REQUIRED = tuple(x for x in Record._fields if x not in Record._field_defaults)
 TEXTS = ("contestant", "collective", "dtype", "op", "place", "algorithm", "reason")
 INTEGERS = ("ranks", "size", "count", "root", "iterations", "in_a_row")
-OPTIONAL = ("predicted", "sent", "wrong", "floor", "algbw", "busbw")
+OPTIONAL = ("predicted", "sent", "wrong", "floor", "algbw", "busbw", "new_size")
 
 #: The columns that identify a cell.
 INDEPENDENT = Record._fields[:9]
@@ -101,6 +104,7 @@ def record(
     floor: float | None = None,
     in_a_row: int = 1,
     rough: bool = False,
+    new_size: float | None = None,
 ) -> Record:
     """The row of a cell whose iterations took ``seconds``, an array for each cycle."""
     _, count = cell.counts(ranks)
@@ -137,6 +141,7 @@ def record(
         floor,
         in_a_row,
         rough,
+        new_size,
     )
 
 

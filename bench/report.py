@@ -53,14 +53,17 @@ def table(records: Sequence[Record]) -> Table:
     for name in ("size", "count", *(COMMON[name] for name in varying)):
         result.add_column(name, justify="right", no_wrap=True)
     result.add_column("algorithm", no_wrap=True)
-    for name in (*MEASURES, *(["x ours"] if peers else [])):
+    fresh = any(record.new_size for record in records)
+    measures = *MEASURES[:1], *["fresh us"] * fresh, *MEASURES[1:]
+    for name in (*measures, *(["x ours"] if peers else [])):
         result.add_column(in_two_lines(name), justify="right", no_wrap=True)
     result.add_column("why")
     ours: dict[tuple[object, ...], float] = {}
     for record in records:
         if record.contestant == "collalgo":
             ours.setdefault(record[1:9], record.p50)
-        result.add_row(*row(record, varying, ours.get(record[1:9]) if peers else None))
+        ratio_to = ours.get(record[1:9]) if peers else None
+        result.add_row(*row(record, varying, ratio_to, fresh))
     return result
 
 
@@ -76,8 +79,13 @@ def title(record: Record, varying: Sequence[str]) -> str:
     return ", ".join([record.collective, f"{record.ranks} ranks", *common])
 
 
-def row(record: Record, varying: Sequence[str], ours: float | None) -> list[str]:
-    """The cells of a row; ``ours`` is our time, for the ratio of a peer."""
+def row(
+    record: Record, varying: Sequence[str], ours: float | None, fresh: bool = False
+) -> list[str]:
+    """The cells of a row.
+
+    ``ours`` is our time, for the ratio of a peer; ``fresh`` adds the time of new sizes.
+    """
     peer = record.contestant != "collalgo"
     wrong = "" if record.wrong is None else str(record.wrong)
     ratio = f"{record.p50 / ours:.2f}" if peer and ours else ""
@@ -86,7 +94,9 @@ def row(record: Record, varying: Sequence[str], ours: float | None) -> list[str]
         str(record.count),
         *(str(getattr(record, name)) for name in varying),
         f"[dim]{record.contestant}" if peer else record.algorithm,
-        *map(micro, (record.p50, record.p95, record.p99)),
+        micro(record.p50),
+        *([micro(record.new_size)] if fresh else []),
+        *map(micro, (record.p95, record.p99)),
         *map(micro, (record.minimum, record.maximum)),
         f"{record.algbw / 1e9:.2f}",
         f"{record.busbw / 1e9:.2f}",

@@ -9,6 +9,7 @@ import time
 import pytest
 from collalgo.bench.cluster.kernel import down, is_up, up
 
+from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.launch.environment import free_port
 from tests.support.clusters import layout
 
@@ -20,6 +21,13 @@ os.environ.pop("PYTHONUNBUFFERED", None)
 
 # Tests change what prices are made of; the few of kept choices switch these on.
 os.environ["COLLALGO_CACHE"] = "off"
+
+
+@pytest.fixture(autouse=True)
+def _copy_policies():
+    """Forget the tables of copy policies, whose constants a test may have changed."""
+    yield
+    CopyPolicy.by_size.cache_clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

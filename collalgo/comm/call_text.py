@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from collalgo.engine.reduction import RECORDED_OPS, SPLIT_MEAN
 from collalgo.schedule.collective import COLLECTIVES
 
 #: The fields of a call that must be equal on all ranks.
@@ -24,6 +25,16 @@ def call_name(call: Mapping[str, Any]) -> str:
         return str(algorithm.removeprefix(EXCHANGE))
     name = tuple(COLLECTIVES)[int(call["collective"])]
     return f"{name}v" if call["op"] == UNEVEN else name
+
+
+def elements(call: Mapping[str, Any]) -> int:
+    """The elements that a user passed, by the record of the call.
+
+    A mean of 64-bit integers is made of two sums for each.
+    """
+    is_split = call["op"] >= 0 and RECORDED_OPS[call["op"]] == SPLIT_MEAN
+    count = int(call["count"])
+    return count // 2 if is_split else count
 
 
 def call_text(

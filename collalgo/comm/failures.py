@@ -4,7 +4,14 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from collalgo.comm.call_text import COMPARED, EXCHANGE, UNEVEN, call_name, call_text
+from collalgo.comm.call_text import (
+    COMPARED,
+    EXCHANGE,
+    UNEVEN,
+    call_name,
+    call_text,
+    elements,
+)
 from collalgo.engine.reduction import DTYPES, RECORDED_OPS
 from collalgo.errors import (
     CollalgoError,
@@ -95,9 +102,8 @@ def _collective(call: dict[str, Any]) -> str:
 def _call(call: dict[str, Any]) -> str:
     op = RECORDED_OPS[call["op"]] if call["op"] >= 0 else None
     dtype = DTYPES[call["dtype"]]
-    return call_text(
-        _collective(call), call["sequence"], call["count"], dtype, op, call["algorithm"]
-    )
+    named = _collective(call), call["sequence"], elements(call)
+    return call_text(*named, dtype, op, call["algorithm"])
 
 
 def _mismatch(failure: dict[str, Any]) -> str:
@@ -156,19 +162,21 @@ def _difference(failure: dict[str, Any], what: str) -> str:
             f"call #{number}: rank {rank} called {_collective(mine)} "
             f"but rank {other} called {_collective(theirs)}; {SAME_CALLS}"
         )
-    ours, its = (_value(what, one[what]) for one in (mine, theirs))
+    ours, its = (_value(what, one) for one in (mine, theirs))
     return (
         f"{_collective(mine)} #{number}: rank {rank} passed {ours} but rank {other} "
         f"passed {its}; every rank must pass the same {what}"
     )
 
 
-def _value(what: str, value: Any) -> str:
+def _value(what: str, call: dict[str, Any]) -> str:
+    if what == "count":
+        return f"{elements(call)} elements"
     if what == "dtype":
-        return str(DTYPES[value])
+        return str(DTYPES[call[what]])
     if what == "op":
-        return f"op {RECORDED_OPS[value]!r}"
-    return f"{value} elements" if what == "count" else f"{what} {value!r}"
+        return f"op {RECORDED_OPS[call[what]]!r}"
+    return f"{what} {call[what]!r}"
 
 
 def _peer(failure: dict[str, Any]) -> str:

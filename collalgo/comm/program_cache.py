@@ -1,22 +1,24 @@
-"""From a call to the program that runs it: decide, prove, lower, remember."""
+"""From a kind of calls to the programs that run it: decide, prove, lower, remember."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from collalgo._kernels.comm.call_kind import CallKind, SizeRange
 from collalgo._kernels.engine.engine import Program
 from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo.algorithms.first_use import prove_once
-from collalgo.base.cache import recalled
+from collalgo.base.cache import make_room, recalled
 from collalgo.comm.call_text import EXCHANGE, NO_OP, UNEVEN
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
 from collalgo.engine.plan.chunk_pipelining import RANKS, Slicing, cut, step_count
-from collalgo.engine.plan.layout import Layout
+from collalgo.engine.plan.copying import Copying
 from collalgo.engine.plan.lowering import UNSLICED
 from collalgo.engine.plan.rows import Plan, PlanTemplate
 from collalgo.engine.plan.template import TemplateKey, averaging_of
@@ -24,13 +26,12 @@ from collalgo.engine.reduction import (
     DIVIDED,
     DTYPES,
     RECORDED_OPS,
-    SPLIT_MEAN,
     dtype_name,
     reduction,
 )
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.selection.decide import Decision, Question, decide
+from collalgo.selection.decide import Decision, Question, decisions
 from collalgo.selection.on_host import HostPricer, price
 from collalgo.selection.pricer import Pricer
 
@@ -42,7 +43,7 @@ SHORT = 16384
 
 
 class ProgramCache:
-    """The programs of one rank of a communicator, each made at its first call."""
+    """The kinds of calls of one rank of a communicator, each made at its first call."""
 
     def __init__(
         self,
@@ -57,7 +58,8 @@ class ProgramCache:
         self.host_profile = profile
         self.hosts = hosts if len(set(hosts)) > 1 else ()
         self._placed = placed
-        self._remembered: dict[Call, Program] = {}
+        self._kinds: dict[Call, CallKind] = {}
+        self._of_counts: dict[Call, SizeRange] = {}
         self._exchanges: dict[tuple[str, int], Program] = {}
 
     @property
@@ -76,22 +78,35 @@ class ProgramCache:
         topology, devices = self._placed()
         return placed_pricer(topology, profile, devices)
 
-    def get(self, *fields: Any) -> Program:
-        """The program for a :class:`Call` of all these fields."""
-        return recalled(self._remembered, Call(*fields), self._find)
+    def kind(self, call: Call) -> CallKind:
+        """The calls that differ from this one in their length only."""
+        counts = None if call.counts is None else ()
+        return recalled(self._kinds, call._replace(count=0, counts=counts), self._find)
 
-    def _find(self, call: Call) -> Program:
-        """The program under the plain name of the call, made if need be."""
+    def get(self, *fields: Any) -> Program:
+        """A new program for a :class:`Call` of all these fields."""
+        call = Call(*fields)
+        return self.kind(call).new_program(call.count, call.counts)
+
+    def _find(self, call: Call) -> CallKind:
+        """The kind of a call under its plain name, made if need be."""
         call = call.plain()
-        if call not in self._remembered:
-            self._remembered[call] = self._lower(call)
-        return self._remembered[call]
+        if call not in self._kinds:
+            self._checked(call)
+            shares = call.shares(self.size)
+            collective = COLLECTIVES[call.collective]
+            blocks = collective.buffer_blocks(self.size)
+            self._kinds[call] = CallKind(
+                call, self._size_range, call.dtype.itemsize, shares, blocks,
+                collective.buffers(self.size),
+            )  # fmt: skip
+        return self._kinds[call]
 
     def plans(self, call: Call) -> list[Plan]:
         """The plans of all ranks for a plain call, not sliced, for one host."""
         self._checked(call)
         layout = call.layout(self.size)
-        decision = self._decide(call, layout)
+        decision = self._decision(call)
         return [
             self._template(call, decision, rank).plan(layout)
             for rank in range(self.size)
@@ -99,15 +114,21 @@ class ProgramCache:
 
     def name(self, call: Call) -> str:
         """The name of the algorithm that a plain call runs."""
-        return self._decide(call, call.layout(self.size)).name
+        return self._decision(call).name
 
     def exchange(self, call: Call, nbytes: int, name: str) -> Program:
         """A program that exchanges ``nbytes`` of each rank among all, before a call.
 
         It is compared as that call by an algorithm of that name.
         """
-        plan = self.get("allgather", np.dtype(np.uint8), nbytes).plan
-        return Program(plan, None, 0, self._record(call, call.layout(self.size), name))
+        carrier = Call("allgather", np.dtype(np.uint8), nbytes)
+        template = self.get(*carrier).template
+        count = call.count if call.counts is None else sum(call.counts)
+        counts = call.layout(self.size).counts
+        record = self._record(call, name, count, counts)
+        program = Program(template, None, 0, record)
+        program.fill_layout(carrier.layout(self.size))
+        return program
 
     def exchange_for(self, call: str, nbytes: int) -> Program:
         """A program by which the library exchanges ``nbytes`` of each rank for a call.
@@ -121,26 +142,46 @@ class ProgramCache:
         call = Call("allgather", np.dtype(np.uint8), nbytes)
         return self.exchange(call, nbytes, EXCHANGE + name)
 
-    def _lower(self, call: Call) -> Program:
-        collective = COLLECTIVES[call.collective]
-        kernel = self._checked(call)
-        layout = call.layout(self.size)
-        decision = self._decide(call, layout)
-        schedule = decision.schedule
+    def _size_range(
+        self, call: Call, nbytes: int, counts: tuple[int, ...] | None
+    ) -> SizeRange:
+        """The calls of a kind that run as one of ``nbytes``, with these counts.
+
+        Where the schedule depends on the counts, it is kept for these counts only.
+        """
+        exact = call._replace(counts=counts)
+        if exact in self._of_counts:
+            return self._of_counts[exact]
+        decision, *decided = self._decide(call, nbytes, counts)
         policy = CopyPolicy(call.collective, self.size, self._profile)
-        nbytes = layout.nbytes // collective.buffers(self.size)
-        handed_out = (
-            policy.is_handed_out_by_kernel(nbytes)
-            and step_count(schedule, self.size, call.root) == 1
-        )
-        at_once = handed_out or policy.is_at_once(nbytes)
-        slicing = Slicing() if at_once else self._slicing(call, layout, schedule)
-        template = self._template(call, decision, self.rank, slicing, self.hosts)
-        plan = template.plan(layout)
-        divisor = self.size if call.op in DIVIDED else 0
-        record = self._record(call, layout, decision.name)
-        return Program(
-            plan, kernel, divisor, record, policy.copying(nbytes, handed_out)
+        method, *copied = policy.by_size().at(nbytes)
+        schedule = decision.schedule
+        if method.handed_out and step_count(schedule, self.size, call.root) == 1:
+            method = method.by_kernel()
+        slicing, *sliced = self._slicing(call, schedule, nbytes, method.at_once)
+        least = max(decided[0], copied[0], sliced[0])
+        limit = min(decided[1], copied[1], sliced[1])
+        make = self._program(call, decision, method.copying, slicing)
+        found = SizeRange(least, limit, make)
+        if decided[0] == decided[1]:
+            self._of_counts[exact] = found
+            make_room(self._of_counts)
+        return found
+
+    def _program(
+        self, call: Call, decision: Decision, copying: Copying, slicing: Slicing
+    ) -> Callable[[], Program]:
+        """Makes programs for calls of a kind, of a range of sizes."""
+        rank, size = self.rank, self.size
+        return partial(
+            Program,
+            self._template(call, decision, rank, slicing, self.hosts),
+            self._checked(call),
+            size if call.op in DIVIDED else 0,
+            self._record(call, decision.name),
+            copying,
+            call.dtype.itemsize,
+            call.shares(size),
         )
 
     def _checked(self, call: Call) -> Reduction | None:
@@ -158,22 +199,34 @@ class ProgramCache:
         except (TypeError, ValueError) as error:
             raise type(error)(f"{call.collective}: {error}") from None
 
-    def _decide(self, call: Call, layout: Layout) -> Decision:
+    def _decision(self, call: Call) -> Decision:
         """The decision for a plain call, whose schedule is proved."""
         buffers = COLLECTIVES[call.collective].buffers(self.size)
-        counts = call.counts
+        nbytes = call.layout(self.size).nbytes // buffers
+        return self._decide(call, nbytes, call.counts)[0]
+
+    def _decide(
+        self, call: Call, nbytes: int, counts: tuple[int, ...] | None
+    ) -> tuple[Decision, float, float]:
+        """The decision for calls of a kind, whose schedule is proved.
+
+        It holds from a least size up to a limit; if both are equal, for these counts.
+        """
         question = Question(
             call.collective,
-            layout.nbytes // buffers,
+            nbytes,
             call.algorithm,
             call.reproducible,
             block_nbytes=counts and tuple(n * call.dtype.itemsize for n in counts),
             root=call.root,
         )
-        decision = decide(question, self.pricer)
+        found = decisions(question, self.pricer)
+        of_size = found.at(nbytes)
+        decision = of_size.for_blocks(question.block_nbytes)
         if decision.unproved:
             prove_once(decision.schedule, self.size, call.collective, call.root)
-        return decision
+        sizes = found.around(nbytes) if decision is of_size else (0, 0)
+        return decision, *sizes
 
     def _template(
         self,
@@ -191,33 +244,36 @@ class ProgramCache:
             slicing, tuple(hosts),
         ).template()  # fmt: skip
 
-    def _record(self, call: Call, layout: Layout, name: str) -> tuple[Any, ...]:
-        """What the ranks compare of a call."""
-        count = call.count if call.counts is None else sum(call.counts)
+    def _record(
+        self, call: Call, name: str, count: int | None = None, *length: object
+    ) -> tuple[Any, ...]:
+        """What the ranks compare of a call; without a length, of a kind of calls."""
         op = RECORDED_OPS.index(call.op) if call.op else NO_OP
-        compared = (
-            list(COLLECTIVES).index(call.collective),
-            DTYPES.index(dtype_name(call.dtype)),
-            op,
-            call.root,
-            count // 2 if call.op == SPLIT_MEAN else count,  # two parts of each
-        )
-        fingerprint = _fingerprint(*compared, layout.counts, name)
+        collective = list(COLLECTIVES).index(call.collective)
+        dtype = DTYPES.index(dtype_name(call.dtype))
+        compared = _fingerprint(collective, dtype, op, call.root, count, *length, name)
         if op == NO_OP and call.counts is not None:  # which names it, only
-            compared = (*compared[:2], UNEVEN, *compared[3:])
-        return (fingerprint, *compared, name)
+            op = UNEVEN
+        return (compared, collective, dtype, op, call.root, count, name)
 
     def _slicing(
-        self, call: Call, layout: Layout, schedule: ScheduleFunction
-    ) -> Slicing:
-        """The slicing of a call; the number of slices is that of the best price."""
-        nbytes = layout.nbytes
-        if nbytes <= SHORT or self.size > RANKS or self.hosts:
-            return Slicing()
+        self, call: Call, schedule: ScheduleFunction, nbytes: int, at_once: bool
+    ) -> tuple[Slicing, float, float]:
+        """The slicing of calls of a size, and the sizes of which it is the same.
+
+        The number of slices is that of the best price.
+        """
+        collective = COLLECTIVES[call.collective]
+        buffers, short = collective.buffers(self.size), SHORT + 1
+        if at_once or self.size > RANKS or self.hosts:
+            return UNSLICED, 0, inf
+        if nbytes * buffers < short:
+            return UNSLICED, 0, short / buffers
         cost = price(schedule, self.size, self._profile)
-        blocks = layout.blocks if layout.counts is not None else 1
-        count = cost.slices(nbytes)
-        return cut(count, schedule, self.size, call.root, blocks)
+        count, least, limit = cost.slices.at(nbytes * buffers)
+        blocks = collective.buffer_blocks(self.size) if call.shares(self.size) else 1
+        slicing = cut(count, schedule, self.size, call.root, blocks)
+        return slicing, max(least, short) / buffers, limit / buffers
 
 
 def _fingerprint(*compared: object) -> int:

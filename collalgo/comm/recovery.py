@@ -10,8 +10,8 @@ from collalgo._kernels.engine.engine import (
     RUN_FORKED,
     RUN_NEEDS_PACKING,
     Program,
-    pinned,
 )
+from collalgo._kernels.engine.pinning import pinned
 from collalgo.bootstrap.context import Context
 from collalgo.comm.failures import error_of, in_signal_handler
 from collalgo.comm.tracing.dump import dump_failure

@@ -54,7 +54,7 @@ class Runner(CollectiveRunner):
         self.recovery = Recovery(context)
         super().__init__(
             transport,
-            self.programs.get,
+            self.programs.kind,
             self.recovery.handle_status,
             self.recovery.interrupted,
             seconds(default_timeout() if timeout is None else timeout),

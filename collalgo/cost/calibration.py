@@ -71,8 +71,9 @@ def _tokens(rank: int, lanes: int) -> Program:
         return together(*(dissemination.barrier(group) for _ in range(lanes)))
 
     template = TemplateKey("barrier", tokens, rank, 2).template()
-    plan = template.plan(Layout(0, 1, 2))
-    return Program(plan, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
+    program = Program(template, None, 0, (0, 0, 0, 0, 0, 0, "tokens"))
+    program.fill_layout(Layout(0, 1, 2))
+    return program
 
 
 def swap(*, fetched: bool) -> float:
@@ -113,9 +114,11 @@ def _exchange(rank: int, fetched: bool) -> Program:
     """The program of one of two ranks that swap their data."""
     call = Call("allgather", np.dtype(np.uint8), SWAPPED)
     template = TemplateKey("allgather", direct.allgather, rank, 2).template()
-    plan = template.plan(call.layout(2))
     record = (0, 0, 0, 0, 0, 0, "swap")
-    return Program(plan, None, 0, record, Copying(fetched, stays_cached=False))
+    copying = Copying(fetched, stays_cached=False)
+    program = Program(template, None, 0, record, copying)
+    program.fill_layout(call.layout(2))
+    return program
 
 
 def _stay(number: int) -> None:

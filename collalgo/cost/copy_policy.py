@@ -6,8 +6,13 @@ data in no shared cache. Data in memory that all ranks have mapped needs no copy
 that pays.
 """
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from collalgo.base.cache import REMEMBERED
+from collalgo.cost.by_size import BORDERS, BySize
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.plan.copying import Copying
 from collalgo.schedule.collective import COLLECTIVES
@@ -78,6 +83,28 @@ SOONER, LONG_CROWDED_MESSAGE = 1.25, 1 << 15
 LONG_RESULT = 1 / 4
 
 
+class CopyMethod(NamedTuple):
+    """How a call copies.
+
+    Attributes
+    ----------
+    copying : Copying
+        Of the messages and results.
+    at_once : bool
+        Whether messages are sent whole, not in slices.
+    handed_out : bool
+        Whether the kernel copies from or to the root, if the schedule has one step.
+    """
+
+    copying: Copying
+    at_once: bool
+    handed_out: bool
+
+    def by_kernel(self) -> "CopyMethod":
+        """The method by which the kernel copies from or to the root."""
+        return self._replace(copying=self.copying._replace(fetched=True), at_once=True)
+
+
 class CopyPolicy(NamedTuple):
     """The copy method for the long messages of a collective on a host.
 
@@ -88,14 +115,21 @@ class CopyPolicy(NamedTuple):
     size: int
     profile: HostProfile
 
-    def copying(self, nbytes: int, handed_out: bool) -> Copying:
-        """How a call copies; ``handed_out``: the kernel copies from or to the root."""
-        return Copying(
-            fetched=handed_out or self.is_exchanged_by_kernel(nbytes),
-            streamed=self.held(nbytes) >= self.profile.cache,
-            shares=self.is_shared(nbytes),
-            stays_cached=self.stays_cached(nbytes),
-            interleaved=self.is_interleaved(nbytes),
+    @lru_cache(maxsize=REMEMBERED)  # noqa: B019 (of values, not of objects)
+    def by_size(self) -> BySize[CopyMethod]:
+        """The methods for all sizes."""
+        columns = (
+            self.is_exchanged_by_kernel(BORDERS),
+            self.held(BORDERS) >= self.profile.cache,
+            self.is_shared(BORDERS),
+            self.stays_cached(BORDERS),
+            self.is_interleaved(BORDERS),
+            self.is_at_once(BORDERS),
+            self.is_handed_out_by_kernel(BORDERS),
+        )
+        table = np.stack(np.broadcast_arrays(*columns, BORDERS)[:-1], axis=1)
+        return BySize(
+            [CopyMethod(Copying(*row[:5]), *row[5:]) for row in table.tolist()]
         )
 
     def held(self, nbytes: Any) -> Any:

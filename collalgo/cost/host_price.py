@@ -1,10 +1,13 @@
 """The alpha-beta-gamma price of a schedule on a host, from its steps and bytes."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo.base.distinct import distinct
+from collalgo.cost.by_size import BORDERS, BySize
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.plan.chunk_pipelining import RANKS, SLICE_BYTES, TAKEN, TURN_BYTES
 from collalgo.schedule import Step
@@ -93,10 +96,12 @@ class HostPrice:
         least: Reals = self._finer(sizes).min(axis=0)
         return least
 
-    def slices(self, nbytes: float) -> int:
-        """The best number of slices for a buffer."""
-        best = int(self._finer(np.asarray(nbytes)).argmin())
-        return int(self._needed(np.asarray(nbytes))) * FINER[best]
+    @cached_property
+    def slices(self) -> BySize[int]:
+        """The best number of slices for buffers of all sizes."""
+        sizes = BORDERS.astype(np.float64)
+        best = np.array(FINER)[self._finer(sizes).argmin(axis=0)]
+        return BySize((self._needed(sizes) * best).astype(np.int64).tolist())
 
     def _finer(self, sizes: Reals) -> Reals:
         """The times with the least number of slices, and with multiples of it."""
@@ -192,7 +197,7 @@ def _is_streamed(replay: Replay) -> NDArray[np.bool_]:
 def _exchanging(replay: Replay) -> int:
     """The number of ranks that both send and receive."""
     sends, receives = (
-        np.unique(replay.rank_of[ends]) for ends in (replay.out, replay.into)
+        distinct(replay.rank_of[ends]) for ends in (replay.out, replay.into)
     )
     return len(np.intersect1d(sends, receives))
 

@@ -60,12 +60,17 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
         algorithm = tuple(names) if isinstance(names, list) else names
         return self._replace(op=op, algorithm=algorithm)
 
+    def shares(self, size: int) -> int:
+        """The number of equal blocks of what a rank passes; 0 if borders are free."""
+        if self.collective not in EQUAL_BLOCKS:
+            return 0
+        return size if self.collective in SPLIT else 1
+
     def layout(self, size: int) -> Layout:
         """The layout of the whole buffer of the schedules."""
         blocks = size ** COLLECTIVES[self.collective].blocks
         counts = self.counts
-        if counts is None and self.collective in EQUAL_BLOCKS:
-            shares = size if self.collective in SPLIT else 1
+        if counts is None and (shares := self.shares(size)):
             counts = (self.count // shares,) * blocks
         count = self.count if counts is None else sum(counts)
         parts = COLLECTIVES[self.collective].buffer_blocks(size)

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from math import inf
 from typing import Any, NamedTuple
 
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, find, named
@@ -160,6 +161,17 @@ class Decisions:
         if found is None:  # one object for all threads that come here
             found = self._made.setdefault(number, self._make(number))
         return found.at(nbytes) if isinstance(found, Decisions) else found
+
+    def around(self, nbytes: int) -> tuple[float, float]:
+        """The sizes with the decision of one: the least, and the first above."""
+        above = bisect_right(self._borders, nbytes)
+        least = self._borders[above - 1]
+        limit = self._borders[above] if above < len(self._borders) else inf
+        found = self._made.get(above - 1)
+        if isinstance(found, Decisions):
+            inner = found.around(nbytes)
+            return max(least, inner[0]), min(limit, inner[1])
+        return least, limit
 
 
 def _overrides(question: Question, pricer: Pricer) -> BySize:

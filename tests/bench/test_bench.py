@@ -17,6 +17,7 @@ from collalgo.bench.compare import compare
 from collalgo.bench.jobs import announcement
 from collalgo.bench.limits import Limit, hand_over
 from collalgo.bench.measuring import Sweep, contestants, measure, sent, why
+from collalgo.bench.new_sizes import sizes_around
 from collalgo.bench.options import split_names
 from collalgo.bench.peers.environments import folder_of, peers
 from collalgo.bench.peers.worker import as_one, writer
@@ -444,6 +445,30 @@ def test_nothing_is_timed_in_rows_where_the_root_could_run_ahead(monkeypatch):
     both = Sweep(("allreduce", "broadcast"), (8,), iterations=2, long_rows=True)
     for records in threads(lambda comm: measure(comm, both), 2):
         assert [record.in_a_row for record in records] == [7, 1]
+
+
+def test_new_sizes_are_near_and_all_different():
+    for collective in (name for name in PLACES if name != "barrier"):
+        for nbytes in (8, 400, 40_000, 1 << 21):
+            cell = Cell(collective, nbytes, "float32")
+            block, _ = cell.counts(3)
+            blocks = [one.counts(3)[0] for one in sizes_around(cell, 3)]
+            assert len(set(blocks)) == len(blocks)
+            assert block not in blocks
+            assert all(0.7 * block - 1 <= one <= 1.42 * block + 1 for one in blocks)
+    assert sizes_around(Cell("barrier", 0), 3) == []
+
+
+def test_new_sizes_are_a_column():
+    both = Sweep(("allgather", "barrier"), (400,), iterations=2, fresh_sizes=True)
+    for records in threads(lambda comm: measure(comm, both), 2):
+        assert records[0].new_size > 0
+        assert records[1].new_size is None
+        columns = shown(*tables(records))
+        assert columns.count("fresh") == 1
+        assert json.loads(as_json(records, {}))["results"][0]["new_size"] > 0
+    result = CliRunner().invoke(main, ["--fresh-sizes", "--against", "gloo"])
+    assert "leave out --against" in result.output
 
 
 def test_what_is_not_sent_is_not_written():

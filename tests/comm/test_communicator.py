@@ -370,14 +370,14 @@ def test_a_group_is_for_its_members():
         threads(lambda comm: comm.group([1]), 1)
 
 
-def test_a_repeated_call_makes_no_new_plan():
+def test_calls_of_one_kind_share_a_program():
     def on_each_rank(comm):
-        for _ in range(5):
-            comm.allreduce(np.ones(3))
-        assert len(runner_of(comm).programs._remembered) == 1
+        recorder = runner_of(comm).recorder
         for count in range(600):
             comm.allreduce(np.ones(count), algorithm="ring")
-        assert len(runner_of(comm).programs._remembered) <= 512
+        used = {id(recorder.program(i + 1)) for i in range(600)}
+        assert len(runner_of(comm).programs._kinds) == len(used) == 1
+        assert [r["count"] for r in recorder.records()] == list(range(600))
 
     threads(on_each_rank, 2)
 

@@ -3,6 +3,7 @@
 import json
 import os
 from functools import partial
+from math import ceil
 from unittest.mock import patch
 
 import numpy as np
@@ -18,7 +19,7 @@ from collalgo.comm.program_cache import ProgramCache
 from collalgo.cost.host_profile import HostProfile
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection import on_host
-from collalgo.selection.decide import Question, decide
+from collalgo.selection.decide import Question, decide, decisions
 from collalgo.selection.on_host import HostPricer
 
 pytestmark = pytest.mark.parallel
@@ -236,6 +237,30 @@ def test_a_long_call_of_two_ranks_is_announced_as_it_runs(run):
     assert run(programs, fields) == chosen.algorithm == "two_shot"
     assert chosen.choice == chosen.candidates[0]
     assert chosen.explain(None).count("\n") > 20
+
+
+def test_a_decision_says_for_which_sizes_it_holds(tmp_path, monkeypatch):
+    rng = np.random.default_rng(11)
+    for _ in range(30):
+        programs, collective = world_on_a_host(rng), str(rng.choice(list(COLLECTIVES)))
+        with monkeypatch.context() as patched:
+            for name, value in random_environment(rng, tmp_path).items():
+                patched.setenv(name, value)
+            try:
+                compare_within(rng, collective, programs.pricer)
+            except collalgo.AlgorithmNotApplicable:  # what the environment names
+                continue
+
+
+def compare_within(rng, collective, pricer):
+    for nbytes in (2 ** rng.uniform(0, 26, 5)).astype(int).tolist():
+        known = decisions(Question(collective, nbytes), pricer)
+        found = known.at(nbytes)
+        least, limit = known.around(nbytes)
+        assert least <= nbytes < limit
+        first, last = ceil(least), ceil(min(limit, 1 << 30)) - 1
+        for other in (first, last, int(rng.integers(first, last + 1))):
+            assert decide(Question(collective, other), pricer) is found
 
 
 def test_ranks_that_are_threads_price_once(monkeypatch):

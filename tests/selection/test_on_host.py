@@ -144,8 +144,8 @@ def test_slices_let_the_ends_of_a_chain_work_at_the_same_time():
     price = HostPrice(
         [trace(row.schedule, rank, 2) for rank in range(2)], ONE_CORE_EACH
     )
-    assert price.slices(8) == 1
-    assert price.slices(1 << 18) > 1
+    assert price.slices.at(8)[0] == 1
+    assert price.slices.at(1 << 18)[0] > 1
     long = 1 << 28
     assert price.seconds(long) < 0.6 * price.seconds(long, 1)
     assert price.seconds(long) > ONE_CORE_EACH.copy * long
@@ -158,7 +158,7 @@ def test_a_further_slice_costs_its_handovers_at_each_receiver():
         HostPrice(schedules, replace(ONE_CORE_EACH, latency=latency))
         for latency in (1e-6, 1e-3)
     )
-    assert one.slices(1 << 18) > slow.slices(1 << 18) == 1
+    assert one.slices.at(1 << 18)[0] > slow.slices.at(1 << 18)[0] == 1
     further = slow.seconds(1 << 18, 3) - slow.seconds(1 << 18, 2)
     assert further == pytest.approx(HANDOVERS * 1e-3, rel=0.01)
 

@@ -72,10 +72,11 @@ class Rank:
         grid = grid_of(steps, layout.blocks)
         whole = Region([grid.whole])
         lowering = Lowering(grid, self.rank, self.size, whole, whole, hosts=self.hosts)
-        plan = lowering.lower(steps, Averaging.NO).plan(layout)
+        template = lowering.lower(steps, Averaging.NO)
         record = (len(buffer) + 1, 0, 0, 0, 0, len(buffer), "scenario")
-        program = Program(plan, reduction(np.dtype(np.uint8), "sum"), 0, record)
-        scratch = np.empty(plan.scratch_bytes, np.uint8)
+        program = Program(template, reduction(np.dtype(np.uint8), "sum"), 0, record)
+        program.fill_layout(layout)
+        scratch = np.empty(program.scratch_bytes, np.uint8)
         return program.run(self.transport, buffer, buffer, scratch, timeout)
 
     def exchange(self, nbytes, lanes=1, timeout=ENOUGH):

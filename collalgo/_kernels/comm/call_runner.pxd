@@ -2,6 +2,7 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.comm.call_kind cimport CallKind
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.recorder cimport Recorder
 from collalgo._kernels.engine.transport.transport cimport Transport
@@ -12,10 +13,10 @@ cdef class CallRunner
 
 
 cdef class LastCall:
-    cdef object collective, dtype, op, algorithm, counts
-    cdef int64_t count, root
-    cdef bint reproducible
-    cdef Program program
+    cdef object collective, dtype, op, algorithm
+    cdef int64_t root
+    cdef bint has_counts, reproducible
+    cdef CallKind kind
 
 
 cdef class CommunicatorBase:
@@ -30,7 +31,7 @@ cdef class CallRunner(CommunicatorBase):
     cdef readonly Progress progress
     cdef readonly Recorder recorder
     cdef Transport transport
-    cdef object find, handle_status, interrupted, lock
+    cdef object find_kind, handle_status, interrupted, lock
     cdef cnp.ndarray scratch
     cdef dict last  # by collective
     cdef LastCall latest  # of them all
@@ -43,8 +44,8 @@ cdef class CallRunner(CommunicatorBase):
         bint reproducible=*, str caller=*
     ) except -1
     cdef LastCall find_call(
-        self, str collective, dtype, int64_t count, op, int64_t root, algorithm,
-        counts, bint reproducible
+        self, str collective, dtype, op, int64_t root, algorithm, counts,
+        bint reproducible
     )
     cdef int64_t root_of(self, root, str caller) except -1
     cdef cnp.ndarray scratch_for(self, Program program)

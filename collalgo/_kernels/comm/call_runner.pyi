@@ -3,10 +3,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from collalgo._kernels.comm.call_kind import CallKind
 from collalgo._kernels.comm.progress import Progress
 from collalgo._kernels.comm.recorder import Recorder, StepLog
 from collalgo._kernels.engine.engine import Program
 from collalgo._kernels.engine.transport.transport import Transport
+from collalgo.engine.call import Call
 
 class CommunicatorBase:
     rank: int
@@ -49,7 +51,7 @@ class CallRunner(CommunicatorBase):
     def __init__(
         self,
         transport: Transport,
-        find: Callable[..., Program],
+        find_kind: Callable[[Call], CallKind],
         handle_status: Callable[..., None],
         interrupted: Callable[[str, BaseException], None],
         seconds: float,

@@ -2,8 +2,8 @@
 # cython: freethreading_compatible=True
 """Run calls: find the program of a call and run it.
 
-Most calls have the same arguments as the call before, the very same objects: they need
-no look-up and no allocation.
+Most calls have the same arguments as the call before, the very same objects, but for
+their length: they need no look-up by objects and no allocation.
 """
 
 cimport numpy as cnp
@@ -27,6 +27,7 @@ from collalgo._kernels.comm.work cimport Work
 
 from collalgo.bootstrap.context import seconds as seconds_of
 from collalgo.base.integers import rank_of
+from collalgo.engine.call import Call
 
 cnp.import_array()
 
@@ -34,7 +35,7 @@ cdef object NO_DTYPE = np.dtype(np.uint8)
 
 
 cdef class LastCall:
-    """The arguments of the last call of a collective, and its program."""
+    """The arguments of the last call of a collective, but for its length."""
 
 
 cdef class CommunicatorBase:
@@ -58,9 +59,8 @@ cdef class CallRunner(CommunicatorBase):
     ----------
     transport : Transport
         This rank's end of the channels to the others.
-    find : callable
-        Gives the program for collective, dtype, count, op, root, algorithm, counts
-        and reproducible.
+    find_kind : callable
+        Gives the kind of a :class:`collalgo.engine.call.Call`.
     handle_status : callable
         Called with the arguments of :meth:`run`, a status other than GO_ON, and that
         method.
@@ -78,11 +78,12 @@ cdef class CallRunner(CommunicatorBase):
     """
 
     def __init__(
-        self, Transport transport, find, handle_status, interrupted, double seconds
+        self, Transport transport, find_kind, handle_status, interrupted, double seconds
     ):
         self.rank, self.size = transport.rank, transport.size
         self.transport = transport
-        self.find, self.handle_status, self.interrupted = find, handle_status, interrupted
+        self.find_kind, self.handle_status = find_kind, handle_status
+        self.interrupted = interrupted
         self.seconds = seconds
         self.label, self.hosts = "", (0,) * self.size
         self.scratch = np.empty(0, np.uint8)
@@ -98,6 +99,7 @@ cdef class CallRunner(CommunicatorBase):
     ) except -1:
         """Make a call; ``like`` has its dtype, and its count by default."""
         cdef LastCall last = self.latest
+        cdef Program program
         cdef object dtype = NO_DTYPE
         cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
         if like is not None:
@@ -112,34 +114,33 @@ cdef class CallRunner(CommunicatorBase):
         if last is None or last.collective is not collective:
             last = self.latest = self.last.get(collective)
         if (
-            last is None or last.dtype is not dtype or last.count != count
-            or last.op is not op or last.root != root
-            or last.algorithm is not algorithm or last.counts is not counts
+            last is None or last.dtype is not dtype or last.op is not op
+            or last.root != root or last.algorithm is not algorithm
+            or last.has_counts != (counts is not None)
             or last.reproducible != reproducible
         ):
             last = self.find_call(
-                collective, dtype, count, op, root, algorithm, counts, reproducible
+                collective, dtype, op, root, algorithm, counts, reproducible
             )
+        program = last.kind.program(count, counts)
         if self.is_preparing():
             return self.prepared.prepare(
-                last.program, source, target, self.scratch_for(last.program), waiting
+                program, source, target, self.scratch_for(program), waiting
             )
-        return run_in_turn(
-            self, last.program, source, target, waiting, caller, None
-        )
+        return run_in_turn(self, program, source, target, waiting, caller, None)
 
     cdef LastCall find_call(
-        self, str collective, dtype, int64_t count, op, int64_t root, algorithm,
-        counts, bint reproducible
+        self, str collective, dtype, op, int64_t root, algorithm, counts,
+        bint reproducible
     ):
-        """Find the program of a call that differs from the last one."""
+        """Find the kind of a call that differs from the last one."""
         cdef LastCall call = LastCall()
-        call.program = self.find(
-            collective, dtype, count, op, root, algorithm, counts, reproducible
+        call.kind = self.find_kind(
+            Call(collective, dtype, 0, op, root, algorithm, counts, reproducible)
         )
         call.collective = collective
-        call.dtype, call.count, call.op, call.root = dtype, count, op, root
-        call.algorithm, call.counts = algorithm, counts
+        call.dtype, call.op, call.root = dtype, op, root
+        call.algorithm, call.has_counts = algorithm, counts is not None
         call.reproducible = reproducible
         if not isinstance(algorithm, list):  # whose items may change
             self.last[collective] = self.latest = call
@@ -280,19 +281,23 @@ cdef inline int run_in_turn(
 
     A pending call on devices continues before the next call begins.
     """
-    cdef bint shared = runner.progress.used
-    if shared:
-        runner.progress.reserve()
-    cdef int64_t number = runner.recorder.enter(program, None)
-    if runner.transport.log != NULL:
-        runner.transport.log.call = number
+    cdef bint reserved = False
+    cdef int64_t number = 0
     cdef int status = CLOSED
+    program.users += 1  # so that no other call fills it in
     try:
+        if runner.progress.used:
+            runner.progress.reserve()
+            reserved = True
+        number = runner.recorder.enter(program, None)
+        if runner.transport.log != NULL:
+            runner.transport.log.call = number
         status = run_once(runner, program, source, target, waiting, caller)
         if pending_call is not None:
             pending_call.go_on()
     finally:
+        program.users -= 1
         runner.recorder.end(number, status)
-        if shared:
+        if reserved:
             runner.progress.release()
     return status

@@ -37,7 +37,7 @@ cdef class Persistent(Work):
         return self
 
     cdef void unpin(self) noexcept:
-        """Do nothing: the addresses of the arrays must hold for all calls."""
+        """Do nothing: the arrays and the program must hold for all calls."""
 
     cdef int check_idle(self) except -1:
         if self.status == PENDING:

@@ -13,8 +13,9 @@ cdef enum:
     UNDER_WAY = -52
 
 cdef struct call_entry:
-    int64_t number, queued, begun, ended
+    int64_t number, queued, begun, ended, count
     PyObject *program
+    PyObject *counts  # of each block, or None
     PyObject *code
     int instruction, state
 

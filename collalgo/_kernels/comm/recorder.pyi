@@ -1,6 +1,7 @@
 from typing import Any
 
 from collalgo._kernels.engine.engine import Program
+from collalgo.engine.plan.rows import Plan
 
 CALLS: int
 
@@ -10,5 +11,6 @@ class StepLog:
 class Recorder:
     capacity: int
     count: int
+    def plan(self, number: int) -> Plan: ...
     def program(self, number: int) -> Program: ...
     def records(self) -> list[dict[str, Any]]: ...

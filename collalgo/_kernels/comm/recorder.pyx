@@ -2,8 +2,8 @@
 # cython: freethreading_compatible=True
 """The flight recorder: a ring buffer of the last calls of a rank, always on.
 
-A record holds pointers to objects that exist anyway, the program and the code of the
-caller; the rest is computed when the record is read.
+A record holds pointers to objects that exist anyway, the program, the counts and the
+code of the caller; the rest is computed when the record is read.
 """
 
 import os
@@ -154,6 +154,7 @@ cdef class Recorder:
         if self.ring != NULL:
             for i in range(self.capacity):
                 Py_XDECREF(self.ring[i].program)
+                Py_XDECREF(self.ring[i].counts)
                 Py_XDECREF(self.ring[i].code)
             PyMem_Free(self.ring)
 
@@ -162,11 +163,17 @@ cdef class Recorder:
         cdef int64_t number
         self.count += 1
         cdef call_entry *entry = &self.ring[self.count & (self.capacity - 1)]
-        cdef PyObject *old_program = entry.program
+        cdef PyObject *old_program = NULL
+        cdef PyObject *old_counts = NULL
         cdef PyObject *old_code = entry.code
         entry.number = self.count
-        entry.program = <PyObject *>program
-        Py_XINCREF(entry.program)
+        entry.count = program.record.count
+        if entry.program != <PyObject *>program:
+            old_program, entry.program = entry.program, <PyObject *>program
+            Py_XINCREF(entry.program)
+        if entry.counts != <PyObject *>program.counts:
+            old_counts, entry.counts = entry.counts, <PyObject *>program.counts
+            Py_XINCREF(entry.counts)
         if site is not None:
             entry.state = QUEUED
             entry.code = <PyObject *>site.code
@@ -179,6 +186,7 @@ cdef class Recorder:
         entry.ended = 0
         number = self.count
         Py_XDECREF(old_program)  # last, since it may run other threads
+        Py_XDECREF(old_counts)
         Py_XDECREF(old_code)
         return number
 
@@ -224,6 +232,12 @@ cdef class Recorder:
             raise KeyError(number)
         return <object>entry.program
 
+    def plan(self, int64_t number):
+        """The plan of a call that is in the ring."""
+        cdef Program program = self.program(number)
+        cdef call_entry *entry = self.at(number)
+        return program.plan_for(entry.count, <object>entry.counts)
+
     def records(self):
         """The records, the oldest first: a dict for each call."""
         clock = Clock()
@@ -238,6 +252,7 @@ cdef class Recorder:
             "number": number,
             "state": states.get(entry.state, "failed"),
             **program.call(),
+            "count": entry.count,
             "queued": clock.time(entry.queued),
             "begun": clock.time(entry.begun),
             "ended": clock.time(entry.ended) if entry.ended else None,

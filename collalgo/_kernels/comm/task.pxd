@@ -27,4 +27,4 @@ cdef class Task:
     cdef bint is_short(self) noexcept
     cdef int begin(self) noexcept
     cdef int settle(self, int status) except -100
-    cdef void unpin(self) noexcept
+    cdef void unpin(self) noexcept  # when it has ended, with the GIL

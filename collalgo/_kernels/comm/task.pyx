@@ -27,4 +27,4 @@ cdef class Task:
         return status
 
     cdef void unpin(self) noexcept:
-        """Allow the arrays to be resized again after the call."""
+        """Allow the arrays and the program to be changed again after the call."""

@@ -14,6 +14,7 @@ cdef class Work(Task):
     cdef cnp.ndarray source, target, packed_source, packed_target, scratch
     cdef bint is_packed  # whether the program runs on copies
     cdef bint repeats  # whether it is made many times
+    cdef bint uses  # whether its program must not be filled in again
 
     cdef int add(self, before, after) except -1
     cdef int check_open(self) except -1

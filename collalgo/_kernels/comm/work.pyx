@@ -7,9 +7,10 @@ from libc.stdint cimport int64_t
 
 from time import monotonic, sleep
 
-from collalgo._kernels.engine.engine cimport Program, pinned
+from collalgo._kernels.engine.engine cimport Program
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.task cimport PENDING, Task
+from collalgo._kernels.engine.pinning cimport pinned
 from collalgo._kernels.engine.rows cimport NEEDS_PACKING
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON
 
@@ -51,6 +52,10 @@ cdef class Work(Task):
         super().__init__(name)
         self.owner, self.progress, self.handle_status = owner, progress, handle_status
         self.status = PENDING
+
+    def __dealloc__(self):
+        if self.uses and self.program is not None:
+            self.program.users -= 1
 
     cdef int add(self, before, after) except -1:
         """Call ``before`` before all else in the turn of the call, ``after`` after all."""
@@ -196,6 +201,8 @@ cdef class Work(Task):
         self.scratch, self.waiting = scratch, waiting
         self.pins = pinned(source, target)
         self.find_arrays()
+        program.users += 1
+        self.uses = True
         return 0
 
     cdef int prepare_on_device(
@@ -256,6 +263,9 @@ cdef class Work(Task):
 
     cdef void unpin(self) noexcept:
         self.pins = None
+        if self.uses:
+            self.program.users -= 1
+            self.uses = False
 
     cdef int settle(self, int status) except -100:
         """Unpack the result, or find the error: the status of the call."""

@@ -2,6 +2,7 @@ cimport cython
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.engine.buffer_length cimport buffer_length
 from collalgo._kernels.engine.rows cimport array_bounds
 from collalgo._kernels.engine.steps cimport Steps
 from collalgo._kernels.engine.transport.transport cimport (
@@ -18,12 +19,15 @@ cdef enum:
     INTERRUPTED = -100  # by a signal, whose exception is set; also the result of `run`
 
 
-cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target)
-
 
 @cython.final
 cdef class Program(Steps):
     cdef readonly str algorithm  # its whole name
+    cdef readonly tuple counts  # the elements of each block, as they were passed
+    cdef int64_t itemsize, shares, fingerprint
+    cdef int64_t called, each, nbytes  # of the latest length, and its pieces
+    cdef bint counts_elements  # whether the ranks compare the elements of the length
+    cdef int64_t users  # the calls that are prepared or under way
     cdef PyThreadState *thread  # the running thread, while it has released the GIL
     cdef bint has_gil, brief
     cdef void *source  # the arrays of a run, owned by its caller
@@ -31,6 +35,8 @@ cdef class Program(Steps):
     cdef object pins
     cdef call_record record
 
+    cdef int fill_counts(self, const buffer_length *length, tuple counts) except -1
+    cdef bint has_length(self, const buffer_length *length) noexcept nogil
     cpdef int run(
         self, Transport transport, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double timeout

@@ -6,7 +6,7 @@ from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo._kernels.engine.steps import Steps
 from collalgo._kernels.engine.transport.transport import Transport
 from collalgo.engine.plan.copying import Copying
-from collalgo.engine.plan.rows import Plan
+from collalgo.engine.plan.rows import Plan, PlanTemplate
 
 RUN_DONE: int
 RUN_FAILED: int
@@ -16,19 +16,22 @@ RUN_BUSY: int
 RUN_NEEDS_PACKING: int
 RUN_NEEDS_SCRATCH: int
 
-def pinned(
-    source: NDArray[Any] | None, target: NDArray[Any] | None
-) -> tuple[object, ...]: ...
-
 class Program(Steps):
     def __init__(
         self,
-        plan: Plan,
+        template: PlanTemplate,
         reduction: Reduction | None,
         divisor: int,
-        record: tuple[int, int, int, int, int, int, str],
+        record: tuple[int, int, int, int, int, int | None, str],
         copying: Copying = ...,
+        itemsize: int = 1,
+        shares: int = 0,
     ) -> None: ...
+    algorithm: str
+    counts: tuple[int, ...] | None
+    @property
+    def plan(self) -> Plan: ...
+    def plan_for(self, count: int, counts: tuple[int, ...] | None) -> Plan: ...
     def run(
         self,
         transport: Transport,

@@ -5,17 +5,19 @@
 cimport cython
 cimport numpy as cnp
 from cpython.pythread cimport PyThread_get_thread_ident
-from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int64_t
-from libc.string cimport strncpy
+from libc.string cimport memcmp, memcpy, strncpy
 
-from collalgo._kernels.engine.reduction.reduce cimport Reduction
-from collalgo._kernels.engine.rows cimport (
-    BYTES,
-    NEEDS_PACKING,
-    NEEDS_SCRATCH,
-    array_bounds,
+from collalgo._kernels.engine.buffer_length cimport (
+    NONE,
+    buffer_length,
+    fingerprint_of,
+    measure,
 )
+from collalgo._kernels.engine.filling cimport Filling
+from collalgo._kernels.engine.pinning cimport pinned
+from collalgo._kernels.engine.reduction.reduce cimport Reduction
+from collalgo._kernels.engine.rows cimport NEEDS_PACKING, NEEDS_SCRATCH, array_bounds
 from collalgo._kernels.engine.steps cimport Steps
 from collalgo._kernels.engine.transport.transport cimport (
     CLOSED,
@@ -50,59 +52,89 @@ RUN_DONE, RUN_FAILED, RUN_CLOSED, RUN_FORKED = GO_ON, STOP, CLOSED, FORKED
 RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = -1, NEEDS_PACKING, NEEDS_SCRATCH
 
 
-cdef object pin(cnp.ndarray array):
-    """An object that keeps the memory of an array in place while it lives.
-
-    NumPy can resize an array in spite of exported buffers (``refcheck=False``), but not
-    an array with a weak reference.
-    """
-    cdef object owner = array
-    while isinstance(owner, cnp.ndarray) and owner.base is not None:
-        owner = owner.base
-    return PyWeakref_NewRef(owner, None) if isinstance(owner, cnp.ndarray) else owner
-
-
-cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target):
-    """Objects that keep the memory of the arrays of a call in place."""
-    if source is target or source is None or target is None:
-        return () if source is target is None else (
-            pin(target if source is None else source),
-        )
-    return pin(source), pin(target)
-
-
-cdef int64_t bytes_of(const int64_t[:, ::1] pieces) noexcept:
-    """The bytes of all pieces."""
-    cdef int64_t i, nbytes = 0
-    for i in range(pieces.shape[0]):
-        nbytes += pieces[i, BYTES]
-    return nbytes
-
-
 @cython.final
 cdef class Program(Steps):
-    """A plan of one rank, with its reduction and the record that the ranks compare.
+    """A template with its reduction and the record that the ranks compare.
+
+    A length fills it in, again and again; it must not while the program is in use.
 
     Parameters
     ----------
-    plan, reduction, divisor, copying
+    template, reduction, divisor, copying
         As of :class:`Steps`.
     record : tuple
         Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
+        If the count is None, it is that of the length.
+    itemsize : int
+        The bytes of an element.
+    shares : int
+        The number of equal blocks of what a rank passes; 0 if borders are free.
+
+    Attributes
+    ----------
+    counts : tuple of int or None
+        The elements of each block, as they were passed.
     """
 
     def __init__(
-        self, plan, Reduction reduction, int64_t divisor, tuple record,
-        copying=Copying()
+        self, template, Reduction reduction, int64_t divisor, tuple record,
+        copying=Copying(), int64_t itemsize=1, int64_t shares=0
     ):
-        Steps.__init__(self, plan, reduction, divisor, copying)
-        self.brief = plan.slices == 1 and bytes_of(plan.pieces) <= BRIEF_BYTES
+        Steps.__init__(self, template, reduction, divisor, copying)
         (
-            self.record.fingerprint, self.record.collective, self.record.dtype,
-            self.record.op, self.record.root, self.record.count, self.algorithm
+            self.fingerprint, self.record.collective, self.record.dtype,
+            self.record.op, self.record.root, count, self.algorithm
         ) = record
+        self.counts_elements = count is None
+        self.record.count = 0 if count is None else count
+        self.itemsize, self.shares = itemsize, shares
+        self.called = NONE
         name = self.algorithm.encode()
         strncpy(self.record.algorithm, <bytes>name, NAME_BYTES - 1)
+
+    cdef int fill(self, const buffer_length *length) except -1:
+        """Fill in the bytes of a buffer, and what the ranks compare of its length."""
+        cdef int64_t i
+        Steps.fill(self, length)
+        self.called, self.each, self.nbytes = length.called, length.each, 0
+        for i in range(self.pieces_end):
+            self.nbytes += self.pieces[i].nbytes
+        self.brief = self.slices == 1 and self.nbytes <= BRIEF_BYTES
+        self.record.fingerprint = fingerprint_of(self.fingerprint, length, self.blocks)
+        if self.counts_elements:
+            self.record.count = length.called
+        return 0
+
+    cdef int fill_counts(self, const buffer_length *length, tuple counts) except -1:
+        """Fill in a length, and keep its counts."""
+        self.counts = counts
+        if length.starts != NULL:
+            memcpy(self.starts, length.starts, (self.blocks + 1) * sizeof(int64_t))
+        return self.fill(length)
+
+    cdef bint has_length(self, const buffer_length *length) noexcept nogil:
+        """Whether a length is filled in already."""
+        if self.called != length.called or self.each != length.each:
+            return False
+        return length.starts == NULL or memcmp(
+            self.starts, length.starts, (self.blocks + 1) * sizeof(int64_t)
+        ) == 0
+
+    def plan_for(self, int64_t count, tuple counts):
+        """The plan of a call that was recorded with these counts."""
+        cdef buffer_length length
+        cdef Filling filling = self
+        if count != self.called or counts is not self.counts:
+            filling = Filling(self.template)
+            measure(&length, count, counts, self.shares, self.blocks, filling.starts)
+            length.itemsize = self.itemsize
+            filling.fill(&length)
+        return self.template.filled(filling)
+
+    @property
+    def plan(self):
+        """The plan of the latest length."""
+        return self.template.filled(self)
 
     cpdef int run(
         self, Transport transport, cnp.ndarray source, cnp.ndarray target,
@@ -174,7 +206,7 @@ cdef class Program(Steps):
         """Run a plan without buffers many times, to measure the transport."""
         cdef int64_t _i
         self.source = self.target = NULL
-        if self.plan.pieces[:, BYTES].any():
+        if self.nbytes:
             raise ValueError("only a plan that moves no bytes can be repeated")
         self.release_gil()
         for _i in range(times):

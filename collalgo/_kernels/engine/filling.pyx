@@ -1,174 +1,56 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""The bytes of a plan: those of its template's parts in a buffer of some length."""
+"""The bytes of a plan: those of its template's parts in a buffer of some length.
 
+A template is filled in again and again, in the same memory and in time proportional to
+its rows, without Python objects. See :mod:`collalgo.engine.plan.rows`.
+"""
+
+cimport numpy as cnp
 from libc.stdint cimport int64_t
+from libc.string cimport memset
 
 import numpy as np
 
+from collalgo._kernels.engine.buffer_length cimport NONE, buffer_length, measure
+
+cnp.import_array()
+
+cdef extern from *:
+    """
+    /* a * b / c for 0 <= a, b <= c. */
+    static inline int64_t collalgo_share(int64_t a, int64_t b, int64_t c)
+    {
+        return c < (1LL << 31) ? a * b / c : (int64_t)((__int128)a * b / c);
+    }
+    """
+    int64_t collalgo_share(int64_t a, int64_t b, int64_t c) noexcept nogil
+
 cdef enum:
-    INPUT = 0  # arrays
-    SCRATCH = 2
     CACHE_LINE = 64
-    NONE = -1  # no message
     LONG_CHUNK = 4096  # from here on chunks begin at cache lines, which no two ranks share
 
 
-cdef struct buffer:
-    int64_t parts, blocks  # of the grid
-    int64_t count, itemsize
-    const int64_t *starts  # the first element of each block; NULL if the borders are free
+cdef void *address(cnp.ndarray array) except? NULL:
+    if array.dtype != np.int64 or not cnp.PyArray_IS_C_CONTIGUOUS(array):
+        raise TypeError("the arrays of a plan are contiguous and of int64")
+    return cnp.PyArray_DATA(array)
 
 
 cdef int64_t share(int64_t count, int64_t part, int64_t parts) noexcept nogil:
     """``count * part // parts``, without overflow."""
-    return count // parts * part + count % parts * part // parts
-
-
-cdef int64_t element(const buffer *b, int64_t part) noexcept nogil:
-    """The first element of a part."""
-    cdef int64_t width, block, first, line
-    if part == b.parts:
-        return b.count
-    if b.starts != NULL:
-        width = b.parts // b.blocks
-        block = part // width
-        first = b.starts[block]
-        return first + share(b.starts[block + 1] - first, part % width, width)
-    first = share(b.count, part, b.parts)
-    if b.count * b.itemsize < LONG_CHUNK * b.blocks:
-        return first
-    line = CACHE_LINE // b.itemsize
-    return first // line * line
-
-
-cdef int64_t byte(const buffer *b, int64_t part) noexcept nogil:
-    """The first byte of a part of the buffer or of the spare buffers behind it."""
-    cdef int64_t spare = part // b.parts
-    return (spare * b.count + element(b, part % b.parts)) * b.itemsize
-
-
-cdef int64_t fill_rows(
-    const int64_t[:, ::1] rows, const int64_t[::1] bytes_, const int64_t[::1] origins,
-    int64_t[:, ::1] filled, int64_t[::1] before
-) noexcept nogil:
-    """Write offset, length, source, its offset, target, its offset, and action.
-
-    Rows without bytes are left out, but for those of messages without chunks (tokens).
-    ``before`` takes the number of rows that are left before each; return that of all.
-    """
-    cdef int64_t i, start, nbytes, n = 0
-    for i in range(rows.shape[0]):
-        before[i] = n
-        start = bytes_[rows[i, 0]]
-        nbytes = bytes_[rows[i, 1]] - start
-        if nbytes == 0 and rows[i, 0] != rows[i, 1]:
-            continue
-        filled[n, 0], filled[n, 1] = start, nbytes
-        filled[n, 2], filled[n, 3] = rows[i, 2], origins[rows[i, 3]] + start
-        filled[n, 4], filled[n, 5] = rows[i, 4], origins[rows[i, 5]] + start
-        filled[n, 6] = rows[i, 6]
-        n += 1
-    before[rows.shape[0]] = n
-    return n
-
-
-cdef int64_t place_runs(
-    const int64_t[:, ::1] runs, const int64_t[::1] bytes_, int64_t slices,
-    int64_t[::1] origins
-) noexcept nogil:
-    """Write the place of each run less its first byte; return the bytes of scratch."""
-    cdef int64_t i, start, nbytes, array = INPUT, place = 0
-    for i in range(runs.shape[0]):
-        if runs[i, 0] != array:
-            array, place = runs[i, 0], 0
-        start = bytes_[runs[i, 1]]
-        nbytes = bytes_[runs[i, 2]] - start
-        origins[i] = place - start
-        if array == SCRATCH and slices > 1:  # each slice uses the room of the longest
-            nbytes = (nbytes + CACHE_LINE - 1) // CACHE_LINE
-            nbytes = (nbytes + slices - 1) // slices * CACHE_LINE
-        place += nbytes
-    return place if array == SCRATCH else 0
-
-
-cdef int64_t number_messages(
-    const int64_t[:, ::1] messages, const int64_t[::1] before, int64_t[::1] number
-) noexcept nogil:
-    """Number the messages that are left: those with pieces; return how many."""
-    cdef int64_t m, n = 0
-    for m in range(messages.shape[0]):
-        number[m] = NONE
-        if before[messages[m, 1]] > before[messages[m, 0]]:
-            number[m] = n
-            n += 1
-    return n
-
-
-cdef dict without_empty(template, const int64_t[::1] before):
-    """Steps, messages, numbers, hazards, direct and forwards without empty messages.
-
-    ``before`` holds the number of pieces that are left before each.
-    """
-    cdef const int64_t[:, ::1] steps = template.steps, messages = template.messages
-    cdef const int64_t[::1] channels = template.channels, hazards = template.hazards
-    cdef const int64_t[::1] direct = template.direct, forwards = template.forwards
-    cdef int64_t[::1] number = np.empty(messages.shape[0], np.int64)
-    cdef int64_t kept = number_messages(messages, before, number)
-    cdef int64_t[:, ::1] steps_ = np.empty_like(template.steps)
-    cdef int64_t[:, ::1] messages_ = np.empty((kept, 7), np.int64)
-    cdef int64_t[::1] numbers_ = np.zeros_like(template.numbers)
-    cdef int64_t[::1] hazards_ = np.empty_like(template.hazards)
-    cdef int64_t[::1] direct_ = np.empty(kept, np.int64)
-    cdef int64_t[::1] forwards_ = np.empty(kept, np.int64)
-    cdef int64_t step, m, i, n = 0, step_count = 0, hazard = 0
-    cdef int64_t end = np.max(template.channels, initial=-1) + 1
-    cdef int64_t[:, ::1] earlier = np.zeros((2, end), np.int64)  # sent and received
-    cdef bint received
-    for step in range(steps.shape[0]):
-        steps_[step_count, 0] = steps_[step_count, 1] = n
-        for m in range(steps[step, 0], steps[step, 2]):
-            if number[m] == NONE:
-                continue
-            received = m >= steps[step, 1]
-            messages_[n] = messages[m]
-            messages_[n, 0] = before[messages[m, 0]]
-            messages_[n, 1] = before[messages[m, 1]]
-            for i in range(messages[m, 2], messages[m, 3]):
-                numbers_[i] = earlier[received, channels[i]]
-                earlier[received, channels[i]] += 1
-            messages_[n, 5] = hazard
-            for i in range(messages[m, 5], messages[m, 6]):
-                if number[hazards[i]] != NONE:
-                    hazards_[hazard] = number[hazards[i]]
-                    hazard += 1
-            messages_[n, 6] = hazard
-            direct_[n] = direct[m]
-            forwards_[n] = NONE if forwards[m] == NONE else number[forwards[m]]
-            n += 1
-            if not received:
-                steps_[step_count, 1] = n
-        steps_[step_count, 2] = n
-        step_count += n > steps_[step_count, 0]
-    return {
-        "steps": np.asarray(steps_)[:step_count],
-        "messages": np.asarray(messages_),
-        "numbers": np.asarray(numbers_),
-        "hazards": np.asarray(hazards_)[:hazard],
-        "direct": np.asarray(direct_),
-        "forwards": np.asarray(forwards_),
-    }
+    if part == 0:
+        return 0
+    return count // parts * part + collalgo_share(count % parts, part, parts)
 
 
 cdef class Filling:
-    """The bytes of a template's parts in a buffer of some length.
+    """The rows of a template, with the bytes of a buffer of some length.
 
     Parameters
     ----------
     template : collalgo.engine.plan.rows.PlanTemplate
         The rows in parts of the buffer.
-    layout : collalgo.engine.plan.layout.Layout
-        The elements of the buffer.
 
     Attributes
     ----------
@@ -176,47 +58,233 @@ cdef class Filling:
         The bytes of scratch.
     """
 
-    cdef object template, bytes_, origins, pieces, copies, divisions
-    cdef object before  # the pieces that are left before each of the template
-    cdef readonly int64_t scratch_bytes
+    def __init__(self, template):
+        self.template, self.slices = template, template.slices
+        self.parts, self.blocks = template.grid.parts, template.grid.blocks
+        self.kept = {}
+        self.point_at_template(template)
+        self.allocate(template)
 
-    def __init__(self, template, layout):
-        self.template = template
-        self.bytes_ = self.bytes_of(template.borders, layout)
-        self.origins = np.empty(len(template.runs), np.int64)
-        self.scratch_bytes = place_runs(
-            template.runs, self.bytes_, template.slices, self.origins
+    cdef int point_at_template(self, template) except -1:
+        """Set the pointers to what does not depend on the length."""
+        self.full.steps = <const step_row *>address(template.steps)
+        self.full.messages = <const message_row *>address(template.messages)
+        self.full.numbers = <const int64_t *>address(template.numbers)
+        self.full.hazards = <const int64_t *>address(template.hazards)
+        self.full.direct = <const int64_t *>address(template.direct)
+        self.full.forwards = <const int64_t *>address(template.forwards)
+        self.full.steps_end = len(template.steps)
+        self.full.messages_end = len(template.messages)
+        self.channels = <const int64_t *>address(template.channels)
+        self.borders = <const border_row *>address(template.borders)
+        self.runs = <const run_row *>address(template.runs)
+        self.piece_template = <const template_row *>address(template.pieces)
+        self.copy_template = <const template_row *>address(template.copies)
+        self.division_template = <const template_row *>address(template.divisions)
+        self.borders_end, self.runs_end = len(template.borders), len(template.runs)
+        self.all_pieces, self.all_copies = len(template.pieces), len(template.copies)
+        self.all_divisions = len(template.divisions)
+        self.channels_end = len(template.channels)
+        return 0
+
+    cdef int allocate(self, template) except -1:
+        """Make the memory that each length fills."""
+        cdef int64_t lanes = np.max(template.channels, initial=-1) + 1
+        self.pieces = <piece_row *>self.room("pieces", np.shape(template.pieces))
+        self.copies = <piece_row *>self.room("copies", np.shape(template.copies))
+        self.divisions = <piece_row *>self.room("divisions", np.shape(template.divisions))
+        self.border_bytes = <int64_t *>self.room("borders", self.borders_end)
+        self.origins = <int64_t *>self.room("runs", self.runs_end)
+        self.before = <int64_t *>self.room("before", self.all_pieces + 1)
+        self.message_numbers = <int64_t *>self.room("new", self.full.messages_end)
+        self.earlier = <int64_t *>self.room("earlier", (2, lanes))
+        self.starts = <int64_t *>self.room("starts", self.blocks + 1)
+        self.lanes = lanes
+        self.reduced.steps = <const step_row *>self.room("steps", np.shape(template.steps))
+        self.reduced.messages = <const message_row *>self.room("messages", np.shape(template.messages))
+        self.reduced.numbers = <const int64_t *>self.room("numbers", np.shape(template.numbers))
+        self.reduced.hazards = <const int64_t *>self.room("hazards", np.shape(template.hazards))
+        self.reduced.direct = <const int64_t *>self.room("direct", np.shape(template.direct))
+        self.reduced.forwards = <const int64_t *>self.room("forwards", np.shape(template.forwards))
+        return 0
+
+    cdef void *room(self, str name, shape) except? NULL:
+        """Memory of a shape, kept under a name."""
+        self.kept[name] = np.zeros(shape, np.int64)
+        return address(self.kept[name])
+
+    cdef int fill(self, const buffer_length *length) except -1:
+        """Fill in the bytes of a buffer of some length."""
+        self.place_borders(length)
+        self.place_runs()
+        self.copies_end = self.fill_pieces(
+            self.copy_template, self.all_copies, self.copies, NULL
         )
-        self.copies = self.filled(template.copies)
-        self.divisions = self.filled(template.divisions)
-        self.pieces = self.filled(template.pieces)
+        self.divisions_end = self.fill_pieces(
+            self.division_template, self.all_divisions, self.divisions, NULL
+        )
+        self.pieces_end = self.fill_pieces(
+            self.piece_template, self.all_pieces, self.pieces, self.before
+        )
+        if self.pieces_end < self.all_pieces:
+            self.leave_out_empty()
+            self.tables = self.reduced
+        else:
+            self.tables = self.full
+        self.steps, self.messages = self.tables.steps, self.tables.messages
+        self.steps_end = self.tables.steps_end
+        return 0
 
-    cdef bytes_of(self, const int64_t[::1] borders, layout):
-        cdef buffer b
-        cdef const int64_t[::1] starts
-        cdef int64_t i
-        b.parts, b.blocks = self.template.grid.parts, self.template.grid.blocks
-        b.count, b.itemsize, b.starts = layout.count, layout.itemsize, NULL
-        if layout.counts is not None:
-            starts = np.array(layout.starts, np.int64)
-            b.starts = &starts[0]
-        found = np.empty(borders.shape[0], np.int64)
-        cdef int64_t[::1] of_border = found
-        for i in range(borders.shape[0]):
-            of_border[i] = byte(&b, borders[i])
-        return found
+    def fill_layout(self, layout):
+        """Fill in the bytes of a :class:`collalgo.engine.plan.layout.Layout`."""
+        cdef buffer_length length
+        measure(&length, layout.count, layout.counts, 0, self.blocks, self.starts)
+        length.itemsize = layout.itemsize
+        self.fill(&length)
 
-    cdef filled(self, rows):
-        found = np.empty_like(rows)
-        self.before = np.empty(len(rows) + 1, np.int64)
-        cdef int64_t n = fill_rows(rows, self.bytes_, self.origins, found, self.before)
-        return found[:n]
-
-    def tables(self):
-        """The tables that differ from those of the template, without empty messages."""
-        cdef dict found = {
-            "pieces": self.pieces, "copies": self.copies, "divisions": self.divisions,
+    def plan_tables(self):
+        """Copies of the tables of a plan that the length fills in, by name."""
+        cdef bint is_full = self.pieces_end == self.all_pieces
+        ends = {
+            "pieces": self.pieces_end, "copies": self.copies_end,
+            "divisions": self.divisions_end,
         }
-        if len(self.pieces) < len(self.template.pieces):
-            found.update(without_empty(self.template, self.before))
-        return found
+        if not is_full:
+            ends["steps"] = self.steps_end
+            ends["messages"] = ends["direct"] = self.tables.messages_end
+            ends["forwards"] = self.tables.messages_end
+            ends["hazards"], ends["numbers"] = self.hazards_end, self.channels_end
+        return {name: self.kept[name][:end].copy() for name, end in ends.items()}
+
+    cdef void place_borders(self, const buffer_length *length) noexcept nogil:
+        """Find the first byte of each border."""
+        cdef const border_row *border
+        cdef int64_t i, elements, first, line = 1
+        cdef int64_t width = self.parts // self.blocks
+        cdef bint is_free = length.each == NONE and length.starts == NULL
+        if is_free and length.count * length.itemsize >= LONG_CHUNK * self.blocks:
+            line = CACHE_LINE // length.itemsize
+        for i in range(self.borders_end):
+            border = &self.borders[i]
+            if is_free:
+                first = share(length.count, border.part, self.parts)
+                if line > 1:
+                    first = first // line * line
+            elif length.starts == NULL:
+                first = border.block * length.each
+                first += share(length.each, border.part_of_block, width)
+            else:
+                first = length.starts[border.block]
+                elements = length.starts[border.block + 1] - first
+                first += share(elements, border.part_of_block, width)
+            first += border.spare * length.count
+            self.border_bytes[i] = first * length.itemsize
+
+    cdef void place_runs(self) noexcept nogil:
+        """Find the place of each run less its first byte, and the bytes of scratch."""
+        cdef const run_row *run
+        cdef int64_t i, start, nbytes, array = INPUT, place = 0
+        for i in range(self.runs_end):
+            run = &self.runs[i]
+            if run.array != array:
+                array, place = run.array, 0
+            start = self.border_bytes[run.first]
+            nbytes = self.border_bytes[run.last] - start
+            self.origins[i] = place - start
+            if array == SCRATCH and self.slices > 1:  # of the longest slice
+                nbytes = (nbytes + CACHE_LINE - 1) // CACHE_LINE
+                nbytes = (nbytes + self.slices - 1) // self.slices * CACHE_LINE
+            place += nbytes
+        self.scratch_bytes = place if array == SCRATCH else 0
+
+    cdef int64_t fill_pieces(
+        self, const template_row *rows, int64_t count, piece_row *filled,
+        int64_t *before
+    ) noexcept nogil:
+        """Fill in pieces, and return their number.
+
+        Those without bytes are left out, but for those of messages without chunks
+        (tokens). ``before`` takes the number of pieces that are left before each.
+        """
+        cdef const template_row *row
+        cdef piece_row *piece
+        cdef int64_t i, start, nbytes, n = 0
+        for i in range(count):
+            row = &rows[i]
+            if before != NULL:
+                before[i] = n
+            start = self.border_bytes[row.first]
+            nbytes = self.border_bytes[row.last] - start
+            if nbytes == 0 and row.first != row.last:
+                continue
+            piece = &filled[n]
+            piece.offset, piece.nbytes = start, nbytes
+            piece.source, piece.target = row.source, row.target
+            piece.source_offset = self.origins[row.source_run] + start
+            piece.target_offset = self.origins[row.target_run] + start
+            piece.action = row.action
+            n += 1
+        if before != NULL:
+            before[count] = n
+        return n
+
+    cdef void leave_out_empty(self) noexcept nogil:
+        """Write the steps and messages that have bytes, or are tokens."""
+        cdef step_row *steps = <step_row *>self.reduced.steps
+        cdef const step_row *step
+        cdef int64_t i, m, first, hazards_end = 0, n = 0
+        self.number_messages()
+        self.reduced.messages_end = 0
+        memset(self.earlier, 0, 2 * self.lanes * sizeof(int64_t))
+        for i in range(self.full.steps_end):
+            step, first = &self.full.steps[i], self.reduced.messages_end
+            for m in range(step.first_post, step.first_receive):
+                self.add_message(m, False, &hazards_end)
+            steps[n].first_post = first
+            steps[n].first_receive = self.reduced.messages_end
+            for m in range(step.first_receive, step.end):
+                self.add_message(m, True, &hazards_end)
+            steps[n].end = self.reduced.messages_end
+            n += steps[n].end > first
+        self.reduced.steps_end, self.hazards_end = n, hazards_end
+
+    cdef void number_messages(self) noexcept nogil:
+        """Number the messages that are left: those with pieces."""
+        cdef const message_row *message
+        cdef int64_t m, n = 0
+        for m in range(self.full.messages_end):
+            message = &self.full.messages[m]
+            self.message_numbers[m] = NONE
+            if self.before[message.end_piece] > self.before[message.first_piece]:
+                self.message_numbers[m] = n
+                n += 1
+
+    cdef void add_message(
+        self, int64_t m, bint received, int64_t *hazards_end
+    ) noexcept nogil:
+        """Add a message that is left to the reduced tables."""
+        cdef int64_t n = self.message_numbers[m], i, forward = self.full.forwards[m]
+        if n == NONE:
+            return
+        cdef const message_row *row = &self.full.messages[m]
+        cdef message_row *message = &(<message_row *>self.reduced.messages)[n]
+        cdef int64_t *earlier = &self.earlier[self.lanes if received else 0]
+        message[0] = row[0]
+        message.first_piece = self.before[row.first_piece]
+        message.end_piece = self.before[row.end_piece]
+        for i in range(row.first_channel, row.end_channel):
+            (<int64_t *>self.reduced.numbers)[i] = earlier[self.channels[i]]
+            earlier[self.channels[i]] += 1
+        message.first_hazard = hazards_end[0]
+        for i in range(row.first_hazard, row.end_hazard):
+            if self.message_numbers[self.full.hazards[i]] != NONE:
+                (<int64_t *>self.reduced.hazards)[hazards_end[0]] = (
+                    self.message_numbers[self.full.hazards[i]]
+                )
+                hazards_end[0] += 1
+        message.end_hazard = hazards_end[0]
+        (<int64_t *>self.reduced.direct)[n] = self.full.direct[m]
+        (<int64_t *>self.reduced.forwards)[n] = (
+            NONE if forward == NONE else self.message_numbers[forward]
+        )
+        self.reduced.messages_end = n + 1

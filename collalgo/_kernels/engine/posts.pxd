@@ -1,7 +1,9 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.engine.rows cimport Rows, piece_row, step_row
+from collalgo._kernels.engine.buffer_length cimport buffer_length
+from collalgo._kernels.engine.filling cimport piece_row, step_row
+from collalgo._kernels.engine.rows cimport Rows
 from collalgo._kernels.engine.transport.transport cimport (
     Transport,
     message_part,
@@ -10,25 +12,26 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 cdef enum:
     NOTHING = -1  # no progress is possible now
-    NONE = -1     # instead of a message
 
 cdef struct message_state:
     int64_t piece, done, left
 
 
 cdef class Posts(Rows):
-    cdef const int64_t *whole  # the bytes of messages of one piece, or IN_PIECES
     cdef readonly bint fetched
     cdef int fetch, mapped  # zero-copy policies, for memory of my process and of the heap
-    cdef object states  # the arrays behind the pointers that follow
+    cdef int64_t *whole  # the bytes of messages of one piece, or IN_PIECES
     cdef message_state *progress
-    cdef const message_state *begins  # the progress at the begin of an unsliced call
+    cdef message_state *begins  # the progress at the begin of an unsliced call
     cdef segment_state *segments
-    cdef const int64_t *offers  # the messages whose destinations may be offered
+    cdef int64_t *offers  # the messages whose destinations may be offered
     cdef readonly int64_t offers_end
-    cdef const int64_t *forwards  # for each message the post that sends its sum, or NONE
+    cdef int64_t *forwards  # for each message the post that sends its sum, or NONE
     cdef int64_t *forwarded  # the bytes of each post that the reduction wrote, in a slice
 
+    cdef int begin_message(self, int64_t m) noexcept nogil
+    cdef bint has_one_piece(self, int64_t m) noexcept nogil
+    cdef void find_offers(self) noexcept nogil
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
     cdef bint may_share(self, int64_t m) noexcept nogil
     cdef int share(self, int64_t m) noexcept nogil

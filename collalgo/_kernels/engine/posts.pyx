@@ -7,23 +7,13 @@ destination, or its readers read the sender's memory, or it is staged in between
 """
 
 cimport cython
-cimport numpy as cnp
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-import numpy as np
-
+from collalgo._kernels.engine.buffer_length cimport NONE, buffer_length
+from collalgo._kernels.engine.filling cimport INPUT, message_row, piece_row, step_row
 from collalgo._kernels.engine.reduction.reduce cimport Reduction
-from collalgo._kernels.engine.rows cimport (
-    BYTES,
-    FIRST_CHANNEL,
-    INPUT,
-    Rows,
-    address,
-    message_row,
-    piece_row,
-    step_row,
-)
+from collalgo._kernels.engine.rows cimport Rows
 from collalgo._kernels.engine.transport.transport cimport (
     GO_ON,
     NOT_OFFERED,
@@ -36,8 +26,6 @@ from collalgo._kernels.engine.transport.transport cimport (
     message_part,
     segment_state,
 )
-
-cnp.import_array()
 
 cdef enum:
     DIRECT_BYTES = 1024  # below it a copy is faster than the wait for a reader
@@ -54,26 +42,75 @@ cdef class Posts(Rows):
 
     Parameters
     ----------
-    plan, reduction, divisor, copying
+    template, reduction, divisor, copying
         As of :class:`Rows`.
     """
-    def __init__(self, plan, Reduction reduction, int64_t divisor, copying):
-        Rows.__init__(self, plan, reduction, divisor, copying)
+    def __init__(self, template, Reduction reduction, int64_t divisor, copying):
+        Rows.__init__(self, template, reduction, divisor, copying)
         self.fetched = copying.fetched
         cdef int policy = SHARED
         if copying.stays_cached:  # staging past the caches is slow, and measures nothing
             policy = SHARED_UNLESS_FAR if copying.streamed else SHARED_IF_NEAR
         self.fetch = policy if copying.fetched else STAGED
         self.mapped = policy if copying.shares else STAGED
-        self.states = states_of(plan)
-        self.offers_end = len(self.states[4])
-        self.progress = <message_state *>address(self.states[0])
-        self.segments = <segment_state *>address(self.states[1])
-        self.whole = <const int64_t *>address(self.states[2])
-        self.begins = <const message_state *>address(self.states[3])
-        self.offers = <const int64_t *>address(self.states[4])
-        self.forwards = <const int64_t *>address(self.states[5])
-        self.forwarded = <int64_t *>address(self.states[6])
+        cdef int64_t n = self.full.messages_end
+        self.progress = <message_state *>self.room("progress", (n, 3))
+        self.begins = <message_state *>self.room("begins", (n, 3))
+        self.segments = <segment_state *>self.room("segments", (self.channels_end, 3))
+        self.whole = <int64_t *>self.room("whole", n)
+        self.offers = <int64_t *>self.room("offers", n)
+        self.forwards = <int64_t *>self.room("forwarding", n)
+        self.forwarded = <int64_t *>self.room("forwarded", n)
+
+    cdef int fill(self, const buffer_length *length) except -1:
+        """Fill in the bytes of a buffer of some length."""
+        cdef int64_t m
+        Rows.fill(self, length)
+        for m in range(self.tables.messages_end):
+            self.begin_message(m)
+        self.find_offers()
+        return 0
+
+    cdef int begin_message(self, int64_t m) noexcept nogil:
+        """Set the progress of a message at its begin, and what its length decides."""
+        cdef message_state *state = &self.begins[m]
+        cdef int64_t p, forward = self.tables.forwards[m]
+        state.piece, state.done, state.left = self.messages[m].first_piece, 0, 0
+        for p in range(state.piece, self.messages[m].end_piece):
+            state.left += self.pieces[p].nbytes
+        self.whole[m], self.forwards[m], self.forwarded[m] = IN_PIECES, NONE, 0
+        if self.has_one_piece(m):
+            if self.slices == 1:
+                self.whole[m] = state.left
+            if self.has_one_piece(forward):
+                self.forwards[m] = forward
+        return 0
+
+    @cython.final
+    cdef bint has_one_piece(self, int64_t m) noexcept nogil:
+        if m == NONE:
+            return False
+        return self.messages[m].end_piece - self.messages[m].first_piece == 1
+
+    cdef void find_offers(self) noexcept nogil:
+        """Find the last long message of each channel, which has room for one offer."""
+        cdef int64_t step, m, i, channel
+        self.offers_end = 0
+        for step in range(self.steps_end):
+            for m in range(self.steps[step].first_receive, self.steps[step].end):
+                if (
+                    self.begins[m].left < PUT_BYTES or not self.tables.direct[m]
+                    or not self.has_one_piece(m)
+                ):
+                    continue
+                channel = self.channels[self.messages[m].first_channel]
+                i = 0
+                while i < self.offers_end and channel != self.channels[
+                    self.messages[self.offers[i]].first_channel
+                ]:
+                    i += 1
+                self.offers[i] = m
+                self.offers_end = max(self.offers_end, i + 1)
 
     @cython.final
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil:
@@ -96,7 +133,7 @@ cdef class Posts(Rows):
     @cython.final
     cdef bint may_share(self, int64_t m) noexcept nogil:
         """Whether the plan allows other ranks to read or write the memory of a message."""
-        cdef int64_t mark = self.direct[m]
+        cdef int64_t mark = self.tables.direct[m]
         return mark == ALWAYS or mark == RETURNED or (
             mark == APART and self.arrays.apart
         )
@@ -110,7 +147,7 @@ cdef class Posts(Rows):
         in the caches takes longer than a copy. Data that its reader overwrites anyway
         moves to the cache of the reader in any case.
         """
-        if self.direct[m] == RETURNED and not self.arrays.apart:
+        if self.tables.direct[m] == RETURNED and not self.arrays.apart:
             return SHARED
         return self.mapped if self.may_share(m) else STAGED
 
@@ -129,7 +166,7 @@ cdef class Posts(Rows):
                 piece = &self.pieces[message.first_piece]
                 transport.offer(
                     self.channels[message.first_channel],
-                    self.numbers[message.first_channel],
+                    self.tables.numbers[message.first_channel],
                     self.arrays.base[piece.target] + piece.target_offset, piece.nbytes,
                 )
 
@@ -141,7 +178,7 @@ cdef class Posts(Rows):
         cdef const message_row *message = &self.messages[post]
         cdef message_part part
         part.channels = &self.channels[message.first_channel]
-        part.numbers = &self.numbers[message.first_channel]
+        part.numbers = &self.tables.numbers[message.first_channel]
         part.readers = message.end_channel - message.first_channel
         part.data = self.source_of(piece, done)
         part.nbytes, part.done, part.whole = nbytes, done, piece.nbytes
@@ -258,43 +295,3 @@ cdef class Posts(Rows):
                 break
         transport.commit(post, channels, readers, room)
         return GO_ON
-
-
-cdef tuple states_of(plan):
-    """The arrays behind the pointers of :class:`Posts`, in the order of its attributes."""
-    cdef const int64_t[:, ::1] messages = plan.messages, pieces = plan.pieces
-    cdef const int64_t[::1] forwards = plan.forwards
-    cdef int64_t m, p, n = messages.shape[0]
-    cdef bint sliced = plan.slices > 1
-    numbers = np.zeros((9, n), np.int64)
-    begins, progress = numbers[:3].reshape(n, 3), numbers[3:6].reshape(n, 3)
-    cdef int64_t[:, ::1] begins_ = begins
-    cdef int64_t[::1] whole = numbers[6], forwarding = numbers[7]
-    for m in range(n):
-        begins_[m, 0] = messages[m, 0]
-        for p in range(messages[m, 0], messages[m, 1]):
-            begins_[m, 2] += pieces[p, BYTES]
-        whole[m] = IN_PIECES if sliced or not has_one_piece(messages, m) else begins_[m, 2]
-        forwarding[m] = NONE
-        if has_one_piece(messages, m) and has_one_piece(messages, forwards[m]):
-            forwarding[m] = forwards[m]
-    offers = offered(plan, begins_)
-    segments = np.zeros((len(plan.channels), 3), np.int64)
-    return progress, segments, numbers[6], begins, offers, numbers[7], numbers[8]
-
-
-cdef bint has_one_piece(const int64_t[:, ::1] messages, int64_t m) noexcept:
-    return m != NONE and messages[m, 1] - messages[m, 0] == 1
-
-
-cdef offered(plan, const int64_t[:, ::1] begins):
-    """The last long message of each channel, which has room for one offer."""
-    cdef const int64_t[:, ::1] steps = plan.steps, messages = plan.messages
-    cdef const int64_t[::1] direct = plan.direct, channels = plan.channels
-    cdef int64_t step, m
-    cdef dict last = {}
-    for step in range(steps.shape[0]):
-        for m in range(steps[step, 1], steps[step, 2]):
-            if direct[m] and begins[m, 2] >= PUT_BYTES and has_one_piece(messages, m):
-                last[channels[messages[m, FIRST_CHANNEL]]] = m
-    return np.array(list(last.values()), np.int64)

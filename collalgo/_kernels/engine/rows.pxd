@@ -1,9 +1,11 @@
-"""The rows of :mod:`collalgo.engine.plan.rows`, as they lie in the arrays of a plan."""
+"""The rows of a plan and the arrays of a call."""
 
 cimport cython
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.engine.buffer_length cimport buffer_length
+from collalgo._kernels.engine.filling cimport SCRATCH, Filling, piece_row
 from collalgo._kernels.engine.reduction.reduce cimport (
     Reduction,
     float8_tables,
@@ -16,28 +18,11 @@ from collalgo._kernels.engine.transport.transport cimport (
     stream_bytes,
 )
 
-# The columns, in the order of rows.py. `offset` of a piece is an offset in the whole
-# buffer; those of its source and target are offsets in their arrays.
-cdef struct step_row:
-    int64_t first_post, first_receive, end
-
-cdef struct message_row:
-    int64_t first_piece, end_piece, first_channel, end_channel
-    int64_t own_place, first_hazard, end_hazard
-
-cdef struct piece_row:
-    int64_t offset, nbytes, source, source_offset, target, target_offset, action
-
 cdef enum:
     COPY = 0
     REDUCE = 1
     REDUCE_AND_DIVIDE = 2
     STORE = 3
-    INPUT = 0
-    SCRATCH = 2  # reused by each slice
-    BYTES = 1     # columns of a piece
-    SOURCE = 2
-    FIRST_CHANNEL = 2  # a column of a message
     NEEDS_PACKING = -2  # reasons why a call cannot be bound
     NEEDS_SCRATCH = -3
 
@@ -58,29 +43,13 @@ cdef extern from "reduce_forward.h" nogil:
     )
 
 
-cdef void *address(cnp.ndarray array) except? NULL
-
-
-cdef class Rows:
-    cdef readonly object plan
+cdef class Rows(Filling):
     cdef Reduction reduction
-    cdef int64_t divisor, scratch_bytes
-    cdef int64_t slices, slice
-    cdef int64_t steps_end, channels_end, copies_end, divisions_end
+    cdef int64_t divisor, slice
     cdef int64_t early_end  # of the copies that depend on no message
     cdef int64_t copied, copied_bytes  # pieces in this slice, and bytes of the next one
-    cdef const step_row *steps
-    cdef const message_row *messages
-    cdef const piece_row *pieces
-    cdef const int64_t *channels
-    cdef const int64_t *numbers
-    cdef const int64_t *hazards
-    cdef const int64_t *direct
-    cdef const piece_row *copies
-    cdef const piece_row *divisions
     cdef bint reads, streamed, interleaved
     cdef array_bounds arrays
-    cdef object room
     cdef const void **inputs  # of a reduction
     cdef char **targets  # of a reduction: this rank, then the readers of its forward
 
@@ -88,7 +57,6 @@ cdef class Rows:
         self, array_bounds *arrays, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch
     ) except -100
-    cdef int point_at(self, plan) except -1
     cdef int64_t length_in_slice(self, int64_t m) noexcept nogil
     cdef void copy_on(self, int64_t most) noexcept nogil
     cdef void finish(self) noexcept nogil

@@ -1,4 +1,3 @@
-from collalgo.engine.plan.rows import Plan
+from collalgo._kernels.engine.filling import Filling
 
-class Rows:
-    plan: Plan
+class Rows(Filling): ...

@@ -10,35 +10,29 @@ the shared memory and the scratch of a rank hold one slice only.
 cimport numpy as cnp
 from libc.stdint cimport INT64_MAX, int64_t
 
-import numpy as np
-
+from collalgo._kernels.engine.buffer_length cimport buffer_length
+from collalgo._kernels.engine.filling cimport INPUT, Filling, piece_row
 from collalgo._kernels.engine.reduction.reduce cimport Reduction
 from collalgo._kernels.engine.transport.transport cimport GO_ON
 
 cnp.import_array()
 
 
-cdef void *address(cnp.ndarray array) except? NULL:
-    if array.dtype != np.int64 or not cnp.PyArray_IS_C_CONTIGUOUS(array):
-        raise TypeError("the arrays of a plan are contiguous and of int64")
-    return cnp.PyArray_DATA(array)
-
-
-cdef int64_t number_of_input(const int64_t[:, ::1] pieces) noexcept:
+cdef int64_t number_of_input(const piece_row *pieces, int64_t count) noexcept nogil:
     """The number of pieces that are read from the input."""
     cdef int64_t i, n = 0
-    for i in range(pieces.shape[0]):
-        n += pieces[i, SOURCE] == INPUT
+    for i in range(count):
+        n += pieces[i].source == INPUT
     return n
 
 
-cdef class Rows:
+cdef class Rows(Filling):
     """The rows of one rank, bound to a reduction and to the arrays of a call.
 
     Parameters
     ----------
-    plan : collalgo.engine.plan.rows.Plan
-        The rows.
+    template
+        As of :class:`Filling`.
     reduction : Reduction or None
         The kernel, for collectives that reduce.
     divisor : int
@@ -46,35 +40,19 @@ cdef class Rows:
     copying : collalgo.engine.plan.copying.Copying
         How messages and results are copied.
     """
-    def __init__(self, plan, Reduction reduction, int64_t divisor, copying):
-        self.plan = plan
+    def __init__(self, template, Reduction reduction, int64_t divisor, copying):
+        Filling.__init__(self, template)
         self.reduction = reduction
         self.divisor = divisor
         self.streamed, self.interleaved = copying.streamed, copying.interleaved
-        self.slices = plan.slices
-        self.scratch_bytes = plan.scratch_bytes
-        self.steps_end = len(plan.steps)
-        self.channels_end = len(plan.channels)
-        self.copies_end = len(plan.copies)
-        self.early_end = number_of_input(plan.copies)
-        self.divisions_end = len(plan.divisions)
-        self.point_at(plan)
-        self.reads = self.copies_end or number_of_input(plan.pieces)
-        self.room = [np.zeros(len(plan.channels) + 1, np.int64) for _ in range(2)]
-        self.inputs = <const void **>address(self.room[0])
-        self.targets = <char **>address(self.room[1])
+        self.inputs = <const void **>self.room("inputs", self.channels_end + 1)
+        self.targets = <char **>self.room("targets", self.channels_end + 1)
 
-    cdef int point_at(self, plan) except -1:
-        """Set the pointers to the rows of the plan, which keeps their arrays."""
-        self.steps = <const step_row *>address(plan.steps)
-        self.messages = <const message_row *>address(plan.messages)
-        self.pieces = <const piece_row *>address(plan.pieces)
-        self.channels = <const int64_t *>address(plan.channels)
-        self.numbers = <const int64_t *>address(plan.numbers)
-        self.hazards = <const int64_t *>address(plan.hazards)
-        self.direct = <const int64_t *>address(plan.direct)
-        self.copies = <const piece_row *>address(plan.copies)
-        self.divisions = <const piece_row *>address(plan.divisions)
+    cdef int fill(self, const buffer_length *length) except -1:
+        """Fill in the bytes of a buffer of some length."""
+        Filling.fill(self, length)
+        self.early_end = number_of_input(self.copies, self.copies_end)
+        self.reads = self.copies_end or number_of_input(self.pieces, self.pieces_end)
         return 0
 
     cdef int bind(

@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.engine.filling cimport message_row, piece_row, step_row
 from collalgo._kernels.engine.posts cimport NOTHING, Posts
-from collalgo._kernels.engine.rows cimport message_row, piece_row, step_row
 from collalgo._kernels.engine.transport.transport cimport Transport
 
 

@@ -12,8 +12,9 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
+from collalgo._kernels.engine.filling cimport message_row, piece_row, step_row
 from collalgo._kernels.engine.posts cimport Posts, message_state
-from collalgo._kernels.engine.rows cimport COPY, STORE, message_row, piece_row, step_row
+from collalgo._kernels.engine.rows cimport COPY, STORE
 from collalgo._kernels.engine.transport.transport cimport (
     GO_ON,
     DELIVERED,
@@ -146,7 +147,7 @@ cdef class Steps(Posts):
         cdef int64_t h, post
         cdef message_state *state
         for h in range(message.first_hazard, message.end_hazard):
-            post = self.hazards[h]
+            post = self.tables.hazards[h]
             state = &self.progress[post]
             if self.goes_on(post):
                 if self.pieces[state.piece].offset + state.done < end:

@@ -15,7 +15,7 @@ from typing import Any
 from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo._kernels.comm.recorder import Recorder
 from collalgo.base import output_files
-from collalgo.comm.call_text import call_name
+from collalgo.comm.call_text import call_name, elements
 from collalgo.comm.tracing.notes import CallNote, note_on
 from collalgo.engine.reduction import DTYPES, RECORDED_OPS
 
@@ -101,6 +101,7 @@ def _named(record: dict[str, Any], note: CallNote | None) -> dict[str, Any]:
     return {
         **record,
         "collective": call_name(record),
+        "count": elements(record),
         "dtype": DTYPES[record["dtype"]],
         "op": RECORDED_OPS[op] if op >= 0 else None,
         **noted,

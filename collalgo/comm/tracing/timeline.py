@@ -26,7 +26,7 @@ from collalgo.errors import OutputError
 if TYPE_CHECKING:
     import mpi4py.MPI
 
-    from collalgo._kernels.engine.engine import Program
+    from collalgo.engine.plan.rows import Plan
 
 #: The most calls and steps of a rank in a trace.
 CALLS, STEPS = 1 << 16, 1 << 19
@@ -150,7 +150,7 @@ def _track(
     lost: int,
 ) -> Track:
     calls = [r for r in named_records(runner.recorder) if r["number"] > before]
-    known = {call["number"]: runner.recorder.program(call["number"]) for call in calls}
+    plans = {call["number"]: runner.recorder.plan(call["number"]) for call in calls}
     found = [
         {
             "call": call,
@@ -158,17 +158,16 @@ def _track(
             "step": step,
             "begun": begun,
             "ended": ended,
-            **_messages(known[call], step, runner.size),
+            **_messages(plans[call], step, runner.size),
         }
         for call, part, step, begun, ended in steps
-        if call in known
+        if call in plans
     ]
     return Track(start, runner.hosts[runner.rank], calls, found, lost)
 
 
-def _messages(program: "Program", step: int, size: int) -> dict[str, Any]:
+def _messages(plan: "Plan", step: int, size: int) -> dict[str, Any]:
     """The messages of a step: peer, lane and bytes of each."""
-    plan = program.plan
     first, middle, end = plan.steps[step].tolist()
 
     def of(rows: range) -> list[tuple[int, int, int]]:

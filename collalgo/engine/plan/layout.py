@@ -3,7 +3,6 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 
 from collalgo.schedule.chunk import Chunk
@@ -73,11 +72,6 @@ class Layout:
     @property
     def nbytes(self) -> int:
         return self.count * self.itemsize
-
-    @property
-    def starts(self) -> tuple[int, ...] | None:
-        """The first element of each block, and the end of the last."""
-        return None if self.counts is None else (0, *accumulate(self.counts))
 
 
 class Region:

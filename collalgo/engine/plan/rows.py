@@ -104,7 +104,8 @@ class PlanTemplate(Tables):
     grid : Grid
         The parts of the buffer.
     borders : ndarray
-        The parts at which a piece or a run begins or ends, ascending.
+        Where a piece or a run begins or ends, ascending: the spare buffer, the part in
+        it, and the block of that part with its number in the block.
     runs : ndarray
         The parts of the buffer that lie in each array, one after the other: the array,
         and the first and last border.
@@ -120,8 +121,13 @@ class PlanTemplate(Tables):
 
     def plan(self, layout: Layout) -> Plan:
         """The plan for a buffer of a certain length, without empty messages."""
-        filling = Filling(self, layout)
-        filled = {**self._tables, **filling.tables()}
+        filling = Filling(self)
+        filling.fill_layout(layout)
+        return self.filled(filling)
+
+    def filled(self, filling: Filling) -> Plan:
+        """The plan of the length that a filling of this template has."""
+        filled = {**self._tables, **filling.plan_tables()}
         return Plan(**filled, scratch_bytes=filling.scratch_bytes)
 
 
@@ -191,7 +197,7 @@ class RowWriter:
         borders = _number(tables)
         return PlanTemplate(
             grid=self.grid,
-            borders=borders,
+            borders=self._borders(borders),
             runs=runs,
             steps=_table(steps, 3),
             messages=_table(rows, 7),
@@ -205,6 +211,12 @@ class RowWriter:
             forwards=forwards,
             slices=slices,
         )
+
+    def _borders(self, parts: Rows) -> Rows:
+        """The rows of borders at some parts."""
+        spare, part = np.divmod(parts, self.grid.parts)
+        in_block = np.divmod(part, self.grid.parts // self.grid.blocks)
+        return np.stack([spare, part, *in_block], axis=1)
 
     def _runs(self) -> Iterator[tuple[int, ...]]:
         """The runs of each array, after that of messages without bytes."""

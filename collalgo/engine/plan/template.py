@@ -1,7 +1,7 @@
 """Templates: a schedule is lowered once, for buffers of all lengths."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import lcm
 from typing import Any, NamedTuple
@@ -72,11 +72,16 @@ class TemplateKey(NamedTuple):
             parameters = tuple(sorted(schedule.keywords.items()))
             bound = Bound(schedule.func, schedule.args, parameters)
             key = self._replace(schedule=bound)
+        count, parts = self.slicing
+        if count > 1:  # all numbers of slices have the same rows
+            key = key._replace(slicing=Slicing(2, parts))
         try:
             hash(key)
         except TypeError:
-            return _lowered.__wrapped__(key)
-        return _lowered(key)
+            found = _lowered.__wrapped__(key)
+        else:
+            found = _lowered(key)
+        return found if found.slices == count else replace(found, slices=count)
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -58,7 +58,7 @@ def test_slices_are_longer_where_each_takes_turns(size):
     machine, nbytes = host_profile(), 64 << 20
     steps = [trace(two_shot, rank, size) for rank in range(size)]
     shared, own = (
-        host_price.HostPrice(steps, replace(machine, cores=cores)).slices(nbytes)
+        host_price.HostPrice(steps, replace(machine, cores=cores)).slices.at(nbytes)[0]
         for cores in (2, size)
     )
     assert nbytes / size / shared <= host_price.SLICE_BYTES / (2 if size > 2 else 1)

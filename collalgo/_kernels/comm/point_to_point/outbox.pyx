@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from collalgo._kernels.comm.point_to_point.link cimport Kind, Link
 from collalgo._kernels.comm.point_to_point.message cimport Message
-from collalgo._kernels.engine.engine cimport pinned
+from collalgo._kernels.engine.pinning cimport pinned
 from collalgo._kernels.engine.transport.host_endpoint cimport HostEndpoint
 from collalgo._kernels.engine.transport.message_ring cimport (
     CLAIM_LATER,

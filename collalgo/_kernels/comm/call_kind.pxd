@@ -1,0 +1,36 @@
+cimport cython
+from libc.stdint cimport int64_t
+
+from collalgo._kernels.engine.buffer_length cimport buffer_length
+from collalgo._kernels.engine.engine cimport Program
+
+
+cdef class SizeRange:
+    cdef readonly double least, limit
+    cdef object make
+    cdef list programs
+
+    cdef Program program(self, const buffer_length *length, tuple counts)
+
+
+@cython.final
+cdef class CallKind:
+    cdef readonly object call
+    cdef object find_range, kept
+    cdef int64_t itemsize, shares, blocks, buffers
+    cdef int64_t *starts  # room for those of a length
+    cdef list ranges
+    cdef SizeRange current  # of the latest call
+    cdef Program latest
+
+    cdef Program find_program(self, int64_t count, tuple counts)
+    cdef int find_length(
+        self, buffer_length *length, int64_t count, tuple counts
+    ) except -1
+    cdef SizeRange range_of(self, const buffer_length *length, tuple counts)
+
+    cdef inline Program program(self, int64_t count, tuple counts):
+        """The program of a call; it is to be used before the next one is asked for."""
+        if counts is None and self.latest is not None and self.latest.called == count:
+            return self.latest
+        return self.find_program(count, counts)

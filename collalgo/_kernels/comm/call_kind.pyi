@@ -1,0 +1,26 @@
+from collections.abc import Callable
+
+from collalgo._kernels.engine.engine import Program
+from collalgo.engine.call import Call
+
+class SizeRange:
+    least: float
+    limit: float
+
+    def __init__(
+        self, least: float, limit: float, make: Callable[[], Program]
+    ) -> None: ...
+
+class CallKind:
+    call: Call
+
+    def __init__(
+        self,
+        call: Call,
+        find_range: Callable[[Call, int, tuple[int, ...] | None], SizeRange],
+        itemsize: int,
+        shares: int,
+        blocks: int,
+        buffers: int,
+    ) -> None: ...
+    def new_program(self, count: int, counts: tuple[int, ...] | None) -> Program: ...

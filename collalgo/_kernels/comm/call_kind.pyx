@@ -1,0 +1,123 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""From the length of a call to its program, without Python objects.
+
+What depends on the length of calls that are alike otherwise is found by its size in
+bytes, in a few ranges. The programs of a range are filled in again and again.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+import numpy as np
+
+from collalgo._kernels.engine.buffer_length cimport buffer_length, measure
+from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.filling cimport address
+
+cdef enum:
+    PROGRAMS = 32  # of a range, of which most are for calls in the background
+    RANGES = 64  # of a kind
+
+
+cdef class SizeRange:
+    """A range of sizes of which all calls run the same template in the same way.
+
+    Parameters
+    ----------
+    least, limit : float
+        It holds for all ``least <= nbytes < limit``.
+    make : callable
+        Makes a program for it.
+    """
+
+    def __init__(self, double least, double limit, make):
+        self.least, self.limit, self.make = least, limit, make
+        self.programs = []
+
+    cdef Program program(self, const buffer_length *length, tuple counts):
+        """A program for a length: one that has it, or one that is not in use."""
+        cdef Program program, idle = None
+        for program in self.programs:
+            if program.has_length(length):
+                return program
+            if not program.users:
+                idle = program
+        if idle is None:
+            idle = self.make()
+            if len(self.programs) >= PROGRAMS:
+                del self.programs[0]
+            self.programs.append(idle)
+        idle.fill_counts(length, counts)
+        return idle
+
+
+@cython.final
+cdef class CallKind:
+    """Calls that differ in their length only.
+
+    Parameters
+    ----------
+    call : collalgo.engine.call.Call
+        One of them, under its plain name.
+    find_range : callable
+        Gives the :class:`SizeRange` for a call, its bytes and its counts. If it is
+        empty, it holds for these counts only.
+    itemsize : int
+        The bytes of an element.
+    shares : int
+        The number of equal blocks of what a rank passes; 0 if borders are free.
+    blocks, buffers : int
+        The number of blocks of the buffer of the schedules, and how many buffers of a
+        rank it holds.
+    """
+
+    def __init__(
+        self, call, find_range, int64_t itemsize, int64_t shares, int64_t blocks,
+        int64_t buffers
+    ):
+        self.call, self.find_range = call, find_range
+        self.itemsize, self.shares, self.blocks = itemsize, shares, blocks
+        self.buffers, self.ranges = buffers, []
+        self.kept = np.zeros(blocks + 1, np.int64)
+        self.starts = <int64_t *>address(self.kept)
+
+    cdef Program find_program(self, int64_t count, tuple counts):
+        """The program of a call of another length than the last one."""
+        cdef buffer_length length
+        self.find_length(&length, count, counts)
+        if counts is None or self.latest is None or not self.latest.has_length(&length):
+            self.latest = self.range_of(&length, counts).program(&length, counts)
+        return self.latest
+
+    def new_program(self, int64_t count, tuple counts):
+        """A program of its own for a call."""
+        cdef buffer_length length
+        self.find_length(&length, count, counts)
+        cdef Program found = self.range_of(&length, counts).make()
+        found.fill_counts(&length, counts)
+        return found
+
+    cdef int find_length(
+        self, buffer_length *length, int64_t count, tuple counts
+    ) except -1:
+        """Find the length of the buffer of a call."""
+        length.itemsize = self.itemsize
+        return measure(length, count, counts, self.shares, self.blocks, self.starts)
+
+    cdef SizeRange range_of(self, const buffer_length *length, tuple counts):
+        """The range of a length."""
+        cdef int64_t nbytes = length.count * self.itemsize // self.buffers
+        cdef SizeRange found = self.current
+        if found is not None and found.least <= nbytes < found.limit:
+            return found
+        for found in self.ranges:
+            if found.least <= nbytes < found.limit:
+                self.current = found
+                return found
+        self.current = found = self.find_range(self.call, nbytes, counts)
+        if found.least < found.limit:
+            if len(self.ranges) >= RANGES:
+                del self.ranges[0]
+            self.ranges.append(found)
+        return found

@@ -1,0 +1,4 @@
+cimport numpy as cnp
+
+
+cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target)

@@ -1,0 +1,29 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Keep the memory of arrays in place while other threads may run."""
+
+cimport numpy as cnp
+from cpython.weakref cimport PyWeakref_NewRef
+
+cnp.import_array()
+
+
+cdef object pin(cnp.ndarray array):
+    """An object that keeps the memory of an array in place while it lives.
+
+    NumPy can resize an array in spite of exported buffers (``refcheck=False``), but not
+    an array with a weak reference.
+    """
+    cdef object owner = array
+    while isinstance(owner, cnp.ndarray) and owner.base is not None:
+        owner = owner.base
+    return PyWeakref_NewRef(owner, None) if isinstance(owner, cnp.ndarray) else owner
+
+
+cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target):
+    """Objects that keep the memory of the arrays of a call in place."""
+    if source is target or source is None or target is None:
+        return () if source is target is None else (
+            pin(target if source is None else source),
+        )
+    return pin(source), pin(target)

@@ -1,0 +1,39 @@
+"""What changes with the size of a call, as a table of borders."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Generic, TypeVar
+
+import numpy as np
+
+Value = TypeVar("Value")
+
+#: The sizes in bytes where values may change: 0, and eight for each power of two.
+BORDERS = np.unique([0, *np.ceil(2.0 ** np.arange(0, 42, 0.125)).astype(np.int64)])
+
+
+class BySize(Generic[Value]):
+    """Values for all sizes; a size between two borders has that of the upper one.
+
+    So there are few, and a size is looked up instead of computed.
+
+    Parameters
+    ----------
+    values
+        The values for :data:`BORDERS`.
+    """
+
+    def __init__(self, values: Sequence[Value]):
+        pairs = zip(values, BORDERS.tolist(), strict=True)
+        runs = [list(run) for _, run in groupby(pairs, lambda pair: pair[0])]
+        self._values = [run[0][0] for run in runs]
+        self._last: list[float] = [run[-1][1] for run in runs[:-1]]
+
+    def at(self, nbytes: int) -> tuple[Value, float, float]:
+        """The value of a size, and the sizes for which it holds: least, and limit."""
+        number = bisect_left(self._last, nbytes)
+        least = self._last[number - 1] + 1 if number else 0
+        limit = self._last[number] + 1 if number < len(self._last) else math.inf
+        return self._values[number], least, limit

@@ -1,0 +1,31 @@
+"""Values that change with the size of a call are looked up in tables."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from collalgo.cost.by_size import BORDERS, BySize
+
+pytestmark = pytest.mark.parallel
+
+
+@given(
+    steps=st.lists(st.integers(0, 3), min_size=len(BORDERS), max_size=len(BORDERS)),
+    nbytes=st.one_of(st.sampled_from(BORDERS.tolist()), st.integers(0, 1 << 50)),
+    shift=st.integers(-2, 2),
+)
+def test_a_size_has_the_value_of_the_next_border(steps, nbytes, shift):
+    table, nbytes = BySize(steps), max(nbytes + shift, 0)
+    value, least, limit = table.at(nbytes)
+    assert least <= nbytes < limit
+    above = [
+        one for border, one in zip(BORDERS, steps, strict=True) if border >= nbytes
+    ]
+    assert value == (above or steps[-1:])[0]
+    assert table.at(least) == (value, least, limit)
+    if least:
+        assert table.at(least - 1)[0] != value
+        assert table.at(least - 1)[2] == least
+
+
+def test_powers_of_two_are_borders():
+    assert {1 << power for power in range(42)} <= set(BORDERS.tolist())
