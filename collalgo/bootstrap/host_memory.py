@@ -104,11 +104,13 @@ class HostMemory:
         if segment.of_threads:
             transport = thread.attach(segment, rank, size, cores)
         else:
-            transport = shm.attach(segment, rank, size, cores, members, world_size)
-        for rank, place in enumerate(places):
+            processes = [self.processes[place] for place in places]
+            transport = shm.attach(
+                segment, rank, size, cores, members, world_size, processes
+            )
+        for other, place in enumerate(places):
             if place in self._process_ends:
-                transport.watch(rank, self._process_ends[place])
-        transport.allow_fetching([self.processes[place] for place in places])
+                transport.watch(other, self._process_ends[place])
         with self._lock:
             self._users += 1
             self._transports.add(transport)

@@ -118,7 +118,9 @@ def _mismatch(failure: dict[str, Any]) -> str:
         return _difference(failure, "collective")
     if _exchanges(mine) != _exchanges(theirs):
         return _without_counts(failure)
-    differing = (what for what in COMPARED[1:] if mine[what] != theirs[what])
+    differing = (
+        what for what in COMPARED[1:] if _passed(what, mine) != _passed(what, theirs)
+    )
     if what := next(differing, ""):
         return _difference(failure, what)
     if mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS:
@@ -167,6 +169,10 @@ def _difference(failure: dict[str, Any], what: str) -> str:
         f"{_collective(mine)} #{number}: rank {rank} passed {ours} but rank {other} "
         f"passed {its}; every rank must pass the same {what}"
     )
+
+
+def _passed(what: str, call: dict[str, Any]) -> Any:
+    return elements(call) if what == "count" else call[what]
 
 
 def _value(what: str, call: dict[str, Any]) -> str:

@@ -8,10 +8,14 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from collalgo.base.distinct import distinct
+
 Value = TypeVar("Value")
 
 #: The sizes in bytes where values may change: 0, and eight for each power of two.
-BORDERS = np.unique([0, *np.ceil(2.0 ** np.arange(0, 42, 0.125)).astype(np.int64)])
+BORDERS = distinct(
+    np.append(0, np.ceil(2.0 ** np.arange(0, 42, 0.125)).astype(np.int64))
+)
 
 
 class BySize(Generic[Value]):

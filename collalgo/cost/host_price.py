@@ -199,7 +199,7 @@ def _exchanging(replay: Replay) -> int:
     sends, receives = (
         distinct(replay.rank_of[ends]) for ends in (replay.out, replay.into)
     )
-    return len(np.intersect1d(sends, receives))
+    return len(np.intersect1d(sends, receives, assume_unique=True))
 
 
 def _busiest(replay: Replay, work: Reals) -> Reals:

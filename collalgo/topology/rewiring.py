@@ -97,7 +97,7 @@ def split_nics(machine: Topology, ports: int) -> None:
     for nic in machine.devices(Kind.NIC) if ports > 1 else ():
         (slot,) = machine.links_of(nic.id)
         machine.graph.remove_node(nic.id)
-        card = machine.add(f"{nic.id}/card", Kind.PCI, host=nic.host)
+        card = machine.add(f"{nic.id}/card", Kind.CARD, host=nic.host)
         machine.link(card, slot.other(nic.id), slot.kind, slot.bandwidth)
         speed = nic.attributes.get("speed")
         each = {**nic.attributes, "speed": speed and speed / ports}

@@ -70,8 +70,8 @@ def test_ranks_of_a_server_are_on_cores_or_sockets(hosts, ranks, each):
     ("words", "reason"),
     [
         (("dgx1v", "ranks=cores"), "but it has 2 CPUs and 8 GPUs"),
-        (("cpu2s", "ranks=tiles"), "'tiles' is not a number"),
-        (("cpu2s", "ranks=3"), "ranks=3 must be a word"),
+        (("cpu2s", "ranks=tiles"), "ranks=tiles: ranks are on one of cores, sockets"),
+        (("cpu2s", "ranks=3"), "ranks=3: ranks are on one of cores, sockets"),
         (("cpu2s", "hosts=1.5"), "hosts=1.5 must be an integer"),
         (("cpu2s", "hosts=0"), "hosts=0 must be at least 1"),
         (

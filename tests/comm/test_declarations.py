@@ -23,8 +23,8 @@ PERSISTENT = (
 #: All attributes of a communicator, as the documentation lists them.
 DOCUMENTED = {
     "abort", "bucket", "close", "closed", "dup", "empty", "engine", "forked", "group",
-    "heap", "hosts", "irecv", "isend", "label", "rank", "recv", "select", "send",
-    "size", "split", "timeout",
+    "heap", "hosts", "iprobe", "irecv", "isend", "label", "probe", "rank", "recv",
+    "select", "send", "size", "split", "timeout",
     *CALLS,
     *(f"{name}_async" for name in CALLS),
     *(f"persistent_{name}" for name in PERSISTENT),

@@ -41,7 +41,7 @@ def test_a_file_overrides_only_the_keys_it_has(mine):
 
 def test_prices_and_bounds_follow_the_link_model(mine):
     link_model = LinkModel.read(mine)
-    machine = Topology.load("dgx1v", hosts=2, nics=1)
+    machine = Topology.load("dgx1v", hosts=2, nics=1, smp=19.2)
     ring = simulate("ring", machine, 0, collective="allgather", link_model=link_model)
     assert ring.seconds == pytest.approx(15 * 9e-6)
     usual = simulate("ring", machine, 1 << 30, collective="allgather")

@@ -342,5 +342,5 @@ def test_init_needs_all_of_rank_size_and_secret(monkeypatch):
     with pytest.raises(ValueError, match="needs rank and size too"):
         collalgo.init(store="127.0.0.1:1", rank=1)
     monkeypatch.delenv("COLLALGO_SECRET", raising=False)
-    with pytest.raises(BootstrapError, match="needs a secret"):
+    with pytest.raises(BootstrapError, match="no secret of the job; pass secret="):
         collalgo.init(store="127.0.0.1:1", rank=0, size=2)

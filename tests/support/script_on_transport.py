@@ -43,15 +43,15 @@ def shared_memory(rank, descriptor):
     """The endpoint of a rank in the memory of its host."""
     here = [r for r, host in enumerate(hosts) if host == hosts[rank]]
     several = len(here) < len(hosts)
-    transport = shm.attach(
-        mapped(len(here), descriptor), here.index(rank), len(here), None,
-        here if several else (), len(hosts) if several else 0,
-    )  # fmt: skip
     processes = [int(told_by) for told_by in told("process", rank, b"%d" % os.getpid())]
     local = [processes[other] for other in here]
+    transport = shm.attach(
+        mapped(len(here), descriptor if descriptor >= 0 else shm.create(len(here))),
+        here.index(rank), len(here), None,
+        here if several else (), len(hosts) if several else 0, local,
+    )  # fmt: skip
     for other, end in shm.process_ends(local, here.index(rank)).items():
         transport.watch(other, end)
-    transport.allow_fetching(local)
     return transport
 
 

@@ -38,10 +38,12 @@ def attach(
     cores: int | None,
     members: Sequence[int] = (),
     world_size: int = 0,
+    processes: Sequence[int] = (),
 ) -> SharedMemory:
     """Attach a rank to memory that it shares with others, and ``cores`` cores.
 
-    In a world on several hosts, ``members`` are the ranks of this host.
+    In a world on several hosts, ``members`` are the ranks of this host. ``processes``
+    are theirs, whose memory may be read.
     """
     across = world_size > size
     waiting = ACROSS_HOSTS if across else patience(size, cores)
@@ -50,8 +52,9 @@ def attach(
     background = BACKGROUND if crowded else waiting
     lacks_cores = not across and patience(size + 1, cores) == SHARING
     return SharedMemory(
-        segment, rank, size, waiting, background, lacks_cores, members, world_size
-    )
+        segment, rank, size, waiting, background, lacks_cores, members, world_size,
+        processes,
+    )  # fmt: skip
 
 
 def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:

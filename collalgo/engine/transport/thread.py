@@ -30,7 +30,8 @@ def attach(
     ``waiting`` is by default as for this number of cores.
     """
     waiting = waiting or patience(size, cores)
-    return SharedMemory(segment, rank, size, waiting, waiting)
+    processes = [os.getpid()] * size
+    return SharedMemory(segment, rank, size, waiting, waiting, processes=processes)
 
 
 def world(size: int, waiting: WaitPolicy | None = None) -> list[SharedMemory]:
@@ -45,7 +46,4 @@ def world(size: int, waiting: WaitPolicy | None = None) -> list[SharedMemory]:
     """
     segment = memory(size)
     waiting = waiting or patience(size)
-    ends = [attach(segment, rank, size, waiting=waiting) for rank in range(size)]
-    for end in ends:
-        end.allow_fetching([os.getpid()] * size)
-    return ends
+    return [attach(segment, rank, size, waiting=waiting) for rank in range(size)]

@@ -168,7 +168,7 @@ class Locking(StandIn):
         if of is not None:
             self.failures, self.loaded = of.failures, of.loaded
 
-    def aside(self):
+    def aside(self, **_):
         return Locking(self.interpreters, self)
 
     def _put(self, operation):

@@ -12,6 +12,7 @@ from collalgo._kernels.engine.transport.message_ring cimport (
     CLAIM_LATER,
     CLAIMS,
     THROUGH_CHANNEL,
+    link_is_met,
     link_is_read,
     link_open_claim,
     link_withdraw,
@@ -90,6 +91,8 @@ cdef class Outbox(Link):
 
     cdef bint request(self, Message message) except -1:
         cdef message_head head
+        if self.on_host and not link_is_met(&self.link):
+            return False
         message.fill_head(&head, Kind.REQUEST)
         if self.may_claim(message):
             head.claim = CLAIM_LATER

@@ -222,10 +222,8 @@ static void wake_rank(rank_header *peer) {
         ring_bell(peer);
 }
 
-/* Announce this rank to the others, which may wait for it. */
-static void announce(endpoint *e) {
-    e->me = header(e, e->rank);
-    e->me->reach = e->heap_bytes;
+/* Announce this rank to the others, which may wait for it and then use what it has published. */
+static void endpoint_announce(endpoint *e) {
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0))
         endpoint_fence(e);
     STORE(&e->me->status, RANK_ACTIVE);
@@ -233,7 +231,8 @@ static void announce(endpoint *e) {
     for (int64_t r = 0; r < e->size; r++) wake_rank(header(e, r));
 }
 
-/* Make an endpoint for steps of at most `posts` posts, including those to other hosts. */
+/* Make an endpoint for steps of at most `posts` posts, including those to other hosts. The
+ * other ranks see it once it is announced. */
 static endpoint *endpoint_new(char *base, const char *heap, int64_t heap_bytes,
                               int64_t rank, int64_t size, int64_t posts) {
     endpoint *e = calloc(1, sizeof(endpoint));
@@ -247,7 +246,8 @@ static endpoint *endpoint_new(char *base, const char *heap, int64_t heap_bytes,
     }
     configure(e);
     open_channels(e);
-    announce(e);
+    e->me = header(e, rank);
+    e->me->reach = heap_bytes;
     return e;
 }
 

@@ -63,6 +63,7 @@ cdef extern from "shared_memory.h" nogil:
         char *base, const char *heap, int64_t heap_bytes, int64_t rank, int64_t size,
         int64_t posts
     )
+    void endpoint_announce(endpoint *e)
     void endpoint_free(endpoint *e)
     void endpoint_crowd(endpoint *e)
     void endpoint_fence(endpoint *e)

@@ -11,6 +11,7 @@ from posix.time cimport clockid_t
 
 from collalgo._kernels.engine.transport.endpoint cimport (
     endpoint,
+    endpoint_announce,
     endpoint_await_all,
     endpoint_begin_wait,
     endpoint_crowd,
@@ -90,11 +91,13 @@ cdef class HostEndpoint(Transport):
         The rank of each member in its world, which may have other hosts.
     world_size : int
         The number of ranks of the world.
+    processes : list of int
+        The process of each rank of this host, which may be read; none may if it is empty.
     """
 
     def __init__(
         self, Segment segment, int64_t rank, int64_t size, waiting, background,
-        bint lacks_cores=False, members=(), int64_t world_size=0
+        bint lacks_cores=False, members=(), int64_t world_size=0, processes=()
     ):
         self.rank, self.size = rank, size
         self.lacks_cores = lacks_cores
@@ -108,6 +111,9 @@ cdef class HostEndpoint(Transport):
         if self.end == NULL:
             raise MemoryError
         self.configure(waiting._asdict(), background._asdict(), world_size > size)
+        if processes:  # which the others use as soon as this rank is there
+            self.allow_fetching(processes)
+        endpoint_announce(self.end)
 
     cdef void configure(self, dict waiting, dict background, bint across):
         """Set the waits, for a world on one host or across hosts."""

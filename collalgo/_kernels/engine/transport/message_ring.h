@@ -53,6 +53,9 @@ static void link_open(message_link *l, const endpoint *e, int64_t peer) {
     l->out_data = (char *)(l->out + 1), l->in_data = (char *)(l->in + 1);
 }
 
+/* Whether the peer is there, and has said what it may read. */
+static int link_is_met(const message_link *l) { return LOAD(&l->peer->status) != RANK_ABSENT; }
+
 /* Wake the peer if it sleeps. */
 static void link_wake(const message_link *l) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -19,7 +19,7 @@
 #define CLASS_BYTES ((int64_t)1 << 40) /* addresses of all blocks of a class, at most */
 #define BLOCKS 65536                   /* of a class, at most */
 #define CHAINS 4096                    /* of the keys of a class */
-#define CLAIMS 2000                    /* before the owner of a directory is looked for */
+#define ATTEMPTS 2000                  /* before the owner of a directory is looked for */
 #define MOMENT 50000                   /* nanoseconds between most of them */
 
 typedef struct {
@@ -79,12 +79,12 @@ static inline void pool_lay_out(pool_layout *p, int64_t size) {
 static uint32_t pool_claim(pool_directory *d, uint32_t me) {
     struct timespec moment = {0, MOMENT};
     uint32_t owner = 0;
-    for (int turn = 0; turn < CLAIMS; turn++) {
+    for (int turn = 0; turn < ATTEMPTS; turn++) {
         owner = 0;
         if (__atomic_compare_exchange_n(&d->owner, &owner, me, 0, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED))
             return 0;
-        if (turn < CLAIMS / 2) sched_yield();
+        if (turn < ATTEMPTS / 2) sched_yield();
         else nanosleep(&moment, NULL);
     }
     return owner;
