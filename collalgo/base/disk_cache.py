@@ -10,6 +10,7 @@ written beside its name and renamed.
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
@@ -26,8 +27,11 @@ MOST_FILES, LARGEST = 1024, 1 << 16
 def folder() -> Path:
     """The folder of all kept results; the default one if none are kept."""
     given = os.environ.get(VARIABLE)
-    if given and given != OFF:
-        return Path(given)
+    return Path(given) if given and given != OFF else default_folder()
+
+
+def default_folder() -> Path:
+    """The folder of this user, whatever ``COLLALGO_CACHE`` says."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "collalgo"
 
@@ -45,8 +49,7 @@ def recall(kind: str, key: str) -> str | None:
     if os.environ.get(VARIABLE) == OFF:
         return None
     with suppress(OSError, RuntimeError, ValueError):  # no home, no UTF-8
-        with _path(kind, key).open("rb") as file:
-            data = file.read(LARGEST + 1)
+        data = _read(_path(kind, key))
         seal, _, content = data.partition(b"\n")
         if len(data) <= LARGEST and seal == _seal(key, content):
             return content.decode()
@@ -69,6 +72,16 @@ def keep(kind: str, key: str, content: str) -> None:
         finally:
             partial.unlink(missing_ok=True)
         _make_room(path.parent)
+
+
+def _read(path: Path) -> bytes:
+    """The content of a file of this user; OSError if it is another's, or no file."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise PermissionError(f"{path} is no file of this user")
+        return file.read(LARGEST + 1)
 
 
 def _path(kind: str, key: str) -> Path:

@@ -22,6 +22,7 @@ from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import PORT as ETCD_PORT
 from collalgo.bootstrap.store.protocol import ExchangeStore
+from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError
 
 #: The values of MASTER_ADDR by which all ranks are on one host.
@@ -119,7 +120,7 @@ def _by_environment(arguments: JoinArguments) -> Context:
     if arguments.secret is not None or "COLLALGO_SECRET" in env:
         return connect_at(where, arguments)
     if env["MASTER_ADDR"] in LOOPBACK or env.get("LOCAL_WORLD_SIZE") == str(size):
-        rendezvous = HostRendezvous(f"env://{where}")
+        rendezvous = HostRendezvous(f"env://{where} {user_secret().hex()}")
         return rendezvous.connect("", rank, range(size), arguments.timeout)
     raise BootstrapError(
         f"rank {rank} has no secret of the job, which env:// needs as the ranks may be "

@@ -39,7 +39,7 @@ def user_secret() -> bytes:
 def _folders() -> Iterator[Path]:
     """Folders for the secret, the preferred one first."""
     with suppress(RuntimeError):  # there is no home
-        yield disk_cache.folder() / "private"
+        yield disk_cache.default_folder() / "private"
     yield Path(tempfile.gettempdir()) / f"collalgo-{os.geteuid()}"
 
 

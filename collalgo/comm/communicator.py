@@ -29,6 +29,17 @@ if TYPE_CHECKING:  # with the model of topologies, which takes a while to import
 _first_message = Lock()
 
 
+class ClosedMailbox:
+    """Refuses the messages of a communicator that is closed."""
+
+    def __init__(self, runner: Runner):
+        self._runner = runner
+
+    def __getattr__(self, call: str) -> Any:
+        self._runner.check_open(call)
+        raise AttributeError(call)
+
+
 class Communicator(Collectives, Messages, CommunicatorBase):
     """A group of ranks and their calls.
 
@@ -69,12 +80,13 @@ class Communicator(Collectives, Messages, CommunicatorBase):
         """The messages of this rank, made at the first, as most groups send none."""
         with _first_message:
             if "_mailbox" not in self.__dict__:
-                self._runner.check_open("message")
                 self.__dict__["_mailbox"] = self._new_mailbox()
         found: Mailbox = self.__dict__["_mailbox"]
         return found
 
-    def _new_mailbox(self) -> Mailbox:
+    def _new_mailbox(self) -> Mailbox | ClosedMailbox:
+        if self.closed or self.forked:
+            return ClosedMailbox(self._runner)
         context, home = self._runner.context, weakref.ref(self._runner)
         connection = partial(Connection, context.rendezvous, home)
         found = Mailbox(self.rank, self.size, context.shared, home, connection)
@@ -106,11 +118,16 @@ class Communicator(Collectives, Messages, CommunicatorBase):
     def close(self) -> None:
         """Leave the communicator and release its memory; closing twice is allowed.
 
-        Calls in the background that have not ended fail. Messages that were sent may be
-        received for up to 5 s, for which this waits; then they are lost.
+        Calls in the background that have not ended fail, and so do long messages that
+        no other rank has begun to receive; for what is being received this waits for
+        up to 5 s. Short messages stay until they are received.
         """
-        if self._close_mailbox is not None:
-            self._close_mailbox()
+        with _first_message:
+            close_mailbox = self._close_mailbox
+            # The mailbox keeps the memory of messages.
+            self.__dict__["_mailbox"] = ClosedMailbox(self._runner)
+        if close_mailbox is not None:
+            close_mailbox()
         self._runner.close()
 
     def abort(self, reason: str) -> None:

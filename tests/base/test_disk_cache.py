@@ -115,3 +115,17 @@ def test_processes_that_share_the_folder_see_whole_files():
     with multiprocessing.get_context("fork").Pool(4) as pool:
         assert pool.map(_keep_and_recall, range(4)) == [0] * 4
     assert len(files()) == 7
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, os.mkdir, lambda p: p.symlink_to("/etc/passwd")]
+)
+def test_what_is_no_file_of_the_user_counts_as_missing_and_is_not_waited_for(
+    make, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("COLLALGO_CACHE", str(tmp_path))
+    disk_cache.keep("kind", "key", "content")
+    (path,) = (tmp_path / "kind").iterdir()
+    path.unlink()
+    make(path)
+    assert disk_cache.recall("kind", "key") is None

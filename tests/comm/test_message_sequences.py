@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import collalgo
-from collalgo import spawn, threads
+from collalgo import CollalgoError, CollectiveTimeout, spawn, threads
 from collalgo.engine.transport import thread
 
 pytestmark = pytest.mark.parallel
@@ -200,3 +201,71 @@ def test_a_callback_is_called_when_the_other_rank_leaves():
             assert isinstance(message.exception(), collalgo.PeerFailed)
 
     threads(on_each_rank, 2, timeout=60)
+
+
+def test_a_long_message_that_is_about_to_be_read_ends_with_its_communicator():
+    def on_each_rank(comm):
+        part = comm.dup()
+        if comm.rank:
+            sent = part.isend(np.zeros(50_000), 0)
+            comm.barrier()
+            sent.exception()
+        else:
+            comm.barrier()
+            received = part.irecv(np.zeros(50_000), 1)
+            part.close()
+            try:
+                received.wait()
+            except CollalgoError as error:
+                assert "closed" in str(error)
+        comm.barrier()
+        part.close()
+
+    for _ in range(20):
+        threads(on_each_rank, 2, timeout=20)
+
+
+def test_a_message_that_found_no_room_and_was_given_up_does_not_stop_other_threads():
+    def on_each_rank(comm):
+        if comm.rank:
+            comm.barrier()
+            for _ in range(64):
+                comm.recv(np.zeros(1), 0)
+            time.sleep(0.2)
+            comm.send(np.ones(1), 0)
+        else:
+            for _ in range(64):
+                comm.send(np.zeros(1), 1)
+            late = comm.isend(np.zeros(50_000), 1, tag=7)
+            with pytest.raises(TimeoutError):
+                late.wait(0.05)
+            comm.timeout = 0.1
+            with pytest.raises(CollectiveTimeout):
+                comm.send(np.zeros(50_000), 1, tag=8)
+            comm.timeout = 20
+            comm.barrier()
+            assert comm.recv(np.zeros(1), 1)[0] == 1
+        comm.close()
+
+    threads(on_each_rank, 2, timeout=20)
+
+
+def test_a_closed_communicator_refuses_messages_of_other_threads():
+    def on_each_rank(comm):
+        for _ in range(30):
+            part, failures = comm.dup(), []
+
+            def send_on(part=part, failures=failures):
+                try:
+                    for _ in range(40):  # for which there is room
+                        part.isend(np.zeros(1), 1 - part.rank)
+                except (CollalgoError, ValueError) as error:
+                    failures.append(str(error))
+
+            thread_ = threading.Thread(target=send_on)
+            thread_.start()
+            part.close()
+            thread_.join(20)
+            assert all("closed" in failure for failure in failures), failures
+
+    threads(on_each_rank, 2, timeout=20)

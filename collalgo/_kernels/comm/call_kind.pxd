@@ -10,6 +10,7 @@ cdef class SizeRange:
     cdef object make
     cdef list programs
 
+    cdef int make_idle(self, const buffer_length *length) except -1
     cdef Program program(self, const buffer_length *length, tuple counts)
 
 

@@ -35,6 +35,18 @@ cdef class SizeRange:
         self.least, self.limit, self.make = least, limit, make
         self.programs = []
 
+    cdef int make_idle(self, const buffer_length *length) except -1:
+        """Make a program if all are in use for other lengths; this may run other calls."""
+        cdef Program program
+        for program in self.programs:
+            if not program.users or program.has_length(length):
+                return 0
+        made = self.make()
+        if len(self.programs) >= PROGRAMS:
+            del self.programs[0]
+        self.programs.append(made)
+        return 0
+
     cdef Program program(self, const buffer_length *length, tuple counts):
         """A program for a length: one that has it, or one that is not in use."""
         cdef Program program, idle = None
@@ -43,11 +55,6 @@ cdef class SizeRange:
                 return program
             if not program.users:
                 idle = program
-        if idle is None:
-            idle = self.make()
-            if len(self.programs) >= PROGRAMS:
-                del self.programs[0]
-            self.programs.append(idle)
         idle.fill_counts(length, counts)
         return idle
 
@@ -85,9 +92,14 @@ cdef class CallKind:
     cdef Program find_program(self, int64_t count, tuple counts):
         """The program of a call of another length than the last one."""
         cdef buffer_length length
+        cdef SizeRange found
         self.find_length(&length, count, counts)
         if counts is None or self.latest is None or not self.latest.has_length(&length):
-            self.latest = self.range_of(&length, counts).program(&length, counts)
+            found = self.range_of(&length, counts)
+            found.make_idle(&length)
+            # Again, as other calls of this kind may have been made while Python ran.
+            self.find_length(&length, count, counts)
+            self.latest = found.program(&length, counts)
         return self.latest
 
     def new_program(self, int64_t count, tuple counts):
@@ -95,6 +107,7 @@ cdef class CallKind:
         cdef buffer_length length
         self.find_length(&length, count, counts)
         cdef Program found = self.range_of(&length, counts).make()
+        self.find_length(&length, count, counts)  # again, for the same reason
         found.fill_counts(&length, counts)
         return found
 

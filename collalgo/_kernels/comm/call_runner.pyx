@@ -183,7 +183,7 @@ cdef class CallRunner(CommunicatorBase):
             finally:
                 self.prepared = None
             if before is not None or after is not None:
-                work.add(in_order(before, work.before), in_order(work.after, after))
+                work.add(before, after)
             if not persistent:
                 work.check_turn()
                 self.progress.submit(work)
@@ -241,13 +241,6 @@ cdef class CallRunner(CommunicatorBase):
     ):
         """Run a program in the turn of this thread."""
         return run_once(self, program, source, target, waiting, caller)
-
-
-cdef object in_order(first, second):
-    """A function that calls both, of which either may be None."""
-    if first is None or second is None:
-        return second if first is None else first
-    return lambda: (first(), second())
 
 
 cdef inline int run_once(

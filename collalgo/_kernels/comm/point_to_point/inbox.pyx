@@ -153,6 +153,8 @@ cdef class Inbox(Outbox):
             self.read_announced()
         elif message is not None:
             self.fetch(message, head)
+        else:  # it was given up here: the next call of its tag takes it
+            self.arrive(head, NULL)
         return 0
 
     cdef int read_announced(self) except -1:

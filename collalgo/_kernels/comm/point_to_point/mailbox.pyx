@@ -86,6 +86,7 @@ cdef class Mailbox(Progress):
             )
         self.acquire()
         try:
+            self.check_not_closed(name)
             peer = self.peer(rank)
             peer.progress()
             if peer.on_host and peer.link.peer.status in (RANK_CLOSED, RANK_FAILED):
@@ -113,6 +114,7 @@ cdef class Mailbox(Progress):
         message.check_target()
         self.acquire()
         try:
+            self.check_not_closed(name)
             self.tickets += 1
             message.ticket = self.tickets
             remote = (
@@ -138,6 +140,12 @@ cdef class Mailbox(Progress):
             home = self.home()
             if home is not None:
                 home.check_open(call)
+            raise errors.closed(call, self.rank)
+        return 0
+
+    cdef int check_not_closed(self, str call) except -1:
+        """Check, with the lock, that no other thread has closed the mailbox meanwhile."""
+        if self.closed or self.shared.end == NULL:
             raise errors.closed(call, self.rank)
         return 0
 
@@ -186,6 +194,7 @@ cdef class Mailbox(Progress):
         ]
         self.acquire()
         try:
+            self.check_not_closed("probe")
             for peer in [self.peer(rank) for rank in ranks]:
                 peer.progress()
                 arrival = <Arrival>peer.unexpected.first(number)
@@ -286,18 +295,21 @@ cdef class Mailbox(Progress):
             return
         self.send_rest()
         self.acquire()
-        self.closed = True
-        for message in self.from_any.clear():
-            message.end(errors.closed(message.name, self.rank))
-        for peer in self.known:
-            self.await_readers(peer)
-            peer.fail(partial(errors.closed, rank=self.rank))
-            if peer.channel is not None:
-                peer.channel.close()
-        self.enter()
-        self.release()
+        try:
+            self.closed = True
+            for message in [*self.from_any.clear(), *self.to_fetch]:
+                message.end(errors.closed(message.name, self.rank))
+            self.to_fetch.clear()
+            until = monotonic() + LAST_SECONDS
+            for peer in self.known:
+                self.await_readers(peer, until)
+                peer.fail(partial(errors.closed, rank=self.rank))
+                peer.unexpected.clear()
+                if peer.channel is not None:
+                    peer.channel.close()
+        finally:
+            self.release()
         wake_waiters(self.bell)
-        self.leave()
         self.call_back()
 
     cdef int send_rest(self) except -1:
@@ -318,9 +330,8 @@ cdef class Mailbox(Progress):
                 return True
         return False
 
-    cdef int await_readers(self, Peer peer) except -1:
+    cdef int await_readers(self, Peer peer, double until) except -1:
         """Take back long messages, and wait for those that the other rank reads now."""
-        until = monotonic() + LAST_SECONDS
         while peer.is_being_read() and monotonic() < until:
             if peer.link.peer.status in (RANK_CLOSED, RANK_FAILED):
                 break

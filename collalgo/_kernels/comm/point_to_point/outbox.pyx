@@ -235,6 +235,8 @@ cdef class Outbox(Link):
             self.put(&head, NULL, 0)
         elif message in self.granted:
             self.granted.remove(message)
+            message.fill_head(&head, Kind.WITHDRAWAL)
+            self.put(&head, NULL, 0)
         elif message in self.unsent:
             self.unsent.remove(message)
         else:

@@ -19,4 +19,5 @@ cdef class Peer(Inbox):
     cdef int withdraw(self, Message message) except -1
     cdef int abort(self, str reason) except -1
     cdef int fail(self, failure) except -1
+    cdef int lose_channel(self, error) except -1
     cdef int refuse_unsent(self, error) except -1

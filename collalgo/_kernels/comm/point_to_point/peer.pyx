@@ -44,7 +44,7 @@ cdef class Peer(Inbox):
     cdef bint progress(self) except -1:
         """Read and write what can be: whether other ranks had written."""
         cdef bint found
-        if self.unsent:
+        if self.unsent or self.link.waits_for_room:
             self.flush()
         if not self.on_host:
             return self.read_channel()
@@ -191,8 +191,14 @@ cdef class Peer(Inbox):
 
     def cannot_connect(self, error):
         """Fail the calls that wait for the channel, or the next of their tags."""
-        cdef Message message
         self.owner.acquire()
+        try:
+            self.lose_channel(error)
+        finally:
+            self.owner.release()
+
+    cdef int lose_channel(self, error) except -1:
+        cdef Message message
         for message in self.sends():
             if not self.may_claim(message) and self.take_back(message):
                 message.end(error)
@@ -205,7 +211,7 @@ cdef class Peer(Inbox):
             for message in self.posted.clear():
                 message.end(error)
             self.owner.lose(error)
-        self.owner.release()
+        return 0
 
     cdef int refuse_unsent(self, error) except -1:
         """Keep an error for messages whose calls have returned."""

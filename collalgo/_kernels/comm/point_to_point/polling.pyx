@@ -88,14 +88,12 @@ cdef class Polling(Matching):
         return self.shared.generation != forks
 
     cdef void enter(self) noexcept:
-        """Use the memory of the host, even if it is released meanwhile."""
+        """Wait for messages, in place of the thread that makes progress."""
         self.users += 1
 
     cdef void leave(self) noexcept:
-        """End that use; after the end, the last user unmaps the memory."""
+        """End that use."""
         self.users -= 1
-        if self.closed and self.users == 0:
-            self.segment = None
 
     cdef int check_open(self, str call) except -1:
         """Check that messages can be sent and received."""
@@ -133,7 +131,7 @@ cdef class Polling(Matching):
         for peer in self.known:
             if peer.on_host or self.from_any.count or peer.waits():
                 found = peer.progress() or found
-        while self.to_fetch:
+        while self.to_fetch and not self.closed:
             found = self.fetch(self.to_fetch.popleft()) or found
         return found
 

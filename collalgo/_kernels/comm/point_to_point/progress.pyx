@@ -18,6 +18,8 @@ from collalgo._kernels.comm.point_to_point.polling cimport Polling
 from collalgo._kernels.comm.recorder cimport nanoseconds
 from collalgo._kernels.engine.transport.message_ring cimport links_spin, links_wait
 
+from collalgo.comm.point_to_point import errors
+
 cdef int64_t NEVER = 1 << 62
 cdef int64_t TURN = 20_000_000  # ns of a wait before others are looked at again
 
@@ -45,6 +47,9 @@ cdef class Progress(Polling):
         try:
             self.poll()
             while not message.over and message.work is None:
+                if self.closed:
+                    message.end(errors.closed(message.name, self.rank))
+                    break
                 if until != NEVER and nanoseconds() >= until:
                     return False
                 self.idle(min(until, message.deadline), turn)
@@ -60,10 +65,10 @@ cdef class Progress(Polling):
         cdef list remote = self.remote_peers()
         cdef bint ready = False
         cdef int64_t now, spins = 0
-        if not remote and links_spin(
+        if not remote and turn < LOOKS and links_spin(
             self.links, self.link_count, self.shared.patience
         ):
-            return 0
+            return PyErr_CheckSignals()
         now = nanoseconds()
         until = min(until, now + TURN)
         if remote:
