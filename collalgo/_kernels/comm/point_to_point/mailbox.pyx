@@ -307,9 +307,11 @@ cdef class Mailbox(Progress):
                 peer.unexpected.clear()
                 if peer.channel is not None:
                     peer.channel.close()
+            self.enter()
         finally:
             self.release()
         wake_waiters(self.bell)
+        self.leave()
         self.call_back()
 
     cdef int send_rest(self) except -1:

@@ -199,6 +199,8 @@ cdef class Peer(Inbox):
 
     cdef int lose_channel(self, error) except -1:
         cdef Message message
+        if self.failure is not None:
+            return 0
         for message in self.sends():
             if not self.may_claim(message) and self.take_back(message):
                 message.end(error)

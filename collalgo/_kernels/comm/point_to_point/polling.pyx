@@ -88,12 +88,14 @@ cdef class Polling(Matching):
         return self.shared.generation != forks
 
     cdef void enter(self) noexcept:
-        """Wait for messages, in place of the thread that makes progress."""
+        """Use the memory of the host without the lock, even if it is closed meanwhile."""
         self.users += 1
 
     cdef void leave(self) noexcept:
-        """End that use."""
+        """End that use; after the end, the last user unmaps the memory."""
         self.users -= 1
+        if self.closed and self.users == 0:
+            self.segment = None
 
     cdef int check_open(self, str call) except -1:
         """Check that messages can be sent and received."""
@@ -115,12 +117,17 @@ cdef class Polling(Matching):
             return False
         cdef bint found = False
         self.acquire()
+        if self.closed:
+            self.release()
+            return False
+        self.enter()
         try:
-            found = not self.closed and self.poll_locked()
+            found = self.poll_locked()
         finally:
             self.release()
-        if found and self.users > 1:
-            wake_waiters(self.bell)
+            if found and self.users > 2:  # others than this one and its caller
+                wake_waiters(self.bell)
+            self.leave()
         if self.finished:
             self.call_back()
         return found
