@@ -216,6 +216,11 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
 
+def is_users(row: Algorithm) -> bool:
+    """Whether a row of the table, or a variant of one, is the user's."""
+    return row.unproved and named(row.collective, row.base_name).unproved
+
+
 def shortened(name: str) -> str:
     """A name with its long parameters abbreviated.
 

@@ -6,8 +6,9 @@ from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
-from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, find, named
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, find
 from collalgo.algorithms.first_use import prove_once
+from collalgo.algorithms.table import is_users
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction
@@ -254,7 +255,7 @@ def _checked(name: str, question: Question, size: int) -> Algorithm:
         raise AlgorithmNotApplicable(
             f"{collective}: {name} {NOT_SERIAL}", collective=collective
         )
-    if row.unproved and named(collective, row.base_name).unproved:
+    if is_users(row):
         prove_once(row.schedule, size, collective, question.root)
     return row
 

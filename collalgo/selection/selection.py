@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from collalgo.algorithms.catalogue import Algorithm, named
-from collalgo.algorithms.table import shortened
+from collalgo.algorithms.catalogue import Algorithm
+from collalgo.algorithms.table import is_users, shortened
 from collalgo.base.units import human, human_time
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.selection.prices import Priced
@@ -62,12 +62,6 @@ class Candidate(NamedTuple):
             return {"algorithm": self.algorithm, "obstacle": self.obstacle}
         found = {"algorithm": self.algorithm, "order": self.order}
         return {**found, "seconds": self.seconds, "caveat": self.caveat}
-
-
-def _is_users(candidate: Candidate) -> bool:
-    """Whether a candidate is an algorithm of the user, or a variant of one."""
-    row = candidate.row
-    return row.unproved and named(row.collective, row.base_name).unproved
 
 
 def ranked(
@@ -215,7 +209,9 @@ class Selection:
             user's own are always listed.
         """
         able = self.able
-        users = [] if most is None else list(filter(_is_users, able[most:]))
+        users = (
+            [] if most is None else [one for one in able[most:] if is_users(one.row)]
+        )
         shown = able[:most] + users
         choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
         subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"

@@ -20,4 +20,3 @@ cdef class Mailbox(Progress):
     cdef int send_rest(self) except -1
     cdef bint has_unread(self) except -1
     cdef int await_readers(self, Peer peer, double until) except -1
-    cdef int check_not_closed(self, str call) except -1

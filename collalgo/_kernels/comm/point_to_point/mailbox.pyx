@@ -86,7 +86,7 @@ cdef class Mailbox(Progress):
             )
         self.acquire()
         try:
-            self.check_not_closed(name)
+            self.check_open(name)  # again, as another thread may have closed it
             peer = self.peer(rank)
             peer.progress()
             if peer.on_host and peer.link.peer.status in (RANK_CLOSED, RANK_FAILED):
@@ -114,7 +114,7 @@ cdef class Mailbox(Progress):
         message.check_target()
         self.acquire()
         try:
-            self.check_not_closed(name)
+            self.check_open(name)  # again, as another thread may have closed it
             self.tickets += 1
             message.ticket = self.tickets
             remote = (
@@ -140,12 +140,6 @@ cdef class Mailbox(Progress):
             home = self.home()
             if home is not None:
                 home.check_open(call)
-            raise errors.closed(call, self.rank)
-        return 0
-
-    cdef int check_not_closed(self, str call) except -1:
-        """Check, with the lock, that no other thread has closed the mailbox meanwhile."""
-        if self.closed or self.shared.end == NULL:
             raise errors.closed(call, self.rank)
         return 0
 
@@ -194,7 +188,7 @@ cdef class Mailbox(Progress):
         ]
         self.acquire()
         try:
-            self.check_not_closed("probe")
+            self.check_open("probe")
             for peer in [self.peer(rank) for rank in ranks]:
                 peer.progress()
                 arrival = <Arrival>peer.unexpected.first(number)
