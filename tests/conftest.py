@@ -8,6 +8,7 @@ import time
 
 import pytest
 from collalgo.bench.cluster.kernel import down, is_up, up
+from hypothesis import HealthCheck, settings
 
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.launch.environment import free_port
@@ -18,6 +19,12 @@ from tests.support.clusters import layout
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.pop("PYTHONUNBUFFERED", None)
 
+
+# How long an example takes depends on how busy the machine is.
+settings.register_profile(
+    "collalgo", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("collalgo")
 
 # Tests change what prices are made of; the few of kept choices switch these on.
 os.environ["COLLALGO_CACHE"] = "off"

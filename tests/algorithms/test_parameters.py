@@ -104,7 +104,7 @@ def asked(draw, sizes=SIZES):
     return row, size, parameters, root_of(row, draw(st.integers(0, size - 1)))
 
 
-RELAXED = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+RELAXED = {"suppress_health_check": list(HealthCheck)}
 
 
 @settings(max_examples=60, derandomize=True, **RELAXED)

@@ -129,7 +129,7 @@ def nested(comm, steps):
 
 
 @pytest.mark.parallel
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.sampled_from([1, 2, 3, 5, 8]), st.lists(STEPS, max_size=5))
 def test_groups_of_groups_have_the_ranks_that_they_should_have(size, steps):
     collalgo.threads(partial(nested, steps=steps), size, timeout=60)

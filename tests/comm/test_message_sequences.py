@@ -67,7 +67,7 @@ def in_any_order(comm, seed, count):
     comm.barrier()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     size=st.sampled_from([1, 2, 3, 5]),
     seed=st.integers(0, 1 << 30),

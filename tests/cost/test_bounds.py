@@ -22,7 +22,7 @@ from tests.support.random_topologies import renamed
 
 pytestmark = pytest.mark.parallel
 
-quickly = settings(max_examples=40, deadline=None)
+quickly = settings(max_examples=40)
 
 MOVING = ("allgather", "reduce_scatter", "broadcast", "reduce", "gather",
           "scatter", "alltoall", "allreduce")  # fmt: skip

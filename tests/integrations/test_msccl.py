@@ -408,7 +408,7 @@ def changed(text, dice):
     return text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(dice=st.randoms(use_true_random=False))
 @pytest.mark.parametrize("name", FILES)
 def test_what_is_proved_is_right_in_whatever_order_it_happens(name, dice):

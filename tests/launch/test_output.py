@@ -76,7 +76,7 @@ def text_of(rank, lines):
     return b"".join(x.removeprefix(prefix) for x in lines if x.startswith(prefix))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(pieces=PIECES)
 def test_one_rank_gets_all_through_however_it_is_cut(pieces):
     file = Written()
@@ -89,7 +89,7 @@ def test_one_rank_gets_all_through_however_it_is_cut(pieces):
     assert file.value() in (whole, whole + b"\n")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(turns=st.lists(st.tuples(st.integers(0, 2), PIECES), max_size=8))
 def test_lines_of_ranks_never_mix(turns):
     file = Written()

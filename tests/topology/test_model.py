@@ -21,7 +21,7 @@ from tests.support.random_topologies import machines, renamed
 
 pytestmark = pytest.mark.parallel
 
-quickly = settings(max_examples=60, deadline=None)
+quickly = settings(max_examples=60)
 
 
 def small():

@@ -23,7 +23,7 @@ from tests.support.random_topologies import renamed
 
 pytestmark = pytest.mark.parallel
 
-quickly = settings(max_examples=60, deadline=None)
+quickly = settings(max_examples=60)
 
 
 @pytest.mark.parametrize("seed", range(5))
