@@ -2,17 +2,14 @@
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import click
 from collalgo.bench.cells import PLACES
 from collalgo.bench.compare import compare as compare_rows
-from collalgo.bench.groups import COLUMNS, groups as measure_groups
+from collalgo.bench.job_commands import groups, limits, start
 from collalgo.bench.jobs import measured
-from collalgo.bench.limits import Limit, hand_over, limits as measure_limits
 from collalgo.bench.options import split_names, sweep_options
 from collalgo.bench.plot import plot as draw
 from collalgo.bench.records import (
@@ -24,6 +21,7 @@ from collalgo.bench.records import (
     of_json,
 )
 from collalgo.bench.report import (
+    WIDTH,
     conditions_in_words,
     micro,
     rivals,
@@ -32,7 +30,6 @@ from collalgo.bench.report import (
     verdict,
     winners,
 )
-from collalgo.bench.start import measure_starts, phases_in_words
 from collalgo.bench.timing import overhead
 from rich.console import Console
 from rich.table import Table
@@ -41,14 +38,9 @@ import collalgo
 from collalgo.base.console import wide_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
-from collalgo.base.units import human
-from collalgo.bootstrap.identity import Route, identity
 from collalgo.cli.group import Group
 from collalgo.cli.options import force_option, write_or_refuse, writes
 from collalgo.errors import CollalgoError
-from collalgo.launch.hosts import MAX_SLOTS
-
-WIDTH = 180
 
 
 class Default(Group):
@@ -215,105 +207,5 @@ def plot(
     draw_or_refuse(records, picture, force=force)
 
 
-ranks_option = click.option(
-    "-R",
-    "--ranks",
-    type=click.IntRange(1, MAX_SLOTS),
-    default=2,
-    show_default=True,
-    help="The number of ranks.",
-)
-
-
-@main.command()
-@ranks_option
-@click.option(
-    "-n",
-    "rounds",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    help="The number of runs of each job.",
-)
-def start(ranks: int, rounds: int) -> None:
-    """Measure the start and the end of an empty job, beside mpiexec if there is one."""
-    try:
-        found = measure_starts(ranks, rounds)
-    except (OSError, RuntimeError) as error:
-        raise click.ClickException(str(error)) from None
-    table = Table(
-        title=f"jobs of {ranks} ranks on this host, ms of {rounds} runs (less is "
-        "better)",
-        box=None,
-    )
-    table.add_column("job")
-    for name in ("median", "least"):
-        table.add_column(name, justify="right")
-    for one in found:
-        figures = (median(one.seconds), min(one.seconds))
-        table.add_row(one.name, *(f"{1e3 * seconds:.0f}" for seconds in figures))
-    wide_console(WIDTH).print(table)
-    for one in found:
-        if one.phases:
-            click.echo(phases_in_words(one))
-
-
-@main.command()
-@ranks_option
-def limits(ranks: int) -> None:
-    """Measure the limits of the machine: copies, sums, reads and a barrier.
-
-    The column `read` is the bandwidth of reading data that another rank just wrote.
-    """
-    found = collalgo.spawn(limits_on_each_rank, ranks)[0]
-    table = Table(
-        title=f"{ranks} concurrent ranks, GB/s read and written (more is better)",
-        box=None,
-    )
-    kernels = list(dict.fromkeys(limit.kernel for limit in found[0]))
-    table.add_column("size", justify="right")
-    for kernel in kernels:
-        table.add_column(kernel, justify="right")
-    for nbytes in dict.fromkeys(limit.nbytes for limit in found[0]):
-        at = {x.kernel: x.bandwidth for x in found[0] if x.nbytes == nbytes}
-        table.add_row(human(nbytes), *(f"{at[k] / 1e9:.1f}" for k in kernels))
-    wide_console(WIDTH).print(table)
-    click.echo(f"a barrier takes {micro(found[1])} us")
-
-
-def limits_on_each_rank(comm: collalgo.Communicator) -> tuple[list[Limit], float]:
-    """Measure all limits; the result is the same on each rank."""
-    return measure_limits(comm), hand_over(comm)
-
-
-@main.command()
-@click.option(
-    "-R",
-    "--ranks",
-    type=click.IntRange(1, MAX_SLOTS),
-    default=2,
-    help="The number of ranks, without a launcher.",
-)
-@click.option("--rounds", default=50, help="Repetitions of each measurement.")
-def groups(ranks: int, rounds: int) -> None:
-    """Measure split, dup and group, and the first two calls in the new group.
-
-    Runs on the ranks of collalgo run or mpiexec, and under mpiexec alternately with
-    mpi4py; without a launcher, on --ranks processes of this host.
-    """
-    me = identity()
-    work = partial(measure_groups, rounds=rounds, mpi=me.route is Route.MPI)
-    comm = None if me.launcher == "none" else collalgo.init()
-    found = collalgo.spawn(work, ranks)[0] if comm is None else work(comm)
-    if comm is not None and comm.rank:
-        return
-    size = ranks if comm is None else comm.size
-    table = Table(
-        title=f"{size} ranks, us of the slowest, median (less is better)", box=None
-    )
-    table.add_column("group")
-    for name in ("library", *COLUMNS):
-        table.add_column(name, justify="right")
-    for row in sorted(found, key=lambda row: row.name):
-        table.add_row(row.name, row.library, *map(micro, row.seconds))
-    wide_console(WIDTH).print(table)
+for command in (start, limits, groups):
+    main.add_command(command)

@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 from collalgo.bench.cells import PLACES, Cell
-from collalgo.bench.measuring import Sweep, measure, measure_against
+from collalgo.bench.measuring import measure, measure_against
 from collalgo.bench.options import sizes_of
 from collalgo.bench.peers.contest import BURST, ROUNDS, TRIALS
 from collalgo.bench.peers.environments import Peer, cache, is_installed, peers
 from collalgo.bench.records import Record, environment
+from collalgo.bench.sweep import Sweep
 from rich.console import Console
 from rich.progress import Progress
 

@@ -1,24 +1,14 @@
 """Measure the cells of a sweep, by our algorithms and by peers."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from itertools import product
 from typing import Any
 
 import numpy as np
-from collalgo.bench.cells import (
-    MUTUAL,
-    PLACES,
-    ROOTED,
-    Bench,
-    Cell,
-    able,
-    dtype_of,
-    ops_of,
-)
+from collalgo.bench.cells import MUTUAL, Bench, Cell, dtype_of
 from collalgo.bench.limits import Floor
 from collalgo.bench.new_sizes import first_calls
 from collalgo.bench.peers.contest import (
@@ -31,6 +21,7 @@ from collalgo.bench.peers.contest import (
 from collalgo.bench.peers.environments import Peer
 from collalgo.bench.peers.worker import mpi_call, writer
 from collalgo.bench.records import AS_ASKED, Record, record
+from collalgo.bench.sweep import Sweep
 from collalgo.bench.timing import race, row_of
 
 from collalgo import Communicator, Selection, spawn, verify
@@ -45,69 +36,6 @@ from collalgo.selection.prices import ROUGHLY
 
 #: Called with each cell before its measurement.
 Progress = Callable[[Cell], None]
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """The parameters of a measurement.
-
-    ``algorithms`` are names, ``("all",)`` for all applicable ones, or empty for the
-    selected one. ``places`` are ``out``, ``in`` or both. A ``root`` of None means every
-    rank. With ``fresh`` the ranks write their input before each timed call; with
-    ``fresh_sizes`` calls of sizes near each cell's are timed, never the same twice.
-    ``in_a_row`` calls are timed together, by default the number of the cell; with
-    ``long_rows``, in collectives where no rank can run ahead, enough calls for a
-    minimum time.
-    """
-
-    collectives: tuple[str, ...] = ("allreduce",)
-    sizes: tuple[int, ...] = (8,)
-    dtypes: tuple[str, ...] = ("float32",)
-    op: str = "sum"
-    root: int | None = 0
-    places: tuple[str, ...] = ("out",)
-    algorithms: tuple[str, ...] = ()
-    iterations: int | None = None
-    warmup: int = 2
-    cycles: int = 1
-    check: bool = True
-    fresh: bool = True
-    fresh_sizes: bool = False
-    in_a_row: int | None = None
-    long_rows: bool = False
-    against_mpi: bool = False
-    files: tuple[str, ...] = ()
-
-    def cells(self, ranks: int) -> Iterator[Cell]:
-        """All valid combinations."""
-        for collective in self.collectives:
-            roots = self._roots(ranks) if collective in ROOTED else [0]
-            sizes = self.sizes if collective != "barrier" else (0,)
-            places = [p for p in PLACES[collective] if p in self.places]
-            axes = self.dtypes, ops_of(collective, self.op), roots
-            for dtype, op, root in product(*axes):
-                for nbytes, place in product(sizes, places or PLACES[collective][:1]):
-                    cell = Cell(collective, nbytes, dtype, op, root, place)
-                    if able(cell):
-                        yield cell
-
-    def row(self, cell: Cell) -> int:
-        """The number of calls of a cell that are timed together."""
-        return self.in_a_row or cell.in_a_row
-
-    @property
-    def algorithm(self) -> str | None:
-        """The first named algorithm, or None."""
-        return self.algorithms[0] if self.algorithms else None
-
-    def _roots(self, ranks: int) -> Sequence[int]:
-        if self.root is None:
-            return range(ranks)
-        if self.root >= ranks:
-            raise ValueError(
-                f"root {self.root} is out of range; there are {ranks} ranks"
-            )
-        return [self.root]
 
 
 def measure(

@@ -113,7 +113,7 @@ def record(
     if floor is not None and floor > times.min():
         floor = None  # measured while the machine did something else, it is no limit
     p50, p95, p99 = (float(x) for x in np.percentile(times, [50, 95, 99]))
-    # One line for each column of a row makes this function long.
+    # Long: one line for each column.
     return Record(
         contestant,
         cell.collective,

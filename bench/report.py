@@ -1,6 +1,6 @@
 """Format results as tables and sentences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -25,6 +25,9 @@ def tables(records: Sequence[Record]) -> list[Table]:
         for name in names
     ]
 
+
+#: The characters of a line of a table.
+WIDTH = 180
 
 #: Load average of a core from which on a machine counts as busy.
 BUSY = 0.5
@@ -89,6 +92,7 @@ def row(
     peer = record.contestant != "collalgo"
     wrong = "" if record.wrong is None else str(record.wrong)
     ratio = f"{record.p50 / ours:.2f}" if peer and ours else ""
+    # Long: one line for each column.
     return [
         human(record.size),
         str(record.count),
@@ -183,18 +187,7 @@ def middle(record: Record) -> float:
 def rivals(records: Sequence[Record]) -> Table:
     """A row for each cell: our time, and the time of each peer relative to ours."""
     names = dict.fromkeys(r.contestant for r in records if r.contestant != "collalgo")
-    result = Table(
-        box=None,
-        pad_edge=False,
-        title="our times, and those of the peers as multiples of ours (above 1: we are "
-        "faster)",
-        title_justify="left",
-    )
-    for name in ("collective", "algorithm"):
-        result.add_column(name, no_wrap=True)
-    own = ("size", "time us", "p99 us", "floor us", "busbw GB/s")
-    for name in (*own, *(f"{name} x" for name in names), "best x"):
-        result.add_column(in_two_lines(name), justify="right", no_wrap=True)
+    result = _table_of_rivals(names)
     for ours, ratios in cells(records):
         best = min(ratios.values(), default=float("nan"))
         result.add_row(
@@ -211,6 +204,23 @@ def rivals(records: Sequence[Record]) -> Table:
     return result
 
 
+def _table_of_rivals(names: Iterable[str]) -> Table:
+    """The table of our times and the ratios of these peers, without rows."""
+    result = Table(
+        box=None,
+        pad_edge=False,
+        title="our times, and those of the peers as multiples of ours (above 1: we are "
+        "faster)",
+        title_justify="left",
+    )
+    for name in ("collective", "algorithm"):
+        result.add_column(name, no_wrap=True)
+    own = ("size", "time us", "p99 us", "floor us", "busbw GB/s")
+    for name in (*own, *(f"{name} x" for name in names), "best x"):
+        result.add_column(in_two_lines(name), justify="right", no_wrap=True)
+    return result
+
+
 def winners(records: Sequence[Record]) -> Table:
     """The fastest algorithm of each cell, and the time of the selected one."""
     result = Table(box=None, pad_edge=False)
@@ -218,23 +228,19 @@ def winners(records: Sequence[Record]) -> Table:
         result.add_column(name, no_wrap=True)
     result.add_column("chosen / best", justify="right")
     for cell in dict.fromkeys(record[1:9] for record in records):
-        ranked = sorted(
-            (r for r in records if r[1:9] == cell), key=lambda record: record.p50
-        )
-        best = ranked[0]
-        chosen = the_chosen(ranked)
-        second = ranked[1].algorithm if len(ranked) > 1 else ""
-        result.add_row(
-            best.collective,
-            human(best.size),
-            best.dtype,
-            best.algorithm,
-            micro(best.p50),
-            second,
-            chosen.algorithm if chosen else "",
-            f"{chosen.p50 / best.p50:.2f}" if chosen else "",
-        )
+        found = [record for record in records if record[1:9] == cell]
+        result.add_row(*_winner(sorted(found, key=lambda record: record.p50)))
     return result
+
+
+def _winner(ranked: Sequence[Record]) -> Iterator[str]:
+    """The row of a cell, of its records from the fastest on."""
+    best, chosen = ranked[0], the_chosen(ranked)
+    yield from (best.collective, human(best.size), best.dtype)
+    yield from (best.algorithm, micro(best.p50))
+    yield ranked[1].algorithm if len(ranked) > 1 else ""
+    yield chosen.algorithm if chosen else ""
+    yield f"{chosen.p50 / best.p50:.2f}" if chosen else ""
 
 
 def the_chosen(records: Sequence[Record]) -> Record | None:

@@ -1,15 +1,16 @@
 """The command ``collalgo tune``."""
 
 import platform
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import click
 from collalgo.bench.cells import PLACES
 from collalgo.bench.jobs import on_each_rank
-from collalgo.bench.measuring import Sweep
 from collalgo.bench.records import Record
 from collalgo.bench.report import verdict
+from collalgo.bench.sweep import Sweep
 from collalgo.bench.tuning import RULES, TUNED, gained, rules_of, text_of
 
 import collalgo
@@ -67,15 +68,7 @@ def tune(
         long_rows=True,
         check=False,
     )
-    records: list[Record] = []
-    try:
-        for count in ranks:
-            click.echo(estimate(todo, count), err=True)
-            found = collalgo.spawn(partial(on_each_rank, sweep=todo), count)[0]
-            assert found is not None  # rank 0 has the rows
-            records += found[0]
-    except (CollalgoError, RuntimeError, ValueError) as error:
-        raise click.ClickException(str(error)) from None
+    records = _measured(todo, ranks)
     for line in verdict(records):
         click.echo(f"before: {line}", err=is_standard_output(file))
     rules = rules_of(records)
@@ -96,3 +89,17 @@ def estimate(sweep: Sweep, ranks: int) -> str:
         f"{ranks} ranks: {len(cells)} cells, {calls} algorithms of them, about "
         f"{human_time(seconds)}"
     )
+
+
+def _measured(todo: Sweep, ranks: Sequence[int]) -> list[Record]:
+    """The rows of a sweep for each of these numbers of ranks."""
+    records: list[Record] = []
+    try:
+        for count in ranks:
+            click.echo(estimate(todo, count), err=True)
+            found = collalgo.spawn(partial(on_each_rank, sweep=todo), count)[0]
+            assert found is not None  # rank 0 has the rows
+            records += found[0]
+    except (CollalgoError, RuntimeError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+    return records

@@ -120,12 +120,24 @@ def errors(found: Sequence[Outcome]) -> list[float]:
 def draw(found: Sequence[Outcome], path: Path, *, force: bool = False) -> None:
     """Plot bars of allreduce over the bound, a group for each cluster."""
     shown = [one for one in found if one.collective == "allreduce"]
-    names = [*SHOWN, "chosen"]
-    peers = list(dict.fromkeys(name for one in shown for name in one.peers))
     figure = new_figure(9, 3.6)
     axes = figure.subplots()
-    width = 0.8 / (len(names) + len(peers))
-    for i, name in enumerate([*names, *peers]):
+    width = _bars(axes, shown)
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_xticks([k + 0.4 - width / 2 for k in range(len(shown))])
+    axes.set_xticklabels([one.cluster for one in shown])
+    axes.set_ylabel("time over the lower bound")
+    axes.set_title("allreduce of 16 MiB on emulated clusters")
+    axes.legend(fontsize=7, ncols=2, loc="upper left")
+    plotting.save(figure, path, force=force, dpi=120)
+
+
+def _bars(axes: Any, shown: Sequence[Outcome]) -> float:
+    """Draw the bars of all contestants of each cluster, and return their width."""
+    peers = list(dict.fromkeys(name for one in shown for name in one.peers))
+    names = [*SHOWN, "chosen", *peers]
+    width = 0.8 / len(names)
+    for i, name in enumerate(names):
         heights = [
             (one.seconds if name == "chosen" else (one.ours | one.peers).get(name, 0.0))
             / one.bound
@@ -134,13 +146,7 @@ def draw(found: Sequence[Outcome], path: Path, *, force: bool = False) -> None:
         places = [k + i * width for k in range(len(shown))]
         label = name if name != "chosen" else "chosen by price"
         axes.bar(places, heights, width, label=label, hatch="//" * (name in peers))
-    axes.axhline(1, color="black", linewidth=0.8)
-    axes.set_xticks([k + 0.4 - width / 2 for k in range(len(shown))])
-    axes.set_xticklabels([one.cluster for one in shown])
-    axes.set_ylabel("time over the lower bound")
-    axes.set_title("allreduce of 16 MiB on emulated clusters")
-    axes.legend(fontsize=7, ncols=2, loc="upper left")
-    plotting.save(figure, path, force=force, dpi=120)
+    return width
 
 
 @click.command()

@@ -205,7 +205,7 @@ def race_cell(
 ) -> dict[str, list[Times]]:
     """The times of each contestant that supports the call, an array for each burst.
 
-    For ``fresh`` and ``in_a_row`` see :class:`collalgo.bench.measuring.Sweep`.
+    For ``fresh`` and ``in_a_row`` see :class:`collalgo.bench.sweep.Sweep`.
 
     Raises
     ------

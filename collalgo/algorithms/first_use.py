@@ -13,6 +13,7 @@ from threading import RLock
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import LANES, ScheduleFunction, Step, trace
 from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.proof import Proof
 
 #: The largest world for which a user's schedule is proved before it runs.
 PROVED = 64
@@ -55,6 +56,11 @@ def _prove_once(
         schedules.append(trace(algorithm, rank, size, root))
         _check_length(schedules, size, collective)
     proof = Prover(COLLECTIVES[collective], schedules, root).prove()
+    _check_proof(proof, size, collective)
+
+
+def _check_proof(proof: Proof, size: int, collective: str) -> None:
+    """Check that a schedule has few enough lanes, and gives all ranks the same bits."""
     if proof.lanes > LANES:
         raise AlgorithmNotApplicable(
             f"{collective}: with {size} ranks the algorithm has {proof.lanes} lanes "

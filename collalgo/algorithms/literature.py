@@ -35,6 +35,7 @@ def values_at(row: Algorithm, size: int) -> dict[str, object]:
     radix = given.get("radix", 2)
     acting = smooth(size, radix)
     half = size.bit_length() - 1
+    # Long: one line for each name.
     return {
         "p": size,
         "q": (size - 1).bit_length(),

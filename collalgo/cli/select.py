@@ -81,23 +81,10 @@ def select_command(
     dgx1v --hosts 4. One size prints the prices of all algorithms, a range of sizes, the
     default, a table of the choices.
     """
-    if (ranks is None) == (topology is None):
-        raise click.UsageError(
-            "give one of -n, for ranks of this machine, and --topology, for its GPUs, "
-            "cores or hosts"
-        )
-    if words and "=" not in words[0]:
-        if range_ is not None:
-            raise click.UsageError(f"two sizes: {words[0]} and --size {range_}")
-        range_, words = words[0], words[1:]
+    sizes, words = _sizes_and_parameters(words, range_)
     shape = {name: options.pop(name) for name in ("hosts", "nics")}
     words += tuple(f"{name}={n}" for name, n in shape.items() if n is not None)
-    if words and topology is None:
-        raise click.UsageError(f"{' '.join(words)}: only a --topology has parameters")
-    if assume and topology is None:
-        raise click.UsageError("--assume is for the links of a --topology")
-    sizes = parse_sizes(None, None, range_ or "8..1G")
-    assert sizes is not None
+    _check_target(ranks, topology, words, assume)
     try:
         link_model = assuming(figures, assume)
         pricer = _pricer(topology, words, link_model) if topology else None
@@ -109,12 +96,51 @@ def select_command(
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        found = [one.as_dict() for one in chosen]
-        click.echo(json.dumps(found if len(found) > 1 else found[0], indent=1))
+        _print_json(chosen)
     elif len(chosen) == 1 and not peers:
         click.echo(chosen[0].explain(None if everything else SHOWN))
     else:
         _show(chosen, others)
+
+
+def _sizes_and_parameters(
+    words: tuple[str, ...], range_: str | None
+) -> tuple[list[int], tuple[str, ...]]:
+    """The sizes, which may stand before the parameters of the topology, and these."""
+    if words and "=" not in words[0]:
+        if range_ is not None:
+            raise click.UsageError(f"two sizes: {words[0]} and --size {range_}")
+        range_, words = words[0], words[1:]
+    sizes = parse_sizes(None, None, range_ or "8..1G")
+    assert sizes is not None
+    return sizes, words
+
+
+def _check_target(
+    ranks: int | None,
+    topology: str | None,
+    parameters: tuple[str, ...],
+    assume: dict[str, float],
+) -> None:
+    """Check that one machine is given, with options that it has."""
+    if (ranks is None) == (topology is None):
+        raise click.UsageError(
+            "give one of -n, for ranks of this machine, and --topology, for its GPUs, "
+            "cores or hosts"
+        )
+    if topology is not None:
+        return
+    if parameters:
+        given = " ".join(parameters)
+        raise click.UsageError(f"{given}: only a --topology has parameters")
+    if assume:
+        raise click.UsageError("--assume is for the links of a --topology")
+
+
+def _print_json(chosen: Sequence[Selection]) -> None:
+    """Print a selection as a mapping, several as a list of them."""
+    found = [one.as_dict() for one in chosen]
+    click.echo(json.dumps(found if len(found) > 1 else found[0], indent=1))
 
 
 def _pricer(

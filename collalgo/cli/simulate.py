@@ -21,6 +21,7 @@ from collalgo.cost.exact import exact
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.simulation import MODELS, simulate
 from collalgo.cost.timeline import timeline
+from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology import orders
@@ -91,17 +92,25 @@ def simulate_command(
         if isinstance(machine, Topology):
             how["order"] = where["order"] = ORDERS[order](machine) if order else None
             if picture:
-                if len(sizes) > 1:
-                    raise click.UsageError("a timeline is of one size, not several")
+                _check_one(sizes)
                 timeline(algorithm, machine, *sizes, **how).write(picture, force=force)
         elif order or picture or exactly or model == "fluid":
-            raise click.UsageError(
-                f"{machine.hosts} hosts are priced by one of them: in rounds, without "
-                "an order, a timeline or exact ratios"
-            )
+            raise _priced_by_one_host(machine)
         found = [str(simulate(algorithm, machine, nbytes, **how)) for nbytes in sizes]
         if exactly and isinstance(machine, Topology):
             found.append(str(exact(algorithm, machine, **where)))
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     click.echo("\n".join(found))
+
+
+def _check_one(sizes: list[int]) -> None:
+    if len(sizes) > 1:
+        raise click.UsageError("a timeline is of one size, not several")
+
+
+def _priced_by_one_host(machine: UniformCluster) -> click.UsageError:
+    return click.UsageError(
+        f"{machine.hosts} hosts are priced by one of them: in rounds, without an "
+        "order, a timeline or exact ratios"
+    )

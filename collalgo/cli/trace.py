@@ -112,25 +112,15 @@ def summary_command(file: Path) -> None:
 
 
 def _table(rows: list[Row]) -> Table:
-    table = Table(
-        box=None,
-        pad_edge=False,
-        title="mean time of a rank in all calls; less is better",
-        title_justify="left",
-    )
+    title = "mean time of a rank in all calls; less is better"
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
     table.add_column("collective")
     for name in ("calls", "elements", "time", "waiting", "transfer"):
         table.add_column(name, justify="right")
     table.add_column("last rank")
     table.add_column("place")
     for row in rows:
+        numbers = (str(row.calls), str(row.elements))
         times = (row.seconds, row.waiting, row.seconds - row.waiting)
-        table.add_row(
-            row.name,
-            str(row.calls),
-            str(row.elements),
-            *map(human_time, times),
-            row.last,
-            row.place,
-        )
+        table.add_row(row.name, *numbers, *map(human_time, times), row.last, row.place)
     return table

@@ -44,13 +44,8 @@ class Runner(CollectiveRunner):
     def __init__(self, context: Context, timeout: float | None = None):
         transport = context.transport
         self.context = context
-        self.programs = ProgramCache(
-            transport.rank,
-            transport.size,
-            context.machine,
-            context.hosts,
-            context.placed,
-        )
+        of_machine = context.machine, context.hosts, context.placed
+        self.programs = ProgramCache(transport.rank, transport.size, *of_machine)
         self.recovery = Recovery(context)
         super().__init__(
             transport,

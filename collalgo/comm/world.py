@@ -69,8 +69,6 @@ def init(
         If the ranks do not find each other, or the engine cannot be used.
     """
     global _world  # noqa: PLW0603
-    from collalgo.bootstrap.join import join
-
     own = current.of_thread.world
     if isinstance(own, Communicator):
         return own
@@ -78,19 +76,29 @@ def init(
         if _world is None or _world.closed or _world.forked:
             engine = asked_for(engine)
             _install_hooks()
-            arguments = JoinArguments(store, rank, size, secret, engine, join_timeout)
-            if arguments.launched is not None:
-                refuse_child()
-            if arguments.over_mpi:
-                _world = hook("world of MPI")(arguments)
-            else:
-                _world = Communicator(join(arguments))
+            _world = _joined(
+                JoinArguments(store, rank, size, secret, engine, join_timeout)
+            )
             current.of_process.world = _world
-            if arguments.launched is not None and _world.size > 1:
-                mark_rank(_world.rank, _world.size)
         if timeout is not None:
             _world.timeout = timeout
         return _world
+
+
+def _joined(arguments: JoinArguments) -> Communicator:
+    """Join a new world."""
+    from collalgo.bootstrap.join import join
+
+    if arguments.launched is not None:
+        refuse_child()
+    world: Communicator = (
+        hook("world of MPI")(arguments)
+        if arguments.over_mpi
+        else Communicator(join(arguments))
+    )
+    if arguments.launched is not None and world.size > 1:
+        mark_rank(world.rank, world.size)
+    return world
 
 
 def _install_hooks() -> None:

@@ -151,6 +151,18 @@ def communicator(
     return made
 
 
+def _null_and_inter(mpi: Any, comm: Any) -> tuple[bool, bool]:
+    """Whether a communicator is COMM_NULL, and whether it is an intercommunicator."""
+    try:
+        gone = comm == mpi.COMM_NULL
+        return gone, not gone and comm.Is_inter()
+    except mpi.Exception as error:
+        raise CommunicatorClosed(
+            f"comm is no communicator of MPI any more ({error}); pass one that has not "
+            "been freed"
+        ) from None
+
+
 def _check_usable(comm: Any) -> None:
     """Check that a communicator of mpi4py has ranks that can call each other."""
     from mpi4py import MPI
@@ -160,14 +172,7 @@ def _check_usable(comm: Any) -> None:
             "comm is a communicator of MPI, which was finalized; make calls before "
             "MPI.Finalize()"
         )
-    try:
-        gone = comm == MPI.COMM_NULL
-        between_groups = not gone and comm.Is_inter()
-    except MPI.Exception as error:
-        raise CommunicatorClosed(
-            f"comm is no communicator of MPI any more ({error}); pass one that has not "
-            "been freed"
-        ) from None
+    gone, between_groups = _null_and_inter(MPI, comm)
     if gone:
         raise CommunicatorClosed(
             "comm is MPI.COMM_NULL: it was freed, or this process is not in it; pass a "

@@ -146,10 +146,8 @@ def origin(
     spare, now = 0, len(events)
     found: Origin | None = None
     while True:
-        times = {
-            i: ended[int(table.step[i])]
-            for i in _writes(table, rank, start, grid, spare)
-        }
+        writes = _writes(table, rank, start, grid, spare)
+        times = {i: ended[int(table.step[i])] for i in writes}
         before = [i for i, time in times.items() if time < now]
         if not before:
             return found

@@ -21,6 +21,16 @@ from collalgo.schedule.transfers import Ints, chunk_bounds
 #: The most values replayed at a time; more cells are replayed in several passes.
 AT_ONCE = 1 << 27
 
+#: What each fault of a transfer is, in words; a format of its rank, and of the rank
+#: that counts twice.
+FAULTS: dict[str, str] = {
+    "undefined": "sends what rank {rank} does not have",
+    "nothing": "reduces into an undefined chunk",
+    "overwritten": "is one of two that overwrite it",
+    "unequal": "meets what comes from another rank, which is not all equal to it",
+    "twice": "counts the contribution of rank {twice} twice",
+}
+
 
 class Prover:
     """The symbolic state of all ranks."""
@@ -52,7 +62,7 @@ class Prover:
         sends = r.remote & (r.kind == 0)
         scale = Fraction(self.promise.buffers(self.size), r.grid)
         volume, rounds = self._longest_chain(sends)
-        # One line for each field of a proof makes this function long.
+        # Long: one line for each field.
         return Proof(
             collective=self.promise.name,
             size=self.size,
@@ -143,14 +153,7 @@ class Prover:
             number = int(np.flatnonzero((r.message_of == number) & (r.kind == 0))[0])
         rank, index = r.where(r.step[number])
         twice = min(members(self.terms.twice), default=rank)
-        what = {
-            "undefined": f"sends what rank {rank} does not have",
-            "nothing": "reduces into an undefined chunk",
-            "overwritten": "is one of two that overwrite it",
-            "unequal": "meets what comes from another rank, which is not all equal "
-            "to it",
-            "twice": f"counts the contribution of rank {twice} twice",
-        }[fault]
+        what = FAULTS[fault].format(rank=rank, twice=twice)
         block = int(self.block_of[cell])
         return ScheduleError(
             f"{self.promise.name} of {self.size} ranks: step {index} of rank {rank}: "

@@ -1,6 +1,6 @@
 """A decision with the prices of all candidates, and its explanation."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -208,11 +208,6 @@ class Selection:
             The number of candidates to list, the cheapest first; None for all. The
             user's own are always listed.
         """
-        able = self.able
-        users = (
-            [] if most is None else [one for one in able[most:] if is_users(one.row)]
-        )
-        shown = able[:most] + users
         choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
         subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
         lines = [
@@ -226,18 +221,27 @@ class Selection:
 
             lines.append(compared(self.seconds, self.bound, self.nbytes))
         lines += [f"assumed: {rule}" for rule in self.assumptions]
+        return "\n".join([*lines, *self._prices(most), *self._obstacles()])
+
+    def _prices(self, most: int | None) -> Iterator[str]:
+        """The prices of the cheapest candidates, and of all of the user's own."""
+        able = self.able
+        rest = [] if most is None else able[most:]
+        shown = able[:most] + [one for one in rest if is_users(one.row)]
         width = max(len(c.words) for c in shown)
-        lines += [
-            f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us{c.mark}" for c in shown
-        ]
+        for c in shown:
+            yield f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us{c.mark}"
         if hidden := len(able) - len(shown):
-            lines.append(f"  and {hidden} more, up to {human_time(able[-1].seconds)}")
+            yield f"  and {hidden} more, up to {human_time(able[-1].seconds)}"
+
+    def _obstacles(self) -> Iterator[str]:
+        """The candidates that cannot run, by their obstacles."""
         unable: dict[str, list[str]] = {}
         for candidate in self.candidates:
             if candidate.obstacle is not None:
                 unable.setdefault(candidate.obstacle, []).append(candidate.algorithm)
-        lines += [f"  {', '.join(names)}: {why}" for why, names in unable.items()]
-        return "\n".join(lines)
+        for why, names in unable.items():
+            yield f"  {', '.join(names)}: {why}"
 
     def as_dict(self) -> dict[str, Any]:
         """The selection in words and numbers, as for JSON; times in seconds."""

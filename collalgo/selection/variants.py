@@ -61,10 +61,8 @@ def variants(
         yield from _with_each(row, "radix", [k for k in RADICES if k <= size or k == 4])
     elif "cycles" in known and cycles:
         yield row.with_parameters({"cycles": tuple(map(tuple, cycles))})
-    elif several and own:
-        yield from _overlapping(row, size, own)
     else:
-        yield row
+        yield from _overlapping(row, size, own) if several and own else (row,)
 
 
 def _overlapping(

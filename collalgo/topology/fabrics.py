@@ -229,11 +229,19 @@ def leaf_spine(
     leaves = [topology.add(f"leaf{i}", Kind.SWITCH) for i in range(len(groups))]
     for leaf, nics in zip(leaves, groups, strict=True):
         for nic in nics:
-            wire(
-                topology, nic, leaf, Cable(topology.device(nic).attributes.get("speed"))
-            )
-    if len(leaves) < 2:
-        return
+            speed = topology.device(nic).attributes.get("speed")
+            wire(topology, nic, leaf, Cable(speed))
+    if len(leaves) > 1:
+        _spines(topology, leaves, groups, oversubscription)
+
+
+def _spines(
+    topology: Topology,
+    leaves: Sequence[str],
+    groups: Sequence[Sequence[str]],
+    oversubscription: float,
+) -> None:
+    """Join leaves, each with its NICs, by spines."""
     uplinks = max(1, math.ceil(max(map(len, groups)) / oversubscription))
     spines = [topology.add(f"spine{i}", Kind.SWITCH) for i in range(min(uplinks, 8))]
     for leaf, nics in zip(leaves, groups, strict=True):

@@ -16,7 +16,7 @@ from collalgo.bench.cli import main
 from collalgo.bench.compare import compare
 from collalgo.bench.jobs import announcement
 from collalgo.bench.limits import Limit, hand_over
-from collalgo.bench.measuring import Sweep, contestants, measure, sent, why
+from collalgo.bench.measuring import contestants, measure, sent, why
 from collalgo.bench.new_sizes import sizes_around
 from collalgo.bench.options import split_names
 from collalgo.bench.peers.environments import folder_of, peers
@@ -38,6 +38,7 @@ from collalgo.bench.report import (
     tables,
     winners,
 )
+from collalgo.bench.sweep import Sweep
 from collalgo.bench.timing import ROW, race, row_of, starting_barrier
 from collalgo.bench.tuning import gained, rules_of, text_of
 from rich.console import Console

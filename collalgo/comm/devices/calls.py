@@ -112,28 +112,30 @@ class DeviceCalls(DeviceContext):
         """Programs by the prices of the devices, gathered from all ranks."""
         here = self.programs
         found = ProgramCache(here.rank, self.size, here.host_profile)
-        if not self._shares_facts:
-            return found
-
-        def gather(mine: bytes) -> list[bytes]:
-            """Gather facts of all ranks; compared as the first call."""
-            lengths = np.empty((self.size, 1), np.int64)
-            announce = here.exchange(call, lengths.itemsize, ON_DEVICES)
-            own = np.array([[len(mine)]])
-            self.runner.run_now(announce, own, lengths, waiting, caller)
-            counts = tuple(lengths[:, 0].tolist())
-            joined = np.empty(sum(counts), np.uint8)
-            tell = here.get(
-                "allgather", joined.dtype, len(mine), None, 0, None, counts, False
-            )
-            told = np.frombuffer(mine, np.uint8)
-            self.runner.run_now(tell, told, joined, waiting, caller)
-            parts = np.split(joined, np.cumsum(counts)[:-1])
-            return [part.tobytes() for part in parts]
-
-        is_first = self.hosts.index(self.hosts[here.rank]) == here.rank
-        found.pricer = gathered_pricer(runtime, is_first, gather)
+        if self._shares_facts:
+            gather = partial(self._gather, call, waiting, caller)
+            is_first = self.hosts.index(self.hosts[here.rank]) == here.rank
+            found.pricer = gathered_pricer(runtime, is_first, gather)
         return found
+
+    def _gather(
+        self, call: Call, waiting: float, caller: str, mine: bytes
+    ) -> list[bytes]:
+        """Gather facts of all ranks; compared as the first call."""
+        here = self.programs
+        lengths = np.empty((self.size, 1), np.int64)
+        announce = here.exchange(call, lengths.itemsize, ON_DEVICES)
+        own = np.array([[len(mine)]])
+        self.runner.run_now(announce, own, lengths, waiting, caller)
+        counts = tuple(lengths[:, 0].tolist())
+        joined = np.empty(sum(counts), np.uint8)
+        tell = here.get(
+            "allgather", joined.dtype, len(mine), None, 0, None, counts, False
+        )
+        told = np.frombuffer(mine, np.uint8)
+        self.runner.run_now(tell, told, joined, waiting, caller)
+        parts = np.split(joined, np.cumsum(counts)[:-1])
+        return [part.tobytes() for part in parts]
 
     def _lowered(self, programs: ProgramCache, fields: tuple[Any, ...]) -> Lowered:
         """The programs of a call, made at the first with the plain name of its op."""

@@ -51,11 +51,8 @@ def _finding(name: str, found: Dumped) -> Finding:
         lines += _comparison(ranks, awaited, culprits)
     else:
         number = max((rank.last for rank in ranks), default=0)
-        waiting = [rank for rank in ranks if rank.waits]
-        absent = found.absent
-        lines += [f"rank {r.rank}: {r.described(r.last, absent)}" for r in waiting]
-        if not lines:
-            lines = [f"all ranks have made the same {number} calls"]
+        lines += _waiting(found)
+        lines = lines or [f"all ranks have made the same {number} calls"]
     times = [call["begun"] for rank in ranks if (call := rank.call(number))]
     return Finding(
         name, number, min(times, default=0), culprits, tuple(lines), bool(found.missing)
@@ -68,6 +65,13 @@ def _absent(found: Dumped) -> Iterator[str]:
     yield from (f"rank {rank} has left no dump" for rank in absent[:MOST_NAMED])
     if found.missing > MOST_NAMED:
         yield f"{found.missing} of {found.size} ranks have left no dump"
+
+
+def _waiting(found: Dumped) -> Iterator[str]:
+    """The ranks that wait in a call, all in the same."""
+    for rank in found.ranks:
+        if rank.waits:
+            yield f"rank {rank.rank}: {rank.described(rank.last, found.absent)}"
 
 
 def _mismatch(ranks: Sequence[Rank]) -> tuple[int, tuple[int, ...]]:
@@ -112,22 +116,26 @@ def _skipped(
     first = next(rank for rank in ranks if rank.rank in culprits)
     other = next(rank for rank in ranks if rank.last >= awaited)
     found = _places_of_skip(first, other, awaited)
-    name = f"rank {first.rank}"
     if not found:
         return awaited, _first_other_line(first, other, awaited)
-    if len(found) == 1 and awaited in found:
-        return awaited, []
     if len(found) == 1:
-        (number,) = found
-        call = other.call(number)
-        where = f" at {call['place']}" if call and call["place"] else ""
-        text = f"{name} has skipped call #{number}{where}: from there on its lines are "
-        return number, [f"{text}those of the next calls of the others"]
+        return found[0], _one_skip(first, other, found[0], awaited)
+    name = f"rank {first.rank}"
     calls = f"one of the calls #{found[0]} to #{min(found[-1], awaited - 1)}"
     cannot = "the same lines have made them all, so that dumps cannot tell"
     if awaited in found:
         return awaited, [f"{name} may instead have skipped {calls}: {cannot}"]
     return found[0], [f"{name} has skipped {calls}: {cannot} which"]
+
+
+def _one_skip(behind: Rank, other: Rank, number: int, awaited: int) -> list[str]:
+    """The only call that a rank can have skipped, unless it is the awaited one."""
+    if number == awaited:
+        return []
+    call = other.call(number)
+    where = f" at {call['place']}" if call and call["place"] else ""
+    text = f"rank {behind.rank} has skipped call #{number}{where}: from there on its "
+    return [f"{text}lines are those of the next calls of the others"]
 
 
 def _first_other_line(behind: Rank, other: Rank, awaited: int) -> list[str]:

@@ -17,6 +17,7 @@ from itertools import pairwise
 from collalgo.engine.plan.chunk_pipelining import Slicing
 from collalgo.engine.plan.layout import Grid, Marks, Region, Span
 from collalgo.engine.plan.reduce_forward import forwards
+from collalgo.engine.plan.row_writer import RowWriter
 from collalgo.engine.plan.rows import (
     INPUT,
     NO_PARTS,
@@ -27,7 +28,6 @@ from collalgo.engine.plan.rows import (
     Message,
     Piece,
     PlanTemplate,
-    RowWriter,
 )
 from collalgo.engine.plan.zero_copy import Direct
 from collalgo.errors import ScheduleError

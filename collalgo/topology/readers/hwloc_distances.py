@@ -33,17 +33,23 @@ def _words(element: Any, tag: str) -> list[str]:
     return [word for part in element.findall(tag) for word in (part.text or "").split()]
 
 
-def _add(
-    element: Any, kind: LinkKind, by_number: dict[str, str], topology: Topology
-) -> None:
-    name = element.get("name")
-    type = element.get("type")
+def _matrix(element: Any) -> tuple[list[str], list[int]]:
+    """The labels of the objects, and their values by rows."""
+    name, type = element.get("name"), element.get("type")
     labels = [f"{type}:{w}" if type else w for w in _words(element, "indexes")]
     values = [
         integer(word, f"{name}", 0, 10**15) for word in _words(element, "u64values")
     ]
     if len(values) != len(labels) ** 2:
         raise TopologyError(f"{name}: {len(values)} values for {len(labels)} objects")
+    return labels, values
+
+
+def _add(
+    element: Any, kind: LinkKind, by_number: dict[str, str], topology: Topology
+) -> None:
+    name = element.get("name")
+    labels, values = _matrix(element)
     found = [(i, by_number.get(label)) for i, label in enumerate(labels)]
     missing = [labels[i] for i, id in found if id is None]
     if missing:

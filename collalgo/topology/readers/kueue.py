@@ -74,6 +74,17 @@ def _add_node(
     if name in topology.graph:
         raise TopologyError(f"node {name} is defined twice")
     host = topology.add(name, Kind.HOST, name=name)
+    above = _switches(topology, labels, levels)
+    if above is None:
+        topology.warn(f"{name} has none of the labels {', '.join(levels)}")
+    else:
+        wire(topology, host, above, Cable(None))
+
+
+def _switches(
+    topology: Topology, labels: dict[str, Any], levels: tuple[str, ...]
+) -> str | None:
+    """Add the switches of a node that are new, and return the lowest, if any."""
     path, above = "", None
     for level in levels[:-1] if levels[-1] == "kubernetes.io/hostname" else levels:
         if level not in labels:
@@ -85,7 +96,4 @@ def _add_node(
             if above is not None:
                 wire(topology, id, above, Cable(None))
         above = id
-    if above is None:
-        topology.warn(f"{name} has none of the labels {', '.join(levels)}")
-    else:
-        wire(topology, host, above, Cable(None))
+    return above

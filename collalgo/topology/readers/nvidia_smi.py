@@ -51,23 +51,22 @@ def _devices(
     nics = 0
     for label in found.table.labels:
         if label.startswith("GPU"):
-            rest = found.table.rest[label]
-            ids[label] = topology.add(
-                f"host0/{label.lower()}",
-                Kind.GPU,
-                host="host0",
-                affinity=next((word for word in rest[:1] if word != "N/A"), None),
-                **_numa(
-                    rest[1] if found.has_numa and rest[1:] else "", label, topology
-                ),
-            )
+            attributes = _attributes(found, label, topology)
+            id = topology.add(f"host0/{label.lower()}", Kind.GPU, **attributes)
         else:
             name = names.get(label, label)
-            ids[label] = topology.add(
-                f"host0/nic{nics}", Kind.NIC, host="host0", name=name
-            )
+            id = topology.add(f"host0/nic{nics}", Kind.NIC, host="host0", name=name)
             nics += 1
+        ids[label] = id
     return ids
+
+
+def _attributes(found: Matrix, label: str, topology: Topology) -> dict[str, Any]:
+    """The attributes of a GPU: its host, cores and NUMA node."""
+    rest = found.table.rest[label]
+    affinity = next((word for word in rest[:1] if word != "N/A"), None)
+    numa = rest[1] if found.has_numa and rest[1:] else ""
+    return {"host": "host0", "affinity": affinity, **_numa(numa, label, topology)}
 
 
 def _numa(text: str, label: str, topology: Topology) -> dict[str, Any]:

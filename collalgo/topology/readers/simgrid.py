@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import combinations, product
 from typing import Any
 
 from collalgo.base.hostlist import LONGEST_NAME, expand
@@ -34,6 +35,11 @@ def parse(text: str, topology: Topology) -> None:
         for element in root.iter(tag):
             id = element.get("id", "")
             _once(ends, element, topology.add(id, kind, name=id))
+    _add_routes(root, topology, ends)
+
+
+def _add_routes(root: Any, topology: Topology, ends: dict[str, str]) -> None:
+    """Add the links of all routes between the ends."""
     cables = {element.get("id", ""): _cable(element, "bandwidth", "latency")
               for element in root.iter("link")}  # fmt: skip
     not_shared = {element.get("id", "") for element in root.iter("link")
@@ -196,19 +202,17 @@ def _dragonfly(
     each_router = (chassis + routers) * chassis * routers
     _check_links(groups * (groups + each_router) // 2, id)
     router_at = {}
-    for i in range(groups * chassis * routers):
-        key = (i // (chassis * routers), i // routers % chassis, i % routers)
+    for i, (g, c, r) in enumerate(product(*map(range, (groups, chassis, routers)))):
         mine = nodes[i * each : (i + 1) * each]
-        router_at[key] = star(topology, mine, f"{id}-router{i}", cable)
+        router_at[g, c, r] = star(topology, mine, f"{id}-router{i}", cable)
     for (g, c, r), router in router_at.items():
         for k in range(r):
             wire(topology, router, router_at[g, c, k], cable, green)
         for k in range(c):
             wire(topology, router, router_at[g, k, r], cable, black)
-    for a in range(groups):
-        for b in range(a):
-            ends = (router_at[a, 0, b % routers], router_at[b, 0, (a - 1) % routers])
-            wire(topology, *ends, cable, blue)
+    for a, b in combinations(range(groups), 2):
+        ends = (router_at[b, 0, a % routers], router_at[a, 0, (b - 1) % routers])
+        wire(topology, *ends, cable, blue)
 
 
 def _route(

@@ -1,0 +1,120 @@
+"""The commands of ``collalgo bench`` without a sweep: figures of jobs and machines."""
+
+from functools import partial
+from statistics import median
+
+import click
+from collalgo.bench.groups import COLUMNS, groups as measure_groups
+from collalgo.bench.limits import Limit, hand_over, limits as measure_limits
+from collalgo.bench.report import WIDTH, micro
+from collalgo.bench.start import measure_starts, phases_in_words
+from rich.table import Table
+
+import collalgo
+from collalgo.base.console import wide_console
+from collalgo.base.units import human
+from collalgo.bootstrap.identity import Route, identity
+from collalgo.launch.hosts import MAX_SLOTS
+
+ranks_option = click.option(
+    "-R",
+    "--ranks",
+    type=click.IntRange(1, MAX_SLOTS),
+    default=2,
+    show_default=True,
+    help="The number of ranks.",
+)
+
+
+@click.command()
+@ranks_option
+@click.option(
+    "-n",
+    "rounds",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="The number of runs of each job.",
+)
+def start(ranks: int, rounds: int) -> None:
+    """Measure the start and the end of an empty job, beside mpiexec if there is one."""
+    try:
+        found = measure_starts(ranks, rounds)
+    except (OSError, RuntimeError) as error:
+        raise click.ClickException(str(error)) from None
+    table = Table(
+        title=f"jobs of {ranks} ranks on this host, ms of {rounds} runs (less is "
+        "better)",
+        box=None,
+    )
+    table.add_column("job")
+    for name in ("median", "least"):
+        table.add_column(name, justify="right")
+    for one in found:
+        figures = (median(one.seconds), min(one.seconds))
+        table.add_row(one.name, *(f"{1e3 * seconds:.0f}" for seconds in figures))
+    wide_console(WIDTH).print(table)
+    for one in found:
+        if one.phases:
+            click.echo(phases_in_words(one))
+
+
+@click.command()
+@ranks_option
+def limits(ranks: int) -> None:
+    """Measure the limits of the machine: copies, sums, reads and a barrier.
+
+    The column `read` is the bandwidth of reading data that another rank just wrote.
+    """
+    found = collalgo.spawn(limits_on_each_rank, ranks)[0]
+    table = Table(
+        title=f"{ranks} concurrent ranks, GB/s read and written (more is better)",
+        box=None,
+    )
+    kernels = list(dict.fromkeys(limit.kernel for limit in found[0]))
+    table.add_column("size", justify="right")
+    for kernel in kernels:
+        table.add_column(kernel, justify="right")
+    for nbytes in dict.fromkeys(limit.nbytes for limit in found[0]):
+        at = {x.kernel: x.bandwidth for x in found[0] if x.nbytes == nbytes}
+        table.add_row(human(nbytes), *(f"{at[k] / 1e9:.1f}" for k in kernels))
+    wide_console(WIDTH).print(table)
+    click.echo(f"a barrier takes {micro(found[1])} us")
+
+
+def limits_on_each_rank(comm: collalgo.Communicator) -> tuple[list[Limit], float]:
+    """Measure all limits; the result is the same on each rank."""
+    return measure_limits(comm), hand_over(comm)
+
+
+@click.command()
+@click.option(
+    "-R",
+    "--ranks",
+    type=click.IntRange(1, MAX_SLOTS),
+    default=2,
+    help="The number of ranks, without a launcher.",
+)
+@click.option("--rounds", default=50, help="Repetitions of each measurement.")
+def groups(ranks: int, rounds: int) -> None:
+    """Measure split, dup and group, and the first two calls in the new group.
+
+    Runs on the ranks of collalgo run or mpiexec, and under mpiexec alternately with
+    mpi4py; without a launcher, on --ranks processes of this host.
+    """
+    me = identity()
+    work = partial(measure_groups, rounds=rounds, mpi=me.route is Route.MPI)
+    comm = None if me.launcher == "none" else collalgo.init()
+    found = collalgo.spawn(work, ranks)[0] if comm is None else work(comm)
+    if comm is not None and comm.rank:
+        return
+    size = ranks if comm is None else comm.size
+    table = Table(
+        title=f"{size} ranks, us of the slowest, median (less is better)", box=None
+    )
+    table.add_column("group")
+    for name in ("library", *COLUMNS):
+        table.add_column(name, justify="right")
+    for row in sorted(found, key=lambda row: row.name):
+        table.add_row(row.name, row.library, *map(micro, row.seconds))
+    wide_console(WIDTH).print(table)
