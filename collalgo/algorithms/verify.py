@@ -1,11 +1,9 @@
 """Prove a schedule: every rank ends with what the collective promises, and no less."""
 
-import os
-from pathlib import Path
-
 from collalgo.algorithms.catalogue import ALGORITHMS, find
 from collalgo.algorithms.first_use import PROVED
 from collalgo.base.integers import integer, rank_of
+from collalgo.base.source_lines import PACKAGE
 from collalgo.errors import ScheduleError
 from collalgo.schedule import ScheduleFunction, Step, begin, trace
 from collalgo.schedule.blame import yield_line
@@ -13,9 +11,6 @@ from collalgo.schedule.collective import COLLECTIVES, Collective
 from collalgo.schedule.group_layout import flat
 from collalgo.schedule.proof import Proof
 from collalgo.schedule.prover import Prover
-
-#: The beginning of the names of the files of this package.
-PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 #: The most ranks of a proof, and the most transfers of all of them: a minute's work.
 MOST_RANKS, MOST_TRANSFERS = 1 << 15, 1 << 23

@@ -92,12 +92,18 @@ def prove_roots(
     return proof
 
 
-def _function(place: str, collective: str | None) -> ScheduleFunction:
-    """The function of a user's file; its name is its collective unless one is given."""
+def _function(place: str, collective: str | None) -> Algorithm | ScheduleFunction:
+    """The function of a user's file, or its row of the table if it is decorated.
+
+    The name of another function is its collective unless one is given.
+    """
     name, _, function = place.rpartition(":")
     schedule = getattr(load_file(name), function, None)
     if not callable(schedule):
         raise click.UsageError(f"{name} has no function {function!r}")
+    for row in ALGORITHMS:
+        if row.function is schedule and collective in (None, row.collective):
+            return row
     if collective is None and function not in COLLECTIVES:
         raise click.UsageError(
             f"which collective is {function} to do? Pass -c, one of "

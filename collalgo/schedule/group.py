@@ -24,9 +24,14 @@ class Group:
         My position, from 0.
     size : int
         The number of positions.
+    root : int
+        The position of the root of a rooted collective: always 0, as the group is
+        counted from it.
     right, left : int
         The ranks in the whole world after me and before me.
     """
+
+    root = 0
 
     __slots__ = ("_layout", "left", "rank", "right", "size")
 

@@ -24,7 +24,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, zip_longest
 from typing import NamedTuple, TypeAlias
 
-from collalgo.errors import ScheduleError
+from collalgo.base.source_lines import line_of
+from collalgo.errors import CollalgoError, ScheduleError
 from collalgo.schedule.chunk import Chunk, Chunks, as_chunks, divide, merge, spare
 from collalgo.schedule.group import Group
 
@@ -252,8 +253,24 @@ def trace(
     root: int = 0,
     **parameters: object,
 ) -> list[Step]:
-    """All steps of ``algorithm`` for one rank; the root is at position 0."""
-    return list(map(as_step, begin(algorithm, rank, size, root, **parameters)))
+    """All steps of ``algorithm`` for one rank; the root is at position 0.
+
+    Raises
+    ------
+    ScheduleError
+        If it yields something else, or raises; the message has the line.
+    """
+    try:
+        return list(map(as_step, begin(algorithm, rank, size, root, **parameters)))
+    except CollalgoError:
+        raise
+    except Exception as error:
+        name = getattr(algorithm, "__name__", "the algorithm")
+        raise ScheduleError(
+            f"{name}: rank {rank} of {size} raises {type(error).__name__}: {error} "
+            f"(at {line_of(error)})",
+            rank=rank,
+        ) from error
 
 
 def doublings(size: int) -> list[int]:

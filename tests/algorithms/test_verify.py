@@ -293,3 +293,42 @@ def test_the_first_wrong_step_is_named_with_the_line_that_yields_it(
     assert where in str(found.value)
     number = int(str(found.value).split(where)[1].split(")")[0])
     assert line <= number <= line + 3
+
+
+def star(group):
+    if group.rank == group.root:
+        yield tuple(send(group.peer(i), group.whole) for i in range(1, group.size))
+    else:
+        yield recv(group.peer(group.root), group.whole)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+def test_the_root_of_a_group_is_its_position_zero(size):
+    for root in range(size):
+        verify(star, size=size, collective="broadcast", root=root)
+
+
+def fails_on_its_own(group):
+    yield from ring_allgather(group)
+    yield send(group.right, group.chunk(group.owner))  # here
+
+
+def fails_in_the_library(group):
+    yield send(group.peer("right"), group.chunk(0))  # here
+
+
+@pytest.mark.parametrize(
+    ("schedule", "error"),
+    [
+        (fails_on_its_own, "AttributeError: 'Group' object has no attribute 'owner'"),
+        (fails_in_the_library, "TypeError: "),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_a_schedule_that_raises_is_named_with_its_line(schedule, error, size):
+    (line,) = lines_of(schedule, "# here")
+    with pytest.raises(ScheduleError) as found:
+        verify(schedule, size=size, collective="allgather")
+    text = str(found.value)
+    assert text.startswith(f"{schedule.__name__}: rank 0 of {size} raises {error}")
+    assert text.endswith(f"(at {__file__}:{line})")

@@ -147,6 +147,7 @@ def test_the_algorithms_of_a_file_are_proved_drawn_chosen_and_raced(tmp_path):
         "mine: allreduce of 3 ranks: 4 steps, 4/3 n bytes, 3 links, same bits on every "
         "rank\n"
     )
+    assert command("verify", f"{path}:mine", "-n", "3").stdout == done.stdout
     command("algorithms", "show", str(path), "-n", "3", "--svg", str(drawing))
     root = ET.parse(drawing).getroot()
     kinds = [element.tag.rpartition("}")[2] for element in root.iter()]
