@@ -51,8 +51,10 @@ cuda-bench: .venv/installed
 # The compiled code under AddressSanitizer and UBSan, in a copy of the tree.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g
 SANITIZED := tests/comm/test_any_arguments.py tests/comm/test_arguments.py \
-	tests/comm/test_background.py tests/comm/test_calls.py tests/engine/plan \
-	tests/engine/test_heap.py tests/schedule
+	tests/comm/test_background.py tests/comm/test_calls.py \
+	tests/comm/test_changing_sizes.py tests/comm/test_message_sequences.py \
+	tests/comm/test_point_to_point.py tests/engine/plan tests/engine/test_heap.py \
+	tests/schedule
 sanitize: .venv/installed
 	$(BIN)/python -m pip install --quiet 'setuptools>=77' 'cython>=3.1'
 	mkdir -p build/sanitize
