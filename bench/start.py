@@ -10,7 +10,8 @@ from time import perf_counter
 from typing import NamedTuple
 
 from collalgo.errors import BootstrapError
-from collalgo.launch.delegate import DelegatedLaunch
+from collalgo.launch.mpi_command import Step, find_mpiexec, mpi_line
+from collalgo.launch.options import LaunchOptions
 
 #: The program of a rank: it writes the seconds of its phases.
 RANK = """
@@ -63,15 +64,12 @@ def jobs(ranks: int) -> Iterator[Job]:
     if find_spec("mpi4py") is None:
         return
     try:
-        mpi, plain = (
-            DelegatedLaunch.of_job(_python(program), ranks).line
-            for program in (MPI, NUMPY)
-        )
+        line, _ = mpi_line(find_mpiexec(), Step(ranks, (), LaunchOptions(())))
     except BootstrapError:  # no mpiexec
         return
-    launcher = Path(mpi[0]).name
-    yield Job(f"{launcher}: NumPy and MPI_Init", mpi)
-    yield Job(f"{launcher}: NumPy", plain)
+    launcher = Path(line[0]).name
+    yield Job(f"{launcher}: NumPy and MPI_Init", (*line, *_python(MPI)))
+    yield Job(f"{launcher}: NumPy", (*line, *_python(NUMPY)))
 
 
 def _python(program: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from collalgo.bench.cluster.kernel import ClusterError, inside, is_up, namespace
 from collalgo.bench.cluster.layout import NODE, Layout
 
-from collalgo.launch.delegate import mpi_vendor
+from collalgo.launch.mpi_command import INTEL, MPICH, mpiexec_at
 
 #: UCX between hosts: TCP, with segments long enough for full speed.
 UCX = {
@@ -34,7 +34,7 @@ def command_line(
     """The command line that runs ``command`` on the first ``ranks`` ranks."""
     first = layout.hosts[0]
     mpiexec = str(bin_ / "mpiexec")
-    options = _hydra if mpi_vendor(mpiexec) == "MPICH" else _prrte
+    options = {MPICH: _hydra, INTEL: _intel}.get(mpiexec_at(mpiexec).vendor, _prrte)
     return inside(
         layout,
         first,
@@ -68,6 +68,16 @@ def _hydra(layout: Layout, agent: str, hosts: str) -> list[str]:
     return [
         *("-launcher", "ssh", "-launcher-exec", agent),
         *("-iface", interface, "-hosts", hosts),
+    ]
+
+
+def _intel(layout: Layout, agent: str, hosts: str) -> list[str]:
+    """The options of the mpiexec of Intel MPI, which takes a host for each rank."""
+    counted = (each.rpartition(":") for each in hosts.split(","))
+    names = ",".join(name for name, _, count in counted for _ in range(int(count)))
+    return [
+        *("-bootstrap", "ssh", "-bootstrap-exec", agent, "-ppn", "1"),
+        *("-iface", f"{NODE if layout.routes else 'eth'}0", "-hosts", names),
     ]
 
 

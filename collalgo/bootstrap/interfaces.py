@@ -1,30 +1,106 @@
 """The addresses of this host, from its interfaces and routes, never from its name."""
 
 import fcntl
+import os
 import socket
 import struct
+from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from collalgo.errors import BootstrapError
+
+#: The environment variable of the interfaces between hosts, separated by commas.
+VARIABLE = "COLLALGO_NICS"
+
+#: Where Linux shows its interfaces, and its devices of RDMA.
+NETWORK = Path("/sys/class/net")
+RDMA = Path("/sys/class/infiniband")
 
 _GET_ADDRESS = 0x8915  # SIOCGIFADDR
 
 
-def addresses(*, loopback: bool = False) -> list[str]:
-    """The IPv4 addresses of the interfaces that are up, in their order.
+class Interface(NamedTuple):
+    """An interface of this host and its IPv4 address."""
 
-    Parameters
-    ----------
-    loopback
-        Whether to add the loopback address at the end.
-    """
+    name: str
+    address: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it leads nowhere else."""
+        return self.address.startswith("127.")
+
+    @property
+    def is_bridge(self) -> bool:
+        """Whether it is a bridge of this host, as that of containers."""
+        return (NETWORK / self.name / "bridge").exists()
+
+
+def interfaces() -> list[Interface]:
+    """The interfaces that are up and have an address, in their order."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             with suppress(OSError):
                 request = struct.pack("256s", name.encode()[:15])
                 answer = fcntl.ioctl(probe, _GET_ADDRESS, request)
-                found.append(socket.inet_ntoa(answer[20:24]))
-    ours = [address for address in found if not address.startswith("127.")]
-    return [*ours, *(["127.0.0.1"] if loopback else [])]
+                found.append(Interface(name, socket.inet_ntoa(answer[20:24])))
+    return found
+
+
+def addresses(*, loopback: bool = False) -> list[str]:
+    """The IPv4 addresses of the interfaces between hosts, in their order.
+
+    Parameters
+    ----------
+    loopback
+        Whether to add the loopback address at the end.
+
+    Raises
+    ------
+    BootstrapError
+        If ``COLLALGO_NICS`` names an interface that this host does not have.
+    """
+    ours = [each for each in interfaces() if not each.is_loopback]
+    wanted = [name for name in os.environ.get(VARIABLE, "").split(",") if name]
+    if wanted:
+        ours = selected(ours, wanted, socket.gethostname())
+    return [*(each.address for each in ours), *(["127.0.0.1"] if loopback else [])]
+
+
+def selected(
+    found: Sequence[Interface], wanted: Sequence[str], host: str
+) -> list[Interface]:
+    """The wanted ones of the interfaces of a host, in the order of the wanted names.
+
+    Raises
+    ------
+    BootstrapError
+        If the host does not have one of them.
+    """
+    by_name = {each.name: each for each in found}
+    for name in wanted:
+        if name not in by_name:
+            raise BootstrapError(
+                f"host {host} has no interface {name} that is up and has an address; "
+                f"it has {', '.join(by_name) or 'none'} (--nics, {VARIABLE})"
+            )
+    return [by_name[name] for name in wanted]
+
+
+def rdma_devices() -> dict[str, str]:
+    """The ports of devices of RDMA, as UCX calls them, and their interfaces."""
+    found = {}
+    for port in sorted(RDMA.glob("*/ports/*")):
+        device = port.parent.parent
+        for interface in sorted((device / "device" / "net").glob("*")):
+            with suppress(OSError, ValueError):
+                number = int((interface / "dev_port").read_text()) + 1
+                if number == int(port.name):
+                    found[f"{device.name}:{number}"] = interface.name
+    return found
 
 
 def address_towards(host: str) -> str:

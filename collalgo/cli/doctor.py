@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 from rich.table import Table
@@ -18,11 +18,13 @@ from rich.table import Table
 from collalgo._version import __version__
 from collalgo.base.console import wide_console
 from collalgo.bootstrap.identity import identity
-from collalgo.bootstrap.interfaces import address_towards, addresses
+from collalgo.bootstrap.interfaces import address_towards, interfaces
+from collalgo.cli.launching import reaching_options
 from collalgo.engine.transport.waiting import cores, quota
 from collalgo.errors import BootstrapError, CollalgoError
-from collalgo.launch.delegate import mpi_vendor
-from collalgo.launch.hosts import MAX_SLOTS, parse_hosts
+from collalgo.launch.hosts import MAX_SLOTS, Host, parse_hosts
+from collalgo.launch.mpi_command import INTEL, mpiexec_at
+from collalgo.launch.options import LaunchOptions, OptionError
 from collalgo.topology.ranks import host_name
 
 #: Bytes of /dev/shm below which MPI libraries fail; collalgo does not use it.
@@ -109,17 +111,18 @@ def _descriptors() -> Finding:
 
 
 def _interfaces() -> Finding:
-    found = addresses()
+    found = [each for each in interfaces() if not each.is_loopback]
     if not found:
         return Finding("interfaces", "none but loopback", "other hosts cannot reach it")
-    return Finding("interfaces", ", ".join(found))
+    shown = ", ".join(f"{each.name} {each.address}" for each in found)
+    return Finding("interfaces", shown)
 
 
 def _route(host: str) -> Finding:
-    from collalgo.launch.remote_agent import resolve_alias
+    from collalgo.launch.remote_shell import remote_shell
 
     try:
-        mine = address_towards(resolve_alias(host))
+        mine = address_towards(remote_shell().hostname(host))
     except OSError as error:
         return Finding(f"route to {host}", "", f"no route: {error}")
     return Finding(f"route to {host}", f"by {mine}")
@@ -156,9 +159,9 @@ def _mpi() -> Finding:
     if mpiexec is None:
         advice = f"{seen.split()[0]} has no mpiexec on the PATH"
         return Finding("MPI", f"mpi4py {mpi4py} on {seen}", advice)
-    starts = mpi_vendor(mpiexec)
+    starts = mpiexec_at(mpiexec).vendor
     found = f"mpi4py {mpi4py} on {seen}; {mpiexec}"
-    if starts and starts not in seen and not seen.startswith("Intel"):
+    if starts not in seen and not (starts == INTEL and seen.startswith("Intel")):
         advice = f"mpiexec is that of {starts}: every rank would be alone; mix no MPIs"
         return Finding("MPI", found, advice)
     return Finding("MPI", found)
@@ -199,36 +202,44 @@ def _ssh() -> Finding:
     help="The number of ranks wanted on this host.",
 )
 @click.option("-H", "hosts", help="Hosts to connect to by ssh, as a:4,b:4.")
-def doctor_command(ranks: int | None, hosts: str | None) -> None:
+@reaching_options
+def doctor_command(ranks: int | None, hosts: str | None, **given: Any) -> None:
     """Check the cores, memory, network, MPI, UCX and ssh of this host.
 
-    Prints each finding with advice where a change is needed. The exit code is 1 if a
-    host of -H cannot be used.
+    Prints each finding with advice where a change is needed. With -H the hosts also try
+    which addresses they reach each other by. The exit code is 1 if a host of -H cannot
+    be used.
     """
     try:
         named = parse_hosts(hosts) if hosts is not None else []
+        options = LaunchOptions((), hosts=named, **given)
+        route = named[0].name if named else None
+        found = [*findings(ranks, route and route.rpartition("@")[2])]
+        of_hosts = list(_hosts(named, options))
+    except OptionError as error:
+        raise click.UsageError(str(error)) from None
     except CollalgoError as error:
         raise click.ClickException(str(error)) from None
     table = Table("", "found", "advice", box=None)
-    route = named[0].name if named else None
-    for finding in findings(ranks, route and route.rpartition("@")[2]):
+    for finding in (*found, *of_hosts):
         table.add_row(*finding)
-    failed = False
+    wide_console(160).print(table, highlight=False)
+    sys.exit(any(finding.advice for finding in of_hosts))
+
+
+def _hosts(named: Sequence[Host], options: LaunchOptions) -> Iterator[Finding]:
+    """Which hosts can be used, and the addresses that they reach each other by."""
+    from collalgo.launch.agents import JobNetwork, try_hosts
+    from collalgo.launch.output import sinks
+
+    problems, network = try_hosts(named, options, sinks())
     for host in named:
-        problem = _tried(host.name)
-        failed |= bool(problem)
-        table.add_row(f"host {host.name}", "" if problem else "can be used", problem)
-    console = wide_console(160)
-    console.print(table, highlight=False)
-    sys.exit(failed)
-
-
-def _tried(name: str) -> str:
-    """The reason why a host cannot be used; empty if it can."""
-    from collalgo.launch.remote_agent import try_host
-
-    try:
-        try_host(name)
-    except BootstrapError as error:
-        return str(error)
-    return ""
+        problem = problems.get(host.name, "")
+        found = "" if problem else "can be used"
+        if not problem and isinstance(network, JobNetwork):
+            found += f"; reached by {network.of_host[host]}"
+        yield Finding(f"host {host.name}", found, problem)
+    if isinstance(network, JobNetwork):
+        yield Finding("launcher", f"reached at {', '.join(network.launcher)}")
+    elif network is not None:
+        yield Finding("network", "", str(network))

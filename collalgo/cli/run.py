@@ -8,72 +8,48 @@ from typing import Any
 
 import click
 
+from collalgo.cli.launching import launch_options, show_placement
 from collalgo.errors import BootstrapError, OutputError
 from collalgo.launch.hosts import Host, parse_hosts, read_hostfile
-from collalgo.launch.plan import Launcher, LaunchOptions, launch_plan
+from collalgo.launch.messages import report
+from collalgo.launch.options import LaunchOptions, OptionError
+from collalgo.launch.plan import launch_plan
 
 
 @click.command(
     "run",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option(
-    "-n",
-    "size",
-    type=click.IntRange(1),
-    help="Number of ranks; by default one for each slot of the hosts.",
-)
-@click.option(
-    "-H", "hosts", help="Hosts and their slots, as a:4,b:4; by default this host."
-)
-@click.option(
-    "--hostfile",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File of hosts, one a line, as: a slots=4",
-)
-@click.option(
-    "--log-dir",
-    "logs",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Append the output of each rank to a file there too, rank_0.log and so on.",
-)
-@click.option(
-    "--mpi",
-    is_flag=True,
-    help="Start the ranks by the installed mpiexec, or by srun under Slurm.",
-)
+@launch_options
 @click.option("-m", "module", is_flag=True, help="Run COMMAND as a Python module.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show placement and commands; start no rank."
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run_command(
-    size: int | None,
-    hosts: str | None,
-    hostfile: Path | None,
-    logs: Path | None,
-    mpi: bool,
-    module: bool,
-    command: tuple[str, ...],
+    command: tuple[str, ...], module: bool, dry_run: bool, **given: Any
 ) -> None:
     """Run COMMAND (a Python script, or any program) on every rank.
 
     The ranks run on this host or, with -H or --hostfile, fill the slots of several
-    hosts, which are reached by ssh.
+    hosts, which are reached by ssh. In a job of Slurm, LSF, PBS or Grid Engine with
+    several hosts they fill those.
     """
     line = _command_line(command, module)
-    launcher = Launcher.MPI if mpi else Launcher.COLLALGO
     try:
-        named = _hosts(hosts, hostfile)
-        options = _checked(line, size, named, logs, launcher)
-        sys.exit(launch_plan(options).run())
+        hosts = _hosts(given.pop("hosts"), given.pop("hostfile"))
+        options = LaunchOptions(line, hosts=hosts, **given)
+        plan, choice = launch_plan(options)
+        if dry_run:
+            show_placement(plan.placement(), choice)
+            sys.exit(0)
+        if options.verbose:
+            report(f"launcher: {choice}")
+        sys.exit(plan.run())
+    except OptionError as error:
+        raise click.UsageError(str(error)) from None
     except (BootstrapError, OutputError) as error:
         raise click.ClickException(str(error)) from None
-
-
-def _checked(*options: Any) -> LaunchOptions:
-    """The options, or an error of usage if they contradict each other."""
-    try:
-        return LaunchOptions(*options)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
 
 
 def _command_line(command: tuple[str, ...], module: bool) -> Sequence[str]:

@@ -1,33 +1,73 @@
 """The agent of one host for ``collalgo run -H``: it starts and stops the ranks there.
 
-It writes a greeting to standard output, and reads from standard input what to run, then
-a byte for each signal that the ranks are to get. It stops the ranks when standard input
-ends: so nothing is left running after the end of the launcher or of the connection.
+It writes a greeting to standard output, answers the requests that it reads from
+standard input, each a line of JSON, and runs the job that comes in the end. After it
+come bytes, each the number of a signal for the ranks. It stops the ranks when standard
+input ends: so nothing is left running after the end of the launcher or of the
+connection.
 """
 
 import json
 import os
 import signal
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from threading import Thread
+from typing import Any
 
 from collalgo._version import __version__
-from collalgo.bootstrap.interfaces import addresses
-from collalgo.launch.environment import free_port, thread_limit
+from collalgo.bootstrap.interfaces import VARIABLE as NICS, Interface
+from collalgo.engine.transport.waiting import cores
+from collalgo.errors import BootstrapError
+from collalgo.launch import binding, environment, network
 from collalgo.launch.local import LocalLaunch, RankSpec, Scope
 from collalgo.launch.signals import FORWARDED
 
 #: The exit code of an agent that was sent no job.
 NO_JOB = 77
 
-#: Start of the greeting; an address and a free port of this host follow.
-GREETING = f"collalgo agent {__version__}"
+#: Start of the greeting; a line of JSON follows, see :class:`Greeting`.
+GREETING = f"collalgo agent {__version__} "
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What an agent says of its host.
+
+    Attributes
+    ----------
+    port, word : int, str
+        Of its listener.
+    interfaces : list
+        Its interfaces that are up, each with name and address.
+    bridges : list of str
+        The names of those that are bridges.
+    reached_by : str
+        The address that the remote shell has connected to, if it is known.
+    free_port : int
+        A free port, for other libraries.
+    cores : int
+        The number of cores that its ranks may use.
+    """
+
+    port: int
+    word: str
+    interfaces: list[list[str]]
+    bridges: list[str]
+    reached_by: str
+    free_port: int
+    cores: int
+
+    def endpoint(self, host: str) -> network.Endpoint:
+        """Where the host can be tried."""
+        found = [Interface(*each) for each in self.interfaces]
+        return network.Endpoint(host, self.port, self.word, found, self.bridges)
 
 
 @dataclass(frozen=True)
 class AgentJob:
-    """What the launcher sends to an agent, as a line of JSON.
+    """What the launcher sends to an agent to run.
 
     Attributes
     ----------
@@ -39,65 +79,132 @@ class AgentJob:
         Variables of all ranks.
     ranks : dict
         Further variables of each rank, by its number.
+    binding : str
+        What each rank is bound to.
+    interfaces : list of str
+        The interfaces that the engine may use; empty for all.
     """
 
     command: list[str]
     folder: str
     environment: dict[str, str]
     ranks: dict[int, dict[str, str]]
+    binding: str = binding.Binding.NONE.value
+    interfaces: list[str] = field(default_factory=list)
 
     def encode(self) -> bytes:
-        """The line."""
-        return json.dumps(asdict(self)).encode() + b"\n"
+        """The request to run it."""
+        return request("run", asdict(self))
 
     @classmethod
-    def decode(cls, line: bytes) -> "AgentJob":
-        """The job of a line."""
-        return cls(**json.loads(line))
+    def decode(cls, content: dict[str, Any]) -> "AgentJob":
+        """The job of a request."""
+        return cls(**content)
 
     def plan(self) -> LocalLaunch:
         """The launch of the ranks of this host."""
-        common = {**thread_limit(len(self.ranks)), **os.environ, **self.environment}
-        specs = [RankSpec(int(rank), common | own) for rank, own in self.ranks.items()]
+        nics = self.environment.get(NICS, "")
+        common = {
+            **environment.thread_limit(len(self.ranks)),
+            **os.environ,
+            **environment.of_nics(nics, self.interfaces),
+            **self.environment,
+        }
+        cpus = binding.cpus_of_ranks(binding.Binding(self.binding), len(self.ranks))
+        specs = [
+            RankSpec(int(rank), common | own, bound)
+            for (rank, own), bound in zip(self.ranks.items(), cpus, strict=True)
+        ]
         return LocalLaunch(self.command, specs, scope=Scope.ONE_HOST)
 
 
-def main() -> int:
-    """Run the job on standard input: the exit code of the ranks of this host."""
-    sys.stdout.write(f"{GREETING} {_address()} {free_port()}\n")
-    sys.stdout.flush()
-    line, numbers = _read_job()
-    if not line:
-        return NO_JOB  # the launcher has only tried whether an agent can start here
-    job = AgentJob.decode(line)
-    os.chdir(job.folder)
-    Thread(target=_watch_launcher, args=[numbers], daemon=True).start()
-    return job.plan().run()
+def request(name: str, content: dict[str, Any]) -> bytes:
+    """A request to an agent."""
+    return json.dumps([name, content]).encode() + b"\n"
 
 
-def _address() -> str:
-    """The address of this host for others: the one that ssh connected to, if any."""
-    connection = os.environ.get("SSH_CONNECTION", "").split()
-    return connection[2] if len(connection) == 4 else addresses(loopback=True)[0]
-
-
-def _read_job() -> tuple[bytes, bytes]:
-    """The line of the job, and what has come after it; empty if there is none."""
-    data = b""
-    while b"\n" not in data:
-        part = os.read(0, 65536)
-        if not part:
-            return b"", b""
-        data += part
-    line, _, rest = data.partition(b"\n")
-    return line, rest
-
-
-def _watch_launcher(numbers: bytes) -> None:
-    """Take the numbers of signals from standard input; its end asks to stop.
+class Requests:
+    """The requests on standard input, and what comes after them.
 
     Not by ``sys.stdin``, whose lock a thread must not hold when the process ends.
     """
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    def next(self) -> tuple[str, dict[str, Any]] | None:
+        """The next request; None at the end."""
+        while b"\n" not in self.rest:
+            part = os.read(0, 65536)
+            if not part:
+                return None
+            self.rest += part
+        line, _, self.rest = self.rest.partition(b"\n")
+        name, content = json.loads(line)
+        return name, content
+
+
+def main() -> int:
+    """Answer requests and run the job: the exit code of the ranks of this host."""
+    listener = network.Listener()
+    _say(GREETING + json.dumps(asdict(_greeting(listener))))
+    requests = Requests()
+    while (found := requests.next()) is not None:
+        name, content = found
+        if name == "run":
+            listener.close()
+            job = AgentJob.decode(content)
+            os.chdir(job.folder)
+            Thread(target=_watch_launcher, args=[requests.rest], daemon=True).start()
+            return job.plan().run()
+        _say(json.dumps(ANSWERS[name](**content)))
+    return NO_JOB  # the launcher has only asked
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _greeting(listener: network.Listener) -> Greeting:
+    connection = os.environ.get("SSH_CONNECTION", "").split()
+    here = listener.endpoint("")
+    return Greeting(
+        here.port,
+        here.word,
+        [list(each) for each in here.interfaces],
+        list(here.bridges),
+        connection[2] if len(connection) == 4 else "",
+        environment.free_port(),
+        cores(),
+    )
+
+
+def _try_hosts(hosts: list[list[Any]]) -> list[list[str]]:
+    """The addresses by which this host reaches each of some others."""
+    return [
+        network.reached(
+            network.Endpoint("", port, word, [Interface("", a) for a in at])
+        )
+        for port, word, at in hosts
+    ]
+
+
+def _cpus(kind: str, ranks: int) -> list[str]:
+    """What each of some ranks would be bound to, or the error if they cannot be."""
+    try:
+        found = binding.cpus_of_ranks(binding.Binding(kind), ranks)
+    except BootstrapError as error:
+        return [f"error: {error}"]
+    return ["" if each is None else binding.shown(each) for each in found]
+
+
+#: The answer to each request but that to run.
+ANSWERS: Mapping[str, Callable[..., Any]] = {"try": _try_hosts, "cpus": _cpus}
+
+
+def _watch_launcher(numbers: bytes) -> None:
+    """Take the numbers of signals from standard input; its end asks to stop."""
     while True:
         for number in numbers:
             if number in FORWARDED or number in (signal.SIGTSTP, signal.SIGCONT):

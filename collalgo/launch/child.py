@@ -8,8 +8,11 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
+from collalgo.launch.binding import Cpus
+from collalgo.launch.log_files import STDERR, STDOUT
 from collalgo.launch.output import Sinks, Stream
 from collalgo.launch.process import die_with
 from collalgo.launch.signals import clear_wakeup, register_wakeup
@@ -30,6 +33,8 @@ class Child:
         As for :class:`subprocess.Popen`.
     environment
         By default that of this process.
+    cpus
+        The hardware threads that it is bound to; None: those of this process.
     """
 
     def __init__(
@@ -39,8 +44,9 @@ class Child:
         rank: int | None = None,
         stdin: int | None = None,
         environment: Mapping[str, str] | None = None,
+        cpus: Cpus | None = None,
     ):
-        launcher = os.getpid()
+        begin = partial(_begin, os.getpid(), cpus)
         self.returncode: int | None = None
         self.process = subprocess.Popen(
             command,
@@ -49,14 +55,17 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=lambda: die_with(launcher),  # noqa: PLW1509 (no threads here)
+            preexec_fn=begin,  # noqa: PLW1509 (no threads here)
         )
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         prefix = b"" if rank is None else f"[{rank}] ".encode()
         self.streams = [
-            Stream(self.process.stdout, sinks.out, prefix, sinks.log(rank)),
-            Stream(self.process.stderr, sinks.err, prefix, sinks.log(rank)),
+            Stream(pipe, destination, prefix, sinks.log(rank, name), sinks.stamp)
+            for pipe, destination, name in (
+                (self.process.stdout, sinks.out, STDOUT),
+                (self.process.stderr, sinks.err, STDERR),
+            )
         ]
         self.descriptor = os.pidfd_open(self.process.pid)
 
@@ -92,6 +101,13 @@ class Child:
         for stream in self.streams:
             stream.pipe.close()
         os.close(self.descriptor)
+
+
+def _begin(launcher: int, cpus: Cpus | None) -> None:
+    """Let the new process end with the launcher and keep to its cores."""
+    die_with(launcher)
+    if cpus is not None:
+        os.sched_setaffinity(0, cpus)
 
 
 class Deadline:

@@ -1,90 +1,145 @@
-"""``collalgo run --mpi``: leave the start of the ranks to mpiexec or srun."""
+"""``collalgo run --mpi``: leave the start of the ranks to mpiexec, srun or jsrun."""
 
 import os
 import shlex
-import shutil
-import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
 
-from collalgo.errors import BootstrapError
-from collalgo.launch.hosts import Host
+from collalgo.bootstrap.interfaces import VARIABLE as NICS
+from collalgo.engine.transport.waiting import cores
+from collalgo.launch import output
+from collalgo.launch.batch_command import jsrun_line, srun_line
+from collalgo.launch.binding import Binding, cpus_of_ranks, shown
+from collalgo.launch.child import Child, Deadline, as_completed
+from collalgo.launch.choice import Choice, Starter
+from collalgo.launch.hosts import Host, RankPosition, assign_ranks
+from collalgo.launch.local import run_to_end
+from collalgo.launch.messages import report
+from collalgo.launch.mpi_command import Line, Step, find_mpiexec, mpi_line
+from collalgo.launch.options import LaunchOptions
+from collalgo.launch.placement import Placement, PlannedRank
+from collalgo.launch.process import exit_code
+from collalgo.launch.remote_shell import is_this_host
+from collalgo.launch.signals import signals_forwarded, signals_raise
+
+#: The command line of each launcher for a step.
+LINES: Mapping[Starter, Callable[[Step], Line]] = {
+    Starter.MPI: lambda step: mpi_line(find_mpiexec(), step),
+    Starter.SLURM: srun_line,
+    Starter.LSF: jsrun_line,
+}
 
 
 @dataclass(frozen=True)
 class DelegatedLaunch:
-    """The plan to become the launcher of an MPI or of Slurm.
+    """The plan to become the launcher of an MPI or of a batch system.
 
     Attributes
     ----------
     line : sequence of str
         Its command line.
+    variables : mapping
+        Additional variables of its environment.
+    hosts : mapping
+        The ranks of each host; none if the launcher decides.
+    options : LaunchOptions
+        The options of the job.
     """
 
     line: Sequence[str]
+    variables: Mapping[str, str]
+    hosts: Mapping[Host, Sequence[RankPosition]]
+    options: LaunchOptions = field(repr=False)
 
     @classmethod
     def of_job(
-        cls, command: Sequence[str], size: int, hosts: Sequence[Host] = ()
+        cls, options: LaunchOptions, size: int, choice: Choice
     ) -> "DelegatedLaunch":
         """The plan to run a command on ``size`` ranks.
 
         Raises
         ------
         BootstrapError
-            If there is neither an mpiexec nor an srun.
+            If the launcher is not there, or the ranks do not fit on the hosts.
         """
-        if "SLURM_JOB_ID" in os.environ and (srun := shutil.which("srun")):
-            return cls([srun, *_srun_options(size, hosts), *command])
-        mpiexec = _mpiexec()
-        is_mpich = mpi_vendor(mpiexec) == "MPICH"
-        options = _mpich_options(hosts) if is_mpich else _open_mpi_options(hosts)
-        return cls([mpiexec, "-n", str(size), *options, *command])
+        hosts = assign_ranks(choice.hosts, size) if choice.hosts else {}
+        used = [Host(host.name, len(ranks)) for host, ranks in hosts.items()]
+        words, variables = LINES[choice.starter](Step(size, used, options))
+        nics = {NICS: ",".join(options.nics)} if options.nics else {}
+        rank = _rank_words(options, [host.slots for host in used])
+        line = [*words, *options.launcher_words, *rank, *options.command]
+        return cls(line, variables | nics, hosts, options)
 
     def run(self) -> int:
-        """Show the command line and replace this process by the launcher."""
-        sys.stderr.write(f"collalgo run: {shlex.join(self.line)}\n")
-        sys.stderr.flush()
-        os.execv(self.line[0], list(self.line))
+        """Show the command line and replace this process by the launcher.
+
+        With times before its lines this process stays, to write them.
+        """
+        report(self.shown)
+        os.environ.update(self.variables)
+        if not self.options.timestamp:
+            os.execv(self.line[0], list(self.line))
+        return self._run_stamped()
+
+    @property
+    def shown(self) -> str:
+        """The command line as a shell takes it."""
+        variables = [f"{name}={shlex.quote(v)}" for name, v in self.variables.items()]
+        return " ".join([*variables, shlex.join(self.line)])
+
+    def _run_stamped(self) -> int:
+        """Run the launcher, and write the time before each of its lines."""
+        sinks = output.sinks(timestamp=True)
+        with closing(Child(self.line, sinks)) as child:
+            send = child.signal
+
+            def work() -> int:
+                for _ in as_completed([child], Deadline()):
+                    pass
+                return exit_code(child.returncode or 0)
+
+            with signals_raise(), signals_forwarded(send, stops=True):
+                return run_to_end(work, partial(_stop, child), sinks)
+
+    def placement(self) -> Placement:
+        """Where the ranks would run, as far as this is known before."""
+        return Placement(list(self._ranks()), [self.shown])
+
+    def _ranks(self) -> Iterator[PlannedRank]:
+        binding, nics = self.options.binding, ",".join(self.options.nics)
+        for host, positions in self.hosts.items():
+            local = is_this_host(host.name)
+            bound = _cores(binding, len(positions), here=local)
+            for position, shown_cores in zip(positions, bound, strict=True):
+                where = nics or "as the launcher decides"
+                yield PlannedRank(position, host.name, shown_cores, where)
 
 
-def _srun_options(size: int, hosts: Sequence[Host]) -> list[str]:
-    names = ["--nodelist", ",".join(host.name for host in hosts)] if hosts else []
-    return ["-n", str(size), *names]
+def _stop(child: Child, number: int) -> None:
+    """Pass the request to stop on to the launcher, and wait for its end."""
+    child.signal(number)
+    for _ in as_completed([child], Deadline()):
+        pass
 
 
-def _mpich_options(hosts: Sequence[Host]) -> list[str]:
-    return ["-hosts", _slots(hosts)] if hosts else []
+def _cores(binding: Binding, ranks: int, *, here: bool) -> list[str]:
+    """What each rank of a host is bound to, in words."""
+    if not here:
+        words = "any" if binding is Binding.NONE else f"by {binding.value}, there"
+        return [words] * ranks
+    found = cpus_of_ranks(binding, ranks)
+    return [f"any of {cores()}" if one is None else shown(one) for one in found]
 
 
-def _open_mpi_options(hosts: Sequence[Host]) -> list[str]:
-    options = ["--host", _slots(hosts)] if hosts else []
-    options += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-    options += ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    return options
-
-
-def _slots(hosts: Sequence[Host]) -> str:
-    return ",".join(f"{host.name}:{host.slots}" for host in hosts)
-
-
-def _mpiexec() -> str:
-    """The mpiexec of this Python's environment, or else the one on the PATH."""
-    beside = str(Path(sys.executable).parent / "mpiexec")
-    found = beside if os.access(beside, os.X_OK) else shutil.which("mpiexec")
-    if found is None:
-        raise BootstrapError(
-            "there is neither an mpiexec nor, in an allocation of Slurm, an srun; "
-            "install one: pip install collalgo[mpi]"
-        )
-    return found
-
-
-def mpi_vendor(mpiexec: str) -> str:
-    """The MPI of an mpiexec: MPICH (or a descendant), Open MPI, or "" for others."""
-    said = subprocess.run(
-        [mpiexec, "--version"], capture_output=True, text=True, check=False
-    ).stdout
-    return "MPICH" if "HYDRA" in said else "Open MPI" if "Open MPI" in said else ""
+def _rank_words(options: LaunchOptions, counts: Sequence[int]) -> list[str]:
+    """The command by which each rank takes its variables before its own command."""
+    words = [sys.executable, "-m", "collalgo.launch.delegated_rank"]
+    words += ["--env", options.dialect, "--bind-to", options.binding.value]
+    if counts:
+        words += ["--counts", ",".join(map(str, counts))]
+    if options.logs is not None:
+        words += ["--log-dir", str(options.logs.absolute())]
+    return [*words, "--"]

@@ -1,8 +1,12 @@
-"""The environment of ranks: the variables of torchrun and Horovod, and limits."""
+"""The environment of ranks: who they are, what they share, and limits."""
 
 import os
 import socket
+from collections.abc import Sequence
+from dataclasses import asdict
 
+from collalgo.bootstrap import interfaces
+from collalgo.bootstrap.interfaces import rdma_devices
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch.hosts import RankPosition
 
@@ -10,6 +14,27 @@ from collalgo.launch.hosts import RankPosition
 NOT_FORWARDED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER",
                  "SHELL", "LOGNAME", "TERM", "SHLVL", "_")  # fmt: skip
 NOT_FORWARDED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
+
+#: The variables of a rank, whatever starts it, each with the field of its position:
+#: those of torchrun, and ``LOCAL_SIZE`` and ``CROSS_*``, for which it has none.
+OF_RANK = {
+    "RANK": "rank",
+    "WORLD_SIZE": "size",
+    "LOCAL_RANK": "local_rank",
+    "LOCAL_WORLD_SIZE": "local_size",
+    "LOCAL_SIZE": "local_size",
+    "CROSS_RANK": "cross_rank",
+    "CROSS_SIZE": "cross_size",
+}
+
+#: The same by the names of horovodrun.
+OF_HOROVOD = {
+    f"HOROVOD_{field.upper()}": field for field in dict.fromkeys(OF_RANK.values())
+}
+
+#: The variables of a rank for each value of ``--env``.
+TORCH, HOROVOD = "torch", "horovod"
+DIALECTS = {TORCH: OF_RANK, HOROVOD: OF_RANK | OF_HOROVOD}
 
 
 def forwarded() -> dict[str, str]:
@@ -21,28 +46,52 @@ def forwarded() -> dict[str, str]:
     }
 
 
-def of_job(size: int, address: str, port: int | str) -> dict[str, str]:
+def of_job(address: str, port: int | str) -> dict[str, str]:
     """The variables that all ranks of a job share.
 
     ``MASTER_ADDR`` and ``MASTER_PORT`` are for other libraries.
     """
     return {
         "COLLALGO_JOB": os.urandom(16).hex(),
-        "WORLD_SIZE": str(size),
         "MASTER_ADDR": address,
         "MASTER_PORT": str(port),
         "PYTHONUNBUFFERED": "1",
     }
 
 
-def of_rank(position: RankPosition) -> dict[str, str]:
-    """The variables of one rank of a job on several hosts."""
+def of_rank(position: RankPosition, dialect: str = TORCH) -> dict[str, str]:
+    """The variables of one rank, of what is known of its position."""
+    values = asdict(position)
     return {
-        "RANK": str(position.rank),
-        "LOCAL_RANK": str(position.local_rank),
-        "LOCAL_WORLD_SIZE": str(position.local_size),
-        "CROSS_RANK": str(position.cross_rank),
-        "CROSS_SIZE": str(position.cross_size),
+        name: str(values[field])
+        for name, field in DIALECTS[dialect].items()
+        if values[field] is not None
+    }
+
+
+def of_nics(nics: str, restricted: Sequence[str] = ()) -> dict[str, str]:
+    """What makes the libraries of this host use some interfaces between hosts.
+
+    Parameters
+    ----------
+    nics
+        Those that the user wants, separated by commas; empty for all.
+    restricted
+        Those that UCX may use otherwise, besides all devices of RDMA; empty for all.
+    """
+    ports = rdma_devices()
+    if not nics:
+        devices = [*ports, *restricted] if restricted else []
+        return {"UCX_NET_DEVICES": ",".join(devices)} if devices else {}
+    names = nics.split(",")
+    devices = [port for port, name in ports.items() if name in names]
+    return {
+        interfaces.VARIABLE: nics,
+        "UCX_NET_DEVICES": ",".join([*devices, *names]),
+        "NCCL_SOCKET_IFNAME": nics,
+        "GLOO_SOCKET_IFNAME": nics,
+        "FI_TCP_IFACE": names[0],  # libfabric, of MPICH and Intel MPI, takes one
+        "FI_SOCKETS_IFACE": names[0],
     }
 
 

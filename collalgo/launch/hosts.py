@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count as count_up, islice
 from pathlib import Path
 
 from collalgo.errors import BootstrapError
@@ -49,19 +50,20 @@ class RankPosition:
 
     Attributes
     ----------
-    rank : int
+    rank, size : int
         In the job.
     local_rank, local_size : int
         Among the ranks of its host.
-    cross_rank, cross_size : int
-        Among the ranks with the same local rank on all hosts.
+    cross_rank, cross_size : int or None
+        Among the ranks with the same local rank on all hosts; None if that is unknown.
     """
 
     rank: int
+    size: int
     local_rank: int
     local_size: int
-    cross_rank: int
-    cross_size: int
+    cross_rank: int | None
+    cross_size: int | None
 
 
 def parse_hosts(text: str) -> list[Host]:
@@ -75,7 +77,7 @@ def parse_hosts(text: str) -> list[Host]:
     hosts = []
     for part in (each if ":" in each else f"{each}:1" for each in text.split(",")):
         name, _, slots = part.strip().rpartition(":")
-        hosts.append(_host(name.strip(), slots, f"-H {_quoted(text)}"))
+        hosts.append(checked_host(name.strip(), slots, f"-H {_quoted(text)}"))
     return hosts
 
 
@@ -88,7 +90,7 @@ def read_hostfile(path: str | Path) -> list[Host]:
         If it cannot be read, or a name or a number of slots is invalid.
     """
     hosts = []
-    for number, line in enumerate(_text(Path(path)).splitlines(), 1):
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
         words = line.partition("#")[0].split()
         if words:
             hosts.append(_host_of_line(words, f"{path}, line {number}"))
@@ -109,11 +111,17 @@ def _host_of_line(words: list[str], where: str) -> Host:
             )
         if key == "slots":
             slots = value or "missing"
-    return _host(name, slots or "1", where)
+    return checked_host(name, slots or "1", where)
 
 
-def _text(path: Path) -> str:
-    """The text of a file of hosts."""
+def text_of(path: Path) -> str:
+    """The text of a file of hosts.
+
+    Raises
+    ------
+    BootstrapError
+        If it cannot be read, is too large, or is no text.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
@@ -133,7 +141,14 @@ def _quoted(text: str) -> str:
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
 
 
-def _host(name: str, slots: str, where: str) -> Host:
+def checked_host(name: str, slots: str, where: str) -> Host:
+    """A host of some input.
+
+    Raises
+    ------
+    BootstrapError
+        If the name or the number of slots is invalid.
+    """
     if not NAME.fullmatch(name):
         raise BootstrapError(f"{where}: {_quoted(name)!r} is no name of a host")
     if not SLOTS.fullmatch(slots) or not 1 <= int(slots) <= MAX_SLOTS:
@@ -168,18 +183,20 @@ def assign_ranks(
     """
     counts = _counts(hosts, size)
     check_ranks(sum(counts.values()))
-    everywhere = Counter(local for count in counts.values() for local in range(count))
+    everyone = positions_by_host(list(counts.values()))
+    return {host: list(islice(everyone, count)) for host, count in counts.items()}
+
+
+def positions_by_host(counts: Sequence[int]) -> Iterator[RankPosition]:
+    """The positions of all ranks, host after host, by the number of ranks of each."""
+    everywhere = Counter(local for count in counts for local in range(count))
     earlier: Counter[int] = Counter()  # hosts so far that have this local rank
-    positions: dict[Host, list[RankPosition]] = {}
-    first = 0
-    for host, count in counts.items():
-        positions[host] = [
-            RankPosition(first + local, local, count, earlier[local], everywhere[local])
-            for local in range(count)
-        ]
+    ranks, size = count_up(), sum(counts)
+    for count in counts:
+        for local in range(count):
+            cross = earlier[local], everywhere[local]
+            yield RankPosition(next(ranks), size, local, count, *cross)
         earlier.update(range(count))
-        first += count
-    return positions
 
 
 def _counts(hosts: Sequence[Host], size: int | None) -> dict[Host, int]:

@@ -3,7 +3,9 @@
 import errno
 import os
 import resource
+import shlex
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -13,11 +15,17 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from collalgo.engine.transport.waiting import cores
 from collalgo.errors import OutputError
 from collalgo.launch import environment, output
+from collalgo.launch.binding import Cpus, cpus_of_ranks, shown
 from collalgo.launch.child import Child, Deadline, as_completed
 from collalgo.launch.group_guard import GroupGuard
+from collalgo.launch.hosts import positions_by_host
+from collalgo.launch.messages import report
+from collalgo.launch.options import LaunchOptions
 from collalgo.launch.output import Sinks
+from collalgo.launch.placement import Placement, PlannedRank
 from collalgo.launch.process import catches, exit_code, exit_reason, processes
 from collalgo.launch.signals import (
     FORWARDED,
@@ -53,10 +61,11 @@ class Scope(Enum):
 
 
 class RankSpec(NamedTuple):
-    """A rank to be started, and its environment."""
+    """A rank to be started, its environment, and what it is bound to."""
 
     rank: int
     environment: dict[str, str]
+    cpus: Cpus | None = None
 
 
 class Rank(Child):
@@ -66,7 +75,7 @@ class Rank(Child):
         self, spec: RankSpec, command: Sequence[str], sinks: Sinks, stdin: int | None
     ):
         self.rank = spec.rank
-        super().__init__(command, sinks, self.rank, stdin, spec.environment)
+        super().__init__(command, sinks, self.rank, stdin, spec.environment, spec.cpus)
 
     def traceback(self) -> list[str]:
         """The last traceback on standard error, or else the last lines of it."""
@@ -91,39 +100,60 @@ class LocalLaunch:
     specs : sequence of RankSpec
         The ranks.
     logs : Path or None
-        Folder for a file with the output of each rank.
+        Folder for files with the output of each rank.
     scope : Scope
         Whether they are all ranks of the job.
+    timestamp : bool
+        Whether each line of output begins with the time.
     """
 
     command: Sequence[str]
     specs: Sequence[RankSpec]
     logs: Path | None = None
     scope: Scope = Scope.WHOLE_JOB
+    timestamp: bool = False
 
     @classmethod
-    def of_job(
-        cls, command: Sequence[str], size: int, logs: Path | None = None
-    ) -> "LocalLaunch":
+    def of_job(cls, options: LaunchOptions, size: int) -> "LocalLaunch":
         """The plan of a job of ``size`` ranks, all on this host."""
         common = {
             **environment.thread_limit(size),
             **os.environ,
-            **environment.of_job(size, "127.0.0.1", environment.free_port()),
-            "LOCAL_WORLD_SIZE": str(size),
+            **environment.of_job("127.0.0.1", environment.free_port()),
         }
+        cpus = cpus_of_ranks(options.binding, size)
         specs = [
-            RankSpec(rank, {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)})
-            for rank in range(size)
+            RankSpec(
+                position.rank,
+                {**common, **environment.of_rank(position, options.dialect)},
+                bound,
+            )
+            for position, bound in zip(positions_by_host([size]), cpus, strict=True)
         ]
-        return cls(command, specs, logs)
+        return cls(options.command, specs, options.logs, timestamp=options.timestamp)
+
+    def placement(self) -> Placement:
+        """Where the ranks would run."""
+        size = len(self.specs)
+        ranks = [
+            PlannedRank(
+                position,
+                socket.gethostname(),
+                shown(spec.cpus) if spec.cpus else f"any of {cores()}",
+                "none, by shared memory",
+            )
+            for position, spec in zip(
+                positions_by_host([size]), self.specs, strict=True
+            )
+        ]
+        return Placement(ranks, [f"each rank: {shlex.join(self.command)}"])
 
     def run(self) -> int:
         """Run the ranks to their end: the exit code of the first that fails, or 0.
 
         When one fails, the others are stopped and its traceback is shown again.
         """
-        sinks = output.sinks(self.logs)
+        sinks = output.sinks(self.logs, timestamp=self.timestamp)
         ranks: list[Rank] = []
         stops = self.scope is Scope.WHOLE_JOB
         with (
@@ -135,7 +165,7 @@ class LocalLaunch:
                 work = partial(self._run, ranks, sinks, guard)
                 return run_to_end(work, partial(_stop, ranks), sinks)
             except OSError as error:
-                output.report(_start_failure(len(ranks), len(self.specs), error))
+                report(_start_failure(len(ranks), len(self.specs), error))
                 return 1
             finally:
                 for one in ranks:
@@ -171,7 +201,7 @@ def run_to_end(
     except BrokenPipeError:  # the reader of our output has ended
         return 128 + signal.SIGPIPE
     except OutputError as error:
-        output.report(str(error))
+        report(str(error))
         return 1
 
 
@@ -261,5 +291,5 @@ def _report(rank: Rank, others: str) -> int:
     assert code is not None
     lines = [f"rank {rank.rank} {exit_reason(code)}{others}"]
     lines += [f"  {line}" for line in rank.traceback()]
-    output.report("\n".join(lines))
+    report("\n".join(lines))
     return exit_code(code)

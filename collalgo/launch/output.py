@@ -1,4 +1,4 @@
-"""Output of ranks: to the terminal, and to a file for each rank.
+"""Output of ranks: to the terminal, and to files of each rank.
 
 Lines of different ranks never mix. A prompt or a progress bar appears without waiting
 for its newline: an unfinished line is forwarded after :data:`PARTIAL_SECONDS`, and a
@@ -11,17 +11,12 @@ import select
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple, TypeAlias
+from typing import IO, NamedTuple
 
-from collalgo.errors import OutputError
 from collalgo.launch.destination import Destination
+from collalgo.launch.log_files import PARTIAL_BYTES, Log, LogFiles
 from collalgo.launch.signals import stop_delayed
-
-#: A line with the prefix of its rank.
-LINE = re.compile(rb"\[(\d+)\] ([^\n]*\n)")
 
 #: A carriage return that is not part of a line end.
 RETURN = re.compile(rb"\r(?!\n)")
@@ -31,9 +26,6 @@ LINE_ENDS = (b"\r\n", b"\n", b"\r")
 
 #: Seconds that an unfinished line waits for its end before it is forwarded.
 PARTIAL_SECONDS = 0.05
-
-#: The most bytes of an unfinished line that wait for its end.
-PARTIAL_BYTES = 65536
 
 #: Limit of reads, of 64 KiB at most, from the output of an ended rank: more than a pipe
 #: holds, and finite where a child of the rank goes on writing.
@@ -45,90 +37,38 @@ KEPT_LINES = 60
 #: The most bytes of them.
 KEPT_BYTES = 16384
 
-#: Called with output as it is read.
-Log: TypeAlias = Callable[[bytes], None]
+
+def time_stamp() -> bytes:
+    """The time of day, for the beginning of a line."""
+    now = time.time()
+    text = time.strftime("%H:%M:%S", time.localtime(now))
+    return f"{text}.{int(now * 1000) % 1000:03d} ".encode()
 
 
-class LogFiles:
-    """A file with the output of each rank, ``rank_<rank>.log``; output is appended.
-
-    Raises
-    ------
-    OutputError
-        If the folder cannot be made or written.
-    """
-
-    def __init__(self, folder: Path):
-        self._folder = folder
-        self._ended: set[int] = set()  # ranks whose file cannot be written any more
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(
-                f"--log-dir {folder}: cannot be made ({error.strerror})"
-            ) from None
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise OutputError(f"--log-dir {folder}: you may not write there")
-
-    def write(self, rank: int, data: bytes) -> None:
-        """Append output of a rank; a file that fails ends, and the job goes on."""
-        path = self._folder / f"rank_{rank}.log"
-        if rank in self._ended:
-            return
-        try:
-            with open(path, "ab", buffering=0, opener=_without_waiting) as file:
-                file.write(data)
-        except OSError as error:
-            self._ended.add(rank)
-            report(f"cannot write {path}: {error.strerror}; it ends here")
-
-    def of_rank(self, rank: int) -> Log:
-        """Takes the output of a rank."""
-        return partial(self.write, rank)
-
-    def of_lines(self) -> Log:
-        """Takes lines with the prefixes of their ranks."""
-        rest = bytearray()
-
-        def write(data: bytes) -> None:
-            rest.extend(data)
-            end = rest.rfind(b"\n") + 1
-            for number, line in LINE.findall(rest[:end]):
-                self.write(int(number), line)
-            del rest[: end or max(len(rest) - PARTIAL_BYTES, 0)]
-
-        return write
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; a named pipe without a reader is an error."""
-    return os.open(path, flags | os.O_NONBLOCK, 0o666)
+def no_stamp() -> bytes:
+    """Nothing, where lines begin without the time."""
+    return b""
 
 
 class Sinks(NamedTuple):
-    """Destinations of standard output and standard error, and files of the ranks."""
+    """Destinations of standard output and error, files of the ranks, and the time."""
 
     out: Destination
     err: Destination
     logs: LogFiles | None = None
+    stamp: Callable[[], bytes] = no_stamp
 
     def hurry(self, seconds: float) -> None:
         """Give up output that the reader does not take within some seconds."""
         self.out.patience = self.err.patience = seconds
 
-    def log(self, rank: int | None) -> Log | None:
-        """Takes the output of a rank, or lines of several with their prefixes."""
+    def log(self, rank: int | None, name: str) -> Log | None:
+        """Takes an output of a rank, or lines of several with their prefixes."""
         if self.logs is None:
             return None
-        return self.logs.of_lines() if rank is None else self.logs.of_rank(rank)
-
-
-def report(text: str) -> None:
-    """Write a message of the launcher to standard error, if that is open."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            sys.stderr.write(f"collalgo run: {text}\n")
-            sys.stderr.flush()
+        if rank is None:
+            return self.logs.of_lines(name)
+        return self.logs.of_rank(rank, name)
 
 
 def _open_standard_files() -> None:
@@ -140,8 +80,10 @@ def _open_standard_files() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
-def sinks(folder: Path | None = None) -> Sinks:
-    """The terminal, and with a folder, a file for each rank in it.
+def sinks(folder: Path | None = None, *, timestamp: bool = False) -> Sinks:
+    """The terminal, and with a folder, files of each rank in it.
+
+    With ``timestamp`` each line on the terminal begins with the time on this host.
 
     Raises
     ------
@@ -156,7 +98,8 @@ def sinks(folder: Path | None = None) -> Sinks:
             (sys.stderr, "standard error"),
         )
     )
-    return Sinks(out, err, None if folder is None else LogFiles(folder))
+    logs = None if folder is None else LogFiles(folder)
+    return Sinks(out, err, logs, time_stamp if timestamp else no_stamp)
 
 
 class Stream:
@@ -168,10 +111,12 @@ class Stream:
         destination: Destination,
         prefix: bytes = b"",
         log: Log | None = None,
+        stamp: Callable[[], bytes] = no_stamp,
     ):
         self.pipe = pipe
         self._destination = destination
         self._prefix = prefix
+        self._stamp = stamp
         self._log = log
         self._tail = b""
         self._pending = bytearray()  # of an unfinished line
@@ -240,11 +185,12 @@ class Stream:
             text, data, continued = b"\n", data[1:], False
         if data:
             end = next(filter(data.endswith, LINE_ENDS), b"")
-            body = data[: len(data) - len(end)].replace(b"\n", b"\n" + self._prefix)
+            prefix = self._stamp() + self._prefix
+            body = data[: len(data) - len(end)].replace(b"\n", b"\n" + prefix)
             if b"\r" in body:
-                body = RETURN.sub(b"\r" + self._prefix, body)
+                body = RETURN.sub(b"\r" + prefix, body)
             begins = not continued or self._returned
-            text += (self._prefix if begins else b"") + body + end
+            text += (prefix if begins else b"") + body + end
         self._returned = text.endswith(b"\r")
         self._destination.write(text, self, text.endswith(b"\n"))
 

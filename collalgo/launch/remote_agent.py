@@ -1,31 +1,29 @@
-"""The launcher's end of an agent on another host, by ssh."""
+"""The launcher's end of an agent on another host, by a remote shell."""
 
+import json
 import os
 import selectors
 import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from typing import Any
 
 from collalgo.errors import BootstrapError
-from collalgo.launch import output
-from collalgo.launch.agent import GREETING, AgentJob
+from collalgo.launch.agent import GREETING, AgentJob, Greeting, request
 from collalgo.launch.child import Child
 from collalgo.launch.hosts import Host
 from collalgo.launch.output import Sinks
+from collalgo.launch.remote_shell import RemoteShell, advice
 from collalgo.launch.signals import clear_wakeup, register_wakeup
 
-#: The remote shell, unless ``COLLALGO_RSH`` names another: the user's own client with
-#: its configuration, keys and jumps, and without questions on a terminal.
-SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+#: The most bytes that an agent may send before its ranks begin.
+MOST_BYTES = 4 << 20
 
-#: Seconds that agents have to start.
-START_SECONDS = 30.0
-
-#: Hosts that need no ssh.
-LOCAL_NAMES = ("localhost", "127.0.0.1")
+#: Lines of its own errors that are shown of a host that does not come up.
+SHOWN_LINES = 5
 
 
 class RemoteAgent(Child):
@@ -33,60 +31,77 @@ class RemoteAgent(Child):
 
     Attributes
     ----------
-    address, free_port : str
-        Address of that host, and a port that is free there; from the greeting.
+    host : Host
+        The host.
+    greeting : Greeting
+        What the agent says of it, once it has started.
     """
 
-    address: str
-    free_port: str
+    greeting: Greeting
 
-    def __init__(self, host: Host, sinks: Sinks):
+    def __init__(self, host: Host, shell: RemoteShell, sinks: Sinks):
         self.host = host
-        self.command = agent_command(host.name)
+        self._received = bytearray()
+        agent = [sys.executable, "-m", "collalgo.launch.agent"]
+        self.command = shell.line(host.name, agent)
         super().__init__(self.command, sinks, stdin=subprocess.PIPE)
 
-    def wait_ready(self, deadline: float) -> None:
-        """Wait for the greeting of the agent.
+    def read_line(self) -> str | None:
+        """The next line of the agent; None until it is complete.
+
+        Raises
+        ------
+        EOFError
+            If the agent has ended.
+        """
+        if b"\n" not in self._received:
+            assert self.process.stdout is not None
+            with suppress(BlockingIOError):
+                part = os.read(self.process.stdout.fileno(), 65536)
+                if not part or len(self._received) > MOST_BYTES:
+                    raise EOFError
+                self._received += part
+        line, newline, rest = self._received.partition(b"\n")
+        if not newline:
+            return None
+        self._received = rest
+        return line.decode(errors="replace").strip()
+
+    def take_greeting(self, line: str) -> bool:
+        """Whether a line is the greeting; what a shell says at its start is not.
 
         Raises
         ------
         BootstrapError
-            With the failed command and its output.
+            If it is the greeting of another version.
         """
-        said = self._first_line(deadline).decode(errors="replace")
-        greeting, *where = said.strip().rsplit(" ", 2)
-        if greeting != GREETING:
+        common, _, _ = GREETING.strip().rpartition(" ")
+        if not line.startswith(common + " "):
+            return False
+        if not line.startswith(GREETING):
             raise BootstrapError(
                 f"host {self.host.name} has another version of collalgo: it says "
-                f"{said[:80]!r}, not {GREETING!r}"
+                f"{line[:60]!r}, not {GREETING!r}"
             )
-        self.address, self.free_port = where
+        self.greeting = Greeting(**json.loads(line.removeprefix(GREETING)))
+        return True
 
-    def _first_line(self, deadline: float) -> bytes:
-        """The first line of output, read byte by byte: the rest is of the ranks."""
-        assert self.process.stdout is not None
-        output, line = self.process.stdout.fileno(), b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(output, selectors.EVENT_READ)
-            register_wakeup(selector)
-            while b"\n" not in line:
-                found = selector.select(max(deadline - time.monotonic(), 0))
-                ready = [key.fd for key, _ in found]
-                part = os.read(output, 1) if output in ready else b""
-                if not part and (output in ready or not ready):  # it has ended, or late
-                    raise BootstrapError(self._failure())
-                clear_wakeup()
-                line += part
-        return line
-
-    def _failure(self) -> str:
+    def failure(self) -> str:
+        """Why the host does not come up: the command, its errors, what to do."""
         self.process.kill()
         _, said = self.process.communicate()
-        lines = said.decode(errors="replace").strip().splitlines()[-5:]
+        text = said.decode(errors="replace").strip()
+        what = advice(text, self.host.name)
         return (
             f"host {self.host.name} cannot be used; this has failed: "
-            f"{shlex.join(self.command)}" + "".join(f"\n  {line}" for line in lines)
+            f"{shlex.join(self.command)}"
+            + "".join(f"\n  {line}" for line in text.splitlines()[-SHOWN_LINES:])
+            + (f"\n  {what}" if what else "")
         )
+
+    def ask(self, name: str, content: dict[str, Any]) -> None:
+        """Send a request; the answer is a line."""
+        self._write(request(name, content))
 
     def send(self, job: AgentJob) -> None:
         """Send the job. Its secrets are on no command line."""
@@ -111,51 +126,37 @@ class RemoteAgent(Child):
             self.process.stdin.close()
 
 
-def agent_command(name: str) -> list[str]:
-    """The command line that starts an agent on a host."""
-    agent = [sys.executable, "-m", "collalgo.launch.agent"]
-    if "COLLALGO_RSH" not in os.environ and name in LOCAL_NAMES:
-        return agent
-    return [*_remote_shell(), name, "exec " + shlex.join(agent)]
-
-
-def _remote_shell() -> list[str]:
-    """The command that runs a command line on a host."""
-    given = os.environ.get("COLLALGO_RSH", "")
-    try:
-        return shlex.split(given) or list(SSH)
-    except ValueError as error:
-        raise BootstrapError(f"COLLALGO_RSH is no command: {given} ({error})") from None
-
-
-def resolve_alias(name: str) -> str:
-    """The host name behind an alias in the configuration of ssh."""
-    shell = _remote_shell()
-    if Path(shell[0]).name != "ssh":
-        return name
-    with suppress(OSError):  # then there is no ssh
-        asked = subprocess.run(
-            [*shell, "-G", name], capture_output=True, text=True, check=False
-        )
-        for line in asked.stdout.splitlines():
-            key, _, value = line.partition(" ")
-            if key == "hostname":
-                return value
-    return name
-
-
-def try_host(name: str) -> None:
-    """Start an agent on a host, and stop it again.
+def answers(
+    agents: Sequence[RemoteAgent], deadline: float
+) -> Mapping[RemoteAgent, Any]:
+    """The answers of some agents to a request that each of them was sent.
 
     Raises
     ------
     BootstrapError
-        If that fails.
+        If one of them does not answer in time.
     """
-    agent = RemoteAgent(Host(name, 1), output.sinks())
+    found: dict[RemoteAgent, Any] = {}
+    with selectors.DefaultSelector() as selector:
+        register_wakeup(selector)
+        for agent in agents:
+            selector.register(agent.streams[0].pipe, selectors.EVENT_READ, agent)
+        while len(found) < len(agents):
+            ready = selector.select(max(deadline - time.monotonic(), 0))
+            if not ready:
+                late = next(agent for agent in agents if agent not in found)
+                raise BootstrapError(late.failure())
+            clear_wakeup()
+            for agent in (key.data for key, _ in ready if key.data in agents):
+                line = _line(agent)
+                if line is not None:
+                    found[agent] = json.loads(line)
+                    selector.unregister(agent.streams[0].pipe)
+    return found
+
+
+def _line(agent: RemoteAgent) -> str | None:
     try:
-        agent.wait_ready(time.monotonic() + START_SECONDS)
-        agent.request_stop()
-        agent.process.wait(START_SECONDS)
-    finally:
-        agent.close()
+        return agent.read_line()
+    except EOFError:
+        raise BootstrapError(agent.failure()) from None

@@ -4,15 +4,17 @@ import secrets
 import shlex
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from collalgo.bootstrap.interfaces import addresses
+from collalgo.bootstrap.interfaces import VARIABLE as NICS
 from collalgo.bootstrap.store.server import Server
+from collalgo.errors import BootstrapError
 from collalgo.launch import environment, output
 from collalgo.launch.agent import NO_JOB, AgentJob
+from collalgo.launch.agents import JobNetwork, start_agents
 from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.hosts import Host, RankPosition
 from collalgo.launch.local import (
@@ -21,9 +23,11 @@ from collalgo.launch.local import (
     STOP_SECONDS,
     run_to_end,
 )
-from collalgo.launch.output import Sinks
+from collalgo.launch.messages import report
+from collalgo.launch.options import LaunchOptions
+from collalgo.launch.placement import Placement, PlannedRank
 from collalgo.launch.process import exit_code
-from collalgo.launch.remote_agent import START_SECONDS, RemoteAgent
+from collalgo.launch.remote_agent import RemoteAgent, answers
 from collalgo.launch.signals import signals_forwarded, signals_raise
 
 
@@ -33,65 +37,153 @@ class SshLaunch:
 
     Attributes
     ----------
-    command : sequence of str
-        The command line of each rank.
+    options : LaunchOptions
+        The command, and how to start it.
     positions : mapping
         The ranks of each host.
-    logs : Path or None
-        Folder for a file with the output of each rank.
     """
 
-    command: Sequence[str]
+    options: LaunchOptions
     positions: Mapping[Host, Sequence[RankPosition]]
-    logs: Path | None = None
 
     def run(self) -> int:
         """Run the job to its end: its exit code."""
-        sinks = output.sinks(self.logs)
-        secret = secrets.token_bytes(32)
-        server = Server(secret)
-        agents: list[RemoteAgent] = []
+        with Job(self) as job:
+            return job.run(job.launch)
+
+    def placement(self) -> Placement:
+        """Where the ranks would run: the agents start, but no rank.
+
+        Raises
+        ------
+        BootstrapError
+            If a host cannot be used.
+        """
+        found: list[Placement] = []
+        with Job(self) as job:
+            code = job.run(partial(job.find_placement, found))
+        if not found:
+            raise BootstrapError(f"the launcher was stopped ({code})")
+        return found[0]
+
+
+class Job:
+    """A job of several hosts while it runs: its store, and the agents of its hosts.
+
+    Attributes
+    ----------
+    server : Server
+        The store of the job.
+    secret : bytes
+        Its secret.
+    """
+
+    def __init__(self, plan: SshLaunch):
+        self._options, self._positions = plan.options, plan.positions
+        self._sinks = output.sinks(
+            self._options.logs, timestamp=self._options.timestamp
+        )
+        self.secret = secrets.token_bytes(32)
+        self.server = Server(self.secret)
+        self._agents: list[RemoteAgent] = []
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for agent in self._agents:
+            agent.close()
+        self.server.close()
+
+    def run(self, work: Callable[[], int]) -> int:
+        """Do the work until it ends or signals stop it: its exit code."""
+        agents = self._agents
         with signals_raise(), signals_forwarded(partial(_send, agents), stops=True):
             try:
-                return run_to_end(
-                    partial(self._run, agents, sinks, server.port, secret),
-                    lambda _number: _stop(agents),
-                    sinks,
-                )
+                return run_to_end(work, lambda _number: _stop(agents), self._sinks)
             except OSError as error:
-                output.report(f"host {len(agents)} cannot be reached: {error}")
+                report(f"host {len(agents)} cannot be reached: {error}")
                 return 1
-            finally:
-                for agent in agents:
-                    agent.close()
-                server.close()
 
-    def _run(
-        self, agents: list[RemoteAgent], sinks: Sinks, port: int, secret: bytes
-    ) -> int:
-        """Start the agents, into the list, and their ranks, and supervise them."""
-        agents.extend(RemoteAgent(host, sinks) for host in self.positions)
-        self._start_ranks(agents, port, secret)
-        return _supervise(agents)
+    def launch(self) -> int:
+        """Start the agents and their ranks, and supervise them."""
+        network = self._start_agents()
+        self._start_ranks(network)
+        return _supervise(self._agents)
 
-    def _start_ranks(
-        self, agents: Sequence[RemoteAgent], port: int, secret: bytes
-    ) -> None:
-        """Send each agent its ranks, once all agents have started."""
-        deadline = time.monotonic() + START_SECONDS
-        for agent in agents:
-            agent.wait_ready(deadline)
-        size = sum(map(len, self.positions.values()))
-        common = {
+    def _start_agents(self) -> JobNetwork:
+        """Start the agents, and let them try the network between them."""
+        hosts, begin = list(self._positions), time.monotonic()
+        start_agents(hosts, self._options, self._sinks, self._agents)
+        self._say(f"{len(hosts)} agents started in {time.monotonic() - begin:.2f} s")
+        network = JobNetwork(self._agents, self._options)
+        for host, found in network.of_host.items():
+            self._say(f"host {host.name} is reached by {found}")
+        self._say(f"the launcher is reached at {', '.join(network.launcher)}")
+        return network
+
+    def _say(self, text: str) -> None:
+        if self._options.verbose:
+            report(text)
+
+    def _start_ranks(self, network: JobNetwork) -> None:
+        """Send each agent its ranks."""
+        common = self._common(network)
+        for agent in self._agents:
+            ranks = {
+                position.rank: environment.of_rank(position, self._options.dialect)
+                for position in self._positions[agent.host]
+            }
+            job = AgentJob(
+                list(self._options.command),
+                str(Path.cwd()),
+                {**common, "COLLALGO_HOST": agent.host.name},
+                ranks,
+                self._options.binding.value,
+                network.of_host[agent.host].restricted,
+            )
+            agent.send(job)
+
+    def _common(self, network: JobNetwork) -> dict[str, str]:
+        """The variables of all ranks."""
+        first = self._agents[0]
+        master = network.of_host[first.host].working[0].address
+        nics = {NICS: ",".join(self._options.nics)} if self._options.nics else {}
+        return {
             **environment.forwarded(),
-            **environment.of_job(size, agents[0].address, agents[0].free_port),
-            "COLLALGO_STORE": f"{','.join(addresses(loopback=True))}:{port}",
-            "COLLALGO_SECRET": secret.hex(),
+            **environment.of_job(master, first.greeting.free_port),
+            "COLLALGO_STORE": f"{','.join(network.launcher)}:{self.server.port}",
+            "COLLALGO_SECRET": self.secret.hex(),
+            **nics,
         }
-        for agent in agents:
-            ranks = {p.rank: environment.of_rank(p) for p in self.positions[agent.host]}
-            shared = {**common, "COLLALGO_HOST": agent.host.name}
-            agent.send(AgentJob(list(self.command), str(Path.cwd()), shared, ranks))
+
+    def find_placement(self, found: list[Placement]) -> int:
+        """Add the placement of the ranks to a list."""
+        network, binding = self._start_agents(), self._options.binding.value
+        for agent in self._agents:
+            count = len(self._positions[agent.host])
+            agent.ask("cpus", {"kind": binding, "ranks": count})
+        cpus = answers(self._agents, time.monotonic() + self._options.start_timeout)
+        planned = list(self._ranks(network, cpus))
+        commands = [f"{a.host.name}: {shlex.join(a.command)}" for a in self._agents]
+        commands.append(f"each rank: {shlex.join(self._options.command)}")
+        found.append(Placement(planned, commands))
+        _stop(self._agents)
+        return 0
+
+    def _ranks(
+        self, network: JobNetwork, cpus: Mapping[RemoteAgent, list[str]]
+    ) -> Iterator[PlannedRank]:
+        for agent in self._agents:
+            bound = cpus[agent]
+            if bound and bound[0].startswith("error: "):
+                raise BootstrapError(
+                    f"host {agent.host.name}: {bound[0].removeprefix('error: ')}"
+                )
+            nics = str(network.of_host[agent.host])
+            for position, cores in zip(self._positions[agent.host], bound, strict=True):
+                shown = cores or f"any of {agent.greeting.cores}"
+                yield PlannedRank(position, agent.host.name, shown, nics)
 
 
 def _send(agents: Sequence[RemoteAgent], number: int) -> None:
@@ -120,12 +212,12 @@ def _supervise(agents: list[RemoteAgent]) -> int:
 def _report(first: RemoteAgent, code: int) -> None:
     """Say what has failed, if the ranks of the host cannot have said it."""
     if code == NO_JOB:
-        output.report(
+        report(
             f"host {first.host.name} got nothing to run: {shlex.join(first.command)} "
-            "passes on no standard input"
+            "passes on no standard input; for kubectl exec add -i"
         )
     elif code in (255, PEER_FAILED) or code < 0:
-        output.report(
+        report(
             f"host {first.host.name} is lost: {shlex.join(first.command)} ended with "
             f"{code}"
         )

@@ -345,7 +345,7 @@ def test_no_file_is_written_otherwise():
         "collalgo/base/disk_cache.py",  # under names that are digests
         "collalgo/bootstrap/folder.py",  # values in a private folder
         "collalgo/bootstrap/user_secret.py",  # in a private folder
-        "collalgo/launch/output.py",  # logs, which are appended to
+        "collalgo/launch/log_files.py",  # logs, which are appended to
         "bench/cluster/running.py",  # in a temporary folder
         "bench/peers/contest.py",  # in a temporary folder
     }

@@ -16,7 +16,8 @@ from collalgo.launch.hosts import (
     parse_hosts,
     read_hostfile,
 )
-from collalgo.launch.plan import Launcher, LaunchOptions, launch_plan
+from collalgo.launch.options import LaunchOptions
+from collalgo.launch.plan import launch_plan
 
 pytestmark = pytest.mark.parallel
 
@@ -94,9 +95,9 @@ def test_ranks_fill_the_slots_host_after_host():
     assert ranks == {
         "a": [0, 1, 2], "b": [3, 4], "c": [5],
     }  # fmt: skip
-    assert positions[Host("a", 3)][0] == RankPosition(0, 0, 3, 0, 3)
-    assert positions[Host("b", 2)][1] == RankPosition(4, 1, 2, 1, 2)
-    assert positions[Host("c", 4)][0] == RankPosition(5, 0, 1, 2, 3)
+    assert positions[Host("a", 3)][0] == RankPosition(0, 6, 0, 3, 0, 3)
+    assert positions[Host("b", 2)][1] == RankPosition(4, 6, 1, 2, 1, 2)
+    assert positions[Host("c", 4)][0] == RankPosition(5, 6, 0, 1, 2, 3)
     assert sum(map(len, assign_ranks([Host("a", 3), Host("b", 2)], None).values())) == 5
     with pytest.raises(BootstrapError, match="6 ranks do not fit into 5 slots"):
         assign_ranks([Host("a", 3), Host("b", 2)], 6)
@@ -108,7 +109,7 @@ def test_more_ranks_than_a_job_can_have_are_refused_at_once():
     with pytest.raises(BootstrapError, match="at most 131072"):
         assign_ranks([Host(f"h{i}", 4096) for i in range(100)], None)
     with pytest.raises(BootstrapError, match="at most 131072"):
-        launch_plan(LaunchOptions(["true"], 2_000_000, launcher=Launcher.MPI))
+        launch_plan(LaunchOptions(["true"], 2_000_000, delegates=True))
 
 
 @pytest.mark.parametrize("counts", [[1], [3, 1, 2], [1, 2, 3, 4], [5, 5], [2] * 33])

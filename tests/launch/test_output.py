@@ -11,7 +11,9 @@ import time
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from collalgo.launch.output import PARTIAL_BYTES, Destination, LogFiles, Stream
+from collalgo.launch.destination import Destination
+from collalgo.launch.log_files import PARTIAL_BYTES, LogFiles
+from collalgo.launch.output import Stream
 
 pytestmark = pytest.mark.parallel
 
@@ -155,20 +157,21 @@ def test_the_last_lines_are_kept():
 
 def test_a_log_is_what_the_ranks_wrote(tmp_path):
     logs = LogFiles(tmp_path)
-    rank = Piped(nowhere(), b"[7] ", logs.of_rank(7))
+    rank = Piped(nowhere(), b"[7] ", logs.of_rank(7, "stdout"))
     rank.send(b"10%\r20%\rdone\nno ")
     rank.send(b"end")
     rank.end()
-    assert (tmp_path / "rank_7.log").read_bytes() == b"10%\r20%\rdone\nno end"
-    lines = logs.of_lines()
+    assert (tmp_path / "rank.7/stdout").read_bytes() == b"10%\r20%\rdone\nno end"
+    lines = logs.of_lines("stdout")
     lines(b"[1] one\n[2] t")
     lines(b"wo\n[1] more\n")
-    assert (tmp_path / "rank_1.log").read_bytes() == b"one\nmore\n"
-    assert (tmp_path / "rank_2.log").read_bytes() == b"two\n"
+    assert (tmp_path / "rank.1/stdout").read_bytes() == b"one\nmore\n"
+    assert (tmp_path / "rank.2/stdout").read_bytes() == b"two\n"
 
 
 def test_a_log_on_a_full_disk_ends_and_the_job_goes_on(tmp_path):
-    (tmp_path / "rank_0.log").symlink_to("/dev/full")
+    (tmp_path / "rank.0").mkdir()
+    (tmp_path / "rank.0/stdout").symlink_to("/dev/full")
     program = "for i in range(3): print(i, flush=True)"
     done = subprocess.run(
         [*RUN, "1", "--log-dir", tmp_path, sys.executable, "-c", program],
@@ -283,7 +286,7 @@ while not over:
         text = text_of(rank, output.splitlines())
         numbers = re.findall(rb"line (\d+) END", text)
         assert numbers == [b"%d" % number for number in range(len(numbers))]
-        log = (tmp_path / f"rank_{rank}.log").read_bytes()
+        log = (tmp_path / f"rank.{rank}/stdout").read_bytes()
         assert log.replace(b"\n", b"") == text
 
 
@@ -297,14 +300,15 @@ def test_a_reader_that_takes_nothing_does_not_hold_up_a_stop():
 
 
 def test_a_log_that_is_a_pipe_without_reader_is_an_error(tmp_path):
-    os.mkfifo(tmp_path / "rank_1.log")
+    (tmp_path / "rank.1").mkdir()
+    os.mkfifo(tmp_path / "rank.1/stdout")
     done = subprocess.run(
         [*RUN, "2", "--log-dir", tmp_path, "echo", "hi"],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0
     assert sorted(done.stdout.splitlines()) == ["[0] hi", "[1] hi"]
-    assert "rank_1.log: No such device or address" in done.stderr
+    assert "rank.1/stdout: No such device or address" in done.stderr
 
 
 def test_a_rank_killed_by_a_signal_without_a_name_is_reported():

@@ -142,6 +142,22 @@ def test_one_host_needs_no_engine(tmp_path):
 
 
 @pytest.mark.usefixtures("rsh")
+def test_the_ranks_of_a_host_and_of_one_local_rank_are_as_the_launcher_counts(tmp_path):
+    script = tmp_path / "parts.py"
+    script.write_text(
+        "import collalgo, os, numpy as np\ncomm = collalgo.init()\nenv = os.environ\n"
+        "for name, part in (('LOCAL', comm.local), ('CROSS', comm.cross)):\n"
+        "    assert str(part.rank) == env[name + '_RANK']\n"
+        "    assert str(part.size) == env[name + '_SIZE']\n"
+        "    assert part.allreduce(np.ones(1))[0] == part.size\n"
+        "print('right')\n"
+    )
+    done = run("a:2,b:1", script)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"[{r}] right" for r in range(3)]
+
+
+@pytest.mark.usefixtures("rsh")
 def test_other_libraries_are_told_where_rank_0_is_and_of_few_threads(tmp_path):
     script = tmp_path / "master.py"
     script.write_text(
@@ -286,8 +302,9 @@ def test_the_output_of_each_rank_is_kept_where_it_is_wanted(options, tmp_path):
     assert done.returncode == 0, done.stderr
     for rank in range(3):
         assert f"[{rank}] out {rank}\n" in done.stdout
-        kept = (tmp_path / "logs" / f"rank_{rank}.log").read_text()
-        assert sorted(kept.splitlines()) == ["err", f"out {rank}"]
+        kept = tmp_path / "logs" / f"rank.{rank}"
+        assert (kept / "stdout").read_text() == f"out {rank}\n"
+        assert (kept / "stderr").read_text() == "err\n"
 
 
 @pytest.mark.mpi

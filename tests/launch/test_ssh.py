@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from collalgo.launch.remote_agent import SSH
+from collalgo.launch.remote_shell import SSH
 
 #: Where distributions have it, which is in no user's path.
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")
@@ -57,8 +57,8 @@ while os.environ.get("KILL"):
 
 
 @pytest.fixture
-def hosts(tmp_path, monkeypatch):
-    """Two names of this machine, of which one is behind the other."""
+def port(tmp_path):
+    """The port of a server of ssh that accepts one key."""
     for name in ("key", "host"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name]
         subprocess.run(command, check=True)
@@ -68,9 +68,6 @@ def hosts(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text.format(port=port, folder=tmp_path))
     if os.geteuid() == 0:  # its sshd wants a folder of its own
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-    client = " ".join((*SSH, "-F", str(tmp_path / "config")))
-    monkeypatch.setenv("COLLALGO_RSH", client)
-    monkeypatch.setenv("GREETING", "it's $HOME")
     server = subprocess.Popen([SSHD, "-D", "-e", "-f", tmp_path / "sshd_config"],
                               stderr=subprocess.PIPE)  # fmt: skip
     try:
@@ -79,10 +76,19 @@ def hosts(tmp_path, monkeypatch):
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.05)
-        yield "a:2,b:1"
+        yield port
     finally:
         server.kill()
         server.communicate()
+
+
+@pytest.fixture
+def hosts(tmp_path, port, monkeypatch):
+    """Two names of this machine, of which one is behind the other."""
+    client = " ".join((*SSH, "-F", str(tmp_path / "config")))
+    monkeypatch.setenv("COLLALGO_RSH", client)
+    monkeypatch.setenv("GREETING", "it's $HOME")
+    return "a:2,b:1"
 
 
 def run(hosts, tmp_path):
@@ -116,3 +122,44 @@ def test_a_rank_that_is_killed_behind_a_jump_ends_the_job(hosts, tmp_path, monke
     assert "rank 2 was killed by SIGKILL" in done.stderr
     left = subprocess.run(["pgrep", "-f", str(tmp_path / "job.py")], check=False)
     assert left.returncode == 1
+
+
+def options(tmp_path, port, key="key", **settings):
+    """The options by which ssh reaches this machine under any name."""
+    known = {"HostName": "127.0.0.1", "UserKnownHostsFile": tmp_path / "known",
+             "StrictHostKeyChecking": "accept-new", **settings}  # fmt: skip
+    words = ["-p", port, "-i", tmp_path / key]
+    return [
+        *words,
+        *(w for k, v in known.items() for w in ("--ssh-option", f"{k}={v}")),
+    ]
+
+
+def start(*words):
+    return subprocess.run(
+        [sys.executable, "-m", "collalgo", "run", *map(str, words)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_options_of_ssh_take_the_place_of_its_configuration(tmp_path, port):
+    reach = options(tmp_path, port)
+    done = start("-H", "x:1,y:1", *reach, "sh", "-c", "echo $RANK $CROSS_RANK")
+    assert sorted(done.stdout.splitlines()) == ["[0] 0 0", "[1] 1 1"], done.stderr
+
+
+def test_a_host_that_does_not_come_up_is_named_with_its_error_and_advice(
+    tmp_path, port
+):
+    strict = {"StrictHostKeyChecking": "yes"}
+    done = start("-H", "x:1,y:1", *options(tmp_path, port, **strict), "true")
+    assert done.returncode == 1
+    for host in "xy":
+        assert f"host {host} cannot be used; this has failed: ssh -o" in done.stderr
+        assert f"connect once by hand (ssh {host}), or pass" in done.stderr
+    assert done.stderr.count("Host key verification failed") == 2
+    stranger = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"]
+    subprocess.run(stranger, check=True)
+    done = start("-H", "x:1", *options(tmp_path, port, "other"), "true")
+    assert "Permission denied" in done.stderr
+    assert "it does not accept your key: ssh-copy-id x, or -i FILE" in done.stderr

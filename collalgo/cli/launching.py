@@ -1,0 +1,178 @@
+"""The options of commands that start ranks, and what a dry run shows."""
+
+import shlex
+from collections.abc import Callable
+from functools import reduce, wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.table import Table
+
+from collalgo.base.console import wide_console
+from collalgo.launch.binding import Binding
+from collalgo.launch.choice import Choice
+from collalgo.launch.environment import DIALECTS, TORCH
+from collalgo.launch.options import START_SECONDS, Launcher, SshOptions
+from collalgo.launch.placement import Placement
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _names(_context: object, _parameter: object, text: str | None) -> tuple[str, ...]:
+    """The names of a list with commas."""
+    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
+    for name in names:
+        if name.startswith("-") or len(name) > 15 or "/" in name or " " in name:
+            raise click.BadParameter(f"{name[:30]!r} is no name of an interface")
+    return names
+
+
+def _words(_context: object, _parameter: object, text: str | None) -> list[str]:
+    """The words of a part of a command line."""
+    try:
+        return shlex.split(text or "")
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _ssh(command: Command) -> Command:
+    """Gather the options of ssh."""
+
+    @wraps(command)
+    def with_ssh(
+        ssh_port: int | None,
+        ssh_identity: Path | None,
+        ssh_option: tuple[str, ...],
+        **given: Any,
+    ) -> Any:
+        ssh = SshOptions(ssh_port, ssh_identity, ssh_option)
+        return command(ssh=ssh, **given)
+
+    return with_ssh  # type: ignore[return-value]
+
+
+#: How the hosts are reached, for each command that reaches some.
+_REACHING = (
+    click.option(
+        "-p", "--ssh-port", type=click.IntRange(1, 65535), help="Port of ssh."
+    ),
+    click.option(
+        "-i",
+        "--ssh-identity",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="File with the private key for ssh.",
+    ),
+    click.option(
+        "--ssh-option",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Option of ssh, as StrictHostKeyChecking=accept-new.",
+    ),
+    click.option(
+        "--start-timeout",
+        type=float,
+        default=START_SECONDS,
+        show_default=True,
+        help="Seconds that all hosts have to start.",
+    ),
+    click.option(
+        "--nics",
+        callback=_names,
+        help="Interfaces between hosts, as eth0,ib0; by default those that work.",
+    ),
+)
+
+_STARTING = (
+    click.option(
+        "-n",
+        "size",
+        type=click.IntRange(1),
+        help="Number of ranks; by default one for each slot of the hosts.",
+    ),
+    click.option(
+        "-H",
+        "hosts",
+        help="Hosts and their slots, as a:4,b:4; by default this host.",
+    ),
+    click.option(
+        "--hostfile",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="File of hosts, one a line, as: a slots=4",
+    ),
+    click.option(
+        "--log-dir",
+        "logs",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Append the output of each rank to files there too: rank.0/stdout, "
+        "rank.0/stderr and so on.",
+    ),
+    click.option(
+        "--mpi",
+        "delegates",
+        is_flag=True,
+        help="Start the ranks by the installed mpiexec, or by srun or jsrun in a job "
+        "of Slurm or LSF.",
+    ),
+    click.option(
+        "--launcher",
+        type=click.Choice([each.value for each in Launcher]),
+        default=Launcher.AUTO.value,
+        callback=lambda _context, _parameter, name: Launcher(name),
+        show_default=True,
+        help="Who starts the ranks.",
+    ),
+    click.option(
+        "--mpi-args",
+        "launcher_words",
+        callback=_words,
+        help="Further options for mpiexec, srun or jsrun, in quotes.",
+    ),
+    click.option(
+        "--env",
+        "dialect",
+        type=click.Choice(list(DIALECTS)),
+        default=TORCH,
+        show_default=True,
+        help="Variables of each rank; horovod adds HOROVOD_RANK and so on.",
+    ),
+    click.option(
+        "--bind-to",
+        "binding",
+        type=click.Choice([each.value for each in Binding]),
+        default=Binding.NONE.value,
+        callback=lambda _context, _parameter, name: Binding(name),
+        show_default=True,
+        help="Bind each rank to its share of the cores, or to a NUMA node.",
+    ),
+    click.option(
+        "--timestamp", is_flag=True, help="Begin each line of output with the time."
+    ),
+    click.option("--verbose", is_flag=True, help="Say how the ranks are started."),
+)
+
+
+def reaching_options(command: Command) -> Command:
+    """Add the options of how hosts are reached; ``ssh`` holds those of ssh."""
+    gathered = _ssh(command)
+    return reduce(lambda inner, option: option(inner), reversed(_REACHING), gathered)
+
+
+def launch_options(command: Command) -> Command:
+    """Add the options of a job, named as the fields of ``LaunchOptions``."""
+    inner = reaching_options(command)
+    return reduce(lambda inner, option: option(inner), reversed(_STARTING), inner)
+
+
+def show_placement(placement: Placement, choice: Choice) -> None:
+    """Print where the ranks of a job would run, and by which commands."""
+    click.echo(f"launcher: {choice}")
+    if placement.ranks:
+        table = Table("rank", "host", "local rank", "cores", "NIC", box=None)
+        for rank in placement.ranks:
+            position = rank.position
+            local = f"{position.local_rank} of {position.local_size}"
+            table.add_row(str(position.rank), rank.host, local, rank.cores, rank.nics)
+        wide_console(120).print(table, highlight=False)
+    for line in placement.commands:
+        click.echo(line)

@@ -1,0 +1,258 @@
+"""The agents of all hosts of a job: their start, and what they find of the network."""
+
+import selectors
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from collalgo.errors import BootstrapError
+from collalgo.launch.hosts import Host
+from collalgo.launch.network import (
+    Endpoint,
+    HostNetwork,
+    Listener,
+    neighbours,
+    networks,
+)
+from collalgo.launch.options import LaunchOptions
+from collalgo.launch.output import Sinks
+from collalgo.launch.remote_agent import RemoteAgent, answers
+from collalgo.launch.remote_shell import RemoteShell, remote_shell
+from collalgo.launch.signals import clear_wakeup, register_wakeup
+
+#: The most remote shells that start at once.
+AT_ONCE = 64
+
+#: Seconds in which further hosts may fail, so that all are named.
+MORE_SECONDS = 1.0
+
+#: The most hosts of which the failures are shown.
+SHOWN_HOSTS = 5
+
+
+class AgentStart:
+    """Starts the agents of some hosts, some of them at once.
+
+    Parameters
+    ----------
+    hosts
+        The hosts.
+    shell
+        The remote shell.
+    sinks
+        Destinations of output.
+    agents
+        The list that each agent is added to, so that the caller can close it.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[Host],
+        shell: RemoteShell,
+        sinks: Sinks,
+        agents: list[RemoteAgent],
+    ):
+        self._waiting = list(reversed(hosts))
+        self._shell, self._sinks, self._agents = shell, sinks, agents
+        self._selector = selectors.DefaultSelector()
+        self._starting: set[RemoteAgent] = set()
+        self._failures: list[str] = []
+
+    def run(self, seconds: float) -> None:
+        """Start all agents.
+
+        Raises
+        ------
+        BootstrapError
+            If some do not start in time: it has the errors of each.
+        """
+        deadline = time.monotonic() + seconds
+        with self._selector:
+            register_wakeup(self._selector)
+            while self._starting or (self._waiting and not self._failures):
+                self._begin()
+                ready = self._selector.select(max(deadline - time.monotonic(), 0))
+                if not ready:
+                    break
+                self._look([key.data for key, _ in ready])
+                if self._failures:
+                    deadline = min(deadline, time.monotonic() + MORE_SECONDS)
+        if self._failures or self._starting:
+            raise BootstrapError(self._failure(seconds))
+
+    def _begin(self) -> None:
+        """Start agents as long as there is room for them."""
+        while self._waiting and len(self._starting) < AT_ONCE and not self._failures:
+            agent = RemoteAgent(self._waiting.pop(), self._shell, self._sinks)
+            self._agents.append(agent)
+            self._starting.add(agent)
+            self._selector.register(agent.streams[0].pipe, selectors.EVENT_READ, agent)
+
+    def _look(self, ready: Sequence[object]) -> None:
+        """Take the greetings that have come."""
+        clear_wakeup()
+        for agent in ready:
+            if not isinstance(agent, RemoteAgent):
+                continue
+            try:
+                line = agent.read_line()
+                if line is None or not agent.take_greeting(line):
+                    continue
+            except EOFError:
+                self._failures.append(agent.failure())
+            except BootstrapError as error:
+                self._failures.append(str(error))
+            self._starting.discard(agent)
+            self._selector.unregister(agent.streams[0].pipe)
+
+    def _failure(self, seconds: float) -> str:
+        """The errors of the hosts that have failed, or else of those that are late."""
+        failures = self._failures or [
+            f"{agent.failure()}\n  it did not start within {seconds:g} s; a slow host "
+            "needs a longer --start-timeout"
+            for agent in sorted(self._starting, key=lambda each: each.host.name)
+        ]
+        more = len(failures) - SHOWN_HOSTS
+        further = [f"{more} more hosts cannot be used"] if more > 0 else []
+        return "\n".join([*failures[:SHOWN_HOSTS], *further])
+
+
+def start_agents(
+    hosts: Sequence[Host],
+    options: LaunchOptions,
+    sinks: Sinks,
+    agents: list[RemoteAgent],
+) -> None:
+    """Start the agents of some hosts, into the list, in the order of the hosts.
+
+    Raises
+    ------
+    BootstrapError
+        If some do not start in time: it has the errors of each.
+    """
+    shell = remote_shell(options.ssh)
+    AgentStart(hosts, shell, sinks, agents).run(options.start_timeout)
+    agents.sort(key=lambda agent: hosts.index(agent.host))
+
+
+class JobNetwork:
+    """How the hosts of a job and its launcher reach each other, as they have tried.
+
+    Attributes
+    ----------
+    of_host : mapping
+        The network of each host.
+    launcher : list of str
+        The addresses at which the hosts reach the launcher.
+
+    Raises
+    ------
+    BootstrapError
+        If a host is not reached by its neighbours, or does not reach the launcher.
+    """
+
+    def __init__(self, agents: Sequence[RemoteAgent], options: LaunchOptions):
+        self._agents = agents
+        listener = Listener()
+        try:
+            self._own = listener.endpoint("of the launcher")
+            tried = self._try_all(time.monotonic() + options.start_timeout)
+        finally:
+            listener.close()
+        self.launcher = self._launcher(tried, options.nics)
+        self.of_host: Mapping[Host, HostNetwork] = {
+            agent.host: found
+            for agent, found in zip(
+                agents, self._hosts(tried, options.nics), strict=True
+            )
+        }
+
+    def _try_all(self, deadline: float) -> Mapping[RemoteAgent, list[list[str]]]:
+        """What each agent reaches: of the launcher, then of each of its neighbours."""
+        points = [agent.greeting.endpoint(agent.host.name) for agent in self._agents]
+        self._points: Sequence[Endpoint] = points
+        for number, agent in enumerate(self._agents):
+            others = [points[other] for other in neighbours(number, len(points))]
+            targets = [
+                [each.port, each.word, [one.address for one in each.interfaces]]
+                for each in (self._own, *others)
+            ]
+            agent.ask("try", {"hosts": targets})
+        return answers(self._agents, deadline)
+
+    def _hosts(
+        self, tried: Mapping[RemoteAgent, list[list[str]]], nics: Sequence[str]
+    ) -> list[HostNetwork]:
+        """The networks of the hosts; of one alone, all its interfaces."""
+        reached: list[list[str]] = [[] for _ in self._agents]
+        for number, agent in enumerate(self._agents):
+            others = neighbours(number, len(self._agents))
+            for other, at in zip(others, tried[agent][1:], strict=True):
+                reached[other] += at
+        if len(self._agents) == 1:
+            reached = [[one.address for one in self._points[0].interfaces]]
+        for agent, at in zip(self._agents, reached, strict=True):
+            if agent.greeting.reached_by in at:  # by the remote shell: the best one
+                at.append(agent.greeting.reached_by)
+        return list(networks(self._points, reached, nics))
+
+    def _launcher(
+        self, tried: Mapping[RemoteAgent, list[list[str]]], nics: Sequence[str]
+    ) -> list[str]:
+        """The addresses of the launcher, those first that all hosts reach."""
+        at = [set(tried[agent][0]) for agent in self._agents]
+        for agent, found in zip(self._agents, at, strict=True):
+            if not found:
+                own = ", ".join(one.address for one in self._own.outward)
+                raise BootstrapError(
+                    f"host {agent.host.name} does not reach this launcher at {own}; "
+                    "check the firewall of this host"
+                )
+        times = Counter(address for found in at for address in found)
+        every = [each for each in self._own.interfaces if times[each.address]]
+        chosen = [each for each in every if each.name in nics] or every
+        return sorted((c.address for c in chosen), key=lambda each: -times[each])
+
+
+def try_hosts(
+    hosts: Sequence[Host], options: LaunchOptions, sinks: Sinks
+) -> tuple[dict[str, str], "JobNetwork | BootstrapError | None"]:
+    """Start an agent on each host, and stop it again.
+
+    Returns
+    -------
+    tuple
+        Why hosts cannot be used, by their names, and the network of the others.
+    """
+    shell, problems = remote_shell(options.ssh), {}
+    agents: list[RemoteAgent] = []
+    try:
+        for host in hosts:
+            before = len(agents)
+            try:
+                AgentStart([host], shell, sinks, agents).run(options.start_timeout)
+            except BootstrapError as error:
+                problems[host.name] = str(error)
+                for agent in agents[before:]:
+                    agent.close()
+                del agents[before:]
+        network = _network(agents, options)
+        for agent in agents:
+            agent.request_stop()
+            agent.process.wait(options.start_timeout)
+    finally:
+        for agent in agents:
+            agent.close()
+    return problems, network
+
+
+def _network(
+    agents: Sequence[RemoteAgent], options: LaunchOptions
+) -> "JobNetwork | BootstrapError | None":
+    """The network of some agents, if there are any, or why it does not work."""
+    if not agents:
+        return None
+    try:
+        return JobNetwork(agents, options)
+    except BootstrapError as error:
+        return error

@@ -1,0 +1,161 @@
+"""The hosts that a batch system has given to this job."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from collalgo.errors import BootstrapError
+from collalgo.launch.hosts import MOST_RANKS, Host, checked_host, text_of
+
+#: A list of names of Slurm, as ``a[1-3,07],b``: the parts outside and in brackets.
+NODES = re.compile(r"([^,\[\]]+)(?:\[([0-9,-]+)\]([^,\[\]]*))?(?:,|$)")
+
+#: Tasks of nodes of Slurm, as ``4(x2),1``.
+TASKS = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?(?:,|$)")
+
+
+class Allocation(NamedTuple):
+    """Hosts of a job of a batch system.
+
+    Attributes
+    ----------
+    system : str
+        Its name.
+    source : str
+        The variable by which it says so.
+    hosts : list of Host
+        The hosts with their slots.
+    """
+
+    system: str
+    source: str
+    hosts: list[Host]
+
+
+def allocation(environment: Mapping[str, str] | None = None) -> Allocation | None:
+    """The hosts of the job of a batch system, if this process is in one.
+
+    Raises
+    ------
+    BootstrapError
+        If a variable, or the file that it names, is no list of hosts.
+    """
+    env = os.environ if environment is None else environment
+    for system, source, read in SOURCES:
+        if env.get(source):
+            return Allocation(system, source, list(read(env, source)))
+    return None
+
+
+def _from_lines(env: Mapping[str, str], source: str) -> Iterator[Host]:
+    """A file with a line for each slot, as of PBS and LSF."""
+    words = (line.split() for line in text_of(Path(env[source])).splitlines())
+    return _counted([line[0] for line in words if line], source)
+
+
+def _from_pairs(env: Mapping[str, str], source: str) -> Iterator[Host]:
+    """Names and slots in turn, as ``a 4 b 4`` of LSF."""
+    words = env[source].split()
+    if len(words) % 2:
+        raise BootstrapError(f"{source} has no number of slots after {words[-1]!r}")
+    for name, slots in zip(words[::2], words[1::2], strict=True):
+        yield checked_host(name, slots, source)
+
+
+def _from_words(env: Mapping[str, str], source: str) -> Iterator[Host]:
+    """A word for each slot, as ``a a b b`` of LSF."""
+    return _counted(env[source].split(), source)
+
+
+def _from_grid_engine(env: Mapping[str, str], source: str) -> Iterator[Host]:
+    """Lines with name, slots, queue and processors."""
+    for number, line in enumerate(text_of(Path(env[source])).splitlines(), 1):
+        words = line.split()
+        if words:
+            slots = words[1] if len(words) > 1 else "missing"
+            yield checked_host(words[0], slots, f"{env[source]}, line {number}")
+
+
+def _from_slurm(env: Mapping[str, str], source: str) -> Iterator[Host]:
+    """Names in brackets, and the tasks of each node."""
+    names = node_names(env[source], source)
+    # Tasks are known if their number was given to Slurm, the cores of nodes always.
+    tasks = env.get("SLURM_TASKS_PER_NODE") or env.get("SLURM_JOB_CPUS_PER_NODE")
+    counts = task_counts(tasks or f"1(x{len(names)})")
+    if len(counts) != len(names):
+        raise BootstrapError(
+            f"{source} names {len(names)} nodes, but there are the tasks of "
+            f"{len(counts)}: {tasks}"
+        )
+    for name, count in zip(names, counts, strict=True):
+        yield checked_host(name, str(count), source)
+
+
+#: The systems, the variables that name their hosts, and how these are read.
+SOURCES: Sequence[
+    tuple[str, str, Callable[[Mapping[str, str], str], Iterator[Host]]]
+] = (
+    ("Slurm", "SLURM_JOB_NODELIST", _from_slurm),
+    ("LSF", "LSB_DJOB_HOSTFILE", _from_lines),
+    ("LSF", "LSB_MCPU_HOSTS", _from_pairs),
+    ("LSF", "LSB_HOSTS", _from_words),
+    ("PBS", "PBS_NODEFILE", _from_lines),
+    ("Grid Engine", "PE_HOSTFILE", _from_grid_engine),
+)
+
+
+def _counted(names: Sequence[str], where: str) -> Iterator[Host]:
+    """The hosts of a list with a name for each slot."""
+    for name, slots in Counter(names).items():
+        yield checked_host(name, str(slots), where)
+
+
+def node_names(text: str, source: str) -> list[str]:
+    """The names of ``a[1-3,07],b``, as Slurm writes them."""
+    found = list(islice(_expanded(text, source), MOST_RANKS + 1))
+    if len(found) > MOST_RANKS:
+        raise BootstrapError(f"{source} names more than {MOST_RANKS} nodes")
+    return found
+
+
+def _expanded(text: str, source: str) -> Iterator[str]:
+    end = 0
+    while end < len(text):
+        match = NODES.match(text, end)
+        if match is None:
+            raise BootstrapError(f"{source} is no list of nodes: {text[:60]!r}")
+        name, ranges, rest = match.groups()
+        end = match.end()
+        if ranges is None:
+            yield name
+            continue
+        for each in ranges.split(","):
+            first, _, last = each.partition("-")
+            if not first or (last and len(last) > 9) or len(first) > 9:
+                raise BootstrapError(f"{source} is no list of nodes: {text[:60]!r}")
+            for number in range(int(first), int(last or first) + 1):
+                yield f"{name}{number:0{len(first)}}{rest}"
+
+
+def task_counts(text: str) -> list[int]:
+    """The numbers of ``4(x2),1``, as Slurm writes the tasks of nodes.
+
+    Raises
+    ------
+    BootstrapError
+        If they are malformed, or too many.
+    """
+    counts: list[int] = []
+    end = 0
+    while end < len(text):
+        match = TASKS.match(text, end)
+        times = int(match[2] or 1) if match else 0
+        if match is None or len(counts) + times > MOST_RANKS:
+            raise BootstrapError(f"{text[:60]!r} are no tasks of nodes, as 4(x2),1")
+        counts += [int(match[1])] * times
+        end = match.end()
+    return counts

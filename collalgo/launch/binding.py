@@ -1,0 +1,81 @@
+"""The cores that the ranks of a host are bound to."""
+
+import os
+from enum import Enum
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeAlias
+
+from collalgo.errors import BootstrapError
+
+#: Where Linux shows its cores and NUMA nodes.
+SYSTEM = Path("/sys/devices/system")
+
+#: Numbers of hardware threads, as the affinity of a process has them.
+Cpus: TypeAlias = frozenset[int]
+
+
+class Binding(Enum):
+    """What each rank is bound to."""
+
+    NONE = "none"
+    CORE = "core"
+    NUMA = "numa"
+
+
+def cpus_of_ranks(
+    binding: Binding, ranks: int, where: str = "this host"
+) -> list[Cpus | None]:
+    """What each of some ranks of this host is bound to; None: to nothing.
+
+    By CORE the ranks get equal shares of the cores that this process may use, in their
+    order; by NUMA the first ranks get the first node, and so on.
+
+    Raises
+    ------
+    BootstrapError
+        If there are fewer cores than ranks.
+    """
+    if binding is Binding.NONE:
+        return [None] * ranks
+    allowed = os.sched_getaffinity(0)
+    if binding is Binding.NUMA:
+        nodes = _groups("node/node[0-9]*/cpulist", allowed) or [frozenset(allowed)]
+        return [nodes[rank * len(nodes) // ranks] for rank in range(ranks)]
+    cores = _groups("cpu/cpu[0-9]*/topology/thread_siblings_list", allowed)
+    cores = cores or [frozenset({cpu}) for cpu in sorted(allowed)]
+    if ranks > len(cores):
+        raise BootstrapError(
+            f"{ranks} ranks cannot be bound to the {len(cores)} cores of {where}; "
+            "start fewer, or pass --bind-to numa or none"
+        )
+    borders = [rank * len(cores) // ranks for rank in range(ranks + 1)]
+    return [frozenset().union(*cores[begin:end]) for begin, end in pairwise(borders)]
+
+
+def _groups(pattern: str, allowed: set[int]) -> list[Cpus]:
+    """What the files of a pattern list of the allowed hardware threads, in order."""
+    lists = (file.read_text() for file in SYSTEM.glob(pattern))
+    found = {frozenset(numbers(text) & allowed) for text in lists} - {frozenset()}
+    return sorted(found, key=min)
+
+
+def numbers(text: str) -> set[int]:
+    """The numbers of a list, as ``0-3,8``."""
+    ranges = (part.partition("-") for part in text.strip().split(",") if part)
+    return {
+        number
+        for first, _, last in ranges
+        for number in range(int(first), int(last or first) + 1)
+    }
+
+
+def shown(cpus: Cpus) -> str:
+    """The list of some numbers, as ``0-3,8``."""
+    ranges: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if ranges and cpu == ranges[-1][-1] + 1:
+            ranges[-1] = [ranges[-1][0], cpu]
+        else:
+            ranges.append([cpu])
+    return ",".join("-".join(map(str, each)) for each in ranges)

@@ -1,0 +1,182 @@
+"""A rank that mpiexec, srun or jsrun has started: its variables, then its command.
+
+Each launcher numbers the ranks by names of its own. This program translates them to
+those of ``collalgo run``, binds the rank, copies its output to files, and becomes the
+command of the rank.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from collalgo.bootstrap.interfaces import VARIABLE as NICS
+from collalgo.errors import BootstrapError, OutputError
+from collalgo.launch import environment
+from collalgo.launch.allocation import task_counts
+from collalgo.launch.binding import Binding, cpus_of_ranks
+from collalgo.launch.hosts import RankPosition, positions_by_host
+from collalgo.launch.log_files import STDERR, STDOUT, LogFiles
+from collalgo.launch.messages import report
+
+
+class Numbers(NamedTuple):
+    """The variables by which a launcher numbers its ranks, in the job and on a host."""
+
+    rank: str
+    size: str
+    local_rank: str
+    local_size: str
+
+    def read(self, env: Mapping[str, str]) -> tuple[int, int, int, int] | None:
+        """Their values; None if one is not set."""
+        if not all(name in env for name in self):
+            return None
+        try:
+            rank, size, local_rank, local_size = (int(env[name]) for name in self)
+        except ValueError:
+            shown = ", ".join(f"{name}={env[name]}" for name in self)
+            raise BootstrapError(f"the launcher sets no numbers: {shown}") from None
+        return rank, size, local_rank, local_size
+
+
+#: Those of Open MPI (and of jsrun for it), of jsrun, and of MPICH and Intel MPI.
+NUMBERS = (
+    Numbers(*(f"OMPI_COMM_WORLD_{name}" for name in
+              ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))),
+    Numbers(*(f"JSM_NAMESPACE_{name}" for name in
+              ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))),
+    Numbers("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+)  # fmt: skip
+
+
+def position_of(
+    env: Mapping[str, str], counts: Sequence[int] | None = None
+) -> RankPosition:
+    """The position of this rank, from the variables of its launcher.
+
+    Parameters
+    ----------
+    env
+        The variables.
+    counts
+        The number of ranks of each host in the order of the ranks, as they were asked
+        for; a launcher may place them otherwise.
+
+    Raises
+    ------
+    BootstrapError
+        If there are no such variables.
+    """
+    numbers = next((found for each in NUMBERS if (found := each.read(env))), None)
+    if numbers is None:
+        return _of_slurm(env)
+    rank, size, local_rank, local_size = numbers
+    if local_size == size:
+        counts = [size]
+    elif counts and sum(counts) == size:
+        planned = next(islice(positions_by_host(counts), rank, None))
+        if (planned.local_rank, planned.local_size) == (local_rank, local_size):
+            return planned
+    cross = (0, 1) if local_size == size else (None, None)
+    return RankPosition(rank, size, local_rank, local_size, *cross)
+
+
+def _of_slurm(env: Mapping[str, str]) -> RankPosition:
+    """The position of a task of srun, which knows the tasks of all nodes."""
+    try:
+        counts = task_counts(env["SLURM_STEP_TASKS_PER_NODE"])
+        node, local = int(env["SLURM_NODEID"]), int(env["SLURM_LOCALID"])
+        rank, local_size = int(env["SLURM_PROCID"]), counts[node]
+    except (KeyError, IndexError, ValueError):
+        raise BootstrapError(
+            "this process has no rank: no variables of Open MPI, MPICH, Intel MPI, "
+            "srun or jsrun are set; start it by collalgo run --mpi"
+        ) from None
+    cross = [number for number, count in enumerate(counts) if count > local]
+    cross_rank = sum(number < node for number in cross)
+    size = sum(counts)
+    return RankPosition(rank, size, local, local_size, cross_rank, len(cross))
+
+
+def copy_output(logs: LogFiles, rank: int) -> None:
+    """Let ``tee`` copy what this process and its children write to files."""
+    for descriptor, name in ((1, STDOUT), (2, STDERR)):
+        path = logs.path(rank, name)
+        path.parent.mkdir(exist_ok=True)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            _become_tee(reader, writer, descriptor, path)
+        os.waitpid(child, 0)
+        os.dup2(writer, descriptor)
+        os.close(reader)
+        os.close(writer)
+
+
+def _become_tee(reader: int, writer: int, descriptor: int, path: Path) -> None:
+    """Become ``tee``, which is no child of the rank and gets no signals of it."""
+    try:
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+        os.dup2(reader, 0)
+        os.dup2(descriptor, 1)
+        os.close(writer)
+        os.execvp("tee", ["tee", "-a", str(path)])
+    finally:
+        os._exit(127)
+
+
+def main() -> int:
+    """Become the command of the rank; the exit code if that fails."""
+    options = _options(sys.argv[1:])
+    counts = [int(each) for each in options.counts.split(",")] if options.counts else []
+    try:
+        position = position_of(os.environ, counts)
+        cpus = cpus_of_ranks(Binding(options.bind_to), position.local_size)
+        if options.log_dir is not None:
+            copy_output(LogFiles(options.log_dir), position.rank)
+    except (BootstrapError, OutputError, OSError) as error:
+        report(str(error))
+        return 1
+    if position.cross_rank is None and position.rank == 0:
+        report("the launcher does not say which ranks share a host; CROSS_RANK and "
+               "CROSS_SIZE are not set")  # fmt: skip
+    bound = cpus[position.local_rank]
+    if bound is not None:
+        os.sched_setaffinity(0, bound)
+    os.environ.update(_variables(position, options.env))
+    try:
+        os.execvp(options.command[0], options.command)
+    except OSError as error:
+        report(f"cannot run {options.command[0]}: {error.strerror}")
+        return 127
+
+
+def _variables(position: RankPosition, dialect: str) -> dict[str, str]:
+    """The variables of the rank; what the user has set of the libraries stays."""
+    limits = environment.thread_limit(position.local_size)
+    nics = environment.of_nics(os.environ.get(NICS, ""))
+    soft = {name: value for name, value in (limits | nics).items()
+            if name not in os.environ}  # fmt: skip
+    return soft | environment.of_rank(position, dialect)
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m collalgo.launch.delegated_rank", allow_abbrev=False
+    )
+    parser.add_argument("--env", default=environment.TORCH)
+    parser.add_argument("--bind-to", default=Binding.NONE.value)
+    parser.add_argument("--counts")
+    parser.add_argument("--log-dir", type=Path)
+    parser.add_argument("command", nargs="+")
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

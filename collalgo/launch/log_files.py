@@ -1,0 +1,86 @@
+"""Files with the output of each rank."""
+
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from collalgo.errors import OutputError
+from collalgo.launch.messages import report
+
+#: A line with the prefix of its rank.
+LINE = re.compile(rb"\[(\d+)\] ([^\n]*\n)")
+
+#: The most bytes of an unfinished line that wait for its end.
+PARTIAL_BYTES = 65536
+
+#: The outputs of a rank, as their files are called.
+STDOUT, STDERR = "stdout", "stderr"
+
+#: Called with output as it is read.
+Log: TypeAlias = Callable[[bytes], None]
+
+
+class LogFiles:
+    """Files with the output of each rank; output is appended.
+
+    ``rank.3/stdout`` and ``rank.3/stderr`` are those of rank 3.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be made or written.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._ended: set[Path] = set()  # files that cannot be written any more
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"--log-dir {folder}: cannot be made ({error.strerror})"
+            ) from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise OutputError(f"--log-dir {folder}: you may not write there")
+
+    def path(self, rank: int, name: str) -> Path:
+        """The file of a rank for ``stdout`` or ``stderr``."""
+        return self._folder / f"rank.{rank}" / name
+
+    def write(self, rank: int, name: str, data: bytes) -> None:
+        """Append output of a rank; a file that fails ends, and the job goes on."""
+        path = self.path(rank, name)
+        if path in self._ended:
+            return
+        try:
+            path.parent.mkdir(exist_ok=True)
+            with open(path, "ab", buffering=0, opener=_without_waiting) as file:
+                file.write(data)
+        except OSError as error:
+            self._ended.add(path)
+            report(f"cannot write {path}: {error.strerror}; it ends here")
+
+    def of_rank(self, rank: int, name: str) -> Log:
+        """Takes an output of a rank."""
+        return partial(self.write, rank, name)
+
+    def of_lines(self, name: str) -> Log:
+        """Takes lines with the prefixes of their ranks."""
+        rest = bytearray()
+
+        def write(data: bytes) -> None:
+            rest.extend(data)
+            end = rest.rfind(b"\n") + 1
+            for number, line in LINE.findall(rest[:end]):
+                self.write(int(number), name, line)
+            del rest[: end or max(len(rest) - PARTIAL_BYTES, 0)]
+
+        return write
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a named pipe without a reader is an error."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)

@@ -1,0 +1,111 @@
+"""What the user of ``collalgo run`` and of :func:`collalgo.run` may choose."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from collalgo.launch.binding import Binding
+from collalgo.launch.environment import TORCH
+from collalgo.launch.hosts import Host
+
+#: Seconds that the agents of all hosts have to start.
+START_SECONDS = 30.0
+
+
+class OptionError(ValueError):
+    """Options that are invalid, or contradict each other."""
+
+
+class Launcher(Enum):
+    """Who starts the ranks; AUTO: see :func:`~collalgo.launch.choice.choose`."""
+
+    AUTO = "auto"
+    SSH = "ssh"
+    MPI = "mpi"
+    SLURM = "slurm"
+    LSF = "lsf"
+
+
+@dataclass(frozen=True)
+class SshOptions:
+    """Options of ssh.
+
+    Attributes
+    ----------
+    port : int or None
+        The port of its servers; None: as its configuration says.
+    identity : Path or None
+        A file with a private key.
+    options : sequence of str
+        Further options, as in its configuration: ``StrictHostKeyChecking=accept-new``.
+    """
+
+    port: int | None = None
+    identity: Path | None = None
+    options: Sequence[str] = ()
+
+    @property
+    def words(self) -> list[str]:
+        """The options on a command line."""
+        port = [] if self.port is None else ["-p", str(self.port)]
+        identity = [] if self.identity is None else ["-i", str(self.identity)]
+        return [*port, *identity, *(w for each in self.options for w in ("-o", each))]
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """The options of a job.
+
+    Attributes
+    ----------
+    command : sequence of str
+        The command line of each rank.
+    size : int or None
+        Number of ranks; None: one for each slot of the hosts.
+    hosts : sequence of Host
+        Hosts and slots; none: those of a batch system, or this host.
+    logs : Path or None
+        Folder for files with the output of each rank.
+    launcher : Launcher
+        Who starts the ranks.
+    delegates : bool
+        Whether another launcher has to start the ranks, if AUTO decides.
+    dialect : str
+        The names of the variables of a rank; see ``environment.DIALECTS``.
+    ssh : SshOptions
+        Options of ssh.
+    start_timeout : float
+        Seconds that all hosts have to start.
+    nics : sequence of str
+        Interfaces between the hosts; none: those that are found to work.
+    binding : Binding
+        What each rank is bound to.
+    launcher_words : sequence of str
+        Further options for the launcher that is delegated to.
+    timestamp : bool
+        Whether each line of output begins with the time.
+    verbose : bool
+        Whether the launcher says what it does.
+    """
+
+    command: Sequence[str]
+    size: int | None = None
+    hosts: Sequence[Host] = ()
+    logs: Path | None = None
+    launcher: Launcher = Launcher.AUTO
+    delegates: bool = False
+    dialect: str = TORCH
+    ssh: SshOptions = SshOptions()
+    start_timeout: float = START_SECONDS
+    nics: Sequence[str] = ()
+    binding: Binding = Binding.NONE
+    launcher_words: Sequence[str] = ()
+    timestamp: bool = False
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.start_timeout < float("inf"):
+            raise OptionError(
+                f"--start-timeout is {self.start_timeout:g}; pass some seconds, as 30"
+            )

@@ -1,0 +1,318 @@
+"""Launchers that others have: who is chosen, and by which command line they start."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, strategies as st
+
+from collalgo.errors import BootstrapError
+from collalgo.launch.allocation import allocation, node_names, task_counts
+from collalgo.launch.choice import Starter, choose
+from collalgo.launch.delegate import DelegatedLaunch
+from collalgo.launch.delegated_rank import position_of
+from collalgo.launch.environment import of_rank
+from collalgo.launch.hosts import Host, RankPosition, positions_by_host
+from collalgo.launch.mpi_command import INTEL, MPICH, OPEN_MPI, TREE_HOSTS, recognised
+from collalgo.launch.options import Launcher, LaunchOptions, SshOptions
+from collalgo.launch.plan import launch_plan
+from tests.launch.test_plan import BATCH
+
+pytestmark = pytest.mark.parallel
+
+HOSTS = (Host("a", 2), Host("b", 1))
+
+#: What the mpiexec of each MPI says of its version.
+VERSIONS = {
+    "mpich": "HYDRA build details:\n    Version:  4.2",
+    "open_mpi_4": "mpiexec (OpenRTE) 4.1.4",
+    "open_mpi_5": "mpiexec (Open MPI) 5.0.6",
+    "intel": "Intel(R) MPI Library for Linux* OS, Version 2021.13 Build 20240701",
+}
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put programs on the PATH, which say something."""
+    for name in BATCH:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+
+    def write(name, says=""):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\ncat <<END\n{says}\nEND\n")
+        program.chmod(0o755)
+        return str(program)
+
+    return write
+
+
+def line_of(*arguments, **options):
+    plan, _ = launch_plan(LaunchOptions(*arguments, **options))
+    assert isinstance(plan, DelegatedLaunch)
+    return plan
+
+
+def has(line, *words):
+    """Whether some words follow each other in a line."""
+    return any(tuple(line[i : i + len(words)]) == words for i in range(len(line)))
+
+
+def test_mpis_are_recognised_by_their_version():
+    found = {name: recognised(text) for name, text in VERSIONS.items()}
+    assert found == {
+        "mpich": (MPICH, 4),
+        "open_mpi_4": (OPEN_MPI, 4),
+        "open_mpi_5": (OPEN_MPI, 5),
+        "intel": (INTEL, 2021),
+    }
+    assert recognised("mpiexec of my own 7.1") == ("", 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mpich", ["-hosts", "a:2,b:1"]),
+        ("open_mpi_4", ["--host", "a:2,b:1"]),
+        ("open_mpi_5", ["--host", "a:2,b:1"]),
+        ("intel", ["-hosts", "a,a,b"]),
+    ],
+)
+@pytest.mark.parametrize("hosts", [(), HOSTS])
+def test_an_mpi_gets_its_own_options(name, words, hosts, install):
+    program = install("mpiexec", VERSIONS[name])
+    line = line_of(["x"], 3, hosts, delegates=True, launcher_words=["-more"]).line
+    assert line[:3] == [program, "-n", "3"]
+    assert has(line, *words) == bool(hosts)
+    assert has(line, "--counts", "2,1", "--", "x") == bool(hosts)
+    assert line[-1] == "x"
+    assert "-more" in line
+    foreign = {"-hosts", "--host", "-launcher", "-bootstrap"} - set(words[:1])
+    assert not foreign & set(line)
+
+
+def test_an_unknown_mpi_starts_ranks_here_only(install):
+    program = install("mpiexec", "mpiexec of my own")
+    assert line_of(["x"], 3, delegates=True).line[:3] == [program, "-n", "3"]
+    with pytest.raises(BootstrapError, match="is of an unknown MPI"):
+        line_of(["x"], 3, HOSTS, delegates=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("open_mpi_4", [("--mca", "plm_rsh_args", "-p 7 -o A=b")]),
+        ("open_mpi_5", [("--prtemca", "plm_ssh_args", "-p 7 -o A=b")]),
+        ("mpich", [("-launcher", "ssh")]),
+        ("intel", [("-bootstrap", "ssh")]),
+    ],
+)
+def test_options_of_ssh_reach_the_launcher(name, words, install):
+    install("mpiexec", VERSIONS[name])
+    ssh = SshOptions(7, None, ["A=b"])
+    plan = line_of(["x"], 3, HOSTS, delegates=True, ssh=ssh)
+    assert all(has(plan.line, *each) for each in words)
+    if name in ("mpich", "intel"):
+        assert "-p 7 -o A=b" in plan.variables["HYDRA_LAUNCHER_EXTRA_ARGS"]
+
+
+@pytest.mark.parametrize("variable", ["COLLALGO_RSH", "OMPI_MCA_plm_rsh_agent"])
+def test_another_remote_shell_reaches_the_launcher(variable, install, monkeypatch):
+    agent = install("kubexec.sh")
+    monkeypatch.setenv(variable, agent)
+    install("mpiexec", VERSIONS["open_mpi_5"])
+    line = line_of(["x"], 3, HOSTS, delegates=True).line
+    assert has(line, "--prtemca", "plm_ssh_agent", agent)
+    install("mpiexec", VERSIONS["mpich"])
+    line = line_of(["x"], 3, HOSTS, delegates=True).line
+    assert has(line, "-launcher", "ssh", "-launcher-exec", agent)
+    with pytest.raises(BootstrapError, match=f"-p 7 is for ssh, but {variable} names"):
+        line_of(["x"], 3, HOSTS, delegates=True, ssh=SshOptions(7))
+
+
+@pytest.mark.parametrize("name", list(VERSIONS))
+def test_interfaces_reach_the_launcher_and_the_ranks(name, install):
+    install("mpiexec", VERSIONS[name])
+    plan = line_of(["x"], 3, HOSTS, delegates=True, nics=("eth0", "ib0"))
+    expected = {
+        "open_mpi_4": ("--mca", "oob_tcp_if_include", "eth0,ib0"),
+        "open_mpi_5": ("--prtemca", "prte_if_include", "eth0,ib0"),
+    }.get(name, ("-iface", "eth0"))
+    assert has(plan.line, *expected)
+    assert plan.variables["COLLALGO_NICS"] == "eth0,ib0"
+    if name.startswith("open_mpi"):
+        assert has(plan.line, "--mca", "btl_tcp_if_include", "eth0,ib0")
+
+
+def test_open_mpi_gets_all_variables_by_name_and_reaches_many_hosts_itself(
+    install, monkeypatch
+):
+    monkeypatch.setenv("MY_SECRET", "value")
+    monkeypatch.setenv("SLURM_FOO", "1")
+    monkeypatch.setenv("BASH_FUNC_f%%", "() { true; }")
+    install("mpiexec", VERSIONS["open_mpi_5"])
+    for count in (2, TREE_HOSTS - 1, TREE_HOSTS):
+        hosts = [Host(f"h{number}", 1) for number in range(count)]
+        line = line_of(["x"], hosts=hosts, delegates=True).line
+        assert has(line, "-x", "MY_SECRET")
+        assert not has(line, "-x", "SLURM_FOO")
+        assert not any("value" in word or "%" in word for word in line)
+        tree = has(line, "--prtemca", "plm_ssh_no_tree_spawn", "1")
+        assert tree == (count >= TREE_HOSTS)
+
+
+def test_srun_starts_a_step_of_its_job(install, monkeypatch):
+    program = install("srun")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    line = line_of(["x"], 3, HOSTS, delegates=True).line
+    assert line[:3] == [program, "-n", "3"]
+    assert has(line, "--nodelist", "a,a,b", "--distribution=arbitrary")
+    line = line_of(["x"], 2, (Host("a", 1), Host("b", 1)), delegates=True).line
+    assert has(line, "--nodelist", "a,b", "--ntasks-per-node=1")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    monkeypatch.setenv("SLURM_TASKS_PER_NODE", "3(x2)")
+    plan, choice = launch_plan(LaunchOptions(["x"]))
+    assert plan.line[:3] == [program, "-n", "6"]
+    assert choice.reason == "SLURM_JOB_NODELIST names 2 hosts of Slurm"
+    monkeypatch.setenv("SLURM_STEP_ID", "0")
+    assert choose(LaunchOptions(["x"])).starter is Starter.HERE
+
+
+def test_jsrun_starts_the_same_number_on_each_host(install, monkeypatch):
+    program = install("jsrun")
+    monkeypatch.setenv("LSB_JOBID", "7")
+    monkeypatch.setenv("LSB_MCPU_HOSTS", "batch 1 a 4 b 4")
+    plan, choice = launch_plan(LaunchOptions(["x"]))
+    assert choice.starter is Starter.LSF
+    assert plan.line[:5] == [program, "--nrs", "2", "--tasks_per_rs", "4"]
+    with pytest.raises(BootstrapError, match="the same number of ranks on each host"):
+        launch_plan(LaunchOptions(["x"], 7))
+
+
+def test_the_user_decides_before_the_batch_system(install, monkeypatch):
+    install("srun")
+    install("mpiexec", VERSIONS["mpich"])
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    for options, starter in (
+        ({}, Starter.SLURM),
+        ({"hosts": HOSTS}, Starter.SSH),
+        ({"hosts": HOSTS, "delegates": True}, Starter.SLURM),
+        ({"launcher": Launcher.SSH}, Starter.SSH),
+        ({"launcher": Launcher.MPI}, Starter.MPI),
+        ({"launcher": Launcher.SLURM}, Starter.SLURM),
+    ):
+        assert choose(LaunchOptions(["x"], 2, **options)).starter is starter
+    with pytest.raises(BootstrapError, match=r"no jsrun; jsrun needs a job"):
+        line_of(["x"], 2, launcher=Launcher.LSF)
+
+
+# ---- hosts of batch systems
+
+
+def test_each_batch_system_names_its_hosts(tmp_path):
+    lines, slots = tmp_path / "lines", tmp_path / "slots"
+    lines.write_text("a\na\nb\n")
+    slots.write_text("a 2 all.q@a UNDEFINED\nb 1 all.q@b UNDEFINED\n")
+    for env, system in (
+        ({"PBS_NODEFILE": str(lines)}, "PBS"),
+        ({"LSB_DJOB_HOSTFILE": str(lines)}, "LSF"),
+        ({"LSB_HOSTS": "a a b"}, "LSF"),
+        ({"LSB_MCPU_HOSTS": "a 2 b 1"}, "LSF"),
+        ({"PE_HOSTFILE": str(slots)}, "Grid Engine"),
+        ({"SLURM_JOB_NODELIST": "a,b", "SLURM_TASKS_PER_NODE": "2,1"}, "Slurm"),
+    ):
+        found = allocation(env)
+        assert (found.system, tuple(found.hosts)) == (system, HOSTS)
+    assert allocation({}) is None
+
+
+def test_lists_of_slurm_are_expanded():
+    assert node_names("a[1-3,07],b,c[09-11]x", "N") == [
+        "a1", "a2", "a3", "a07", "b", "c09x", "c10x", "c11x",
+    ]  # fmt: skip
+    assert task_counts("4(x2),1") == [4, 4, 1]
+
+
+@pytest.mark.parametrize(
+    "text", ["a[1-", "a[]", "a[1-999999999]", "[", "a[-1]", "a]", "a[1][2]"]
+)
+def test_lists_of_slurm_that_are_none_are_refused(text):
+    with pytest.raises(BootstrapError, match=r"is no list of nodes|more than 131072"):
+        node_names(text, "N")
+
+
+@given(st.text("a0[]-,()x", max_size=30))
+def test_whatever_a_batch_system_says_is_short_or_refused(text):
+    for read in (lambda: node_names(text, "N"), lambda: task_counts(text)):
+        try:
+            assert len(read()) <= 1 << 17
+        except BootstrapError as error:
+            assert len(str(error)) < 200
+
+
+# ---- the variables of a rank
+
+
+LAUNCHERS = {
+    "Open MPI": lambda p, counts, node: {
+        "OMPI_COMM_WORLD_RANK": p.rank, "OMPI_COMM_WORLD_SIZE": p.size,
+        "OMPI_COMM_WORLD_LOCAL_RANK": p.local_rank,
+        "OMPI_COMM_WORLD_LOCAL_SIZE": p.local_size,
+    },
+    "MPICH": lambda p, counts, node: {
+        "PMI_RANK": p.rank, "PMI_SIZE": p.size,
+        "MPI_LOCALRANKID": p.local_rank, "MPI_LOCALNRANKS": p.local_size,
+    },
+    "jsrun": lambda p, counts, node: {
+        "JSM_NAMESPACE_RANK": p.rank, "JSM_NAMESPACE_SIZE": p.size,
+        "JSM_NAMESPACE_LOCAL_RANK": p.local_rank,
+        "JSM_NAMESPACE_LOCAL_SIZE": p.local_size,
+    },
+    "srun": lambda p, counts, node: {
+        "SLURM_PROCID": p.rank, "SLURM_LOCALID": p.local_rank, "SLURM_NODEID": node,
+        "SLURM_STEP_TASKS_PER_NODE": ",".join(map(str, counts)),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "counts", [[1], [5], [3, 1, 2], [1, 2, 3, 4], [8, 8], [1] * 17]
+)
+@pytest.mark.parametrize("launcher", list(LAUNCHERS))
+def test_all_launchers_lead_to_the_same_variables(launcher, counts):
+    nodes = [node for node, count in enumerate(counts) for _ in range(count)]
+    for position, node in zip(positions_by_host(counts), nodes, strict=True):
+        given = LAUNCHERS[launcher](position, counts, node)
+        env = {name: str(value) for name, value in given.items()}
+        assert position_of(env, counts) == position
+
+
+def test_ranks_that_are_placed_otherwise_have_no_cross_rank():
+    placed = RankPosition(
+        1, 4, 0, 2, None, None
+    )  # by node: the first one of the second
+    env = LAUNCHERS["MPICH"](placed, [2, 2], 1)
+    found = position_of({name: str(value) for name, value in env.items()}, [2, 2])
+    assert found == placed
+    assert not {"CROSS_RANK", "CROSS_SIZE"} & of_rank(found).keys()
+
+
+def test_the_variables_have_both_names_on_request():
+    found = of_rank(RankPosition(5, 8, 1, 4, 1, 2), "horovod")
+    for name, value in (("RANK", "5"), ("LOCAL_SIZE", "4"), ("CROSS_SIZE", "2")):
+        assert found[name] == found[f"HOROVOD_{name}"] == value
+    assert found["WORLD_SIZE"] == found["HOROVOD_SIZE"] == "8"
+    assert found["LOCAL_WORLD_SIZE"] == "4"
+
+
+def test_a_rank_without_a_launcher_is_told_so(tmp_path):
+    bare = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [sys.executable, "-m", "collalgo.launch.delegated_rank", "--", "true"],
+        env=bare, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "this process has no rank" in done.stderr
