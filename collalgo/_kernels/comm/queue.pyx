@@ -77,6 +77,7 @@ cdef class Queue:
         self.prune()
         self.kept.append(task)
         pthread_getcpuclockid(pthread_self(), &task.caller)
+        self.recorder.complete()
         task.number = self.recorder.enter(task.program, task.site)
         pthread_mutex_lock(&self.mutex)
         if self.waiting == 0:

@@ -45,8 +45,8 @@ cdef class Rows(Filling):
         self.reduction = reduction
         self.divisor = divisor
         self.streamed, self.interleaved = copying.streamed, copying.interleaved
-        self.inputs = <const void **>self.room("inputs", self.channels_end + 1)
-        self.targets = <char **>self.room("targets", self.channels_end + 1)
+        self.inputs = <const void **>self.room(self.channels_end + 1)
+        self.targets = <char **>self.room(self.channels_end + 1)
 
     cdef int fill(self, const buffer_length *length) except -1:
         """Fill in the bytes of a buffer of some length."""
