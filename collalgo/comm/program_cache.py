@@ -89,7 +89,7 @@ class ProgramCache:
         for kind in list(self._kinds.values()):
             kind.release()
 
-    @cached_property
+    @property
     def _shared(self) -> Kinds:
         """The kinds of calls of all groups that are equal to this one."""
         if self._placed is not None:  # where topologies differ
