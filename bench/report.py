@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from collalgo.bench.cells import ROOTED
 from collalgo.bench.measuring import geometric_mean
+from collalgo.bench.new_sizes import best_ratio, ratios_of_peers
 from collalgo.bench.records import AS_ASKED, Record
 from rich.table import Table
 
@@ -142,7 +143,10 @@ def summary(records: Sequence[Record]) -> list[str]:
     if len({record.contestant for record in theirs}) > 1:
         best = [min(cell.peers.values()) for cell in cells(records) if cell.peers]
         lines.append(ratio_line("the best peer of each cell", best))
-    return lines
+    return lines + [
+        f"with sizes never made before, {ratio_line(name, ratios)}"
+        for name, ratios in ratios_of_peers(records).items()
+    ]
 
 
 def ratio_line(name: str, ratios: Sequence[float]) -> str:
@@ -193,7 +197,9 @@ def rivals(records: Sequence[Record]) -> Table:
     for name in ("collective", "algorithm"):
         result.add_column(name, no_wrap=True)
     own = ("size", "time us", "p99 us", "floor us", "busbw GB/s")
-    for name in (*own, *(f"{name} x" for name in names), "best x"):
+    fresh = any(record.new_size for record in records)
+    of_new = ("fresh us", "fresh best x") if fresh else ()
+    for name in (*own, *(f"{name} x" for name in names), "best x", *of_new):
         result.add_column(in_two_lines(name), justify="right", no_wrap=True)
     for ours, ratios in cells(records):
         best = min(ratios.values(), default=float("nan"))
@@ -206,9 +212,17 @@ def rivals(records: Sequence[Record]) -> Table:
             micro(ours.floor),
             f"{ours.busbw / 1e9:.2f}",
             *(f"{ratios[name]:.2f}" if name in ratios else "" for name in names),
-            f"[red]{best:.2f}" if best < 1 else f"{best:.2f}",
+            coloured(best),
+            *((micro(ours.new_size), coloured(best_ratio(ours, records))) * fresh),
         )
     return result
+
+
+def coloured(ratio: float | None) -> str:
+    """A ratio, red where we are slower; empty if it is unknown."""
+    if ratio is None:
+        return ""
+    return f"[red]{ratio:.2f}" if ratio < 1 else f"{ratio:.2f}"
 
 
 def winners(records: Sequence[Record]) -> Table:
