@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """From the length of a call to its program, without Python objects.
 
 What depends on the length of calls that are alike otherwise is found by its size in

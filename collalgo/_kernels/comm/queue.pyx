@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Calls in the background: a queue that runs them in order, one at a time."""
 
 import sys

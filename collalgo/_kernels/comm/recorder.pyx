@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The flight recorder: a ring buffer of the last calls of a rank, always on.
 
 A record holds pointers to objects that exist anyway, the program, the counts and the

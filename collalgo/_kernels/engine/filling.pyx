@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The bytes of a plan: those of its template's parts in a buffer of some length.
 
 A template is filled in again and again, in the same memory and in time proportional to

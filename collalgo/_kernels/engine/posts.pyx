@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The messages of a rank: their progress, and the sending of posts.
 
 A message takes the shortest path that is open to it: its sender writes it to its

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The rows of a plan and the arrays of a call: the address of every byte.
 
 A pipelined plan runs in slices: all its steps on the first slice of every piece, then on

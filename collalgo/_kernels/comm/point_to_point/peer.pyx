@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The messages between this rank and one other, whose tags share one way."""
 
 from cpython.bytes cimport PyBytes_AS_STRING

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The messages of a rank with all others: one look at all, and the end of some."""
 
 from libc.stdint cimport int64_t

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The memory of a group of ranks of one host: a block of the pool behind their segment."""
 
 cimport cython

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The endpoint of a rank in the memory of its host: its life, calls, waits and failures.
 
 The mechanism is C (``failures.h``, ``waiting.h``); this module reports it to Python.

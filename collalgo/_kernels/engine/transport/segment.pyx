@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The memory that the ranks of one host share: of their world, of groups, and heaps."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
