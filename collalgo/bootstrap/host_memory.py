@@ -63,9 +63,6 @@ class HostMemory:
         self._process_ends = shm.process_ends(self.processes, place)
         if self._process_ends:
             segment.watch(self._process_ends)
-        self._ended: set[int] = (
-            set()
-        )  # other ranks, in place of which this one has left
         self._waits: dict[tuple[int, ...], Waits] = {}  # of groups
         self._users = 0
         self._lock = Lock()
@@ -149,15 +146,14 @@ class HostMemory:
         raise BootstrapError("cannot make a group: all communicators here are closed")
 
     def _leave_for_ended(self) -> bool:
-        """Leave all groups in place of ranks that have ended: whether there are new."""
+        """Leave all groups in place of ranks that have ended: whether there are any."""
         segment = self._segment
         if segment is None:
             return False
-        ended = {*segment.ended()} - self._ended
+        ended = segment.ended()
         for place in ended:
-            with suppress(DirectoryInUse):  # another rank does so, or this one later
+            with suppress(DirectoryInUse):  # later, or another rank does so
                 leave_for(segment, self.place, place)
-                self._ended.add(place)
         return bool(ended)
 
     @cached_property
@@ -197,8 +193,10 @@ class HostMemory:
             self._users -= 1
             if self._users:
                 return
-        self._segment = None
+        segment, self._segment = self._segment, None
         self.heap.close()
+        if segment is not None and self._process_ends:
+            segment.watch({})  # groups may still use it, but not these descriptors
         while self._process_ends:
             os.close(self._process_ends.popitem()[1])
 

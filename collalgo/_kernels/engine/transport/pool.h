@@ -110,7 +110,7 @@ static int has_ended(const struct pollfd *ends, uint32_t rank) {
 static uint32_t pool_claim(pool_directory *d, uint32_t me, const struct pollfd *ends) {
     struct timespec moment = {0, MOMENT};
     uint32_t owner = 0;
-    for (int turn = 0; turn < ATTEMPTS; turn++) {
+    for (int turn = 0; turn < ATTEMPTS || !owner; turn++) {
         uint32_t taken_from = owner;
         if (!has_ended(ends, turn < ATTEMPTS / 2 ? 0 : owner)) taken_from = 0;
         owner = taken_from;
