@@ -1,9 +1,12 @@
 """Groups in memory that earlier groups have used."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
-from collalgo import threads
+from collalgo import CommunicatorClosed, threads
+from collalgo.comm.current import runner_of
 
 pytestmark = pytest.mark.parallel
 
@@ -46,3 +49,48 @@ def test_groups_of_all_sizes_make_right_calls_one_after_the_other(size):
                 kept.pop(int(rng.integers(4))).close()
 
     threads(on_each_rank, size, timeout=100)
+
+
+def test_equal_groups_call_at_the_same_time_in_several_threads():
+    """They share programs only one after the other."""
+
+    def come_and_go(parent, seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(30):
+            with parent.dup() as group:
+                for count in rng.choice([3, 50, 4000], 4).tolist():
+                    x = np.full(count, parent.rank + seed)
+                    expected = sum(range(parent.size)) + parent.size * seed
+                    assert (group.allreduce(x) == expected).all()
+            with pytest.raises(CommunicatorClosed):
+                group.allreduce(x)
+
+    def on_each_rank(comm):
+        parents = [comm.dup() for _ in range(3)]
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(come_and_go, parents, range(3)))
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_an_equal_group_decides_anew_once_the_environment_has_changed(monkeypatch):
+    def on_each_rank(comm):
+        names = []
+        for name in (None, "ring", None, "recursive_doubling"):
+            comm.barrier()
+            if comm.rank == 0:
+                if name is None:
+                    monkeypatch.delenv("COLLALGO_ALLREDUCE", raising=False)
+                else:
+                    monkeypatch.setenv("COLLALGO_ALLREDUCE", name)
+            comm.barrier()
+            with comm.dup() as group:
+                group.allreduce(np.ones(50))
+                recorder = runner_of(group).recorder
+                names.append(recorder.program(recorder.count).algorithm)
+            comm.barrier()
+        return names
+
+    for names in threads(on_each_rank, 4, timeout=60):
+        assert names[0] == names[2]
+        assert (names[1], names[3]) == ("ring", "recursive_doubling")
