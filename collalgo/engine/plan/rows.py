@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from collalgo._kernels.engine.filling import Filling
 from collalgo.base.distinct import distinct
-from collalgo.engine.plan.layout import Grid, Layout, Region, Reused, Span
+from collalgo.engine.plan.layout import Grid, Layout, Numbered, Region, Reused, Span
 from collalgo.errors import ScheduleError
 
 INPUT, OUTPUT, SCRATCH = range(3)
@@ -138,12 +138,9 @@ class Message(NamedTuple):
     channels: tuple[int, ...]
     own_place: int = 0
 
-    def overlaps(self, other: "Message") -> bool:
-        return any(
-            a.span.start < b.span.stop and b.span.start < a.span.stop
-            for a in self.pieces
-            for b in other.pieces
-        )
+    @property
+    def spans(self) -> list[Span]:
+        return [piece.span for piece in self.pieces]
 
 
 #: The posts and the receives of a step.
@@ -239,11 +236,12 @@ class RowWriter:
         for posts, receives in lowered:
             first = len(rows)
             rows += [self._message(post, [], sent) for post in posts]
+            read = Numbered(
+                (span, first + i) for i, post in enumerate(posts) for span in post.spans
+            )
             for message in receives:
-                overlapping = [
-                    first + i for i, post in enumerate(posts) if message.overlaps(post)
-                ]
-                rows.append(self._message(message, overlapping, received))
+                found = {i for span in message.spans for i in read.overlapping(span)}
+                rows.append(self._message(message, sorted(found), received))
             steps.append((first, first + len(posts), len(rows)))
         return steps, rows
 
