@@ -93,7 +93,7 @@ cdef void free_block(
 
 
 def claim_directory(Segment host, int64_t place):
-    """Own the directory from now on: with it a rank ends in the tests of its peers."""
+    """Own the directory from now on, as a rank that ends while it does: for tests."""
     claim(host, place)
 
 
