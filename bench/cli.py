@@ -71,9 +71,10 @@ def main() -> None:
     help="Out of place, in place, or both.",
 )  # fmt: skip
 @click.option(
-    "--fresh-sizes",
-    is_flag=True,
-    help="Also time sizes near each row's, never the same twice: column fresh us.",
+    "--fresh-sizes/--no-fresh-sizes",
+    default=True,
+    help="Also time sizes near each row's, never the same twice: column fresh us "
+    "(the default).",
 )
 @click.option(
     "--against",
@@ -92,8 +93,6 @@ def run(
     """
     places = ("out", "in") if place == "both" else (place,)
     names = split_names(algorithms)
-    if options["fresh_sizes"] and against not in (None, "mpi"):
-        raise click.UsageError("--fresh-sizes times collalgo only; leave out --against")
     records, conditions = measured(options, places, names, against)
     if records:
         console = tables_console(options)

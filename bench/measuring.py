@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from collalgo.bench.cells import MUTUAL, Bench, Cell, dtype_of
 from collalgo.bench.limits import Floor
-from collalgo.bench.new_sizes import first_calls
+from collalgo.bench.new_sizes import first_calls, race_first_calls
 from collalgo.bench.peers.contest import (
     OURS,
     Contestant,
@@ -74,9 +74,15 @@ def measure_cell(
         reason = why(chosen) if one.algorithm == chosen.algorithm else AS_ASKED
         more = particulars(cell, one, floor)
         if sweep.fresh_sizes:
-            more["new_size"] = first_calls(comm, cell, name)
+            more["new_size"] = first_calls(
+                comm, cell, partial(Bench.call, algorithm=name)
+            )
         records.append(row(seconds, wrong=elements, reason=reason, **more))
-    return records + [row(seconds, contestant="mpi") for seconds in peers]
+    new_size = None
+    if peers and sweep.fresh_sizes:
+        new_size = first_calls(comm, cell, lambda one: next(iter(mpi_calls(one)), None))
+    theirs = [row(seconds, contestant="mpi", new_size=new_size) for seconds in peers]
+    return records + theirs
 
 
 def _times(
@@ -109,12 +115,15 @@ def measure_against(
     floor = spawn(partial(Floor, cells=list(sweep.cells(ranks))), ranks)[0]
     with start_contestants(peers, ranks) as field:
         times = _race(field, sweep, progress)
+        cells = sweep.cells(ranks) if sweep.fresh_sizes else ()
+        new_sizes = race_first_calls(field, cells, sweep.algorithm, fresh=sweep.fresh)
         versions = {one.name: one.version for one in field}
         profile = HostProfile(**next(one.profile for one in field if one.profile))
     pricer = HostPricer(ranks, profile)
     records = []
     for (cell, contestant), bursts in times.items():
-        more: dict[str, Any] = {"in_a_row": sweep.row(cell)}
+        new_size = new_sizes.get((cell, contestant))
+        more: dict[str, Any] = {"in_a_row": sweep.row(cell), "new_size": new_size}
         if contestant == OURS:
             more |= _columns_of_ours(cell, sweep, pricer, floor)
         records.append(record(cell, ranks, bursts, contestant=contestant, **more))

@@ -1,10 +1,14 @@
 """Time calls of sizes that were never made before, as programs make them."""
 
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from time import perf_counter
 
 import numpy as np
 from collalgo.bench.cells import Bench, Cell, dtype_of
-from collalgo.bench.peers.worker import starting_barrier
+from collalgo.bench.peers.contest import OURS, Contestant
+from collalgo.bench.peers.worker import Call, starting_barrier
+from collalgo.bench.records import Record
 
 from collalgo import Communicator
 
@@ -27,12 +31,19 @@ def sizes_around(cell: Cell, ranks: int) -> list[Cell]:
     return [cell._replace(nbytes=one * unit) for one in different]
 
 
-def first_calls(comm: Communicator, cell: Cell, algorithm: str | None) -> float | None:
-    """The median seconds of the first calls of new sizes; None if there are none."""
+def first_calls(
+    comm: Communicator, cell: Cell, call_of: Callable[[Bench], Call | None]
+) -> float | None:
+    """The median seconds of the first calls of new sizes; None if there are none.
+
+    ``call_of`` gives the call of a cell, or None where the library has none.
+    """
     barrier = starting_barrier(comm)
     seconds = []
     for one in sizes_around(cell, comm.size):
-        call = Bench(one, comm).call(algorithm)
+        call = call_of(Bench(one, comm))
+        if call is None:
+            return None
         barrier()
         start = perf_counter()
         call()
@@ -42,3 +53,39 @@ def first_calls(comm: Communicator, cell: Cell, algorithm: str | None) -> float 
     slowest = np.array(seconds)
     comm.allreduce(slowest, "max")
     return float(np.median(slowest))
+
+
+def race_first_calls(
+    field: Sequence[Contestant],
+    cells: Iterable[Cell],
+    algorithm: str | None,
+    *,
+    fresh: bool,
+) -> dict[tuple[Cell, str], float]:
+    """The same for each cell and contestant that supports the call, by its name."""
+    ranks, found = field[0].ranks, {}
+    more = {"algorithm": algorithm, "check": False, "fresh": fresh, "in_a_row": 1}
+    for cell in cells:
+        specs = [one.spec(ranks) | more for one in sizes_around(cell, ranks)]
+        times = {one.name: one.first_seconds(specs) for one in field}
+        for name, seconds in times.items():
+            if len(seconds):
+                found[cell, name] = float(np.median(seconds))
+    return found
+
+
+def ratios_of_peers(records: Sequence[Record]) -> dict[str, list[float]]:
+    """The times of peers in calls of new sizes relative to ours, of each cell."""
+    ours = {r[1:9]: r.new_size for r in records if r.contestant == OURS}
+    found: dict[str, list[float]] = {}
+    for record in records:
+        mine = ours.get(record[1:9])
+        if record.contestant != OURS and record.new_size and mine:
+            found.setdefault(record.contestant, []).append(record.new_size / mine)
+    return found
+
+
+def best_ratio(ours: Record, records: Sequence[Record]) -> float | None:
+    """The time of the best peer in new sizes of a cell relative to ours, if known."""
+    of_cell = [one for one in records if one[1:9] == ours[1:9]]
+    return min(chain(*ratios_of_peers(of_cell).values()), default=None)

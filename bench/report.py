@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from collalgo.bench.cells import ROOTED
 from collalgo.bench.measuring import geometric_mean
+from collalgo.bench.new_sizes import best_ratio, ratios_of_peers
 from collalgo.bench.records import AS_ASKED, Record
 from rich.table import Table
 
@@ -146,7 +147,10 @@ def summary(records: Sequence[Record]) -> list[str]:
     if len({record.contestant for record in theirs}) > 1:
         best = [min(cell.peers.values()) for cell in cells(records) if cell.peers]
         lines.append(ratio_line("the best peer of each cell", best))
-    return lines
+    return lines + [
+        f"with sizes never made before, {ratio_line(name, ratios)}"
+        for name, ratios in ratios_of_peers(records).items()
+    ]
 
 
 def ratio_line(name: str, ratios: Sequence[float]) -> str:
@@ -187,7 +191,9 @@ def middle(record: Record) -> float:
 def rivals(records: Sequence[Record]) -> Table:
     """A row for each cell: our time, and the time of each peer relative to ours."""
     names = dict.fromkeys(r.contestant for r in records if r.contestant != "collalgo")
-    result = _table_of_rivals(names)
+    fresh = any(record.new_size for record in records)
+    of_new = ("fresh us", "fresh best x") if fresh else ()
+    result = _table_of_rivals((*(f"{name} x" for name in names), "best x", *of_new))
     for ours, ratios in cells(records):
         best = min(ratios.values(), default=float("nan"))
         result.add_row(
@@ -199,13 +205,14 @@ def rivals(records: Sequence[Record]) -> Table:
             micro(ours.floor),
             f"{ours.busbw / 1e9:.2f}",
             *(f"{ratios[name]:.2f}" if name in ratios else "" for name in names),
-            f"[red]{best:.2f}" if best < 1 else f"{best:.2f}",
+            coloured(best),
+            *((micro(ours.new_size), coloured(best_ratio(ours, records))) * fresh),
         )
     return result
 
 
-def _table_of_rivals(names: Iterable[str]) -> Table:
-    """The table of our times and the ratios of these peers, without rows."""
+def _table_of_rivals(columns: Iterable[str]) -> Table:
+    """The table of our times and these columns of peers, without rows."""
     result = Table(
         box=None,
         pad_edge=False,
@@ -216,9 +223,16 @@ def _table_of_rivals(names: Iterable[str]) -> Table:
     for name in ("collective", "algorithm"):
         result.add_column(name, no_wrap=True)
     own = ("size", "time us", "p99 us", "floor us", "busbw GB/s")
-    for name in (*own, *(f"{name} x" for name in names), "best x"):
+    for name in (*own, *columns):
         result.add_column(in_two_lines(name), justify="right", no_wrap=True)
     return result
+
+
+def coloured(ratio: float | None) -> str:
+    """A ratio, red where we are slower; empty if it is unknown."""
+    if ratio is None:
+        return ""
+    return f"[red]{ratio:.2f}" if ratio < 1 else f"{ratio:.2f}"
 
 
 def winners(records: Sequence[Record]) -> Table:

@@ -107,6 +107,12 @@ class Contestant:
         times: Times = np.max([a["seconds"] for a in answers], axis=0)
         return times
 
+    def first_seconds(self, specs: Sequence[Mapping[str, Any]]) -> Times:
+        """The time of one call of each of some specs that it supports."""
+        answers = self.ask({"first": list(specs)})
+        times: Times = np.max([a["seconds"] for a in answers], axis=0)
+        return times
+
 
 @contextmanager
 def contestants(peers: Sequence[Peer], ranks: int) -> Iterator[list[Contestant]]:

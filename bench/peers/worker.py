@@ -218,21 +218,24 @@ def as_one(call: Call, number: int) -> Call:
     return row
 
 
-def time_calls(write: Call, barrier: Call, call: Call, iterations: int) -> list[float]:
+def time_calls(
+    write: Call, barrier: Call, call: Call, iterations: int, *, warmup: bool = True
+) -> list[float]:
     """The seconds of each of ``iterations`` calls, each started at a barrier.
 
-    Some calls before and one after them are not counted: if ranks share cores, they
-    start one after the other, and the first to finish already send their answers.
+    With ``warmup`` some calls before and one after them are not counted: if ranks share
+    cores, they start one after the other, and the first to finish already send their
+    answers.
     """
-    before = 1 + iterations // 16
-    seconds = [0.0] * (before + iterations + 1)
+    before, after = (1 + iterations // 16, 1) if warmup else (0, 0)
+    seconds = [0.0] * (before + iterations + after)
     for i in range(len(seconds)):
         write()
         barrier()
         start = perf_counter()
         call()
         seconds[i] = perf_counter() - start
-    return seconds[before:-1]
+    return seconds[before : before + iterations]
 
 
 def serve(library: Any, commands: Any, replies: Any) -> None:
@@ -247,12 +250,25 @@ def serve(library: Any, commands: Any, replies: Any) -> None:
             answer = {"able": job is not None, "wrong": spec.get("wrong")}
             for _ in range(spec["warmup"] if job else 0):
                 job.call()
+        elif "first" in asked:
+            answer = {"seconds": time_first_calls(library, asked["first"])}
         elif "times" in asked and job is not None:
             answer = {"seconds": time_job(library, spec, job, asked["times"])}
         else:  # release the arrays, since the others need the memory
             job = None
         replies.write(json.dumps(answer) + "\n")
         replies.flush()
+
+
+def time_first_calls(library: Any, specs: list[Spec]) -> list[float]:
+    """The seconds of one call of each spec that the library supports."""
+    seconds = []
+    for spec in specs:
+        job = library.job(spec)
+        if job is not None:
+            write = writer(spec, library.rank, job.source)
+            seconds += time_calls(write, library.barrier, job.call, 1, warmup=False)
+    return seconds
 
 
 def time_job(library: Any, spec: Spec, job: Job, iterations: int) -> list[float]:

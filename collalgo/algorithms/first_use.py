@@ -8,8 +8,8 @@ other functions.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from threading import RLock
 
+from collalgo.base.cache import computing
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import LANES, ScheduleFunction, Step, trace
 from collalgo.schedule.collective import COLLECTIVES
@@ -20,9 +20,6 @@ PROVED = 64
 
 #: Transfers of all ranks with which a schedule is proved before it runs.
 PROVED_TRANSFERS = 1 << 22
-
-#: Held while a schedule is proved: ranks that are threads prove it once for all.
-_proving = RLock()
 
 
 def prove_once(
@@ -38,7 +35,7 @@ def prove_once(
         If it needs more lanes than there are, is too long to be proved, or is an
         allreduce that would give the ranks results of other bits.
     """
-    with _proving:
+    with computing:  # once for all ranks that are threads
         _prove_once(algorithm, size, collective, root)
 
 

@@ -1,10 +1,15 @@
 """Bounded caches: dictionaries that keep the newest entries."""
 
 from collections.abc import Callable
+from threading import RLock
 from typing import Any, TypeVar
 
 #: The most entries of a cache; the oldest are evicted.
 REMEMBERED = 512
+
+#: Held by a thread that computes what all threads share: proofs, prices, decisions. It
+#: is one lock, as all of these run schedules of users, which may ask for any other.
+computing = RLock()
 
 Value = TypeVar("Value")
 

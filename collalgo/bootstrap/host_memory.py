@@ -7,9 +7,9 @@ needed for a group.
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from hashlib import blake2b
-from select import POLLIN, poll
 from threading import Lock
 from weakref import WeakSet
 
@@ -18,13 +18,15 @@ from collalgo._kernels.engine.transport.group_memory import (
     DirectoryInUse,
     GroupMemory,
     PoolExhausted,
+    leave_for,
 )
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.base.cache import recalled
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import Heap
 from collalgo.engine.transport import shm, thread
-from collalgo.engine.transport.waiting import affinity, quota, usable
+from collalgo.engine.transport.waiting import Waits, affinity, quota, usable, waits
 from collalgo.errors import BootstrapError
 
 
@@ -59,6 +61,9 @@ class HostMemory:
         self.heap = Heap(segment, place)
         self._segment: Segment | None = segment
         self._process_ends = shm.process_ends(self.processes, place)
+        if self._process_ends:
+            segment.watch(self._process_ends)
+        self._waits: dict[tuple[int, ...], Waits] = {}  # of groups
         self._users = 0
         self._lock = Lock()
         self._transports: WeakSet[SharedMemory] = WeakSet()
@@ -71,7 +76,8 @@ class HostMemory:
         assert self._segment is not None
         places = range(len(self.processes))
         cores = self.machine.cores if self.machine else None
-        return self._attach(self._segment, places, cores, members, world_size)
+        how = waits(len(places), cores, across=world_size > len(places))
+        return self._attach(self._segment, places, how, members, world_size)
 
     def group(
         self,
@@ -89,26 +95,31 @@ class HostMemory:
             If there is no memory for it.
         """
         key = blake2b(name.encode(), digest_size=KEY_BYTES).digest()
-        segment = self._open(key, len(places), deadline)
-        return self._attach(segment, places, self._cores(places), members, world_size)
+        segment = self._open(key, places, deadline)
+        if world_size > len(places):
+            how = waits(len(places), self._cores(places), across=True)
+        else:
+            how = recalled(self._waits, tuple(places), self._waits_of)
+        return self._attach(segment, places, how, members, world_size)
 
     def _attach(
         self,
         segment: Segment,
         places: Sequence[int],
-        cores: int | None,
+        how: Waits,
         members: Sequence[int],
         world_size: int,
     ) -> SharedMemory:
         rank, size = places.index(self.place), len(places)
         if segment.of_threads:
-            transport = thread.attach(segment, rank, size, cores)
+            transport = thread.attach(segment, rank, size, how.usual)
         else:
-            processes = [self.processes[place] for place in places]
-            transport = shm.attach(
-                segment, rank, size, cores, members, world_size, processes
+            may_read = self._readable.issuperset(places)
+            process = self.processes[self.place] if may_read else 0
+            transport = SharedMemory(
+                segment, rank, size, how, members, world_size, process
             )
-        for other, place in enumerate(places):
+        for other, place in enumerate(places if self._process_ends else ()):
             if place in self._process_ends:
                 transport.watch(other, self._process_ends[place])
         with self._lock:
@@ -116,28 +127,43 @@ class HostMemory:
             self._transports.add(transport)
         return transport
 
-    def _open(self, key: bytes, size: int, deadline: float) -> GroupMemory:
+    def _open(self, key: bytes, places: Sequence[int], deadline: float) -> GroupMemory:
         """Find the memory of a group by its key; the first of its ranks takes it."""
+        is_new = True
         while self._segment is not None:
             try:
-                return GroupMemory(self._segment, key, size, self.place)
+                return GroupMemory(self._segment, key, places, self.place)
             except DirectoryInUse as error:
-                if self._has_ended(error.place):
-                    self._segment.take_directory_from(error.place)
-                elif time.monotonic() >= deadline:
+                if time.monotonic() >= deadline:
                     raise BootstrapError(f"cannot make a group: {error}") from None
             except PoolExhausted as error:
-                raise BootstrapError(
-                    f"cannot make a group: {error} are in use on this host; close some"
-                ) from None
+                if not (is_new and self._leave_for_ended()):
+                    raise BootstrapError(
+                        f"cannot make a group: {error} are in use on this host; "
+                        "close some"
+                    ) from None
+                is_new = False
         raise BootstrapError("cannot make a group: all communicators here are closed")
 
-    def _has_ended(self, place: int) -> bool:
-        """Whether the process of a rank of this host is known to have ended."""
-        ends = poll()
-        if place in self._process_ends:
-            ends.register(self._process_ends[place], POLLIN)
-        return bool(ends.poll(0))
+    def _leave_for_ended(self) -> bool:
+        """Leave all groups in place of ranks that have ended: whether there are any."""
+        segment = self._segment
+        if segment is None:
+            return False
+        ended = segment.ended()
+        for place in ended:
+            with suppress(DirectoryInUse):  # later, or another rank does so
+                leave_for(segment, self.place, place)
+        return bool(ended)
+
+    @cached_property
+    def _readable(self) -> set[int]:
+        """The ranks of which this one may read the memory, itself included."""
+        return {self.place, *shm.readable(self.processes, self.place)}
+
+    def _waits_of(self, places: tuple[int, ...]) -> Waits:
+        """How a group of ranks of this host waits."""
+        return waits(len(places), self._cores(places))
 
     @cached_property
     def _affinities(self) -> list[set[int]]:
@@ -162,20 +188,30 @@ class HostMemory:
 
     def release(self) -> None:
         """Release one transport, which is closed; the last releases the memory."""
+        self._leave_for_ended()
         with self._lock:
             self._users -= 1
             if self._users:
                 return
-        self._segment = None
+        segment, self._segment = self._segment, None
         self.heap.close()
+        if segment is not None and self._process_ends:
+            segment.watch({})  # groups may still use it, but not these descriptors
         while self._process_ends:
             os.close(self._process_ends.popitem()[1])
 
 
 def withdraw(transport: SharedMemory) -> bool:
-    """Let no more ranks come to a group, to be tried again: False if all have come."""
+    """Let no more ranks come to a group, to be tried again: False if all have come.
+
+    A rank that uses the directory of the groups for long is tried again.
+    """
     segment = transport.segment
-    return not isinstance(segment, GroupMemory) or segment.withdraw()
+    if not isinstance(segment, GroupMemory):
+        return True
+    with suppress(DirectoryInUse):
+        return segment.withdraw()
+    return False
 
 
 def await_all(

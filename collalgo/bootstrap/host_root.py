@@ -23,6 +23,7 @@ from collalgo.cost.host_profile import host_profile
 from collalgo.engine.transport import shm
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
+from collalgo.selection.kept_choices import dates_of_code
 
 #: Connections that have not said yet which rank they are, beside those of peers.
 VISITORS = 64
@@ -59,7 +60,8 @@ def _describe_machine(descriptor: int, processes: list[int]) -> None:
     machine = replace(host_profile(), cores=cores(processes))
     if not may_read(processes[1:]):
         machine = replace(machine, fetch=machine.exchange)
-    shm.set_settings(descriptor, len(processes), machine.settings())
+    settings = [*machine.settings(), float(dates_of_code())]
+    shm.set_settings(descriptor, len(processes), settings)
 
 
 def _listen(address: str, join_request: JoinRequest) -> socket.socket:

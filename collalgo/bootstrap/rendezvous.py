@@ -24,6 +24,7 @@ from collalgo.bootstrap.join_request import (
 )
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import mapped
+from collalgo.selection.kept_choices import agree_on_dates
 
 
 class HostRendezvous:
@@ -151,7 +152,9 @@ def share_memory(
         segment = mapped(join_request.size, descriptor)
     finally:
         os.close(descriptor)
-    machine = (
-        HostProfile.of_settings(segment.settings()) if join_request.size > 1 else None
-    )
+    machine = None
+    if join_request.size > 1:
+        settings = segment.settings()
+        machine = HostProfile.of_settings(settings)
+        agree_on_dates(int(settings[len(machine.settings())]))
     return HostMemory(segment, local_rank, processes, machine)

@@ -46,6 +46,9 @@ def error_of(
     }
     if failure["kind"] == "mismatch":
         return MismatchError(_mismatch(failure), **about, missing=(failure["culprit"],))
+    if failure["kind"] == "read":
+        culprit = failure["culprit"]
+        return PeerFailed(_unreadable(failure), **about, missing=(culprit,))
     if failure["kind"] == "peer":
         missing = (failure["culprit"],) if failure["culprit"] >= 0 else ()
         return PeerFailed(_peer(failure), **about, missing=missing)
@@ -193,6 +196,15 @@ def _peer(failure: dict[str, Any]) -> str:
     last = _last_call(failure, culprit)
     return f"{call}: rank {culprit} is gone: {why}" + (
         f"; its last call was {last}" if last else ""
+    )
+
+
+def _unreadable(failure: dict[str, Any]) -> str:
+    """A rank could not read the memory of another, which goes on."""
+    reader, culprit = failure["rank"], failure["culprit"]
+    return (
+        f"{_number(failure)}: rank {reader} cannot read the memory of rank {culprit} "
+        "any more; the processes must keep the rights that they had when they connected"
     )
 
 

@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from hashlib import blake2b
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from collalgo._kernels.comm.call_kind import CallKind, SizeRange
+from collalgo._kernels.comm.call_kind import CallKind, SharedRange
 from collalgo._kernels.engine.engine import Program
 from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo.algorithms.first_use import prove_once
 from collalgo.base.cache import make_room, recalled
-from collalgo.comm.call_text import EXCHANGE, NO_OP, UNEVEN
+from collalgo.comm.call_record import record_of
+from collalgo.comm.call_text import EXCHANGE
+from collalgo.comm.shared_kinds import Kinds, SharedKind, kinds_of
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
@@ -22,13 +23,7 @@ from collalgo.engine.plan.copying import Copying
 from collalgo.engine.plan.lowering import UNSLICED
 from collalgo.engine.plan.rows import Plan, PlanTemplate
 from collalgo.engine.plan.template import TemplateKey, averaging_of
-from collalgo.engine.reduction import (
-    DIVIDED,
-    DTYPES,
-    RECORDED_OPS,
-    dtype_name,
-    reduction,
-)
+from collalgo.engine.reduction import DIVIDED, dtype_name, reduction
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.decide import Decision, Question, decisions
@@ -59,7 +54,8 @@ class ProgramCache:
         self.hosts = hosts if len(set(hosts)) > 1 else ()
         self._placed = placed
         self._kinds: dict[Call, CallKind] = {}
-        self._of_counts: dict[Call, SizeRange] = {}
+        self._own: Kinds = {}
+        self._of_counts: dict[Call, SharedRange] = {}
         self._exchanges: dict[tuple[str, int], Program] = {}
 
     @property
@@ -88,19 +84,37 @@ class ProgramCache:
         call = Call(*fields)
         return self.kind(call).new_program(call.count, call.counts)
 
+    def release(self) -> None:
+        """Give back what other groups can use, at the end of the communicator."""
+        for kind in list(self._kinds.values()):
+            kind.release()
+
+    @property
+    def _shared(self) -> Kinds:
+        """The kinds of calls of all groups that are equal to this one."""
+        if self._placed is not None:  # where topologies differ
+            return self._own
+        return kinds_of((self.rank, self.size, self.hosts, self._profile))
+
     def _find(self, call: Call) -> CallKind:
-        """The kind of a call under its plain name, made if need be."""
+        """The kind of a call, made if need be, also under its plain name."""
+        # A function of the user's lives no longer than its communicator.
+        of_user = callable(call.algorithm)
+        kinds = self._own if of_user else self._shared
+        shared = recalled(kinds, call, partial(self._share, kinds))
+        if shared.call not in self._kinds:
+            self._kinds[shared.call] = CallKind(
+                shared.call, partial(self._size_range, shared), *shared[1:5]
+            )
+        return self._kinds[shared.call]
+
+    def _share(self, kinds: Kinds, call: Call) -> SharedKind:
+        """The kind of a call for all equal groups."""
         call = call.plain()
-        if call not in self._kinds:
+        if call not in kinds:
             self._checked(call)
-            shares = call.shares(self.size)
-            collective = COLLECTIVES[call.collective]
-            blocks = collective.buffer_blocks(self.size)
-            self._kinds[call] = CallKind(
-                call, self._size_range, call.dtype.itemsize, shares, blocks,
-                collective.buffers(self.size),
-            )  # fmt: skip
-        return self._kinds[call]
+            kinds[call] = SharedKind.of(call, self.size)
+        return kinds[call]
 
     def plans(self, call: Call) -> list[Plan]:
         """The plans of all ranks for a plain call, not sliced, for one host."""
@@ -125,7 +139,7 @@ class ProgramCache:
         template = self.get(*carrier).template
         count = call.count if call.counts is None else sum(call.counts)
         counts = call.layout(self.size).counts
-        record = self._record(call, name, count, counts)
+        record = record_of(call, name, count, counts)
         program = Program(template, None, 0, record)
         program.fill_layout(carrier.layout(self.size))
         return program
@@ -143,8 +157,12 @@ class ProgramCache:
         return self.exchange(call, nbytes, EXCHANGE + name)
 
     def _size_range(
-        self, call: Call, nbytes: int, counts: tuple[int, ...] | None
-    ) -> SizeRange:
+        self,
+        shared: SharedKind,
+        call: Call,
+        nbytes: int,
+        counts: tuple[int, ...] | None,
+    ) -> SharedRange:
         """The calls of a kind that run as one of ``nbytes``, with these counts.
 
         Where the schedule depends on the counts, it is kept for these counts only.
@@ -152,6 +170,20 @@ class ProgramCache:
         exact = call._replace(counts=counts)
         if exact in self._of_counts:
             return self._of_counts[exact]
+        found = shared.range_of(nbytes, self.size)
+        if found is None:
+            found = self._new_range(call, nbytes, counts)
+            if found.least < found.limit:
+                shared.add(found, self.size)
+            else:
+                self._of_counts[exact] = found
+                make_room(self._of_counts)
+        return found
+
+    def _new_range(
+        self, call: Call, nbytes: int, counts: tuple[int, ...] | None
+    ) -> SharedRange:
+        """The same, where no equal group has made such a call."""
         decision, *decided = self._decide(call, nbytes, counts)
         policy = CopyPolicy(call.collective, self.size, self._profile)
         method, *copied = policy.by_size().at(nbytes)
@@ -162,11 +194,7 @@ class ProgramCache:
         least = max(decided[0], copied[0], sliced[0])
         limit = min(decided[1], copied[1], sliced[1])
         make = self._program(call, decision, method.copying, slicing)
-        found = SizeRange(least, limit, make)
-        if decided[0] == decided[1]:
-            self._of_counts[exact] = found
-            make_room(self._of_counts)
-        return found
+        return SharedRange(least, limit, make)
 
     def _program(
         self, call: Call, decision: Decision, copying: Copying, slicing: Slicing
@@ -178,7 +206,7 @@ class ProgramCache:
             self._template(call, decision, rank, slicing, self.hosts),
             self._checked(call),
             size if call.op in DIVIDED else 0,
-            self._record(call, decision.name),
+            record_of(call, decision.name),
             copying,
             call.dtype.itemsize,
             call.shares(size),
@@ -244,18 +272,6 @@ class ProgramCache:
             slicing, tuple(hosts),
         ).template()  # fmt: skip
 
-    def _record(
-        self, call: Call, name: str, count: int | None = None, *length: object
-    ) -> tuple[Any, ...]:
-        """What the ranks compare of a call; without a length, of a kind of calls."""
-        op = RECORDED_OPS.index(call.op) if call.op else NO_OP
-        collective = list(COLLECTIVES).index(call.collective)
-        dtype = DTYPES.index(dtype_name(call.dtype))
-        compared = _fingerprint(collective, dtype, op, call.root, count, *length, name)
-        if op == NO_OP and call.counts is not None:  # which names it, only
-            op = UNEVEN
-        return (compared, collective, dtype, op, call.root, count, name)
-
     def _slicing(
         self, call: Call, schedule: ScheduleFunction, nbytes: int, at_once: bool
     ) -> tuple[Slicing, float, float]:
@@ -274,8 +290,3 @@ class ProgramCache:
         blocks = collective.buffer_blocks(self.size) if call.shares(self.size) else 1
         slicing = cut(count, schedule, self.size, call.root, blocks)
         return slicing, max(least, short) / buffers, limit / buffers
-
-
-def _fingerprint(*compared: object) -> int:
-    digest = blake2b(repr(compared).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)

@@ -131,6 +131,7 @@ class Runner(CollectiveRunner):
     def close(self) -> None:
         """Fail the calls that have not ended, and release the memory."""
         self._release()
+        self.programs.release()
         if self._release_devices is not None:
             self._release_devices()
 

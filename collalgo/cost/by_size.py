@@ -2,11 +2,11 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
-from itertools import groupby
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collalgo.base.distinct import distinct
 
@@ -26,14 +26,16 @@ class BySize(Generic[Value]):
     Parameters
     ----------
     values
-        The values for :data:`BORDERS`.
+        A row of figures for each of :data:`BORDERS`.
+    make
+        Makes the value of a row.
     """
 
-    def __init__(self, values: Sequence[Value]):
-        pairs = zip(values, BORDERS.tolist(), strict=True)
-        runs = [list(run) for _, run in groupby(pairs, lambda pair: pair[0])]
-        self._values = [run[0][0] for run in runs]
-        self._last: list[float] = [run[-1][1] for run in runs[:-1]]
+    def __init__(self, values: NDArray[Any], make: Callable[[Any], Value]):
+        rows = np.asarray(values).reshape(len(BORDERS), -1)
+        last = np.flatnonzero(np.any(rows[1:] != rows[:-1], axis=1))
+        self._last: list[float] = BORDERS[last].tolist()
+        self._values = [make(row) for row in values[[*last, -1]].tolist()]
 
     def at(self, nbytes: int) -> tuple[Value, float, float]:
         """The value of a size, and the sizes for which it holds: least, and limit."""

@@ -128,9 +128,7 @@ class CopyPolicy(NamedTuple):
             self.is_handed_out_by_kernel(BORDERS),
         )
         table = np.stack(np.broadcast_arrays(*columns, BORDERS)[:-1], axis=1)
-        return BySize(
-            [CopyMethod(Copying(*row[:5]), *row[5:]) for row in table.tolist()]
-        )
+        return BySize(table, lambda row: CopyMethod(Copying(*row[:5]), *row[5:]))
 
     def held(self, nbytes: Any) -> Any:
         """The bytes of the arrays of all ranks."""

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from threading import RLock
 from typing import NamedTuple
 
 import numpy as np
 
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates
+from collalgo.base.cache import computing
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_price import HostPrice
 from collalgo.cost.host_profile import HostProfile
@@ -163,15 +163,13 @@ class HostPricer(NamedTuple):
 #: What all threads and communicators of the process share.
 _COMPUTED = TableCache()
 
-_pricing = RLock()
-
 
 def price(schedule: ScheduleFunction, size: int, profile: HostProfile) -> HostPrice:
     """The price of a schedule, from its steps on all ranks; computed once.
 
     Ranks that are threads ask for it at the same time.
     """
-    with _pricing:
+    with computing:
         return _price(schedule, size, profile)
 
 
@@ -179,7 +177,7 @@ def sampled(
     schedule: ScheduleFunction, size: int, profile: HostProfile
 ) -> SampledPrice:
     """The price of a schedule, estimated from some ranks' steps; computed once."""
-    with _pricing:
+    with computing:
         return _sampled(schedule, size, profile)
 
 

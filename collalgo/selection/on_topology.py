@@ -3,11 +3,11 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, lru_cache, partial
 from hashlib import blake2b
-from threading import RLock
 
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates
 from collalgo.algorithms.ring import along
 from collalgo.algorithms.row import fits
+from collalgo.base.cache import computing
 from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.link_model import DEFAULTS, LinkModel
@@ -63,7 +63,6 @@ class TopologyPricer:
         self._bounds: dict[str, Bound | None] = {}
         self._candidates: dict[Algorithm, list[LazyCandidate]] = {}
         self._prices = LazyPrices(self.placement, self.features)
-        self._lock = RLock()  # ranks that are threads share the prices
 
     @property
     def basis(self) -> str:
@@ -92,12 +91,12 @@ class TopologyPricer:
 
     def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
         """All variants and orders of some algorithms, with their prices."""
-        with self._lock:
+        with computing:
             return [one.priced for one in self.candidates(rows)]
 
     def prune(self, rows: Iterable[Algorithm], sizes: Reals) -> list[Priced]:
         """The candidates that are the cheapest for some sizes, and maybe others."""
-        with self._lock:
+        with computing:
             distinct = without_twins(rows, self.size, self.features.cycles)
             return prune(self.candidates(distinct), sizes)
 
@@ -172,7 +171,7 @@ class TopologyPricer:
         """An algorithm with exactly its parameters, priced when the price is read."""
 
         def price() -> Curve:
-            with self._lock:
+            with computing:
                 (found,) = self._prices.of([(row, order)])
                 return found.priced.price
 
@@ -241,9 +240,6 @@ def _placed(
     return TopologyPricer(topology, LinkModel.of_host(profile), devices)
 
 
-_placing = RLock()
-
-
 def placed_pricer(
     topology: Topology, profile: HostProfile, devices: Sequence[str]
 ) -> TopologyPricer:
@@ -258,5 +254,5 @@ def placed_pricer(
     devices
         The device of each rank.
     """
-    with _placing:
+    with computing:
         return _placed(topology, profile, tuple(devices))

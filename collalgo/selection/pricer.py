@@ -1,11 +1,10 @@
 """The prices that a decision needs: the same on a host and on a topology."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from collalgo.algorithms.catalogue import Algorithm
-from collalgo.base.cache import make_room
+from collalgo.base.cache import computing, make_room
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.prices import Choices, Priced
 
@@ -73,7 +72,6 @@ class TableCache:
 
     def __init__(self) -> None:
         self._known: dict[Hashable, tuple[list[Algorithm], Any]] = {}
-        self._lock = RLock()  # a user's schedule may call select while it is priced
 
     def get(
         self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Value]
@@ -81,7 +79,7 @@ class TableCache:
         """The value of a key, made of these rows."""
         known = self._known.get(key)
         if known is None or known[0] != rows:
-            with self._lock:
+            with computing:
                 known = self._known.get(key)
                 if known is None or known[0] != rows:
                     known = self._known[key] = list(rows), compute()

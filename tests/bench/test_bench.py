@@ -468,8 +468,21 @@ def test_new_sizes_are_a_column():
         columns = shown(*tables(records))
         assert columns.count("fresh") == 1
         assert json.loads(as_json(records, {}))["results"][0]["new_size"] > 0
-    result = CliRunner().invoke(main, ["--fresh-sizes", "--against", "gloo"])
-    assert "leave out --against" in result.output
+
+
+def test_new_sizes_of_peers_are_compared():
+    cell = Cell("allreduce", 400)
+    seconds = [np.full(3, 1e-6)]
+    found = [
+        record(cell, 2, seconds, contestant=name, new_size=new)
+        for name, new in (("collalgo", 2e-6), ("mpi", 3e-6), ("gloo", 1e-6))
+    ]
+    columns = shown(rivals(found))
+    assert columns.count("fresh") == 2
+    assert "0.50" in columns
+    of_mpi, of_gloo = (line for line in summary(found) if "never made" in line)
+    assert "mpi takes 1.50 times" in of_mpi
+    assert "gloo takes 0.50 times" in of_gloo
 
 
 def test_what_is_not_sent_is_not_written():

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from collalgo.bench.cells import PLACES, REDUCING, Cell
+from collalgo.bench.new_sizes import race_first_calls
 from collalgo.bench.peers import contest
 from collalgo.bench.peers.contest import ContestError, contestants, race_cell
 from collalgo.bench.peers.environments import PEERS, Peer, install, peers
@@ -42,6 +43,10 @@ def test_we_alone_are_a_contest(here):
         assert [one.name for one in field] == ["collalgo"]
         cell = Cell("allreduce", 1000, op="max")
         times = race_cell(field, cell, "ring", rounds=2, in_a_row=3)
+        cells = cell, Cell("barrier", 0)
+        new_sizes = race_first_calls(field, cells, None, fresh=True)
+    assert list(new_sizes) == [(cell, "collalgo")]  # a barrier has no sizes
+    assert new_sizes[cell, "collalgo"] > 0
     assert len(times["collalgo"]) == 2
     assert all((seconds > 0).all() for seconds in times["collalgo"])
     assert open_descriptors() == before

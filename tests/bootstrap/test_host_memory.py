@@ -7,21 +7,56 @@ import time
 import pytest
 
 from collalgo import BootstrapError
-from collalgo._kernels.engine.transport.group_memory import DirectoryInUse, GroupMemory
-from collalgo.bootstrap import host_memory
-from collalgo.bootstrap.host_memory import HostMemory
+from collalgo._kernels.engine.transport.group_memory import claim_directory
+from collalgo.bootstrap.host_memory import HostMemory, withdraw
 from collalgo.engine.heap import mapped
 from collalgo.engine.transport import shm
 
 pytestmark = pytest.mark.parallel
 
+#: The pages of the table by which groups are found, in the unit of `Host.pages`.
+CHAINS = 4 * 8
+
 
 @pytest.fixture
-def ended():
-    """The id of a process that has ended."""
-    process = subprocess.Popen(["true"])
+def other():
+    """A process that runs."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+def end(process):
+    process.kill()
     process.wait()
-    return process.pid
+
+
+class Host:
+    """The memories of two ranks of a host, of which another process is the second."""
+
+    def __init__(self, process=0):
+        self.descriptor = shm.create(2)
+        self.segments = [mapped(2, self.descriptor) for _ in range(2)]
+        processes = [os.getpid(), process]
+        self.memories = [
+            HostMemory(segment, place, processes)
+            for place, segment in enumerate(self.segments)
+        ]
+
+    def group(self, place, name, seconds=10):
+        return self.memories[place].group(name, [0, 1], time.monotonic() + seconds)
+
+    def leave(self, place, transport):
+        transport.close()
+        self.memories[place].release()
+
+    @property
+    def pages(self):
+        """The memory that is used."""
+        return os.fstat(self.descriptor).st_blocks
+
+    def __del__(self):
+        os.close(self.descriptor)
 
 
 def memory_with(other):
@@ -32,43 +67,118 @@ def memory_with(other):
 
 
 def test_groups_of_one_name_share_their_memory_and_others_do_not():
-    memory = memory_with(0)
-    deadline = time.monotonic() + 10
-    one, same, other = (
-        memory.group(name, [0, 1], deadline) for name in ("a", "a", "b")
-    )
+    host = Host()
+    host.memories[0].world()  # which keeps the memory
+    one, same, different = host.group(0, "a"), host.group(1, "a"), host.group(0, "b")
     one.break_off(3)
     assert one.failure() == same.failure() is not None
-    assert other.failure() is None
-    for transport in (one, same):
-        transport.close()
-        memory.release()
-    again = memory.group("a", [0, 1], deadline)  # in pages that hold zeros
+    assert different.failure() is None
+    host.leave(0, one)
+    host.leave(1, same)
+    again = host.group(0, "a")  # in memory that knows of no failure
     assert again.failure() is None
     assert again.absent() == [1]
 
 
-def test_a_directory_in_which_a_rank_has_ended_is_taken(monkeypatch, ended):
-    memory, attempts = memory_with(ended), []
+@pytest.mark.parametrize("in_order", [True, False])
+def test_memory_of_groups_is_used_again(in_order):
+    host = Host()
+    for place in range(2):
+        host.memories[place].world()
+    used = []
+    for number in range(30):
+        transports = [host.group(place, f"g{number}") for place in range(2)]
+        assert [t.absent() for t in transports] == [[], []]
+        if not in_order:
+            transports[number % 2].break_off(1)
+        for place, transport in enumerate(transports):
+            assert (transport.failure() is None) == in_order
+            host.leave(place, transport)
+        used.append(host.pages)
+    assert used[-1] <= used[0] + CHAINS
 
-    def open_second(*arguments):
-        attempts.append(arguments)
-        if len(attempts) == 1:
-            raise DirectoryInUse(1)
-        return GroupMemory(*arguments)
 
-    monkeypatch.setattr(host_memory, "GroupMemory", open_second)
-    assert memory.group("a", [0, 1], time.monotonic()).absent() == [1]
+def test_who_comes_after_the_others_have_left_finds_them_gone():
+    host = Host()
+    for place in range(2):
+        host.memories[place].world()
+    for number in range(3):  # in new memory, then in memory that was used
+        early = host.group(0, f"a{number}")
+        assert early.absent() == [1]
+        assert early.departure(1) is None
+        host.leave(0, early)
+        late = host.group(1, f"a{number}")
+        assert late.departure(0) == (True, "its communicator was closed")
+        host.leave(1, late)
 
 
-def test_a_directory_in_use_is_waited_for_until_the_deadline(monkeypatch):
-    def never(*_):
-        raise DirectoryInUse(1)
+def test_a_directory_in_which_a_rank_has_ended_is_taken(other):
+    host = Host(other.pid)
+    host.memories[0].world()
+    claim_directory(host.segments[1], 1)
+    end(other)
+    transport = host.group(0, "a", 0)
+    assert transport.absent() == [1]
+    claim_directory(host.segments[0], 1)  # of whom this rank knows that it has ended
+    assert withdraw(transport)
+    claim_directory(host.segments[0], 1)
+    host.leave(0, transport)
+    assert host.group(0, "b", 0).absent() == [1]
 
-    memory = memory_with(os.getppid())
-    monkeypatch.setattr(host_memory, "GroupMemory", never)
+
+def test_a_directory_in_use_is_waited_for_until_the_deadline(other):
+    host = Host(other.pid)
+    claim_directory(host.segments[1], 1)
     with pytest.raises(BootstrapError, match="rank 1 of this host uses the directory"):
-        memory.group("a", [0, 1], time.monotonic() + 0.05)
+        host.group(0, "a", 0.05)
+
+
+def test_a_group_that_is_withdrawn_while_the_directory_is_in_use_is_tried_again(other):
+    host = Host(other.pid)
+    transport = host.group(0, "a")
+    claim_directory(host.segments[1], 1)
+    assert not withdraw(transport)
+    end(other)
+    assert withdraw(transport)
+
+
+@pytest.mark.parametrize("has_come", [True, False])
+def test_the_memory_of_a_rank_that_ended_is_free_once_the_others_have_left(
+    other, has_come
+):
+    host = Host(other.pid)
+    host.memories[0].world()
+    used = None
+    for number in range(3):
+        mine = host.group(0, f"a{number}")
+        its = host.group(1, f"a{number}") if has_come and number == 1 else None
+        if number == 1:
+            end(other)
+        host.leave(0, mine)
+        if number == 1:
+            used = host.pages
+        del its  # whose rank has ended, so that this changes nothing
+    assert host.pages <= used + CHAINS
+
+
+def test_a_group_that_was_given_up_can_be_made_again():
+    host = Host()
+    for place in range(2):
+        host.memories[place].world()
+    alone = host.group(0, "a")
+    assert withdraw(alone)
+    again = [host.group(place, "a") for place in (1, 0)]
+    assert [t.absent() for t in again] == [[], []]
+    assert not withdraw(again[0])  # as all have come
+    host.leave(0, alone)
+    host.leave(1, again[0])
+    host.leave(0, again[1])
+
+
+def test_nothing_is_read_by_the_numbers_of_another_namespace(other):
+    """There they are those of other processes, whose memory may well be readable."""
+    assert shm.readable([other.pid, os.getppid()], 0) == set()
+    assert shm.readable([os.getpid(), other.pid, 0], 0) == {1}
 
 
 def test_what_is_released_makes_no_groups_and_keeps_no_descriptors():

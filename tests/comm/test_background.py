@@ -26,7 +26,8 @@ from collalgo import (
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.comm.current import runner_of
-from collalgo.engine.transport.shm import attach, create
+from collalgo.engine.transport.shm import create
+from collalgo.engine.transport.waiting import waits
 from collalgo.schedule.collective import COLLECTIVES
 from tests.support.oracle import check, vectors
 
@@ -324,7 +325,8 @@ def test_nothing_is_held_where_cores_are_spare():
     segment = Segment(descriptor, 2)
     os.close(descriptor)
     for cores, world_size in ((1, 2), (2, 2), (3, 2), (1, 4)):
-        end = attach(segment, 0, 2, cores, world_size=world_size)
+        how = waits(2, cores, across=world_size > 2)
+        end = SharedMemory(segment, 0, 2, how, world_size=world_size)
         assert end.lacks_cores == (cores < 3 and world_size == 2)
     assert threads(lambda comm: runner_of(comm).progress.hold(), 2) == [False, False]
 

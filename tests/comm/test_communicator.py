@@ -433,6 +433,8 @@ def test_a_call_that_repeats_itself_keeps_no_memory(alone):
         lambda: alone.broadcast(x),
         alone.barrier,
     )
+    for _ in range(1024):  # which the flight recorder keeps
+        alone.barrier()
     for call in calls:
         call()
         tracemalloc.start()

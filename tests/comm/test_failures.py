@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Timer
 
@@ -23,6 +24,8 @@ from collalgo import (
     spawn,
     threads,
 )
+from collalgo.comm.current import runner_of
+from collalgo.cost.host_profile import host_profile
 from collalgo.engine.transport import shm, thread
 
 
@@ -355,3 +358,30 @@ def test_ctrl_c_ends_threads_that_wait():
     while len(outcomes) < 2 and time.monotonic() < end:
         time.sleep(0.05)
     assert any("interrupted by KeyboardInterrupt" in outcome for outcome in outcomes)
+
+
+@pytest.mark.parametrize("call", ["message", "collective"])
+def test_who_cannot_read_the_memory_of_a_living_rank_says_so(call):
+    """Another process stands for one whose rights have changed."""
+    number = 200_000
+
+    def on_each_rank(comm):
+        if comm.rank == 1:
+            runner_of(comm).context.shared.allow_fetching(stranger.pid)
+        programs = runner_of(comm).programs
+        programs.host_profile = replace(host_profile(), exchange=2.0, fetch=1e-3)
+        comm.barrier()
+        if call == "collective":
+            comm.alltoall(np.ones((2, number)))
+        elif comm.rank == 0:
+            comm.recv(np.empty(number), 1)
+        else:
+            comm.send(np.ones(number), 0)
+
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        with pytest.raises(PeerFailed, match="rank 0 cannot read the memory of rank 1"):
+            threads(on_each_rank, 2, timeout=60)
+    finally:
+        stranger.kill()
+        stranger.wait()

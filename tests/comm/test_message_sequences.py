@@ -91,7 +91,7 @@ def test_long_messages_arrive_where_ranks_must_not_read_each_others_memory(monke
     make = thread.SharedMemory
 
     class Unreadable(make):
-        def allow_fetching(self, processes):
+        def allow_fetching(self, process):
             """Allow nothing."""
 
     monkeypatch.setattr(thread, "SharedMemory", Unreadable)

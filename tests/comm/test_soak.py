@@ -123,3 +123,31 @@ def test_many_calls_of_changing_arguments_take_no_more_and_more(kind, size):
     rounds = 60 * KINDS[kind]
     for more in spawn(partial(soak, kind=kind, rounds=rounds), size, timeout=600):
         assert all(np.array(more) <= MORE), (kind, more)
+
+
+def sizes(comm, calls):
+    """How much more is taken by calls of random sizes, after a tenth of them."""
+    rng = np.random.default_rng(1)
+    memory = np.ones(1 << 14)
+    before = None
+    for number in range(calls):
+        count = int(2 ** rng.uniform(0, 14 if number % 16 == 0 else 8))
+        x, kind = memory[:count], number % 4
+        if kind == 0:
+            comm.allreduce(x, "max")
+        elif kind == 1:
+            comm.broadcast(x, number % comm.size)
+        elif kind == 2:
+            comm.allgather(x[:256])
+        else:
+            counts = [count % 97, *[number % 53] * (comm.size - 1)]
+            comm.allgatherv(memory[: counts[comm.rank]], counts)
+        if number == calls // 10:
+            before = footprint()
+    return (footprint() - before).tolist()
+
+
+@pytest.mark.slow
+def test_a_million_calls_of_random_sizes_take_no_more_and_more():
+    for more in spawn(partial(sizes, calls=1_000_000), 2, timeout=600):
+        assert all(np.array(more) <= MORE), more

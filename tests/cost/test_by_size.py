@@ -1,5 +1,6 @@
 """Values that change with the size of a call are looked up in tables."""
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.parallel
     shift=st.integers(-2, 2),
 )
 def test_a_size_has_the_value_of_the_next_border(steps, nbytes, shift):
-    table, nbytes = BySize(steps), max(nbytes + shift, 0)
+    table, nbytes = BySize(np.array(steps), int), max(nbytes + shift, 0)
     value, least, limit = table.at(nbytes)
     assert least <= nbytes < limit
     above = [

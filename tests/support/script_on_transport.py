@@ -12,10 +12,12 @@ from pathlib import Path
 
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo._kernels.engine.transport.network import Network
+from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo._kernels.engine.transport.ucx import UcxWire
 from collalgo.engine.heap import mapped
 from collalgo.engine.transport import shm
 from collalgo.engine.transport.ucx import SETTINGS, library
+from collalgo.engine.transport.waiting import waits
 from tests.support.transport_scenarios import SCENARIOS, Rank, finish
 
 scenario, folder, layout, engine, *mine = sys.argv[1:]
@@ -45,12 +47,13 @@ def shared_memory(rank, descriptor):
     several = len(here) < len(hosts)
     processes = [int(told_by) for told_by in told("process", rank, b"%d" % os.getpid())]
     local = [processes[other] for other in here]
-    transport = shm.attach(
-        mapped(len(here), descriptor if descriptor >= 0 else shm.create(len(here))),
-        here.index(rank), len(here), None,
-        here if several else (), len(hosts) if several else 0, local,
+    size, me = len(here), here.index(rank)
+    transport = SharedMemory(
+        mapped(size, descriptor if descriptor >= 0 else shm.create(size)), me, size,
+        waits(size, across=several), here if several else (), len(hosts),
+        os.getpid() if len(shm.readable(local, me)) == size - 1 else 0,
     )  # fmt: skip
-    for other, end in shm.process_ends(local, here.index(rank)).items():
+    for other, end in shm.process_ends(local, me).items():
         transport.watch(other, end)
     return transport
 

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The arrays of a call, and whether they fit each other, at a glance.
 
 What these do not see at once, :mod:`collalgo.engine.arrays` looks into, and says what is wrong.

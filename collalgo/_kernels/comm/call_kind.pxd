@@ -5,11 +5,23 @@ from collalgo._kernels.engine.buffer_length cimport buffer_length
 from collalgo._kernels.engine.engine cimport Program
 
 
-cdef class SizeRange:
+@cython.final
+cdef class SharedRange:
     cdef readonly double least, limit
     cdef object make
+    cdef list spare
+
+    cdef Program take(self)
+    cdef int give(self, Program program) except -1
+
+
+@cython.final
+cdef class SizeRange:
+    cdef double least, limit
+    cdef SharedRange shared
     cdef list programs
 
+    cdef int release(self) except -1
     cdef int make_idle(self, const buffer_length *length) except -1
     cdef Program program(self, const buffer_length *length, tuple counts)
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 from collalgo._kernels.engine.engine import Program
 from collalgo.engine.call import Call
 
-class SizeRange:
+class SharedRange:
     least: float
     limit: float
 
@@ -17,10 +17,11 @@ class CallKind:
     def __init__(
         self,
         call: Call,
-        find_range: Callable[[Call, int, tuple[int, ...] | None], SizeRange],
+        find_range: Callable[[Call, int, tuple[int, ...] | None], SharedRange],
         itemsize: int,
         shares: int,
         blocks: int,
         buffers: int,
     ) -> None: ...
     def new_program(self, count: int, counts: tuple[int, ...] | None) -> Program: ...
+    def release(self) -> None: ...

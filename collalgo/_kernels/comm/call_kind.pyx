@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """From the length of a call to its program, without Python objects.
 
 What depends on the length of calls that are alike otherwise is found by its size in
@@ -17,11 +16,13 @@ from collalgo._kernels.engine.filling cimport address
 
 cdef enum:
     PROGRAMS = 32  # of a range, of which most are for calls in the background
+    SPARE = 4  # idle programs that a range keeps for other communicators
     RANGES = 64  # of a kind
 
 
-cdef class SizeRange:
-    """A range of sizes of which all calls run the same template in the same way.
+@cython.final
+cdef class SharedRange:
+    """A range of sizes of which all calls of equal groups run the same template.
 
     Parameters
     ----------
@@ -33,6 +34,25 @@ cdef class SizeRange:
 
     def __init__(self, double least, double limit, make):
         self.least, self.limit, self.make = least, limit, make
+        self.spare = []
+
+    cdef Program take(self):
+        """A program that no communicator has."""
+        return self.spare.pop() if self.spare else self.make()
+
+    cdef int give(self, Program program) except -1:
+        """Take back a program that is not in use."""
+        if len(self.spare) < SPARE:
+            self.spare.append(program)
+        return 0
+
+
+@cython.final
+cdef class SizeRange:
+    """The programs of one communicator for a range of sizes."""
+
+    def __init__(self, SharedRange shared):
+        self.shared, self.least, self.limit = shared, shared.least, shared.limit
         self.programs = []
 
     cdef int make_idle(self, const buffer_length *length) except -1:
@@ -41,10 +61,19 @@ cdef class SizeRange:
         for program in self.programs:
             if not program.users or program.has_length(length):
                 return 0
-        made = self.make()
+        made = self.shared.take()
         if len(self.programs) >= PROGRAMS:
             del self.programs[0]
         self.programs.append(made)
+        return 0
+
+    cdef int release(self) except -1:
+        """Give back the programs that are not in use."""
+        cdef Program program
+        for program in self.programs:
+            if not program.users:
+                self.shared.give(program)
+        self.programs = []
         return 0
 
     cdef Program program(self, const buffer_length *length, tuple counts):
@@ -68,7 +97,7 @@ cdef class CallKind:
     call : collalgo.engine.call.Call
         One of them, under its plain name.
     find_range : callable
-        Gives the :class:`SizeRange` for a call, its bytes and its counts. If it is
+        Gives the :class:`SharedRange` for a call, its bytes and its counts. If it is
         empty, it holds for these counts only.
     itemsize : int
         The bytes of an element.
@@ -106,10 +135,18 @@ cdef class CallKind:
         """A program of its own for a call."""
         cdef buffer_length length
         self.find_length(&length, count, counts)
-        cdef Program found = self.range_of(&length, counts).make()
+        cdef Program found = self.range_of(&length, counts).shared.make()
         self.find_length(&length, count, counts)  # again, for the same reason
         found.fill_counts(&length, counts)
         return found
+
+    def release(self):
+        """Give back the programs that are not in use, at the end of the communicator."""
+        cdef SizeRange found
+        ranges, self.ranges = self.ranges, []
+        self.latest = self.current = None
+        for found in ranges:
+            found.release()
 
     cdef int find_length(
         self, buffer_length *length, int64_t count, tuple counts
@@ -128,7 +165,7 @@ cdef class CallKind:
             if found.least <= nbytes < found.limit:
                 self.current = found
                 return found
-        self.current = found = self.find_range(self.call, nbytes, counts)
+        self.current = found = SizeRange(self.find_range(self.call, nbytes, counts))
         if found.least < found.limit:
             if len(self.ranges) >= RANGES:
                 del self.ranges[0]

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Run calls: find the program of a call and run it.
 
 Most calls have the same arguments as the call before, the very same objects, but for

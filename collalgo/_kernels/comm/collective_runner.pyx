@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The runner of all collectives, and how a call finds it."""
 
 from collalgo._kernels.comm.call_runner cimport CommunicatorBase

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Methods of a communicator made of functions that take one.
 
 ``function(buf, comm, ...)`` becomes ``comm.method(buf, ...)``. The interpreter passes the

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Calls that are prepared once and made many times."""
 
 from collalgo._kernels.comm.progress cimport Progress

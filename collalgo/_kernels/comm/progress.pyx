@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The progress thread, which runs calls in the background without the GIL.
 
 It leaves a short call to a possible waiter for a moment, because waking a thread takes

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Calls in the background: a queue that runs them in order, one at a time."""
 
 import sys
@@ -77,6 +76,7 @@ cdef class Queue:
         self.prune()
         self.kept.append(task)
         pthread_getcpuclockid(pthread_self(), &task.caller)
+        self.recorder.complete()
         task.number = self.recorder.enter(task.program, task.site)
         pthread_mutex_lock(&self.mutex)
         if self.waiting == 0:

@@ -36,6 +36,7 @@ cdef class Recorder:
     cdef readonly int64_t capacity, count
 
     cdef int64_t enter(self, Program program, CallSite site) except -1
+    cdef int complete(self) except -1
     cdef void begin(self, int64_t number) noexcept nogil
     cdef void end(self, int64_t number, int status) noexcept nogil
     cdef call_entry *at(self, int64_t number) noexcept nogil

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The flight recorder: a ring buffer of the last calls of a rank, always on.
 
 A record holds pointers to objects that exist anyway, the program, the counts and the
@@ -28,10 +27,9 @@ cdef extern from "frames.h":
     int instruction_of(PyFrameObject *frame)
     PyObject *running_code(int *instruction)
 
-#: The number of calls in the ring, a power of two.
-CALLS = 1024
-
 cdef enum:
+    CALLS = 1024  # that the ring keeps in the end, and at first; powers of two
+    FEW_CALLS = 16
     LOOKS = 5  # readings of both clocks
 
 cdef str PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
@@ -144,8 +142,8 @@ cdef class Recorder:
     """
 
     def __init__(self):
-        self.capacity = CALLS
-        self.ring = <call_entry *>PyMem_Calloc(CALLS, sizeof(call_entry))
+        self.capacity = FEW_CALLS  # as most groups make few calls
+        self.ring = <call_entry *>PyMem_Calloc(FEW_CALLS, sizeof(call_entry))
         if self.ring == NULL:
             raise MemoryError
 
@@ -161,6 +159,8 @@ cdef class Recorder:
     cdef int64_t enter(self, Program program, CallSite site) except -1:
         """Record a call that begins now or, with a site, is queued: its number."""
         cdef int64_t number
+        if self.count + 1 == self.capacity and self.capacity < CALLS:
+            self.grow(2 * self.capacity)
         self.count += 1
         cdef call_entry *entry = &self.ring[self.count & (self.capacity - 1)]
         cdef PyObject *old_program = NULL
@@ -209,8 +209,14 @@ cdef class Recorder:
             entry.state = status
             entry.ended = ticks()
 
+    cdef int complete(self) except -1:
+        """Enlarge the ring to its full size, before another thread uses it, too."""
+        if self.capacity < CALLS:
+            self.grow(CALLS)
+        return 0
+
     def grow(self, int64_t capacity):
-        """Enlarge the ring to at least ``capacity`` calls."""
+        """Enlarge the ring to at least ``capacity`` calls, while none is in the background."""
         cdef call_entry *ring
         cdef int64_t number, larger = self.capacity
         while larger < capacity:

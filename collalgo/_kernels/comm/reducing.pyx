@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Collectives that reduce; see ``collalgo/comm/functions/reducing.py``."""
 
 cimport numpy as cnp

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Collectives that move data to one rank or from it, unchanged."""
 
 cimport numpy as cnp

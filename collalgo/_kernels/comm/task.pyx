@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """A call in the background as the queue sees it: its program, arrays and state."""
 
 from collalgo._kernels.comm.recorder cimport CallSite

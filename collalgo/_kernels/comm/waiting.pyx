@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Waiting for calls in the background, and turns of calls in the foreground.
 
 A waiter runs the calls that have not begun itself, in their order. So a call that is

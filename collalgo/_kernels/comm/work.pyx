@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Calls in the background as their caller sees them: wait for one, take its result."""
 
 cimport numpy as cnp

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The loop that runs plans, slice by slice and step by step, without the GIL."""
 
 cimport cython

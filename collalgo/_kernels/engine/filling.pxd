@@ -30,6 +30,10 @@ cdef struct run_row:
 cdef enum:
     INPUT = 0  # arrays
     SCRATCH = 2  # reused by each slice
+    STEP = 3  # columns
+    MESSAGE = 7
+    PIECE = 7
+    ROOMS = 32  # parts of the memory of a filling
 
 cdef struct row_tables:
     const step_row *steps
@@ -47,7 +51,8 @@ cdef class Filling:
     cdef readonly object template
     cdef readonly int64_t scratch_bytes
     cdef int64_t slices, parts, blocks
-    cdef object kept  # the arrays behind the pointers
+    cdef void *rooms[ROOMS]  # the memory behind the pointers
+    cdef int rooms_end
     # What does not depend on the length:
     cdef row_tables full
     cdef const border_row *borders
@@ -56,7 +61,7 @@ cdef class Filling:
     cdef const template_row *copy_template
     cdef const template_row *division_template
     cdef int64_t borders_end, runs_end
-    cdef int64_t all_pieces, all_copies, all_divisions, channels_end
+    cdef int64_t all_pieces, all_copies, all_divisions, all_hazards, channels_end
     cdef int64_t lanes  # channels by number, of which some are not used
     cdef const int64_t *channels
     # What each length fills in:
@@ -76,8 +81,8 @@ cdef class Filling:
     cdef const message_row *messages
 
     cdef int point_at_template(self, template) except -1
-    cdef int allocate(self, template) except -1
-    cdef void *room(self, str name, shape) except? NULL
+    cdef int allocate(self) except -1
+    cdef void *room(self, int64_t numbers) except NULL
     cdef int fill(self, const buffer_length *length) except -1
     cdef void place_borders(self, const buffer_length *length) noexcept nogil
     cdef void place_runs(self) noexcept nogil

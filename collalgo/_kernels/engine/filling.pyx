@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The bytes of a plan: those of its template's parts in a buffer of some length.
 
 A template is filled in again and again, in the same memory and in time proportional to
@@ -8,7 +7,8 @@ its rows, without Python objects. See :mod:`collalgo.engine.plan.rows`.
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
@@ -32,9 +32,16 @@ cdef enum:
 
 
 cdef void *address(cnp.ndarray array) except? NULL:
-    if array.dtype != np.int64 or not cnp.PyArray_IS_C_CONTIGUOUS(array):
+    if cnp.PyArray_TYPE(array) != cnp.NPY_INT64 or not cnp.PyArray_IS_C_CONTIGUOUS(array):
         raise TypeError("the arrays of a plan are contiguous and of int64")
     return cnp.PyArray_DATA(array)
+
+
+cdef object copy_of(const void *table, int64_t rows, int64_t columns=0):
+    """A copy of a table as an array, of one dimension without columns."""
+    cdef cnp.ndarray found = np.empty(rows * max(columns, 1), np.int64)
+    memcpy(cnp.PyArray_DATA(found), table, cnp.PyArray_NBYTES(found))
+    return found.reshape(rows, columns) if columns else found
 
 
 cdef int64_t share(int64_t count, int64_t part, int64_t parts) noexcept nogil:
@@ -61,9 +68,13 @@ cdef class Filling:
     def __init__(self, template):
         self.template, self.slices = template, template.slices
         self.parts, self.blocks = template.grid.parts, template.grid.blocks
-        self.kept = {}
         self.point_at_template(template)
-        self.allocate(template)
+        self.allocate()
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.rooms_end):
+            free(self.rooms[i])
 
     cdef int point_at_template(self, template) except -1:
         """Set the pointers to what does not depend on the length."""
@@ -84,34 +95,41 @@ cdef class Filling:
         self.borders_end, self.runs_end = len(template.borders), len(template.runs)
         self.all_pieces, self.all_copies = len(template.pieces), len(template.copies)
         self.all_divisions = len(template.divisions)
-        self.channels_end = len(template.channels)
+        self.channels_end, self.all_hazards = len(template.channels), len(template.hazards)
         return 0
 
-    cdef int allocate(self, template) except -1:
+    cdef int allocate(self) except -1:
         """Make the memory that each length fills."""
-        cdef int64_t lanes = np.max(template.channels, initial=-1) + 1
-        self.pieces = <piece_row *>self.room("pieces", np.shape(template.pieces))
-        self.copies = <piece_row *>self.room("copies", np.shape(template.copies))
-        self.divisions = <piece_row *>self.room("divisions", np.shape(template.divisions))
-        self.border_bytes = <int64_t *>self.room("borders", self.borders_end)
-        self.origins = <int64_t *>self.room("runs", self.runs_end)
-        self.before = <int64_t *>self.room("before", self.all_pieces + 1)
-        self.message_numbers = <int64_t *>self.room("new", self.full.messages_end)
-        self.earlier = <int64_t *>self.room("earlier", (2, lanes))
-        self.starts = <int64_t *>self.room("starts", self.blocks + 1)
-        self.lanes = lanes
-        self.reduced.steps = <const step_row *>self.room("steps", np.shape(template.steps))
-        self.reduced.messages = <const message_row *>self.room("messages", np.shape(template.messages))
-        self.reduced.numbers = <const int64_t *>self.room("numbers", np.shape(template.numbers))
-        self.reduced.hazards = <const int64_t *>self.room("hazards", np.shape(template.hazards))
-        self.reduced.direct = <const int64_t *>self.room("direct", np.shape(template.direct))
-        self.reduced.forwards = <const int64_t *>self.room("forwards", np.shape(template.forwards))
+        cdef int64_t i
+        for i in range(self.channels_end):
+            self.lanes = max(self.lanes, self.channels[i] + 1)
+        self.pieces = <piece_row *>self.room(PIECE * self.all_pieces)
+        self.copies = <piece_row *>self.room(PIECE * self.all_copies)
+        self.divisions = <piece_row *>self.room(PIECE * self.all_divisions)
+        self.border_bytes = <int64_t *>self.room(self.borders_end)
+        self.origins = <int64_t *>self.room(self.runs_end)
+        self.before = <int64_t *>self.room(self.all_pieces + 1)
+        self.message_numbers = <int64_t *>self.room(self.full.messages_end)
+        self.earlier = <int64_t *>self.room(2 * self.lanes)
+        self.starts = <int64_t *>self.room(self.blocks + 1)
+        self.reduced.steps = <const step_row *>self.room(STEP * self.full.steps_end)
+        self.reduced.messages = <const message_row *>self.room(
+            MESSAGE * self.full.messages_end
+        )
+        self.reduced.numbers = <const int64_t *>self.room(self.channels_end)
+        self.reduced.hazards = <const int64_t *>self.room(self.all_hazards)
+        self.reduced.direct = <const int64_t *>self.room(self.full.messages_end)
+        self.reduced.forwards = <const int64_t *>self.room(self.full.messages_end)
         return 0
 
-    cdef void *room(self, str name, shape) except? NULL:
-        """Memory of a shape, kept under a name."""
-        self.kept[name] = np.zeros(shape, np.int64)
-        return address(self.kept[name])
+    cdef void *room(self, int64_t numbers) except NULL:
+        """Memory for some numbers, all 0."""
+        cdef void *found = calloc(max(numbers, 1), sizeof(int64_t))
+        if found == NULL:
+            raise MemoryError
+        self.rooms[self.rooms_end] = found
+        self.rooms_end += 1
+        return found
 
     cdef int fill(self, const buffer_length *length) except -1:
         """Fill in the bytes of a buffer of some length."""
@@ -144,17 +162,23 @@ cdef class Filling:
 
     def plan_tables(self):
         """Copies of the tables of a plan that the length fills in, by name."""
-        cdef bint is_full = self.pieces_end == self.all_pieces
-        ends = {
-            "pieces": self.pieces_end, "copies": self.copies_end,
-            "divisions": self.divisions_end,
+        cdef int64_t messages_end = self.tables.messages_end
+        found = {
+            "pieces": copy_of(self.pieces, self.pieces_end, PIECE),
+            "copies": copy_of(self.copies, self.copies_end, PIECE),
+            "divisions": copy_of(self.divisions, self.divisions_end, PIECE),
         }
-        if not is_full:
-            ends["steps"] = self.steps_end
-            ends["messages"] = ends["direct"] = self.tables.messages_end
-            ends["forwards"] = self.tables.messages_end
-            ends["hazards"], ends["numbers"] = self.hazards_end, self.channels_end
-        return {name: self.kept[name][:end].copy() for name, end in ends.items()}
+        if self.pieces_end == self.all_pieces:
+            return found
+        return {
+            **found,
+            "steps": copy_of(self.steps, self.steps_end, STEP),
+            "messages": copy_of(self.messages, messages_end, MESSAGE),
+            "direct": copy_of(self.reduced.direct, messages_end),
+            "forwards": copy_of(self.reduced.forwards, messages_end),
+            "hazards": copy_of(self.reduced.hazards, self.hazards_end),
+            "numbers": copy_of(self.reduced.numbers, self.channels_end),
+        }
 
     cdef void place_borders(self, const buffer_length *length) noexcept nogil:
         """Find the first byte of each border."""

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Keep the memory of arrays in place while other threads may run."""
 
 cimport numpy as cnp

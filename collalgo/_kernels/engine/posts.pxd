@@ -26,12 +26,14 @@ cdef class Posts(Rows):
     cdef segment_state *segments
     cdef int64_t *offers  # the messages whose destinations may be offered
     cdef readonly int64_t offers_end
+    cdef int64_t *offer_places  # by channel, all 0 between two lengths
     cdef int64_t *forwards  # for each message the post that sends its sum, or NONE
     cdef int64_t *forwarded  # the bytes of each post that the reduction wrote, in a slice
 
     cdef int begin_message(self, int64_t m) noexcept nogil
     cdef bint has_one_piece(self, int64_t m) noexcept nogil
     cdef void find_offers(self) noexcept nogil
+    cdef int64_t *offer_place(self, int64_t m) noexcept nogil
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
     cdef bint may_share(self, int64_t m) noexcept nogil
     cdef int share(self, int64_t m) noexcept nogil

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The messages of a rank: their progress, and the sending of posts.
 
 A message takes the shortest path that is open to it: its sender writes it to its
@@ -54,13 +53,14 @@ cdef class Posts(Rows):
         self.fetch = policy if copying.fetched else STAGED
         self.mapped = policy if copying.shares else STAGED
         cdef int64_t n = self.full.messages_end
-        self.progress = <message_state *>self.room("progress", (n, 3))
-        self.begins = <message_state *>self.room("begins", (n, 3))
-        self.segments = <segment_state *>self.room("segments", (self.channels_end, 3))
-        self.whole = <int64_t *>self.room("whole", n)
-        self.offers = <int64_t *>self.room("offers", n)
-        self.forwards = <int64_t *>self.room("forwarding", n)
-        self.forwarded = <int64_t *>self.room("forwarded", n)
+        self.progress = <message_state *>self.room(3 * n)
+        self.begins = <message_state *>self.room(3 * n)
+        self.segments = <segment_state *>self.room(3 * self.channels_end)
+        self.whole = <int64_t *>self.room(n)
+        self.offers = <int64_t *>self.room(n)
+        self.offer_places = <int64_t *>self.room(self.lanes)
+        self.forwards = <int64_t *>self.room(n)
+        self.forwarded = <int64_t *>self.room(n)
 
     cdef int fill(self, const buffer_length *length) except -1:
         """Fill in the bytes of a buffer of some length."""
@@ -94,7 +94,8 @@ cdef class Posts(Rows):
 
     cdef void find_offers(self) noexcept nogil:
         """Find the last long message of each channel, which has room for one offer."""
-        cdef int64_t step, m, i, channel
+        cdef int64_t step, m, i
+        cdef int64_t *place
         self.offers_end = 0
         for step in range(self.steps_end):
             for m in range(self.steps[step].first_receive, self.steps[step].end):
@@ -103,14 +104,18 @@ cdef class Posts(Rows):
                     or not self.has_one_piece(m)
                 ):
                     continue
-                channel = self.channels[self.messages[m].first_channel]
-                i = 0
-                while i < self.offers_end and channel != self.channels[
-                    self.messages[self.offers[i]].first_channel
-                ]:
-                    i += 1
-                self.offers[i] = m
-                self.offers_end = max(self.offers_end, i + 1)
+                place = self.offer_place(m)
+                if place[0] == 0:
+                    self.offers_end += 1
+                    place[0] = self.offers_end
+                self.offers[place[0] - 1] = m
+        for i in range(self.offers_end):
+            self.offer_place(self.offers[i])[0] = 0
+
+    @cython.final
+    cdef int64_t *offer_place(self, int64_t m) noexcept nogil:
+        """The place, from 1, of the offer of the channel of a message; 0 for none yet."""
+        return &self.offer_places[self.channels[self.messages[m].first_channel]]
 
     @cython.final
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil:

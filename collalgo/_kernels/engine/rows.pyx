@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The rows of a plan and the arrays of a call: the address of every byte.
 
 A pipelined plan runs in slices: all its steps on the first slice of every piece, then on
@@ -45,8 +44,8 @@ cdef class Rows(Filling):
         self.reduction = reduction
         self.divisor = divisor
         self.streamed, self.interleaved = copying.streamed, copying.interleaved
-        self.inputs = <const void **>self.room("inputs", self.channels_end + 1)
-        self.targets = <char **>self.room("targets", self.channels_end + 1)
+        self.inputs = <const void **>self.room(self.channels_end + 1)
+        self.targets = <char **>self.room(self.channels_end + 1)
 
     cdef int fill(self, const buffer_length *length) except -1:
         """Fill in the bytes of a buffer of some length."""

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The steps of a plan: the progress of their messages, segment by segment.
 
 All transfers of a step progress concurrently, in the order of the buffer. A segment is

@@ -57,6 +57,18 @@ def gone(message: str, rank: int, peer: int, why: str) -> PeerFailed:
     )
 
 
+def unreadable(message: str, rank: int, peer: int, why: str) -> PeerFailed:
+    """The memory of the other rank, which goes on, cannot be read any more."""
+    return PeerFailed(
+        f"{message}: rank {rank} cannot read the memory of rank {peer} any more "
+        f"({why}); the processes must keep the rights that they had when they "
+        "connected, and the array its memory",
+        rank=rank,
+        collective=MESSAGE,
+        missing=(peer,),
+    )
+
+
 def closed(call: str, rank: int) -> CommunicatorClosed:
     """The communicator was closed by its own rank."""
     return CommunicatorClosed(

@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from collalgo.schedule.chunk import Chunk
@@ -114,6 +115,25 @@ class Reused:
     def cut(self, span: Span) -> Iterator[tuple[Span, int | None]]:
         """The whole span, which is not cut, with its number."""
         yield span, self._numbers.get(span)
+
+
+class Numbered:
+    """Spans with numbers, to find those that overlap another span."""
+
+    def __init__(self, spans: Iterable[tuple[Span, int]]):
+        ordered = sorted(spans)
+        self._starts = [span.start for span, _ in ordered]
+        self._ends = [(span.stop, number) for span, number in ordered]
+        self._reach = [*accumulate((stop for stop, _ in self._ends), max)]
+
+    def overlapping(self, span: Span) -> Iterator[int]:
+        """The numbers of the spans that overlap one, in any order."""
+        last = bisect_left(self._starts, span.stop) - 1
+        while last >= 0 and self._reach[last] > span.start:
+            stop, number = self._ends[last]
+            if stop > span.start:
+                yield number
+            last -= 1
 
 
 class Marks:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from collalgo.base.distinct import distinct
-from collalgo.engine.plan.layout import Grid, Region, Reused, Span
+from collalgo.engine.plan.layout import Grid, Numbered, Region, Reused, Span
 from collalgo.engine.plan.rows import (
     INPUT,
     NO_PARTS,
@@ -105,11 +105,12 @@ class RowWriter:
         for posts, receives in lowered:
             first = len(rows)
             rows += [self._message(post, [], sent) for post in posts]
+            read = Numbered(
+                (span, first + i) for i, post in enumerate(posts) for span in post.spans
+            )
             for message in receives:
-                overlapping = [
-                    first + i for i, post in enumerate(posts) if message.overlaps(post)
-                ]
-                rows.append(self._message(message, overlapping, received))
+                found = {i for span in message.spans for i in read.overlapping(span)}
+                rows.append(self._message(message, sorted(found), received))
             steps.append((first, first + len(posts), len(rows)))
         return steps, rows
 

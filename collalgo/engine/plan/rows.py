@@ -134,12 +134,9 @@ class Message(NamedTuple):
     channels: tuple[int, ...]
     own_place: int = 0
 
-    def overlaps(self, other: "Message") -> bool:
-        return any(
-            a.span.start < b.span.stop and b.span.start < a.span.stop
-            for a in self.pieces
-            for b in other.pieces
-        )
+    @property
+    def spans(self) -> list[Span]:
+        return [piece.span for piece in self.pieces]
 
 
 #: The posts and the receives of a step.

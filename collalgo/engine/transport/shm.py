@@ -5,22 +5,14 @@ last rank ends, in whatever way.
 """
 
 import os
-from collections.abc import Sequence
 
-from collalgo._kernels.engine.transport.processes import are_numbered_here
+from collalgo._kernels.engine.transport.processes import are_numbered_here, may_read
 from collalgo._kernels.engine.transport.segment import (
     Segment,
     segment_size,
     write_settings,
 )
-from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.engine.heap import heap_bytes
-from collalgo.engine.transport.waiting import (
-    ACROSS_HOSTS,
-    BACKGROUND,
-    SHARING,
-    patience,
-)
 
 
 def create(size: int) -> int:
@@ -31,35 +23,20 @@ def create(size: int) -> int:
     return descriptor
 
 
-def attach(
-    segment: Segment,
-    rank: int,
-    size: int,
-    cores: int | None,
-    members: Sequence[int] = (),
-    world_size: int = 0,
-    processes: Sequence[int] = (),
-) -> SharedMemory:
-    """Attach a rank to memory that it shares with others, and ``cores`` cores.
-
-    In a world on several hosts, ``members`` are the ranks of this host. ``processes``
-    are theirs, whose memory may be read.
-    """
-    across = world_size > size
-    waiting = ACROSS_HOSTS if across else patience(size, cores)
-    # In the background, each rank has a second thread beside the one that computes.
-    crowded = patience(2 * size, cores) == SHARING
-    background = BACKGROUND if crowded else waiting
-    lacks_cores = not across and patience(size + 1, cores) == SHARING
-    return SharedMemory(
-        segment, rank, size, waiting, background, lacks_cores, members, world_size,
-        processes,
-    )  # fmt: skip
-
-
 def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:
     """Write settings for all ranks into a memory file, before any rank attaches."""
     write_settings(Segment(descriptor, size), numbers)
+
+
+def readable(processes: list[int], me: int) -> set[int]:
+    """The other ranks whose processes this one may read the memory of.
+
+    There are none if the ids are of another namespace.
+    """
+    if not are_numbered_here(processes, me):
+        return set()
+    others = {rank for rank in range(len(processes)) if rank != me}
+    return {rank for rank in others if may_read([processes[rank]])}
 
 
 def process_ends(processes: list[int], me: int) -> dict[int, int]:

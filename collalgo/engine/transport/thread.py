@@ -6,7 +6,7 @@ from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.engine.heap import mapped
 from collalgo.engine.transport import shm
-from collalgo.engine.transport.waiting import WaitPolicy, patience
+from collalgo.engine.transport.waiting import WaitPolicy, Waits, patience
 
 
 def memory(size: int) -> Segment:
@@ -19,19 +19,15 @@ def memory(size: int) -> Segment:
 
 
 def attach(
-    segment: Segment,
-    rank: int,
-    size: int,
-    cores: int | None = None,
-    waiting: WaitPolicy | None = None,
+    segment: Segment, rank: int, size: int, waiting: WaitPolicy | None = None
 ) -> SharedMemory:
-    """Attach a thread to memory that it shares with others, and ``cores`` cores.
+    """Attach a thread to memory that it shares with others.
 
-    ``waiting`` is by default as for this number of cores.
+    ``waiting`` is by default as for the cores of this process.
     """
-    waiting = waiting or patience(size, cores)
-    processes = [os.getpid()] * size
-    return SharedMemory(segment, rank, size, waiting, waiting, processes=processes)
+    waiting = waiting or patience(size)
+    waits = Waits(waiting, waiting)
+    return SharedMemory(segment, rank, size, waits, process=os.getpid())
 
 
 def world(size: int, waiting: WaitPolicy | None = None) -> list[SharedMemory]:
@@ -46,4 +42,4 @@ def world(size: int, waiting: WaitPolicy | None = None) -> list[SharedMemory]:
     """
     segment = memory(size)
     waiting = waiting or patience(size)
-    return [attach(segment, rank, size, waiting=waiting) for rank in range(size)]
+    return [attach(segment, rank, size, waiting) for rank in range(size)]

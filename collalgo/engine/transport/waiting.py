@@ -52,6 +52,25 @@ BACKGROUND = WaitPolicy(spins=0, spin_ticks=0, yields=20, yields_in_slices=20)
 #: messages take longer.
 ACROSS_HOSTS = WaitPolicy(spins=100, spin_ticks=0, yields=120, yields_in_slices=120)
 
+
+class Waits(NamedTuple):
+    """How the ranks of a world wait.
+
+    Attributes
+    ----------
+    usual
+        The policy of most waits.
+    background
+        That of waits while the process needs the core for another thread.
+    lacks_cores
+        Whether the ranks use all cores.
+    """
+
+    usual: WaitPolicy
+    background: WaitPolicy
+    lacks_cores: bool = False
+
+
 #: The files of the kernel with the processor quotas of cgroups.
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
@@ -107,3 +126,12 @@ def _granted(folder: Path) -> float:
 def patience(size: int, available: int | None = None) -> WaitPolicy:
     """The wait policy of ``size`` ranks on the available cores."""
     return ALONE if size <= (available or cores()) else SHARING
+
+
+def waits(size: int, available: int | None = None, *, across: bool = False) -> Waits:
+    """How ``size`` ranks of a host wait on the available cores, or ``across`` hosts."""
+    usual = ACROSS_HOSTS if across else patience(size, available)
+    # In the background, each rank has a second thread beside the one that computes.
+    crowded = patience(2 * size, available) == SHARING
+    lacks_cores = not across and patience(size + 1, available) == SHARING
+    return Waits(usual, BACKGROUND if crowded else usual, lacks_cores)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -200,25 +199,6 @@ def test_what_several_read_is_right_where_all_have_cores(monkeypatch, size):
             np.testing.assert_array_equal(comm.allreduce(mine), sum(rows))
 
     threads(run, size, timeout=60)
-
-
-def test_nothing_is_read_by_the_numbers_of_another_namespace():
-    """There they are those of other processes, whose memory may well be readable."""
-
-    def run(comm):
-        runner_of(comm).context.transport.allow_fetching([stranger.pid] * 2)
-        on_another_machine(comm, exchange=2.0, fetch=1.0)
-        comm.barrier()
-        x = np.arange(2 * 100_000).reshape(2, -1)
-        expected = np.stack([x[comm.rank]] * 2)
-        np.testing.assert_array_equal(comm.alltoall(x), expected)
-
-    stranger = subprocess.Popen(["sleep", "60"])
-    try:
-        threads(run, 2, timeout=60)
-    finally:
-        stranger.kill()
-        stranger.wait()
 
 
 def fetch_from_the_dead(comm):

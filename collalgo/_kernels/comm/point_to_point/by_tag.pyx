@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Messages in the order of their arrival under each tag."""
 
 from libc.stdint cimport int64_t

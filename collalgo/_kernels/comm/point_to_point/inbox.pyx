@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The messages that a rank receives from another, matched by their tags.
 
 A short message that no call waits for is kept, up to a limit of its sender; of a long one

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """What this rank writes to one other, in order.
 
 Inside a host a ring of shared memory carries what the two say of their messages, and the

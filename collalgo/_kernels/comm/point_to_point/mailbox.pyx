@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The messages of a rank of a communicator: its calls, and how receives find them."""
 
 from libc.stdint cimport int64_t

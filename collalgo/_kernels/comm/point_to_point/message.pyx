@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Messages on their way: sends and receives that have begun."""
 
 cimport numpy as cnp

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The messages that a rank sends to another."""
 
 from libc.stdint cimport int64_t, uint64_t

@@ -18,6 +18,7 @@ cdef class Peer(Inbox):
     cdef int handle(self, const message_head *head, const char *elements) except -1
     cdef int withdraw(self, Message message) except -1
     cdef int abort(self, str reason) except -1
+    cdef int lose(self, int error) except -1
     cdef int fail(self, failure) except -1
     cdef int lose_channel(self, error) except -1
     cdef int refuse_unsent(self, error) except -1

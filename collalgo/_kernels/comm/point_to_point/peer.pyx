@@ -1,10 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The messages between this rank and one other, whose tags share one way."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
+from libc.errno cimport ESRCH
 from libc.string cimport memcpy
 
+import os
 from functools import partial
 
 from collalgo._kernels.comm.point_to_point.inbox cimport Inbox
@@ -149,6 +150,13 @@ cdef class Peer(Inbox):
         if self.channel is not None:
             self.channel.abort(reason)
         return self.fail(partial(errors.gone, rank=self.me, peer=self.me, why=reason))
+
+    cdef int lose(self, int error) except -1:
+        """The memory of the other rank cannot be read any more."""
+        if error == ESRCH:
+            return self.leave(False, "its process ended")
+        why = os.strerror(error)
+        return self.fail(partial(errors.unreadable, rank=self.me, peer=self.rank, why=why))
 
     cdef int leave(self, bint in_order, str why) except -1:
         """The other rank is gone."""

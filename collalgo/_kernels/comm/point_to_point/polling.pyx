@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The messages of a rank with all others: one look at all, and the end of some."""
 
 from libc.stdint cimport int64_t
@@ -26,6 +25,7 @@ from collalgo._kernels.engine.transport.message_ring cimport (
     link_claim,
     link_fetch,
     link_finish,
+    link_unclaim,
     message_link,
     wake_waiters,
 )
@@ -62,6 +62,7 @@ cdef class Polling(Matching):
     def __init__(self, int64_t rank, int64_t size, HostEndpoint shared):
         self.rank, self.size = rank, size
         self.shared, self.segment = shared, shared.segment
+        self.segment.has_messages = True
         self.bell = bell_of(shared.open(), shared.rank)
         self.places = {member: place for place, member in enumerate(shared.members)}
         self.peers, self.known = [None] * size, []
@@ -149,7 +150,7 @@ cdef class Polling(Matching):
     cdef bint fetch(self, Message message) except -1:
         """Read a long message, without the lock: others may send meanwhile."""
         cdef Peer peer = <Peer>self.peers[message.source]
-        cdef bint is_read
+        cdef int error
         cdef int64_t place = message.incoming.place
         if message.over:
             return False
@@ -163,17 +164,19 @@ cdef class Polling(Matching):
         self.enter()
         self.release()
         with nogil:
-            is_read = link_fetch(&peer.link, message.data, place, message.nbytes)
+            error = link_fetch(&peer.link, message.data, place, message.nbytes)
         self.acquire()
-        if is_read:
+        if error == 0:
             link_finish(&peer.link, message.incoming.claim, message.number)
+        else:
+            link_unclaim(&peer.link, message.incoming.claim, message.number)
         self.leave()
-        if is_read:
+        if error == 0:
             message.packed = packed
             message.unpack()
             message.end(None)
         else:
-            peer.leave(False, "its process ended")
+            peer.lose(error)
             message.end(peer.error(message.name))
         return True
 

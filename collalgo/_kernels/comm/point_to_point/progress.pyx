@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """How the messages of a rank make progress.
 
 Whoever waits for a message reads what other ranks have written; while nobody waits, a

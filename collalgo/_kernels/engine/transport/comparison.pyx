@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Comparison of calls between hosts, asked for by a rank that waits for long.
 
 Messages reveal calls that differ, but only if the calls exchange any.

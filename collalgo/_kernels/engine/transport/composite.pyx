@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Transport between the ranks of several hosts: shared memory inside, a wire between.
 
 A channel to a rank of this host uses the shared memory, any other the wire. Waits,

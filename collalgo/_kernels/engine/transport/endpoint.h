@@ -90,6 +90,7 @@ struct endpoint {
     int64_t recycled_count; /* and their number */
     const char *heap;
     int64_t heap_bytes, direct_count;
+    int has_made_offers; /* whether this rank has offered a place to a sender */
     direct_send direct_sends[DIRECT_SENDS];
     char inline_data[INLINE_BYTES];
     wait_policy usual, background; /* of waits, and of waits while the caller computes */
@@ -152,13 +153,15 @@ static void endpoint_free(endpoint *e) {
 
 static int ring_init(ring *r, int64_t offset, int64_t bytes, int64_t capacity) {
     *r = (ring){.offset = offset, .bytes = bytes, .enough = bytes, .capacity = capacity};
-    return (r->holds = calloc(capacity, sizeof(hold))) != NULL;
+    return (r->holds = malloc(capacity * sizeof(hold))) != NULL;
 }
 
-static void open_channels(endpoint *e) {
+/* Open all channels, whose messages are numbered from `first` on. */
+static void open_channels(endpoint *e, uint64_t first) {
     for (int64_t channel = 0; channel < LANES * e->size; channel++) {
         int64_t lane = channel / e->size, peer = channel % e->size;
         e->channels[channel] = (channel_state){
+            .sent = first, .acked = first, .consumed = first,
             .out = mailbox(e, e->rank, lane, peer), .in = mailbox(e, peer, lane, e->rank),
             .acks_out = ack(e, e->rank, lane, peer), .acks_in = ack(e, peer, lane, e->rank),
             .offered = offer_of(e, e->rank, lane, peer),
@@ -178,9 +181,9 @@ static void endpoint_fence(endpoint *e) {
 /* Allocate the private state: whether there was memory for all of it. */
 static int allocate(endpoint *e, int64_t posts) {
     size_t channels = LANES * e->size;
-    e->channels = calloc(channels, sizeof(channel_state));
-    e->posts = calloc(posts, sizeof(post_state));
-    e->before = calloc(channels, sizeof(uint64_t));
+    e->channels = malloc(channels * sizeof(channel_state));
+    e->posts = malloc(posts * sizeof(post_state));
+    e->before = malloc(channels * sizeof(uint64_t));
     e->processes = calloc(e->size, sizeof(struct pollfd));
     e->names = calloc(e->size, sizeof(int64_t));
     return e->channels && e->posts && e->before && e->processes && e->names;
@@ -231,10 +234,10 @@ static void endpoint_announce(endpoint *e) {
     for (int64_t r = 0; r < e->size; r++) wake_rank(header(e, r));
 }
 
-/* Make an endpoint for steps of at most `posts` posts, including those to other hosts. The
- * other ranks see it once it is announced. */
+/* Make an endpoint for steps of at most `posts` posts, including those to other hosts, in memory
+ * that has had `round` groups before. The other ranks see it once it is announced. */
 static endpoint *endpoint_new(char *base, const char *heap, int64_t heap_bytes,
-                              int64_t rank, int64_t size, int64_t posts) {
+                              int64_t rank, int64_t size, int64_t posts, int64_t round) {
     endpoint *e = calloc(1, sizeof(endpoint));
     if (!e) return NULL;
     e->base = base, e->rank = rank, e->size = size, e->nap = NAP_NANOSECONDS;
@@ -245,7 +248,7 @@ static endpoint *endpoint_new(char *base, const char *heap, int64_t heap_bytes,
         return NULL;
     }
     configure(e);
-    open_channels(e);
+    open_channels(e, (uint64_t)round << ROUND_BITS);
     e->me = header(e, rank);
     e->me->reach = heap_bytes;
     return e;
@@ -260,6 +263,14 @@ static void endpoint_crowd(endpoint *e) {
 
 static void ring_all(const endpoint *e) {
     for (int64_t r = 0; r < e->size; r++) ring_bell(header(e, r));
+}
+
+/* Whether this rank has used more of the memory than lines, acks and short rings, or a failure
+ * has been reported. */
+static int endpoint_wears(const endpoint *e) {
+    const world_header *w = world(e);
+    return e->has_made_offers || e->large.head || e->wide.head || LOAD(&w->claimed) ||
+           LOAD(&w->known);
 }
 
 /* Announce that this rank leaves, and why. */

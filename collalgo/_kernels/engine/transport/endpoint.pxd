@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 from posix.time cimport clockid_t
 
 from collalgo._kernels.engine.transport.segment cimport (
+    pollfd,
     rank_header,
     world_failure,
     world_header,
@@ -13,11 +14,6 @@ from collalgo._kernels.engine.transport.transport cimport (
     message_part,
     segment_state,
 )
-
-
-cdef extern from "<poll.h>" nogil:
-    ctypedef struct pollfd "struct pollfd":
-        int fd
 
 
 cdef extern from "transport.h" nogil:
@@ -61,8 +57,9 @@ cdef extern from "shared_memory.h" nogil:
     rank_header *header(const endpoint *e, int64_t rank)
     endpoint *endpoint_new(
         char *base, const char *heap, int64_t heap_bytes, int64_t rank, int64_t size,
-        int64_t posts
+        int64_t posts, int64_t round
     )
+    bint endpoint_wears(const endpoint *e)
     void endpoint_announce(endpoint *e)
     void endpoint_free(endpoint *e)
     void endpoint_crowd(endpoint *e)

@@ -12,7 +12,7 @@ cdef class HostEndpoint(Transport):
     cdef endpoint *end
     cdef int32_t generation
 
-    cdef void configure(self, dict waiting, dict background, bint across)
+    cdef int configure(self, waits, bint across) except -1
     cdef endpoint *open(self) except NULL
     cdef const call_record *called(self) noexcept nogil
     cdef void accuse(

@@ -3,7 +3,7 @@ from typing import Any
 
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.transport import Transport
-from collalgo.engine.transport.waiting import WaitPolicy
+from collalgo.engine.transport.waiting import Waits
 
 class HostEndpoint(Transport):
     segment: Segment
@@ -14,14 +14,12 @@ class HostEndpoint(Transport):
         segment: Segment,
         rank: int,
         size: int,
-        waiting: WaitPolicy,
-        background: WaitPolicy,
-        lacks_cores: bool = False,
+        waits: Waits,
         members: Sequence[int] = (),
         world_size: int = 0,
-        processes: Sequence[int] = (),
+        process: int = 0,
     ) -> None: ...
-    def allow_fetching(self, processes: list[int]) -> None: ...
+    def allow_fetching(self, process: int) -> None: ...
     def await_all(self) -> bool: ...
     def absent(self) -> list[int]: ...
     @property

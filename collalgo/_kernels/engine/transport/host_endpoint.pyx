@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The endpoint of a rank in the memory of its host: its life, calls, waits and failures.
 
 The mechanism is C (``failures.h``, ``waiting.h``); this module reports it to Python.
@@ -25,16 +24,19 @@ from collalgo._kernels.engine.transport.endpoint cimport (
     endpoint_peer_state,
     endpoint_pause,
     endpoint_resume,
+    endpoint_wears,
     header,
     is_gone,
     known_failure,
     report,
+    wait_policy,
 )
 from collalgo._kernels.engine.transport.segment cimport (
     CALLS,
     FAILURE_ELSEWHERE,
     FAILURE_MISMATCH,
     FAILURE_PEER,
+    FAILURE_READ,
     FAILURE_TIMEOUT,
     MISSING,
     RANK_ABSENT,
@@ -55,8 +57,6 @@ from collalgo._kernels.engine.transport.transport cimport (
     call_record,
 )
 
-from collalgo._kernels.engine.transport.processes import are_numbered_here, may_read
-
 cdef extern from * nogil:
     int ACQUIRE "__ATOMIC_ACQUIRE"
     int64_t load "__atomic_load_n"(const int64_t *word, int order)
@@ -64,12 +64,17 @@ cdef extern from * nogil:
 
 FAILURES = {
     FAILURE_MISMATCH: "mismatch", FAILURE_PEER: "peer", FAILURE_TIMEOUT: "timeout",
-    FAILURE_ELSEWHERE: "elsewhere",
+    FAILURE_ELSEWHERE: "elsewhere", FAILURE_READ: "read",
 }
 
 cdef enum:
     PATIENCE = 100  # pauses of about 3 microseconds: the length of a short call
     NAP = 100000    # nanoseconds: engines between hosts must be polled
+
+
+cdef int set_policy(wait_policy *policy, found) except -1:
+    policy.spins, policy.spin_ticks, policy.yields, policy.yields_in_slices = found
+    return 0
 
 
 cdef class HostEndpoint(Transport):
@@ -81,43 +86,41 @@ cdef class HostEndpoint(Transport):
         The memory of the world.
     rank, size : int
         The rank, and the number of ranks of this host.
-    waiting : WaitPolicy
+    waits : Waits
         The polls of a wait before it sleeps.
-    background : WaitPolicy
-        The same while the process needs the core for another thread.
-    lacks_cores : bool
-        Whether the ranks use all cores.
     members : sequence of int
         The rank of each member in its world, which may have other hosts.
     world_size : int
         The number of ranks of the world.
-    processes : list of int
-        The process of each rank of this host, which may be read; none may if it is empty.
+    process : int
+        The id of this process, if it may read the memory of those of the other ranks of
+        this host.
     """
 
     def __init__(
-        self, Segment segment, int64_t rank, int64_t size, waiting, background,
-        bint lacks_cores=False, members=(), int64_t world_size=0, processes=()
+        self, Segment segment, int64_t rank, int64_t size, waits, members=(),
+        int64_t world_size=0, int process=0
     ):
         self.rank, self.size = rank, size
-        self.lacks_cores = lacks_cores
+        self.lacks_cores = waits.lacks_cores
         self.members = tuple(members) or tuple(range(size))
         self.generation = segment.generation
         self.segment = segment
         self.end = endpoint_new(
             segment.base, segment.heap_of(rank), segment.heap_bytes, rank, size,
-            LANE_LIMIT * max(size, world_size),
+            LANE_LIMIT * max(size, world_size), segment.round,
         )
         if self.end == NULL:
             raise MemoryError
-        self.configure(waiting._asdict(), background._asdict(), world_size > size)
-        if processes:  # which the others use as soon as this rank is there
-            self.allow_fetching(processes)
+        self.configure(waits, world_size > size)
+        if process:  # which the others use as soon as this rank is there
+            self.allow_fetching(process)
         endpoint_announce(self.end)
 
-    cdef void configure(self, dict waiting, dict background, bint across):
+    cdef int configure(self, waits, bint across) except -1:
         """Set the waits, for a world on one host or across hosts."""
-        self.end.usual, self.end.background = waiting, background
+        set_policy(&self.end.usual, waits.usual)
+        set_policy(&self.end.background, waits.background)
         of_threads = self.segment.of_threads  # which wait for each other's GIL
         self.patience = 0 if of_threads else min(self.end.usual.spins, PATIENCE)
         self.whole = self.end.small_bytes
@@ -128,6 +131,7 @@ cdef class HostEndpoint(Transport):
             endpoint_fence(self.end)  # as this rank often goes to sleep
         for place, member in enumerate(self.members):
             self.end.names[place] = member
+        return 0
 
     def __dealloc__(self):
         endpoint_free(self.end)
@@ -173,13 +177,10 @@ cdef class HostEndpoint(Transport):
         """Treat a rank as dead once a descriptor, as of a pidfd, becomes readable."""
         self.open().processes[rank].fd = descriptor
 
-    def allow_fetching(self, processes):
-        """Publish whether this process may read the memory of all these processes."""
+    def allow_fetching(self, int process):
+        """Publish that this process may read the memory of those of the other ranks."""
         cdef rank_header *me = header(self.open(), self.rank)
-        me.process = processes[self.rank]
-        me.fetches = are_numbered_here(processes, self.rank) and may_read(
-            process for rank, process in enumerate(processes) if rank != self.rank
-        )
+        me.process, me.fetches = process, True
 
     def disable_recycled_slots(self):
         """Stage all messages in rings; to be called by all ranks, or by none."""
@@ -197,6 +198,9 @@ cdef class HostEndpoint(Transport):
             endpoint_leave(self.end, RANK_FAILED if failed else RANK_CLOSED, text)
         if self.busy:
             return
+        self.segment.worn = (
+            failed or endpoint_wears(self.end) or self.segment.has_messages
+        )
         endpoint_free(self.end)
         self.end = NULL
         self.segment = None

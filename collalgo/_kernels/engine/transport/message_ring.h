@@ -167,12 +167,17 @@ static int link_claim(message_link *l, int claim, int64_t number) {
                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* Copy from the memory of the peer's process: whether that succeeded. */
+/* Give back a claim for a message that could not be read. */
+static void link_unclaim(message_link *l, int claim, int64_t number) {
+    STORE(l->in->claims + claim, (uint64_t)number * CLAIM_STATES + CLAIM_OPEN);
+}
+
+/* Copy from the memory of the peer's process: 0, or the error. */
 static int link_fetch(const message_link *l, char *target, int64_t place, int64_t nbytes) {
     const char *data = (const char *)(uintptr_t)place;
     if (l->peer->process == getpid()) {
         copy_bytes(target, data, nbytes);
-        return 1;
+        return 0;
     }
     return fetch_from(l->peer->process, target, data, nbytes);
 }

@@ -41,7 +41,8 @@ cdef extern from "message_ring.h" nogil:
     const char *link_elements(const message_link *l, const message_slot *s)
     void link_release(message_link *l)
     bint link_claim(message_link *l, int claim, int64_t number)
-    bint link_fetch(
+    void link_unclaim(message_link *l, int claim, int64_t number)
+    int link_fetch(
         const message_link *l, char *target, int64_t place, int64_t nbytes
     )
     void link_finish(message_link *l, int claim, int64_t number)

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """A wire over MPI: the functions of the library that the process has loaded.
 
 Handles are words as wide as a register; a library with 32-bit handles uses the lower

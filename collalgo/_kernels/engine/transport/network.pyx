@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Channels between hosts, over any wire: segments in packets, a few in flight.
 
 Each packet begins with the call record of its sender, so that a mismatch is found at the

@@ -2,14 +2,24 @@
  *
  * It holds a directory, and blocks for groups of up to 2, 4, 8... ranks, whose pages are taken
  * at their first use. The directory finds the block of a group by its key, a hash of its name:
- * the first of its ranks takes a free block, the last that leaves returns the pages to the
- * kernel, so that a free block holds zeros. The rank that changes the directory owns it for less
- * than a microsecond. If its process ends meanwhile, a block may be lost, but no list is broken. */
+ * the first of its ranks takes a free block, the last that leaves frees it. The rank that changes
+ * the directory owns it for less than a microsecond. If its process ends meanwhile, a block may
+ * be lost, but no list is broken.
+ *
+ * A free block holds zeros, as its pages are returned to the kernel. A few blocks of each class
+ * keep them, since new pages take longer than all else that a group needs: such a warm block is
+ * only for groups of the same size, whose messages are numbered on from those of the last
+ * group, so that the lines that it left are not taken for new ones.
+ *
+ * A bit for each rank of the host and block says who is a member of the group there, and another
+ * who has come, so that the others can leave in place of a rank whose process has ended. */
 #ifndef COLLALGO_POOL_H
 #define COLLALGO_POOL_H
 
+#include <poll.h>
 #include <sched.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -21,15 +31,22 @@
 #define CHAINS 4096                    /* of the keys of a class */
 #define ATTEMPTS 2000                  /* before the owner of a directory is looked for */
 #define MOMENT 50000                   /* nanoseconds between most of them */
+#define WARM 4                         /* free blocks of a class that keep their pages, */
+#define WARM_RANKS 64                  /* and the most ranks of a group in one */
+#define ROUNDS (1 << 20)               /* of groups in a warm block */
 
 typedef struct {
     uint64_t key[2];
     uint32_t next; /* in its chain, or in the list of free blocks; from 1, or 0 at the end */
     uint32_t users, expected; /* the ranks that use it, and those that will come */
+    uint32_t size;  /* of its group, or of the last one in a warm block */
+    uint32_t round; /* the groups that it has had since its pages were new */
+    uint32_t worn;  /* whether it needs new pages */
 } pool_entry;
 
 typedef struct {
     uint32_t free, fresh; /* the first free block, and the number of blocks used so far */
+    uint32_t warm[WARM];  /* free blocks that keep their pages; 0 for none */
     uint32_t chains[CHAINS];
     pool_entry entries[BLOCKS + 1]; /* from 1 */
 } pool_class;
@@ -40,9 +57,14 @@ typedef struct {
     pool_class classes[CLASSES];
 } pool_directory;
 
-/* The places of the blocks, from the begin of the segment. */
+/* The blocks of a class of which a rank is a member, and those to which it has come. */
 typedef struct {
-    int64_t directory, classes, end;
+    uint64_t member[BLOCKS / 64 + 1], come[BLOCKS / 64 + 1];
+} pool_marks;
+
+/* The places of the directory, the marks and the blocks, from the begin of the segment. */
+typedef struct {
+    int64_t directory, marks, size, classes, end;
     int64_t first[CLASSES], stride[CLASSES], blocks[CLASSES];
 } pool_layout;
 
@@ -64,10 +86,11 @@ static inline int64_t block_bytes(int64_t class_number) {
 /* The layout of the pool of `size` ranks. */
 static inline void pool_lay_out(pool_layout *p, int64_t size) {
     p->directory = segment_bytes(size);
-    p->classes = class_of(size) + 1;
-    p->end = p->directory +
-             round_up(offsetof(pool_directory, classes) + p->classes * sizeof(pool_class),
-                      1 << 21);
+    p->size = size, p->classes = class_of(size) + 1;
+    p->marks = p->directory + round_up(offsetof(pool_directory, classes) +
+                                       p->classes * sizeof(pool_class), 4096);
+    p->end = p->marks + round_up(p->classes * size * sizeof(pool_marks), 4096);
+    p->end = round_up(p->end, 1 << 21);
     for (int64_t c = 0; c < p->classes; c++) {
         int64_t most = CLASS_BYTES / (p->stride[c] = block_bytes(c));
         p->first[c] = p->end, p->blocks[c] = most < BLOCKS ? most : BLOCKS;
@@ -75,12 +98,22 @@ static inline void pool_lay_out(pool_layout *p, int64_t size) {
     }
 }
 
+/* ---- the owner of the directory; `ends` are readable once the process of a rank has ended */
+
+static int has_ended(const struct pollfd *ends, uint32_t rank) {
+    struct pollfd end = {-1, POLLIN, 0};
+    if (ends && rank) end.fd = ends[rank - 1].fd;
+    return end.fd >= 0 && poll(&end, 1, 0) > 0;
+}
+
 /* Own the directory: 0, or the rank from 1 that has owned it all the time. */
-static uint32_t pool_claim(pool_directory *d, uint32_t me) {
+static uint32_t pool_claim(pool_directory *d, uint32_t me, const struct pollfd *ends) {
     struct timespec moment = {0, MOMENT};
     uint32_t owner = 0;
-    for (int turn = 0; turn < ATTEMPTS; turn++) {
-        owner = 0;
+    for (int turn = 0; turn < ATTEMPTS || !owner; turn++) {
+        uint32_t taken_from = owner;
+        if (!has_ended(ends, turn < ATTEMPTS / 2 ? 0 : owner)) taken_from = 0;
+        owner = taken_from;
         if (__atomic_compare_exchange_n(&d->owner, &owner, me, 0, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED))
             return 0;
@@ -94,31 +127,49 @@ static void pool_yield(pool_directory *d) {
     __atomic_store_n(&d->owner, 0, __ATOMIC_RELEASE);
 }
 
-/* Take the directory from an owner whose process has ended. */
-static void pool_break(pool_directory *d, uint32_t owner) {
-    __atomic_compare_exchange_n(&d->owner, &owner, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+/* ---- the marks of ranks; what follows needs the directory */
+
+static void mark(uint64_t *marks, uint32_t number, int is_set) {
+    uint64_t bit = UINT64_C(1) << number % 64;
+    if (is_set) marks[number / 64] |= bit;
+    else marks[number / 64] &= ~bit;
 }
 
-/* Take a free block, in the directory that this rank owns; 0 if there is none. */
-static uint32_t pool_take(pool_class *c, int64_t blocks) {
-    uint32_t found = c->free;
-    if (found) c->free = c->entries[found].next;
+static int is_marked(const uint64_t *marks, uint32_t number) {
+    return marks[number / 64] >> number % 64 & 1;
+}
+
+/* ---- blocks */
+
+/* Take a free block for a group of `size` ranks, warm if possible; 0 if there is none. */
+static uint32_t pool_take(pool_class *c, uint32_t size, int64_t blocks) {
+    uint32_t found;
+    for (int i = 0; i < WARM; i++)
+        if ((found = c->warm[i]) && c->entries[found].size == size) {
+            c->warm[i] = 0;
+            return found;
+        }
+    if ((found = c->free)) c->free = c->entries[found].next;
     else if (c->fresh < blocks) found = ++c->fresh;
     return found;
 }
 
-/* Find the block of a group of `size` ranks, or take one: its number from 1, or 0 if all are in
- * use. */
-static uint32_t pool_open(pool_class *c, const uint64_t *key, int64_t size, int64_t blocks) {
-    uint32_t *chain = c->chains + key[0] % CHAINS, found;
-    for (found = *chain; found; found = c->entries[found].next) {
+/* Find the block of a group by its key: its number from 1, or 0. */
+static uint32_t pool_find(const pool_class *c, const uint64_t *key) {
+    uint32_t found = c->chains[key[0] % CHAINS];
+    for (; found; found = c->entries[found].next) {
         const uint64_t *other = c->entries[found].key;
-        if (other[0] != key[0] || other[1] != key[1]) continue;
-        c->entries[found].users++, c->entries[found].expected--;
-        return found;
+        if (other[0] == key[0] && other[1] == key[1]) break;
     }
-    if (!(found = pool_take(c, blocks))) return 0;
-    c->entries[found] = (pool_entry){{key[0], key[1]}, *chain, 1, (uint32_t)size - 1};
+    return found;
+}
+
+/* Take a block for a new group of `size` ranks: its number from 1, or 0 if all are in use. */
+static uint32_t pool_add(pool_class *c, const uint64_t *key, uint32_t size, int64_t blocks) {
+    uint32_t *chain = c->chains + key[0] % CHAINS, found = pool_take(c, size, blocks);
+    if (!found) return 0;
+    pool_entry *entry = c->entries + found;
+    *entry = (pool_entry){{key[0], key[1]}, *chain, 0, size, size, entry->round, 0};
     *chain = found;
     return found;
 }
@@ -131,24 +182,60 @@ static void pool_forget(pool_class *c, uint32_t number) {
     c->entries[number].expected = 0;
 }
 
+/* A rank comes to the block of its group. */
+static void pool_come(pool_class *c, pool_marks *mine, uint32_t number) {
+    c->entries[number].users++, c->entries[number].expected--;
+    mark(mine->come, number, 1);
+}
+
 /* Count a rank as gone: whether it was the last, whose block is forgotten. */
-static int pool_count_off(pool_class *c, uint32_t number) {
+static int pool_count_off(pool_class *c, pool_marks *its, uint32_t number) {
     pool_entry *entry = c->entries + number;
-    if (--entry->users || entry->expected) return 0;
+    if (is_marked(its->come, number)) entry->users--;
+    else if (entry->expected) entry->expected--;
+    mark(its->member, number, 0), mark(its->come, number, 0);
+    if (entry->users || entry->expected) return 0;
     pool_forget(c, number);
     return 1;
 }
 
-/* Leave a block; the last rank returns its pages. Without the directory the block is lost. */
-static void pool_leave(pool_directory *d, pool_class *c, uint32_t number, uint32_t me,
-                       void *block, int64_t nbytes) {
-    if (pool_claim(d, me)) return;
-    int is_last = pool_count_off(c, number);
-    pool_yield(d);
-    if (!is_last || madvise(block, nbytes, MADV_REMOVE) || pool_claim(d, me)) return;
+/* The next block from `number` on of which a rank is a member; 0 if there is none. */
+static uint32_t pool_next(const pool_class *c, const pool_marks *its, uint32_t number) {
+    for (; number <= c->fresh; number++)
+        if (is_marked(its->member, number)) return number;
+    return 0;
+}
+
+/* Free a block that is forgotten, whose pages are new. */
+static void pool_free(pool_class *c, uint32_t number) {
+    c->entries[number].round = 0;
     c->entries[number].next = c->free;
     c->free = number;
-    pool_yield(d);
+}
+
+/* Reset what ranks read of each other before they send: their headers. */
+static void reset_headers(char *block, int64_t size) {
+    for (int64_t r = 0; r < size; r++) {
+        rank_header *one = (rank_header *)(block + regions_offset() + r * region_bytes(size));
+        uint64_t calls = one->entered < CALLS ? one->entered + 1 : CALLS;
+        memset(one, 0, offsetof(rank_header, calls) + calls * sizeof(call_record));
+        one->exit_reason[0] = 0;
+    }
+}
+
+/* Keep a block that is forgotten with its pages, for a group of the same size: 0 if it needs new
+ * ones. */
+static int pool_keep(pool_class *c, uint32_t number, char *block) {
+    pool_entry *entry = c->entries + number;
+    if (entry->worn || entry->size > WARM_RANKS || entry->round == ROUNDS) return 0;
+    for (int i = 0; i < WARM; i++)
+        if (!c->warm[i]) {
+            reset_headers(block, entry->size);
+            entry->round++;
+            c->warm[i] = number;
+            return 1;
+        }
+    return 0;
 }
 
 #endif

@@ -1,4 +1,4 @@
-# cython: language_level=3, freethreading_compatible=True
+# cython: language_level=3
 """Process ids of the ranks of this host, and access to their memory."""
 
 from libc.stdint cimport int64_t

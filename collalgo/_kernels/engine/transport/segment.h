@@ -53,13 +53,15 @@
 #define MANY_RANKS 64     /* more have shorter rings, as their number is squared */
 #define CALLS 16          /* the last calls that are kept for each rank */
 #define EXIT_REASON_BYTES 256
+#define ROUND_BITS 40     /* of the numbers of messages; the other bits count groups (pool.h) */
 #define MISSING 64        /* the missing ranks that a failure names at most */
 #define FAILURES 4        /* the failures kept, each of an earlier call than the last */
 
 enum { RANK_ABSENT, RANK_ACTIVE, RANK_CLOSED, RANK_FAILED };
-/* FAILURE_ELSEWHERE: the ranks of another host describe the failure. */
+/* FAILURE_ELSEWHERE: the ranks of another host describe the failure. FAILURE_READ: a rank could
+ * not read the memory of the culprit, whose process has not ended. */
 enum {
-    FAILURE_MISMATCH = 1, FAILURE_PEER, FAILURE_TIMEOUT, FAILURE_ELSEWHERE
+    FAILURE_MISMATCH = 1, FAILURE_PEER, FAILURE_TIMEOUT, FAILURE_ELSEWHERE, FAILURE_READ
 };
 /* Its ranks are those of the world, also of other hosts. */
 typedef struct {

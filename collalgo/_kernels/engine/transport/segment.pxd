@@ -3,12 +3,21 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from collalgo._kernels.engine.transport.transport cimport call_record
 
 
+cdef extern from "<poll.h>" nogil:
+    enum: POLLIN
+    ctypedef struct pollfd "struct pollfd":
+        int fd
+        short events, revents
+    int poll(pollfd *descriptors, unsigned long count, int milliseconds)
+
+
 cdef extern from "segment.h" nogil:
     enum: MISSING
     enum: FAILURE_MISMATCH
     enum: FAILURE_PEER
     enum: FAILURE_TIMEOUT
     enum: FAILURE_ELSEWHERE
+    enum: FAILURE_READ
     enum: RANK_ABSENT
     enum: RANK_CLOSED
     enum: RANK_FAILED
@@ -34,29 +43,33 @@ cdef extern from "segment.h" nogil:
 cdef extern from "pool.h" nogil:
     enum: CLASSES
     ctypedef struct pool_entry:
-        uint32_t expected
+        uint32_t expected, round, worn
     ctypedef struct pool_class:
         pool_entry entries[1]
     ctypedef struct pool_directory:
         pool_class classes[CLASSES]
+    ctypedef struct pool_marks:
+        uint64_t member[1]
+        uint64_t come[1]
     ctypedef struct pool_layout:
-        int64_t directory, classes, end
+        int64_t directory, marks, size, classes, end
         int64_t first[CLASSES]
         int64_t stride[CLASSES]
         int64_t blocks[CLASSES]
     int64_t class_of(int64_t size)
     void pool_lay_out(pool_layout *p, int64_t size)
-    uint32_t pool_claim(pool_directory *d, uint32_t me)
+    uint32_t pool_claim(pool_directory *d, uint32_t me, const pollfd *ends)
     void pool_yield(pool_directory *d)
-    void pool_break(pool_directory *d, uint32_t owner)
-    uint32_t pool_open(
-        pool_class *c, const uint64_t *key, int64_t size, int64_t blocks
-    )
+    void mark(uint64_t *marks, uint32_t number, bint is_set)
+    bint is_marked(const uint64_t *marks, uint32_t number)
+    uint32_t pool_find(const pool_class *c, const uint64_t *key)
+    uint32_t pool_add(pool_class *c, const uint64_t *key, uint32_t size, int64_t blocks)
+    void pool_come(pool_class *c, pool_marks *mine, uint32_t number)
+    bint pool_count_off(pool_class *c, pool_marks *its, uint32_t number)
+    uint32_t pool_next(const pool_class *c, const pool_marks *its, uint32_t number)
     void pool_forget(pool_class *c, uint32_t number)
-    void pool_leave(
-        pool_directory *d, pool_class *c, uint32_t number, uint32_t me, void *block,
-        int64_t nbytes
-    )
+    bint pool_keep(pool_class *c, uint32_t number, char *block)
+    void pool_free(pool_class *c, uint32_t number)
 
 
 cdef int32_t forks  # the number of forks between the start and this process
@@ -73,6 +86,10 @@ cdef class Segment:
     cdef int fd  # of the memory file if the pool is not mapped, or -1
     cdef int32_t generation
     cdef pool_layout pool
+    cdef pollfd *ends  # readable once the process of a rank has ended; or NULL
+    cdef int64_t round  # the number of groups that have used this memory before
+    cdef bint has_messages  # matched by tags
+    cdef bint worn  # whether the memory needs new pages once it is free
 
     cdef char *heap_of(self, int64_t rank)
     cdef pool_directory *directory(self) noexcept

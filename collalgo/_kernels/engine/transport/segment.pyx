@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """The memory that the ranks of one host share: of their world, of groups, and heaps."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
 from posix.unistd cimport close
 
 import os
@@ -118,11 +118,25 @@ cdef class Segment:
     cdef pool_directory *directory(self) noexcept:
         return <pool_directory *>(self.base + self.pool.directory)
 
-    def take_directory_from(self, int64_t place):
-        """Free the directory of the pool of a rank whose process has ended in it."""
-        pool_break(self.directory(), place + 1)
+    def watch(self, ends):
+        """Know when processes of ranks end: a dict of their descriptors, as of pidfds."""
+        cdef int64_t place
+        if self.ends == NULL:
+            self.ends = <pollfd *>calloc(self.size, sizeof(pollfd))
+        if self.ends == NULL:
+            raise MemoryError
+        for place in range(self.size):
+            self.ends[place].fd = ends.get(place, -1)
+            self.ends[place].events = POLLIN
+
+    def ended(self):
+        """The ranks whose processes are known to have ended."""
+        if self.ends == NULL or poll(self.ends, self.size, 0) <= 0:
+            return []
+        return [place for place in range(self.size) if self.ends[place].revents]
 
     def __dealloc__(self):
+        free(self.ends)
         # A forked child does not have the mapping: the address may be another's.
         if self.mapped and self.base != NULL and self.generation == forks:
             munmap(self.base, self.mapped)

@@ -225,23 +225,24 @@ static int endpoint_peek(endpoint *e, const int64_t *channels, int64_t senders,
     return all_arrived;
 }
 
-/* Copy from the memory of another process: whether that succeeded. */
+/* Copy from the memory of another process: 0, or the error. */
 static int fetch_from(pid_t process, char *target, const char *data, int64_t nbytes) {
     while (nbytes > 0) {
         struct iovec here = {target, (size_t)nbytes}, there = {(void *)data, (size_t)nbytes};
         ssize_t got = process_vm_readv(process, &here, 1, &there, 1, 0);
-        if (got <= 0) return 0;
+        if (got <= 0) return got ? errno : EFAULT;
         target += got, data += got, nbytes -= got;
     }
-    return 1;
+    return 0;
 }
 
-/* Copy from the memory of the sender's process; a failed read is a failed peer. */
+/* Copy from the memory of the sender's process. If that cannot be read, the call fails. */
 static int endpoint_fetch(endpoint *e, int64_t channel, char *target, const char *data,
                           int64_t nbytes) {
     int64_t sender = channel % e->size;
-    if (fetch_from(header(e, sender)->process, target, data, nbytes)) return GO_ON;
-    return fail(e, FAILURE_PEER, sender, e->sequence);
+    int error = fetch_from(header(e, sender)->process, target, data, nbytes);
+    if (!error) return GO_ON;
+    return fail(e, error == ESRCH ? FAILURE_PEER : FAILURE_READ, sender, e->sequence);
 }
 
 /* Whether this process may read the memory of another: if so, a read at NULL is EFAULT. */

@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """Messages between the ranks of one host: processes or threads, by the same code.
 
 The mechanism is C (``shared_memory.h``, ``zero_copy.h``, ``staged_copy.h``).

@@ -1,4 +1,4 @@
-# cython: language_level=3, freethreading_compatible=True
+# cython: language_level=3
 """The interface of a transport: all that the engine needs to run a plan.
 
 A channel is a pair of ranks and a lane; at one rank its number is ``lane * size + peer``.

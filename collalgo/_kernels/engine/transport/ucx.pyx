@@ -1,5 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: freethreading_compatible=True
 """A wire over UCX: needs no launcher and no fixed world, and reports the death of a peer.
 
 A UCX tag holds the sender and the tag of the wire. Receives belong to the worker and not

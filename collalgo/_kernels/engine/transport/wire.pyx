@@ -1,4 +1,4 @@
-# cython: language_level=3, freethreading_compatible=True
+# cython: language_level=3
 """The interface of a wire: all that a transport needs of an engine between hosts.
 
 Messages between two processes with the same tag arrive in order. No method blocks; a

@@ -73,6 +73,7 @@ static void endpoint_offer(endpoint *e, int64_t channel, int64_t number,
                            const char *target, int64_t nbytes) {
     channel_state *c = e->channels + channel;
     if (!is_mapped(e, target, nbytes) || c->peer->reach != e->heap_bytes) return;
+    e->has_made_offers = 1;
     c->offered->place = target - region(e, e->rank);
     c->offered->number = number, c->offered->nbytes = nbytes;
     STORE(&c->offered->fingerprint, e->fingerprint);

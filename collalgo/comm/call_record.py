@@ -1,0 +1,39 @@
+"""What the ranks compare of a call, as numbers."""
+
+from hashlib import blake2b
+from typing import Any
+
+from collalgo.comm.call_text import NO_OP, UNEVEN
+from collalgo.engine.call import Call
+from collalgo.engine.reduction import DTYPES, RECORDED_OPS, dtype_name
+from collalgo.schedule.collective import COLLECTIVES
+
+
+def record_of(
+    call: Call, name: str, count: int | None = None, *length: object
+) -> tuple[Any, ...]:
+    """What the ranks compare of a call; without a length, of a kind of calls.
+
+    Parameters
+    ----------
+    call
+        The call, under its plain name.
+    name
+        The name of its algorithm.
+    count
+        Its elements, if they are compared as such.
+    *length
+        What else is compared of its length.
+    """
+    op = RECORDED_OPS.index(call.op) if call.op else NO_OP
+    collective = list(COLLECTIVES).index(call.collective)
+    dtype = DTYPES.index(dtype_name(call.dtype))
+    compared = _fingerprint(collective, dtype, op, call.root, count, *length, name)
+    if op == NO_OP and call.counts is not None:  # which names it, only
+        op = UNEVEN
+    return (compared, collective, dtype, op, call.root, count, name)
+
+
+def _fingerprint(*compared: object) -> int:
+    digest = blake2b(repr(compared).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)

@@ -1,0 +1,73 @@
+"""What equal groups of a process share: the kinds of their calls, and idle programs.
+
+Groups are equal in which this process has the same rank among as many ranks, on the
+same hosts and with the same host profile. Their calls run the same programs.
+"""
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+from collalgo._kernels.comm.call_kind import SharedRange
+from collalgo.algorithms.catalogue import ALGORITHMS
+from collalgo.base.cache import make_room, recalled
+from collalgo.engine.call import Call
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.selection.overrides import of_environment
+
+
+class SharedKind(NamedTuple):
+    """A kind of calls, and the ranges of sizes that run the same program.
+
+    Attributes
+    ----------
+    call : Call
+        One of them, under its plain name.
+    itemsize, shares, blocks, buffers : int
+        As of :class:`collalgo._kernels.comm.call_kind.CallKind`.
+    ranges : dict
+        The ranges with what they were decided by; a range that was decided otherwise
+        is made again.
+    """
+
+    call: Call
+    itemsize: int
+    shares: int
+    blocks: int
+    buffers: int
+    ranges: dict[SharedRange, Hashable]
+
+    @classmethod
+    def of(cls, call: Call, size: int) -> "SharedKind":
+        """The kind of a plain call of ``size`` ranks."""
+        collective = COLLECTIVES[call.collective]
+        blocks, buffers = collective.buffer_blocks(size), collective.buffers(size)
+        shares = call.shares(size)
+        return cls(call, call.dtype.itemsize, shares, blocks, buffers, {})
+
+    def decided_by(self, size: int) -> Hashable:
+        """What a decision depends on beside the ranks and the call."""
+        return of_environment(self.call.collective, size), tuple(ALGORITHMS)
+
+    def range_of(self, nbytes: int, size: int) -> SharedRange | None:
+        """The range of a size, if one is known that still holds."""
+        now = self.decided_by(size)
+        for found, decided_by in list(self.ranges.items()):
+            if found.least <= nbytes < found.limit and decided_by == now:
+                return found
+        return None
+
+    def add(self, found: SharedRange, size: int) -> None:
+        """Remember a range of sizes."""
+        self.ranges[found] = self.decided_by(size)
+        make_room(self.ranges)
+
+
+#: The kinds of calls, for the ranks of equal groups.
+Kinds = dict[Any, SharedKind]
+
+_kinds: dict[Hashable, Kinds] = {}
+
+
+def kinds_of(ranks: Hashable) -> Kinds:
+    """The kinds of calls of all equal groups with these ranks."""
+    return recalled(_kinds, ranks, lambda _: {})
