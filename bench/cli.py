@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 from collalgo.bench.cells import PLACES
+from collalgo.bench.choices import verdict, winners
 from collalgo.bench.compare import compare as compare_rows
 from collalgo.bench.job_commands import groups, limits, start
 from collalgo.bench.jobs import measured
@@ -27,8 +28,6 @@ from collalgo.bench.report import (
     rivals,
     summary,
     tables,
-    verdict,
-    winners,
 )
 from collalgo.bench.timing import overhead
 from rich.console import Console

@@ -68,21 +68,31 @@ def measure_cell(
         calls += mpi_calls(bench)
     in_a_row, times = _times(bench, calls, sweep)
     row = partial(record, cell, comm.size, in_a_row=in_a_row)
-    ours, peers = times[: len(found)], times[len(found) :]
-    records = []
+    records, ours = [], times[: len(found)]
     for name, one, seconds, elements in zip(names, found, ours, wrong, strict=True):
         reason = why(chosen) if one.algorithm == chosen.algorithm else AS_ASKED
         more = particulars(cell, one, floor)
         if sweep.fresh_sizes:
-            more["new_size"] = first_calls(
-                comm, cell, partial(Bench.call, algorithm=name)
-            )
+            call = partial(Bench.call, algorithm=name)
+            more["new_size"] = first_calls(comm, cell, call)
         records.append(row(seconds, wrong=elements, reason=reason, **more))
+    return records + _of_mpi(comm, cell, sweep, times[len(found) :], row)
+
+
+def _of_mpi(
+    comm: Communicator,
+    cell: Cell,
+    sweep: Sweep,
+    times: Sequence[list[Times]],
+    row: Callable[..., Record],
+) -> list[Record]:
+    """The records of MPI in a cell, if it was measured."""
+    if not times:
+        return []
     new_size = None
-    if peers and sweep.fresh_sizes:
+    if sweep.fresh_sizes:
         new_size = first_calls(comm, cell, lambda one: next(iter(mpi_calls(one)), None))
-    theirs = [row(seconds, contestant="mpi", new_size=new_size) for seconds in peers]
-    return records + theirs
+    return [row(seconds, contestant="mpi", new_size=new_size) for seconds in times]
 
 
 def _times(

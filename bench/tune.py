@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 from collalgo.bench.cells import PLACES
+from collalgo.bench.choices import verdict
 from collalgo.bench.jobs import on_each_rank
 from collalgo.bench.records import Record
-from collalgo.bench.report import verdict
 from collalgo.bench.sweep import Sweep
 from collalgo.bench.tuning import RULES, TUNED, gained, rules_of, text_of
 

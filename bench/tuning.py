@@ -5,9 +5,9 @@ from math import sqrt
 from typing import Any
 
 import yaml
+from collalgo.bench.choices import the_chosen
 from collalgo.bench.measuring import geometric_mean
 from collalgo.bench.records import Record
-from collalgo.bench.report import the_chosen
 
 from collalgo.base import output_files
 from collalgo.base.units import human

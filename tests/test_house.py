@@ -21,16 +21,12 @@ MOST_LINES, MOST_CODE = 300, 20
 LONG_FILES = {
     "collalgo/_kernels/comm/point_to_point/mailbox.pyx",
     "collalgo/_kernels/comm/work.pyx",
+    "collalgo/_kernels/engine/filling.pyx",
+    "collalgo/_kernels/engine/posts.pyx",
     "collalgo/_kernels/engine/transport/host_endpoint.pyx",
 }
 LONG_FUNCTIONS: dict[str, set[str]] = {
-    "collalgo/bootstrap/connect.py": {"connect_at"},
-    "collalgo/bootstrap/init_urls.py": {"_by_environment"},
-    "collalgo/bootstrap/multi_host.py": {"_across"},
     "collalgo/comm/failures.py": {"_mismatch"},
-    "collalgo/launch/child.py": {"as_completed"},
-    "collalgo/launch/rank_processes.py": {"_rank_of"},
-    "collalgo/launch/spawn.py": {"spawn"},
     "collalgo/_kernels/comm/call_runner.pyx": {"call"},
     "collalgo/_kernels/comm/point_to_point/mailbox.pyx": {
         "begin_receive",
@@ -52,6 +48,7 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
     "collalgo/_kernels/cost/loads.pyx": {"largest_sums"},
     "collalgo/_kernels/engine/filling.pyx": {
         "add_message",
+        "allocate",
         "fill_pieces",
         "place_borders",
     },

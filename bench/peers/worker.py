@@ -223,9 +223,8 @@ def time_calls(
 ) -> list[float]:
     """The seconds of each of ``iterations`` calls, each started at a barrier.
 
-    With ``warmup`` some calls before and one after them are not counted: if ranks share
-    cores, they start one after the other, and the first to finish already send their
-    answers.
+    With ``warmup`` some calls before and one after them are not counted: on shared
+    cores ranks start one after the other, and the first to finish send their answers.
     """
     before, after = (1 + iterations // 16, 1) if warmup else (0, 0)
     seconds = [0.0] * (before + iterations + after)
@@ -264,8 +263,7 @@ def time_first_calls(library: Any, specs: list[Spec]) -> list[float]:
     """The seconds of one call of each spec that the library supports."""
     seconds = []
     for spec in specs:
-        job = library.job(spec)
-        if job is not None:
+        if (job := library.job(spec)) is not None:
             write = writer(spec, library.rank, job.source)
             seconds += time_calls(write, library.barrier, job.call, 1, warmup=False)
     return seconds
@@ -277,8 +275,7 @@ def time_job(library: Any, spec: Spec, job: Job, iterations: int) -> list[float]
     begin, number = library.barrier, spec["in_a_row"]
     if spec["collective"] == "barrier":
         begin = job.call  # MPI has one barrier for both
-    row = as_one(job.call, number)
-    times = time_calls(write, begin, row, iterations)
+    times = time_calls(write, begin, as_one(job.call, number), iterations)
     return [seconds / number for seconds in times]
 
 
@@ -292,12 +289,8 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
         stream = connection.makefile("rw")
-        hello = {
-            "name": name,
-            "rank": library.rank,
-            "version": library.version,
-            "profile": getattr(library, "profile", None),
-        }
+        hello = {"name": name, "rank": library.rank, "version": library.version}
+        hello["profile"] = getattr(library, "profile", None)
         stream.write(json.dumps(hello) + "\n")
         stream.flush()
         serve(library, stream, stream)

@@ -43,29 +43,41 @@ class StoreAddress(NamedTuple):
 def connect_at(where: str, arguments: JoinArguments) -> Context:
     """Connect all processes that name one address, where rank 0 holds the store."""
     rank, _ = arguments.position
-    secret = arguments.secret
-    given = (
-        os.environ.get("COLLALGO_SECRET") if secret is None else secret.encode().hex()
-    )
+    given = _secret(arguments)
+    address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": given})
+    job = hashlib.sha256(f"{where} {given}".encode()).hexdigest()
+    if rank == 0:
+        _serve(address)
+    return connect_to_store(job, Membership(rank), arguments, address)
+
+
+def _secret(arguments: JoinArguments) -> str:
+    """The secret of a job in hexadecimal digits, from the arguments or a variable."""
+    if arguments.secret is not None:
+        given = arguments.secret.encode().hex()
+    else:
+        given = os.environ.get("COLLALGO_SECRET", "")
     if not given:
+        rank, _ = arguments.position
         raise BootstrapError(
             f"rank {rank} has no secret of the job; pass secret= or set "
             "COLLALGO_SECRET (hexadecimal digits) to the same on all ranks",
             rank=rank,
         )
-    address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": given})
-    job = hashlib.sha256(f"{where} {given}".encode()).hexdigest()
-    if rank == 0:
-        try:
-            _at_exit(Server(address.secret, "", address.port).close)
-        except OSError as error:
-            _tell_twin(address)
-            raise BootstrapError(
-                f"rank 0 cannot listen at port {address.port} ({error}); start rank 0 "
-                "once, or choose another port",
-                rank=0,
-            ) from None
-    return connect_to_store(job, Membership(rank), arguments, address)
+    return given
+
+
+def _serve(address: StoreAddress) -> None:
+    """Hold the store of a job until the end of this process."""
+    try:
+        _at_exit(Server(address.secret, "", address.port).close)
+    except OSError as error:
+        _tell_twin(address)
+        raise BootstrapError(
+            f"rank 0 cannot listen at port {address.port} ({error}); start rank 0 "
+            "once, or choose another port",
+            rank=0,
+        ) from None
 
 
 def _tell_twin(address: StoreAddress) -> None:

@@ -5,6 +5,7 @@ folder that all can reach, ``etcd://HOST:PORT/PREFIX``, or a store of their own.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -99,19 +100,20 @@ def _over_temporary(
         store.close()
 
 
-def _by_environment(arguments: JoinArguments) -> Context:
-    """Connect as the variables of torchrun say, whichever launcher sets them."""
-    env = os.environ
-    missing = [
-        name
-        for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-        if name not in env
-    ]
+def _check_variables(env: Mapping[str, str]) -> None:
+    needed = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    missing = [name for name in needed if name not in env]
     if missing:
         raise BootstrapError(
             f"env:// needs the environment variables {', '.join(missing)}, which are "
             "not set; start the ranks by torchrun or collalgo run, or set them"
         )
+
+
+def _by_environment(arguments: JoinArguments) -> Context:
+    """Connect as the variables of torchrun say, whichever launcher sets them."""
+    env = os.environ
+    _check_variables(env)
     rank, size = identity({**env, "LOCAL_WORLD_SIZE": env["WORLD_SIZE"]})[:2]
     arguments = replace(arguments, rank=rank, size=size)
     if torchrun_keeps_a_store(env):

@@ -138,7 +138,6 @@ class MultiHostRendezvous:
     def _across(self, world: _NewWorld, joining: PendingJoin, label: str) -> Context:
         """Connect with the other ranks of a world, some of which are on other hosts."""
         job, ranks = self._job, world.ranks
-        size = len(ranks)
         memory, shared = self._share(world, joining)
         try:
             number, machine = self._assemble(world, joining)
@@ -147,7 +146,8 @@ class MultiHostRendezvous:
             memory.release()
             raise
         network = Network(job.wire, list(ranks), number % job.worlds * LANES)
-        transport = Composite(shared, network, size)
+        transport = Composite(shared, network, len(ranks))
+        # Long: one line for each part of a context.
         context = Context(
             transport,
             MultiHostRendezvous(job, ranks, world.path),

@@ -46,17 +46,8 @@ class Child:
         environment: Mapping[str, str] | None = None,
         cpus: Cpus | None = None,
     ):
-        begin = partial(_begin, os.getpid(), cpus)
         self.returncode: int | None = None
-        self.process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=begin,  # noqa: PLW1509 (no threads here)
-        )
+        self.process = _started(command, stdin, environment, cpus)
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         prefix = b"" if rank is None else f"[{rank}] ".encode()
@@ -103,6 +94,24 @@ class Child:
         os.close(self.descriptor)
 
 
+def _started(
+    command: Sequence[str],
+    stdin: int | None,
+    environment: Mapping[str, str] | None,
+    cpus: Cpus | None,
+) -> subprocess.Popen[bytes]:
+    """The process of a child, in a session of its own."""
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=partial(_begin, os.getpid(), cpus),  # noqa: PLW1509 (no threads here)
+    )
+
+
 def _begin(launcher: int, cpus: Cpus | None) -> None:
     """Let the new process end with the launcher and keep to its cores."""
     die_with(launcher)
@@ -129,6 +138,13 @@ class Deadline:
 AChild = TypeVar("AChild", bound=Child)
 
 
+def _flush_late(streams: Iterable[Stream]) -> None:
+    """Forward unfinished lines that have waited long enough for their end."""
+    for stream in streams:
+        if stream.seconds_left() == 0 and not stream.has_more():
+            stream.flush()
+
+
 def as_completed(children: Sequence[AChild], deadline: Deadline) -> Iterator[AChild]:
     """Forward the output and yield each child when it ends, until the deadline."""
     with selectors.DefaultSelector() as selector:
@@ -150,9 +166,7 @@ def as_completed(children: Sequence[AChild], deadline: Deadline) -> Iterator[ACh
                     yield child
                 elif not key.data.forward():
                     selector.unregister(key.fileobj)
-            for stream in unfinished:
-                if stream.seconds_left() == 0 and not stream.has_more():
-                    stream.flush()
+            _flush_late(unfinished)
 
 
 def _register(selector: selectors.BaseSelector, child: Child) -> None:

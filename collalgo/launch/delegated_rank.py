@@ -150,10 +150,15 @@ def main() -> int:
     if bound is not None:
         os.sched_setaffinity(0, bound)
     os.environ.update(_variables(position, options.env))
+    return _execute(options.command)
+
+
+def _execute(command: list[str]) -> int:
+    """Replace this process by a command; the exit code if that fails."""
     try:
-        os.execvp(options.command[0], options.command)
+        os.execvp(command[0], command)
     except OSError as error:
-        report(f"cannot run {options.command[0]}: {error.strerror}")
+        report(f"cannot run {command[0]}: {error.strerror}")
         return 127
 
 

@@ -144,6 +144,12 @@ def _open_mpi(mpiexec: Mpiexec, step: Step) -> Line:
     if step.hosts:
         words += ["--host", step.slots]
         words += [word for name in exported() for word in ("-x", name)]
+    settings = _open_mpi_settings(mpiexec, step)
+    return Line([*words, *(word for each in settings for word in each)], {})
+
+
+def _open_mpi_settings(mpiexec: Mpiexec, step: Step) -> list[tuple[str, str, str]]:
+    """How mpirun reaches the hosts: option, parameter and value."""
     daemons, plm, network = (
         ("--prtemca", "plm_ssh", "prte_if_include")
         if mpiexec.major >= 5
@@ -160,7 +166,7 @@ def _open_mpi(mpiexec: Mpiexec, step: Step) -> Line:
             (daemons, f"{plm}_no_tree_spawn", "1"),
             (daemons, f"{plm}_num_concurrent", str(len(step.hosts))),
         ]
-    return Line([*words, *(word for each in settings for word in each)], {})
+    return settings
 
 
 def _open_mpi_shell(

@@ -3,12 +3,12 @@
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from collalgo.bootstrap.identity import launcher_of
+from collalgo.bootstrap.identity import Launcher, launcher_of
 from collalgo.comm.tracing.dump import DEFAULT_FOLDER, FOLDER
 from collalgo.errors import BootstrapError
 from collalgo.launch.process import catches, processes
@@ -71,6 +71,14 @@ def _ancestors(process: int, parents: dict[int, int]) -> Iterator[int]:
         process = parents[process]
 
 
+def _launcher(environment: Mapping[str, str]) -> Launcher | None:
+    """The launcher that has set some variables, or None if they are no rank's."""
+    try:
+        return launcher_of(environment, by_depth=False)
+    except BootstrapError:  # the process could not join, either
+        return None
+
+
 def _rank_of(process: int, parent: int) -> RankProcess | None:
     """The rank that a process is, or None."""
     folder = Path(f"/proc/{process}")
@@ -85,10 +93,7 @@ def _rank_of(process: int, parent: int) -> RankProcess | None:
         return None
     pairs = (entry.partition("=") for entry in entries.split("\0"))
     known = {name: value for name, _, value in pairs}
-    try:
-        launcher = launcher_of(known, by_depth=False)
-    except BootstrapError:  # it could not join, either
-        launcher = None
+    launcher = _launcher(known)
     if launcher is None:
         return None
     dumps = working / (known.get(FOLDER) or DEFAULT_FOLDER)

@@ -3,7 +3,7 @@
 import pickle
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -72,10 +72,15 @@ def spawn(
     finally:
         for pipe in pipes:
             pipe.close()
-        for process in processes:
-            process.kill()
-            process.join()
-            process.close()
+        _end(processes)
+
+
+def _end(processes: Sequence[BaseProcess]) -> None:
+    """Kill the processes that are still running."""
+    for process in processes:
+        process.kill()
+        process.join()
+        process.close()
 
 
 def _check_importable(fn: Callable[..., object]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from collalgo.bench import heap
 from collalgo.bench.cells import BARRIERS, PLACES, Bench, Cell, able, differing, ops_of
+from collalgo.bench.choices import regrets, winners
 from collalgo.bench.cli import main
 from collalgo.bench.compare import compare
 from collalgo.bench.jobs import announcement
@@ -30,14 +31,7 @@ from collalgo.bench.records import (
     of_json,
     record,
 )
-from collalgo.bench.report import (
-    conditions_in_words,
-    regrets,
-    rivals,
-    summary,
-    tables,
-    winners,
-)
+from collalgo.bench.report import conditions_in_words, rivals, summary, tables
 from collalgo.bench.sweep import Sweep
 from collalgo.bench.timing import ROW, race, row_of, starting_barrier
 from collalgo.bench.tuning import gained, rules_of, text_of
