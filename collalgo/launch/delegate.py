@@ -136,10 +136,11 @@ def _cores(binding: Binding, ranks: int, *, here: bool) -> list[str]:
 
 def _rank_words(options: LaunchOptions, counts: Sequence[int]) -> list[str]:
     """The command by which each rank takes its variables before its own command."""
+    # mpirun of Open MPI takes its own options (--bind-to) for its own here, too.
     words = [sys.executable, "-m", "collalgo.launch.delegated_rank"]
-    words += ["--env", options.dialect, "--bind-to", options.binding.value]
+    words += ["--rank-env", options.dialect, "--rank-binding", options.binding.value]
     if counts:
-        words += ["--counts", ",".join(map(str, counts))]
+        words += ["--rank-counts", ",".join(map(str, counts))]
     if options.logs is not None:
-        words += ["--log-dir", str(options.logs.absolute())]
+        words += ["--rank-logs", str(options.logs.absolute())]
     return [*words, "--"]

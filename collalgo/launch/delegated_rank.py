@@ -134,12 +134,16 @@ def _become_tee(reader: int, writer: int, descriptor: int, path: Path) -> None:
 def main() -> int:
     """Become the command of the rank; the exit code if that fails."""
     options = _options(sys.argv[1:])
-    counts = [int(each) for each in options.counts.split(",")] if options.counts else []
+    counts = (
+        [int(each) for each in options.rank_counts.split(",")]
+        if options.rank_counts
+        else []
+    )
     try:
         position = position_of(os.environ, counts)
-        cpus = cpus_of_ranks(Binding(options.bind_to), position.local_size)
-        if options.log_dir is not None:
-            copy_output(LogFiles(options.log_dir), position.rank)
+        cpus = cpus_of_ranks(Binding(options.rank_binding), position.local_size)
+        if options.rank_logs is not None:
+            copy_output(LogFiles(options.rank_logs), position.rank)
     except (BootstrapError, OutputError, OSError) as error:
         report(str(error))
         return 1
@@ -149,7 +153,7 @@ def main() -> int:
     bound = cpus[position.local_rank]
     if bound is not None:
         os.sched_setaffinity(0, bound)
-    os.environ.update(_variables(position, options.env))
+    os.environ.update(_variables(position, options.rank_env))
     return _execute(options.command)
 
 
@@ -175,10 +179,10 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "python -m collalgo.launch.delegated_rank", allow_abbrev=False
     )
-    parser.add_argument("--env", default=environment.TORCH)
-    parser.add_argument("--bind-to", default=Binding.NONE.value)
-    parser.add_argument("--counts")
-    parser.add_argument("--log-dir", type=Path)
+    parser.add_argument("--rank-env", default=environment.TORCH)
+    parser.add_argument("--rank-binding", default=Binding.NONE.value)
+    parser.add_argument("--rank-counts")
+    parser.add_argument("--rank-logs", type=Path)
     parser.add_argument("command", nargs="+")
     return parser.parse_args(words)
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from collalgo.errors import BootstrapError
-from collalgo.launch.agent import GREETING, AgentJob, Greeting, request
+from collalgo.launch.agent import GREETING, NO_JOB, AgentJob, Greeting, request
 from collalgo.launch.child import Child
 from collalgo.launch.hosts import Host
 from collalgo.launch.output import Sinks
@@ -24,6 +24,9 @@ MOST_BYTES = 4 << 20
 
 #: Lines of its own errors that are shown of a host that does not come up.
 SHOWN_LINES = 5
+
+#: Seconds in which an agent ends once its output has.
+END_SECONDS = 0.5
 
 
 class RemoteAgent(Child):
@@ -88,8 +91,16 @@ class RemoteAgent(Child):
 
     def failure(self) -> str:
         """Why the host does not come up: the command, its errors, what to do."""
+        if hasattr(self, "greeting"):  # it has started, and may be about to end
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(END_SECONDS)
         self.process.kill()
         _, said = self.process.communicate()
+        if self.process.returncode == NO_JOB:
+            return (
+                f"host {self.host.name} got nothing to run: {shlex.join(self.command)} "
+                "passes on no standard input; for kubectl exec add -i"
+            )
         text = said.decode(errors="replace").strip()
         what = advice(text, self.host.name)
         return (

@@ -13,7 +13,7 @@ from collalgo.bootstrap.interfaces import VARIABLE as NICS
 from collalgo.bootstrap.store.server import Server
 from collalgo.errors import BootstrapError
 from collalgo.launch import environment, output
-from collalgo.launch.agent import NO_JOB, AgentJob
+from collalgo.launch.agent import AgentJob
 from collalgo.launch.agents import JobNetwork, start_agents
 from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.hosts import Host, RankPosition
@@ -211,12 +211,7 @@ def _supervise(agents: list[RemoteAgent]) -> int:
 
 def _report(first: RemoteAgent, code: int) -> None:
     """Say what has failed, if the ranks of the host cannot have said it."""
-    if code == NO_JOB:
-        report(
-            f"host {first.host.name} got nothing to run: {shlex.join(first.command)} "
-            "passes on no standard input; for kubectl exec add -i"
-        )
-    elif code in (255, PEER_FAILED) or code < 0:
+    if code in (255, PEER_FAILED) or code < 0:
         report(
             f"host {first.host.name} is lost: {shlex.join(first.command)} ended with "
             f"{code}"

@@ -5,6 +5,7 @@ import pytest
 
 import collalgo
 from collalgo.comm.host_groups import cross_ranks, local_ranks
+from collalgo.launch.hosts import positions_by_host
 
 pytestmark = pytest.mark.parallel
 
@@ -20,6 +21,15 @@ def test_each_rank_is_in_one_group_of_each_kind(size, slots):
         assert cross[hosts[rank]] == rank
         assert {hosts[each] for each in local} == {hosts[rank]}
         assert len({hosts[each] for each in cross}) == len(cross)
+
+
+@pytest.mark.parametrize("counts", [[3], [3, 1, 2], [1, 2, 3, 4], [5, 5], [1] * 17])
+def test_they_agree_with_the_variables_of_a_launcher(counts):
+    hosts = [host for host, count in enumerate(counts) for _ in range(count)]
+    for p in positions_by_host(counts):
+        local, cross = local_ranks(hosts, p.rank), cross_ranks(hosts, p.rank)
+        assert (local.index(p.rank), len(local)) == (p.local_rank, p.local_size)
+        assert (cross.index(p.rank), len(cross)) == (p.cross_rank, p.cross_size)
 
 
 def test_hosts_that_alternate_keep_the_order_of_ranks():

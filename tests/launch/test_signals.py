@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from collalgo.launch.agents import AgentStart
 from collalgo.launch.child import Child, Deadline, as_completed
 from collalgo.launch.hosts import Host
 from collalgo.launch.output import sinks
-from collalgo.launch.remote_agent import RemoteAgent
+from collalgo.launch.remote_shell import remote_shell
 from collalgo.launch.signals import StopRequested, signals_forwarded, signals_raise
 
 RUN = (sys.executable, "-m", "collalgo", "run")
@@ -139,7 +140,8 @@ def test_a_signal_that_another_thread_receives_is_handled_at_once():
 def test_a_stop_that_another_thread_receives_ends_the_wait_for_a_host(monkeypatch):
     """So does one that comes just before the launcher begins to wait."""
     monkeypatch.setenv("COLLALGO_RSH", "sh -c 'sleep 60' --")
-    agent = RemoteAgent(Host("a", 1), sinks())
+    agents = []
+    start = AgentStart([Host("a", 1)], remote_shell(), sinks(), agents)
 
     def receive():
         time.sleep(0.2)  # until the main thread waits
@@ -149,9 +151,9 @@ def test_a_stop_that_another_thread_receives_ends_the_wait_for_a_host(monkeypatc
     begun = time.monotonic()
     with pytest.raises(StopRequested), signals_raise():
         other.start()
-        agent.wait_ready(begun + 30)
+        start.run(30)
     other.join()
-    agent.close()
+    agents[0].close()
     assert time.monotonic() - begun < 20
 
 
