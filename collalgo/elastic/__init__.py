@@ -1,0 +1,1 @@
+"""Jobs whose members come and go: rounds of a rendezvous, over a key-value store."""
