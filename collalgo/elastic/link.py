@@ -143,6 +143,14 @@ class StoreLink:
             self._survey.cancel()
             self._survey = None
 
+    def await_departures(self, timeout: float) -> None:
+        """Wait until no other process has a key, at most ``timeout`` seconds."""
+        end = monotonic() + timeout
+        self.lease.revoke()
+        with suppress(StoreError):
+            while self.store.entries(NODES) and monotonic() < end:
+                sleep(RETRY_SECONDS)
+
     def close(self) -> None:
         """End the lease and the connection."""
         with suppress(StoreError, OSError):

@@ -9,7 +9,6 @@ from time import monotonic
 
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
-    Fence,
     KeyValueStore,
     LeaseExpired,
     StoreError,
@@ -19,7 +18,6 @@ from collalgo.elastic.documents import (
     CLOSED,
     COMMON,
     LEADER,
-    ROUND,
     Closed,
     encoded,
 )
@@ -40,6 +38,7 @@ from collalgo.elastic.participant import Participant, Phase
 from collalgo.elastic.rounds import step
 from collalgo.elastic.schema import MOST_CHARACTERS, Member
 from collalgo.elastic.settings import Settings
+from collalgo.elastic.views import change_of, membership_of
 
 #: Seconds between two measurements of the time, in a process that leads and others.
 LEADER_TICK, TICK = 0.05, 0.25
@@ -61,6 +60,9 @@ class StoreRendezvous:
         Those of the job.
     name
         The name of this node, the same whenever it is started.
+    release
+        Called at the end, after the others have left or ``settings.silence`` seconds:
+        it closes the store if this process holds it.
 
     Raises
     ------
@@ -70,12 +72,19 @@ class StoreRendezvous:
         If the store is not reached in ``settings.store_timeout`` seconds.
     """
 
-    def __init__(self, connect: Connect, where: str, settings: Settings, name: str):
+    def __init__(
+        self,
+        connect: Connect,
+        where: str,
+        settings: Settings,
+        name: str,
+        release: Callable[[], None] | None = None,
+    ):
         if not 0 < len(name) <= MOST_CHARACTERS:
             raise ValueError(
                 f"a name of {len(name)} characters; need 1 to {MOST_CHARACTERS}"
             )
-        self._settings, self._where = settings, where
+        self._settings, self._where, self._release = settings, where, release
         self._state = Participant(Member(name, secrets.token_hex(8)), settings)
         self._events: SimpleQueue[Event | Exception | None] = SimpleQueue()
         self._changed = Condition()
@@ -100,7 +109,7 @@ class StoreRendezvous:
             raise self._failure
         error = obstacle(self._state, self._where)
         if error is None and is_over:
-            return self._membership()
+            return membership_of(self._state)
         error = error or too_late(self._state, self._where, timeout)
         self.leave()
         raise error
@@ -122,19 +131,7 @@ class StoreRendezvous:
 
     def change(self) -> MembershipChange | None:
         """Why the members have to meet again; None if they need not."""
-        state = self._state
-        is_member = state.phase is Phase.MEMBER
-        is_expelled = state.phase is Phase.OUT and state.epoch > 0
-        notice = state.notice if is_member else None
-        found = MembershipChange(
-            state.epoch,
-            notice.lost if notice else (),
-            notice.asking if notice else 0,
-            notice.waiting if notice else 0,
-            is_expelled,
-            state.closed,
-        )
-        return None if found == MembershipChange(state.epoch) else found
+        return change_of(self._state)
 
     def watch(self, watcher: Callable[[MembershipChange], None]) -> None:
         """Call a watcher at each change; it must neither wait nor raise."""
@@ -151,7 +148,11 @@ class StoreRendezvous:
         self.leave()
         self._events.put(None)
         self._thread.join(self._settings.silence)
+        if self._release is not None:
+            self._link.await_departures(self._settings.silence)
         self._link.close()
+        if self._release is not None:
+            self._release()
 
     # ---- what only a store offers
 
@@ -183,17 +184,6 @@ class StoreRendezvous:
         is_known = own is None or getattr(own, "left", False)
         is_out = self._state.phase is Phase.LEAVING and not self._state.leads
         return (is_known and is_out) or not self._thread.is_alive()
-
-    def _membership(self) -> Membership:
-        state = self._state
-        members = state.round.members
-        return Membership(
-            state.epoch,
-            tuple(member.name for member in members),
-            members.index(state.member),
-            state.round.why,
-            Fence(ROUND, state.value(ROUND).version),
-        )
 
     # ---- the thread
 
