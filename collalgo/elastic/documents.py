@@ -75,7 +75,7 @@ class Notice:
     asking : int
         The number of members that ask for another epoch.
     waiting : int
-        The number of processes that wait to become members.
+        The number of processes that wait, and would become members.
     """
 
     epoch: int = 0

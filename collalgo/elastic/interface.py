@@ -52,7 +52,7 @@ class MembershipChange:
     asking : int
         The number of members that wait for the others in ``join``.
     waiting : int
-        The number of processes that wait to become members.
+        The number of processes that wait, and would become members.
     is_expelled : bool
         Whether a greater epoch has begun without this process.
     closed : str or None
@@ -96,7 +96,7 @@ class Rendezvous(Protocol):
         """Let no further epoch begin; the present one may go on to its end."""
 
     def waiting(self) -> int:
-        """The number of processes that wait to become members."""
+        """The number of processes that wait, and would become members."""
 
     def change(self) -> MembershipChange | None:
         """Why the members have to meet again; None if they need not."""

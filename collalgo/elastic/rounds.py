@@ -158,7 +158,7 @@ def _of_leader(state: Participant) -> list[Write]:
     if _is_complete(state, found.readiness(state.settings)):
         new = found.next_round(state.round, state.settings)
         return [Write(ROUND, new, present, (leading, Fence(CLOSED, ABSENT)))]
-    notice = found.notice(state.round.epoch)
+    notice = found.notice(state.round.epoch, state.settings)
     if not _is_due(state, notice):
         return []
     return [Write(NOTICE, notice, state.value(NOTICE).expected, (leading,))]

@@ -126,7 +126,7 @@ class StoreRendezvous:
         self.store.compare_set(CLOSED, value, ABSENT)
 
     def waiting(self) -> int:
-        """The number of processes that wait to become members."""
+        """The number of processes that wait, and would become members."""
         return self._state.notice.waiting
 
     def change(self) -> MembershipChange | None:

@@ -56,10 +56,16 @@ class Tally:
         terms = present.terms or settings.all_terms
         return Round(present.epoch + 1, members, terms, self._why(present))
 
-    def notice(self, epoch: int) -> Notice:
-        """What the members of an epoch should know."""
+    def notice(self, epoch: int, settings: Settings) -> Notice:
+        """What the members of an epoch should know.
+
+        Of the newcomers only those count who would find a place: the members of a full
+        job need not meet again for others.
+        """
         lost = tuple(member.name for member in self.lost)
-        return Notice(epoch, lost, len(self.survivors), len(self.newcomers))
+        places = settings.most - len(self.survivors) - len(self.at_work)
+        waiting = min(len(self.newcomers), max(places, 0))
+        return Notice(epoch, lost, len(self.survivors), waiting)
 
     def _why(self, present: Round) -> str:
         """Why a round was begun."""

@@ -107,9 +107,11 @@ def test_who_leaves_is_missed_and_who_waits_takes_the_place(node):
     late = node("d")
     with ThreadPoolExecutor(1) as pool:
         joining = pool.submit(late.join)
-        until(lambda: nodes[1].waiting() == 1)
+        leading = next(each for each in nodes if each._state.leads)
+        until(lambda: len(leading._state.tally().newcomers) == 1)
+        assert [each.waiting() for each in nodes] == [0, 0, 0]  # there is no place
         nodes[0].leave()
-        until(lambda: nodes[1].change().lost == ("a",))
+        until(lambda: nodes[1].change() and nodes[1].change().lost == ("a",))
         found = [*all_join(*nodes[1:]), joining.result(DEADLINE)]
     check_agree(found)
     assert set(found[0].members) == set("bcd")

@@ -398,12 +398,17 @@ class Model:
         return self.hear(world, number, Elapsed(1.0), Command.RETRY)
 
     def is_settled(self, world):
+        """Whether as many as have places are members of the present epoch."""
         present = world.get(ROUND).value
         machines = [process.machine for process in world.processes]
-        return present is not None and all(
-            machine.phase is Phase.MEMBER and machine.epoch == present.epoch
+        inside = [
+            machine
             for machine in machines
-        )
+            if present is not None
+            and machine.phase is Phase.MEMBER
+            and machine.epoch == present.epoch
+        ]
+        return len(inside) == min(self.size, self.settings.most)
 
 
 def require(holds, what):
