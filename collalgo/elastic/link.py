@@ -70,8 +70,8 @@ class StoreLink:
         began = monotonic()
         while True:
             try:
-                self.store = self._connect(self._lost)
                 self.is_lost = False
+                self.store = self._connect(self._lost)
                 self.lease = self.store.lease(self._silence)
                 self.store.watch(COMMON, self._changed)
             except (StoreError, OSError) as error:

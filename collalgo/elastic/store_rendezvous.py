@@ -215,7 +215,7 @@ class StoreRendezvous:
                 if event is None:
                     return None
                 if isinstance(event, StoreError):
-                    found += self._reconnect()
+                    found += self._reconnect() if self._link.is_lost else []
                 elif isinstance(event, Exception):
                     raise event
                 else:
