@@ -8,14 +8,9 @@ from collalgo.elastic import rounds, tally as tally_module
 from collalgo.elastic.participant import Participant, Phase
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.tally import Readiness, Tally
-from tests.support.rendezvous_model import (
-    AS_IT_IS,
-    SMALL,
-    Model,
-    Rules,
-    Violation,
-    explore,
-)
+from tests.support.rendezvous_explorer import explore
+from tests.support.rendezvous_model import AS_IT_IS, SMALL, Model, Rules
+from tests.support.rendezvous_properties import Violation
 
 pytestmark = pytest.mark.parallel
 
