@@ -97,6 +97,14 @@ class BootstrapError(CollalgoError):
     """The ranks could not find each other."""
 
 
+class RendezvousError(BootstrapError):
+    """The members of an elastic job could not meet for another epoch."""
+
+
+class RendezvousClosed(RendezvousError):
+    """The elastic job is closed: it has ended, or was given up."""
+
+
 class TopologyError(CollalgoError, ValueError):
     """A topology cannot be read, built or used as asked."""
 

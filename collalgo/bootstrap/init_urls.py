@@ -21,7 +21,7 @@ from collalgo.bootstrap.identity import identity, torchrun_keeps_a_store
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.etcd import Etcd
-from collalgo.bootstrap.store.etcd_gateway import PORT as ETCD_PORT
+from collalgo.bootstrap.store.etcd_gateway import members_of
 from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError
@@ -58,17 +58,13 @@ def _temporary(url: SplitResult, arguments: JoinArguments) -> "Folder | SharedPr
         return Folder(Path(unquote(url.path)))
     if url.scheme == "etcd" and url.netloc and url.path.strip("/"):
         _ = arguments.position
-        return SharedPrefix(Etcd(_members(url), unquote(url.path)), arguments.store)
+        return SharedPrefix(
+            Etcd(members_of(url.netloc), unquote(url.path)), arguments.store
+        )
     raise ValueError(
         f"init: {arguments.store!r} is no URL to connect by; pass env://, "
         "tcp://HOST:PORT, file:///PATH, etcd://HOST:PORT/PREFIX, or HOST:PORT"
     )
-
-
-def _members(url: SplitResult) -> list[tuple[str, int]]:
-    """Host and port of each member of etcd, separated by commas in the URL."""
-    members = [urlsplit(f"//{member}") for member in url.netloc.split(",")]
-    return [(member.hostname or "", member.port or ETCD_PORT) for member in members]
 
 
 def _store(store: Any) -> ExchangeStore:

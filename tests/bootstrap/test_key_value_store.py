@@ -12,9 +12,12 @@ import pytest
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
     KEY_BYTES,
+    MOST_FENCES,
     VALUE_BYTES,
     Change,
     Entry,
+    Fence,
+    Fenced,
     Outcome,
     StoreError,
     add,
@@ -62,6 +65,40 @@ def test_compare_set_changes_a_key_only_at_its_version(new_store):
     assert changed.entry == one.read("c") == Entry(b"y", changed.entry.version)
     assert other.compare_set("d", b"y", version) == Outcome(False, None)
     assert one.read("d") is None
+
+
+def test_a_fence_forbids_a_change_unless_its_key_has_the_version(new_store):
+    one, other = new_store(), new_store()
+    epoch = one.set("epoch", b"1")
+    here, gone = Fence("epoch", epoch), Fence("closed", ABSENT)
+    version = other.set("step", b"1", fences=[here, gone])
+    created = other.compare_set("note", b"", ABSENT, fences=[here])
+    assert created.succeeded
+    assert not other.compare_set("note", b"x", ABSENT, fences=[here]).succeeded
+    new = one.set("epoch", b"1")  # the same value, yet another epoch
+    for change in (
+        lambda: other.set("step", b"2", fences=[gone, here]),
+        lambda: other.compare_set("step", b"2", version, fences=[here, gone]),
+        lambda: other.compare_set("step", b"2", version + 1, fences=[here]),
+    ):
+        with pytest.raises(Fenced, match=f"key epoch has version {new}, .* {epoch}"):
+            change()
+    with pytest.raises(Fenced, match=r"key epoch has version .* needs 0"):
+        other.set("first", b"", fences=[Fence("epoch", ABSENT)])
+    assert one.read("step") == Entry(b"1", version)
+    assert one.read("first") is None
+    changed = one.compare_set("step", b"2", version, fences=[Fence("epoch", new)])
+    assert changed.succeeded
+
+
+def test_a_change_has_a_limited_number_of_fences(new_store):
+    store = new_store()
+    fences = [Fence(f"k{number}", ABSENT) for number in range(MOST_FENCES)]
+    assert store.compare_set("k", b"", ABSENT, fences=fences).succeeded
+    with pytest.raises(ValueError, match=f"{MOST_FENCES + 1} fences are more than"):
+        store.set("k", b"", fences=[*fences, Fence("more", ABSENT)])
+    with pytest.raises(ValueError, match="need 1 to"):
+        store.set("k", b"", fences=[Fence("", ABSENT)])
 
 
 def test_a_version_is_never_used_again(new_store):

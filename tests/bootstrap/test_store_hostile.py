@@ -75,6 +75,9 @@ def test_unauthenticated_connections_disturb_no_client(
         [b"1", b"set", b"k" * (KEY_BYTES + 1), b"v", b""],
         [b"1", b"wait", b"\xff"],
         [b"1", b"delete", b"k", b"1", b"2"],
+        [b"1", b"set", b"k", b"v", b"", b"a fence without its version"],
+        [b"1", b"set", b"k", b"v", b"", b"fence", b"no number"],
+        [b"1", b"compare_set", b"k", b"v", b"0", b"", b"\xff", b"1"],
     ],
 )
 def test_a_client_whose_command_is_malformed_is_disconnected(server, fields):

@@ -14,14 +14,23 @@ from collalgo.bootstrap.store.lease import Lease
 from collalgo.bootstrap.store.protocol import (
     ANSWER_SECONDS,
     Entry,
+    Fence,
     LeaseExpired,
     Outcome,
     StoreError,
     Watcher,
+    checked_fences,
     checked_key,
+    fenced,
     refuse_large,
 )
-from collalgo.bootstrap.store.session import EXPIRED, LONGEST_LEASE, MOST_BYTES, OK
+from collalgo.bootstrap.store.session import (
+    EXPIRED,
+    FENCED,
+    LONGEST_LEASE,
+    MOST_BYTES,
+    OK,
+)
 
 #: Seconds that the store has, at the end, to read all that was sent.
 DRAIN_SECONDS = 2.0
@@ -64,10 +73,18 @@ class Client:
         ours = weakref.ref(socket)
         os.register_at_fork(after_in_child=lambda: close_inherited(ours()))
 
-    def set(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+    def set(
+        self,
+        key: str,
+        value: bytes,
+        *,
+        lease: Lease | None = None,
+        fences: Sequence[Fence] = (),
+    ) -> int:
         """Set a key, and return the version of the change."""
-        answer = self._ask(b"set", *self._checked(key, value), _name(lease))
-        return int(_unless_expired(answer)[1])
+        terms = (_name(lease), *_fields(fences))
+        answer = self._ask(b"set", *self._checked(key, value), *terms)
+        return int(_unless_refused(key, answer)[1])
 
     def post(self, key: str, value: bytes, version: int | None = None) -> None:
         """Set a key without waiting for the answer."""
@@ -94,12 +111,19 @@ class Client:
         return Expected(key, answer, forget)
 
     def compare_set(
-        self, key: str, value: bytes, version: int, *, lease: Lease | None = None
+        self,
+        key: str,
+        value: bytes,
+        version: int,
+        *,
+        lease: Lease | None = None,
+        fences: Sequence[Fence] = (),
     ) -> Outcome:
         """Set a key if it has a version; ABSENT if it must not exist."""
         entry = self._checked(key, value)
-        fields = (b"compare_set", *entry, b"%d" % version, _name(lease))
-        status, *found = _unless_expired(self._ask(*fields))
+        terms = (b"%d" % version, _name(lease), *_fields(fences))
+        answer = self._ask(b"compare_set", *entry, *terms)
+        status, *found = _unless_refused(key, answer)
         return Outcome(status == OK, _entry(found))
 
     def delete(self, key: str, version: int | None = None) -> bool:
@@ -206,9 +230,21 @@ def _entry(fields: Sequence[bytes]) -> Entry | None:
     return Entry(fields[1], int(fields[0])) if fields else None
 
 
-def _unless_expired(answer: list[bytes]) -> list[bytes]:
+def _fields(fences: Sequence[Fence]) -> list[bytes]:
+    """The keys and versions of fences, in turn."""
+    pairs = [
+        (fence.key.encode(), b"%d" % fence.version) for fence in checked_fences(fences)
+    ]
+    return [field for pair in pairs for field in pair]
+
+
+def _unless_refused(key: str, answer: list[bytes]) -> list[bytes]:
+    """The answer to a change; LeaseExpired or Fenced if it is the refusal of it."""
     if answer[0] == EXPIRED:
         raise LeaseExpired("the lease of this key has expired; begin another")
+    if answer[0] == FENCED:
+        other, needed, present = answer[1:]
+        raise fenced(key, Fence(other.decode(), int(needed)), int(present))
     return answer
 
 

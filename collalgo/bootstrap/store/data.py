@@ -18,6 +18,7 @@ from collalgo.bootstrap.store.session import (
     CONFLICT,
     CONTINUED,
     EXPIRED,
+    FENCED,
     LONGEST_LEASE,
     MOST_BYTES,
     OK,
@@ -141,10 +142,16 @@ class Data:
         return self._version
 
     def _set(
-        self, client: Client, _number: bytes, key: bytes, value: bytes, lease: bytes
+        self,
+        client: Client,
+        _number: bytes,
+        key: bytes,
+        value: bytes,
+        lease: bytes,
+        *fences: bytes,
     ) -> Iterable[bytes]:
-        if lease and self._held(client, lease) is None:
-            return [EXPIRED]
+        if refusal := self._refusal(client, lease, fences):
+            return refusal
         version = self._put(key, value, self._held(client, lease))
         return [OK, b"%d" % version]
 
@@ -156,13 +163,26 @@ class Data:
         value: bytes,
         version: bytes,
         lease: bytes,
+        *fences: bytes,
     ) -> Iterable[bytes]:
-        if lease and self._held(client, lease) is None:
-            return [EXPIRED]
+        if refusal := self._refusal(client, lease, fences):
+            return refusal
         if int(version) != self._version_of(key):
             return [CONFLICT, *self._fields(key)]
         self._put(key, value, self._held(client, lease))
         return [OK, *self._fields(key)]
+
+    def _refusal(
+        self, client: Client, lease: bytes, fences: tuple[bytes, ...]
+    ) -> list[bytes]:
+        """Why a change is refused: its lease has ended, or a fence does not hold."""
+        if lease and self._held(client, lease) is None:
+            return [EXPIRED]
+        for key, version in zip(fences[::2], fences[1::2], strict=True):
+            present = self._version_of(checked_key(key))
+            if present != int(version):
+                return [FENCED, key, version, b"%d" % present]
+        return []
 
     def _delete(
         self, _client: Client, _number: bytes, key: bytes, version: bytes

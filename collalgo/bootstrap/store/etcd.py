@@ -20,14 +20,18 @@ from collalgo.bootstrap.store.etcd_gateway import (
 from collalgo.bootstrap.store.etcd_watch import EtcdWatch
 from collalgo.bootstrap.store.lease import Lease
 from collalgo.bootstrap.store.protocol import (
+    ABSENT,
     ANSWER_SECONDS,
     VALUE_BYTES,
     Entry,
+    Fence,
     LeaseExpired,
     Outcome,
     StoreError,
     Watcher,
+    checked_fences,
     checked_key,
+    fenced,
     refuse_large,
 )
 
@@ -69,10 +73,20 @@ class Etcd:
         self._posts: SimpleQueue[Any] | None = None
         self._gateway.ask("maintenance/status", {})
 
-    def set(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+    def set(
+        self,
+        key: str,
+        value: bytes,
+        *,
+        lease: Lease | None = None,
+        fences: Sequence[Fence] = (),
+    ) -> int:
         """Set a key, and return the version of the change."""
         put = self._put(key, value, lease)
-        return int(_unless_expired(self._gateway, "kv/put", put)["header"]["revision"])
+        if not fences:
+            found = _unless_expired(self._gateway, "kv/put", put)
+            return int(found["header"]["revision"])
+        return self._change(key, put, [], fences)[1]
 
     def post(self, key: str, value: bytes, version: int | None = None) -> None:
         """Set a key without waiting for the answer."""
@@ -102,19 +116,46 @@ class Etcd:
         return Expected(self, key)
 
     def compare_set(
-        self, key: str, value: bytes, version: int, *, lease: Lease | None = None
+        self,
+        key: str,
+        value: bytes,
+        version: int,
+        *,
+        lease: Lease | None = None,
+        fences: Sequence[Fence] = (),
     ) -> Outcome:
         """Set a key if it has a version; ABSENT if it must not exist."""
-        name = self._name(key)
+        put = self._put(key, value, lease)
+        condition = [_has_version(self._name(key), version)]
+        present, revision = self._change(key, put, condition, fences)
+        if revision:
+            return Outcome(True, Entry(value, revision))
+        return Outcome(False, present)
+
+    def _change(
+        self,
+        key: str,
+        put: dict[str, Any],
+        condition: list[dict[str, Any]],
+        fences: Sequence[Fence],
+    ) -> tuple[Entry | None, int]:
+        """Put a key under a condition of it: what it held if not, and the revision."""
+        names = [self._name(fence.key) for fence in checked_fences(fences)]
+        held = [_has_version(n, f.version) for n, f in zip(names, fences, strict=True)]
         transaction = {
-            "compare": [_has_version(name, version)],
-            "success": [{"request_put": self._put(key, value, lease)}],
-            "failure": [{"request_range": {"key": name}}],
+            "compare": condition + held,
+            "success": [{"request_put": put}],
+            "failure": [{"request_range": {"key": n}} for n in (put["key"], *names)],
         }
         found = _unless_expired(self._gateway, "kv/txn", transaction, Repeat.NEVER)
         if found.get("succeeded"):
-            return Outcome(True, Entry(value, int(found["header"]["revision"])))
-        return Outcome(False, _entry(found["responses"][0]["response_range"]))
+            return None, int(found["header"]["revision"])
+        entry, *others = [_entry(one["response_range"]) for one in found["responses"]]
+        for fence, other in zip(fences, others, strict=True):
+            present = other.version if other else ABSENT
+            if present != fence.version:
+                raise fenced(key, fence, present)
+        return entry, 0
 
     def delete(self, key: str, version: int | None = None) -> bool:
         """Delete a key, if it has the version given; return whether it was deleted."""

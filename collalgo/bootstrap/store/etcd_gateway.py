@@ -11,6 +11,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from socket import SHUT_RDWR
 from threading import Lock
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from collalgo.bootstrap.store.liveness import has_hung_up, keep_alive
 from collalgo.bootstrap.store.protocol import ANSWER_SECONDS, StoreError
@@ -134,6 +135,12 @@ class Gateway:
             if self._members[0] == (connection.host, connection.port):
                 self._members.append(self._members.pop(0))
         self.close()
+
+
+def members_of(netloc: str) -> list[tuple[str, int]]:
+    """Host and port of each member of etcd, separated by commas in a URL."""
+    members = [urlsplit(f"//{member}") for member in netloc.split(",")]
+    return [(member.hostname or "", member.port or PORT) for member in members]
 
 
 class Stream:

@@ -9,11 +9,14 @@
   are never compared.
 - A request that fails with :class:`StoreError` may have been carried out or not. A
   caller that has to know puts something unique into the value and reads the key.
+- A change may depend on other keys: it is refused as :class:`Fenced`, and nothing is
+  changed, unless each of them has the version of its :class:`Fence`. The store checks
+  them and makes the change in one step.
 
 ``tests/bootstrap/test_key_value_store.py`` holds every implementation to this.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from collalgo.bootstrap.store.lease import Lease
@@ -31,6 +34,9 @@ VALUE_BYTES = 1 << 20
 #: The version of a key that does not exist.
 ABSENT = 0
 
+#: Fences of a change at most; etcd takes 128 conditions, of which one is of the key.
+MOST_FENCES = 100
+
 
 class StoreError(BootstrapError):
     """A store cannot be reached, or does not answer in time."""
@@ -38,6 +44,10 @@ class StoreError(BootstrapError):
 
 class LeaseExpired(StoreError):
     """The lease of a request has expired, or was revoked."""
+
+
+class Fenced(StoreError):
+    """A key on which a change depends has another version; nothing was changed."""
 
 
 class Entry(NamedTuple):
@@ -52,6 +62,13 @@ class Outcome(NamedTuple):
 
     succeeded: bool
     entry: Entry | None
+
+
+class Fence(NamedTuple):
+    """A key on which a change depends, and the version that it must have."""
+
+    key: str
+    version: int
 
 
 class Change(NamedTuple):
@@ -104,7 +121,14 @@ class KeyValueStore(ExchangeStore, Protocol):
     @property
     def value_bytes(self) -> int: ...
 
-    def set(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+    def set(
+        self,
+        key: str,
+        value: bytes,
+        *,
+        lease: Lease | None = None,
+        fences: Sequence[Fence] = (),
+    ) -> int:
         """Set a key, and return the version of the change.
 
         With a lease the key is deleted when the lease ends; set again without one, it
@@ -114,6 +138,8 @@ class KeyValueStore(ExchangeStore, Protocol):
         ------
         LeaseExpired
             If the lease has ended already; the key is not set.
+        Fenced
+            If a key of the fences has another version; the key is not set.
         """
 
     def post(self, key: str, value: bytes, version: int | None = None) -> None:
@@ -139,7 +165,13 @@ class KeyValueStore(ExchangeStore, Protocol):
         """Request the value of a key, so that the wait for it can be broken off."""
 
     def compare_set(
-        self, key: str, value: bytes, version: int, *, lease: Lease | None = None
+        self,
+        key: str,
+        value: bytes,
+        version: int,
+        *,
+        lease: Lease | None = None,
+        fences: Sequence[Fence] = (),
     ) -> Outcome:
         """Set a key if it has a version; :data:`ABSENT` if it must not exist.
 
@@ -147,6 +179,8 @@ class KeyValueStore(ExchangeStore, Protocol):
         ------
         LeaseExpired
             If the lease has ended already; the key is not set.
+        Fenced
+            If a key of the fences has another version; the key is not set.
         """
 
     def delete(self, key: str, version: int | None = None) -> bool:
@@ -189,6 +223,23 @@ def refuse_large(value: bytes, largest: int) -> None:
     """Raise ValueError for a value that a store does not take."""
     if len(value) > largest:
         raise ValueError(f"{len(value)} bytes are more than {largest}")
+
+
+def checked_fences(fences: Sequence[Fence]) -> Sequence[Fence]:
+    """The fences of a change; ValueError if they are too many for every store."""
+    if len(fences) > MOST_FENCES:
+        raise ValueError(f"{len(fences)} fences are more than {MOST_FENCES}")
+    for fence in fences:
+        checked_key(fence.key.encode())
+    return fences
+
+
+def fenced(key: str, fence: Fence, version: int) -> Fenced:
+    """The error of a change that a fence forbids, as its key has another version."""
+    return Fenced(
+        f"key {key} was not changed: key {fence.key} has version {version}, and the "
+        f"change needs {fence.version}; whoever made it is no longer entitled to it"
+    )
 
 
 def add(store: KeyValueStore, key: str, amount: int) -> int:

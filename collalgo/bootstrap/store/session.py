@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 
 #: The first bytes that a store sends, with the version of the protocol.
-GREETING = b"collalgo store 2"
+GREETING = b"collalgo store 3"
 
 NONCE = 32
 PROOF = 32
@@ -36,8 +36,8 @@ MOST_BYTES = LARGEST - (1 << 16)
 CONTINUED = b"+"
 
 #: The first field of an answer: the command was carried out; the key has another
-#: version; the lease has ended.
-OK, CONFLICT, EXPIRED = b"ok", b"conflict", b"expired"
+#: version; the lease has ended; another key does not have the version of a fence.
+OK, CONFLICT, EXPIRED, FENCED = b"ok", b"conflict", b"expired", b"fenced"
 
 #: The longest time to live of a lease, in seconds, which timers can still count.
 LONGEST_LEASE = 1e8

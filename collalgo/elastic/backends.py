@@ -1,0 +1,197 @@
+"""Where the members of a job meet, by a URL; other packages can add schemes.
+
+An entry point of the group ``collalgo.rendezvous`` is named after a scheme and leads to
+a function of a :class:`Place` that returns a :class:`~.interface.Rendezvous`. Our own
+schemes are found without one, as a source tree may have no metadata.
+"""
+
+import errno
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from collalgo.bootstrap.store.client import Client
+from collalgo.bootstrap.store.etcd import Etcd
+from collalgo.bootstrap.store.etcd_gateway import members_of
+from collalgo.bootstrap.store.protocol import KeyValueStore
+from collalgo.bootstrap.store.server import Server
+from collalgo.bootstrap.user_secret import user_secret
+from collalgo.elastic.interface import Rendezvous
+from collalgo.elastic.settings import Settings
+from collalgo.elastic.static import StaticRendezvous
+from collalgo.elastic.store_rendezvous import StoreRendezvous
+from collalgo.errors import RendezvousError
+
+#: The group of the entry points.
+GROUP = "collalgo.rendezvous"
+
+#: Seconds of one attempt to reach the store; the rendezvous makes several.
+ATTEMPT_SECONDS = 2.0
+
+#: Hosts that only this host can mean.
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a job meets, and who this node is.
+
+    Attributes
+    ----------
+    url : SplitResult
+        The URL that the user gave.
+    job : str
+        The id of the job. Jobs that share an etcd differ in it; an embedded store
+        refuses a second job.
+    settings : Settings
+        Those of the job.
+    name : str
+        The name of this node.
+    secret : bytes or None
+        The secret of the job, if the user gave one.
+    """
+
+    url: SplitResult
+    job: str
+    settings: Settings
+    name: str
+    secret: bytes | None = None
+
+    def __str__(self) -> str:
+        return f"job {self.job} at {self.url.geturl()}"
+
+
+def rendezvous(
+    url: str,
+    job: str,
+    settings: Settings,
+    name: str | None = None,
+    secret: bytes | None = None,
+) -> Rendezvous:
+    """The rendezvous that a URL names.
+
+    Parameters
+    ----------
+    url
+        ``collalgo://HOST:PORT`` or ``HOST:PORT``: a store that the first node on that
+        host holds; ``etcd://HOST:PORT,HOST:PORT``: an etcd that runs already;
+        ``static://NAME,NAME``: fixed members; or a scheme that another package adds.
+    job
+        The id of the job.
+    settings
+        How many members it has, and how long they wait.
+    name
+        The name of this node, by default that of the host with the process id.
+    secret
+        The secret of the job; by default ``COLLALGO_SECRET``, in hexadecimal digits.
+
+    Raises
+    ------
+    ValueError
+        If the URL names no place, or there is no such scheme.
+    RendezvousError
+        If the store is not reached in ``settings.store_timeout`` seconds.
+    """
+    parts = urlsplit(url if "://" in url else f"collalgo://{url}")
+    make = _scheme(parts.scheme)
+    if not job or "/" in job:
+        raise ValueError(f"{job!r} is no id of a job; pass a text without a slash")
+    name = name or f"{socket.gethostname()}-{os.getpid()}"
+    return make(Place(parts, job, settings, name, secret))
+
+
+def embedded(place: Place) -> StoreRendezvous:
+    """Meet at a store that a node on the host of the URL holds."""
+    host, port = place.url.hostname, place.url.port
+    if not host or not port:
+        raise ValueError(f"{place.url.geturl()!r} is no collalgo://HOST:PORT")
+    secret = _secret(place, host)
+    hosting = Hosting(host, port, secret)
+
+    def connect(lost: Callable[[str], None]) -> KeyValueStore:
+        hosting.begin()
+        return Client([host], port, secret, ATTEMPT_SECONDS, lost)
+
+    terms = {"job": place.job, **place.settings.terms}  # a store holds one job
+    settings = replace(place.settings, terms=terms)
+    return StoreRendezvous(connect, str(place), settings, place.name, hosting.end)
+
+
+def etcd(place: Place) -> StoreRendezvous:
+    """Meet at an etcd that runs already."""
+    members = members_of(place.url.netloc)
+    prefix = f"{unquote(place.url.path).strip('/')}/{place.job}"
+
+    def connect(_lost: Callable[[str], None]) -> KeyValueStore:
+        return Etcd(members, prefix)
+
+    return StoreRendezvous(connect, str(place), place.settings, place.name)
+
+
+def static(place: Place) -> StaticRendezvous:
+    """Meet nobody: all members are named."""
+    return StaticRendezvous(tuple(place.url.netloc.split(",")), place.name)
+
+
+#: Our own schemes.
+SCHEMES: dict[str, Callable[[Place], Rendezvous]] = {
+    "collalgo": embedded,
+    "etcd": etcd,
+    "static": static,
+}
+
+
+def _scheme(name: str) -> Callable[[Place], Rendezvous]:
+    """What makes the rendezvous of a scheme."""
+    if name in SCHEMES:
+        return SCHEMES[name]
+    others = {each.name: each for each in entry_points(group=GROUP)}
+    if name not in others:
+        known = ", ".join(sorted({*SCHEMES, *others}))
+        raise ValueError(f"{name}:// is no known scheme of a rendezvous; use {known}")
+    made: Callable[[Place], Rendezvous] = others[name].load()
+    return made
+
+
+class Hosting:
+    """The embedded store, held by the first process on its host that asks for it."""
+
+    def __init__(self, host: str, port: int, secret: bytes):
+        self._host, self._port, self._secret = host, port, secret
+        self._server: Server | None = None
+
+    def begin(self) -> None:
+        """Hold the store, unless it is on another host or another process does."""
+        if self._server is not None:
+            return
+        try:
+            self._server = Server(self._secret, self._host, self._port)
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
+                raise
+
+    def end(self) -> None:
+        """Hold the store no more."""
+        if self._server is not None:
+            self._server.close()
+
+
+def _secret(place: Place, host: str) -> bytes:
+    """The secret of the job; on one host that of the user will do."""
+    if place.secret is not None:
+        return place.secret
+    try:
+        given = bytes.fromhex(os.environ.get("COLLALGO_SECRET", ""))
+    except ValueError:
+        raise RendezvousError(
+            "COLLALGO_SECRET has not only hexadecimal digits"
+        ) from None
+    if given or host in LOOPBACK:
+        return given or user_secret()
+    raise RendezvousError(
+        f"node {place.name} has no secret for {place}; set COLLALGO_SECRET "
+        "(hexadecimal digits) to the same on all nodes"
+    )

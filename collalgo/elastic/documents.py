@@ -1,0 +1,160 @@
+"""What the members of a job write to the store for each other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from collalgo.elastic.schema import MOST_MEMBERS, Fields, Member, encode
+
+#: What precedes the keys that all members watch, and those of single processes.
+COMMON, NODES = "now/", "node/"
+
+#: The keys that all members watch.
+ROUND, LEADER, NOTICE = COMMON + "round", COMMON + "leader", COMMON + "notice"
+EXCLUDED, CLOSED = COMMON + "excluded", COMMON + "closed"
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a process says of itself.
+
+    Attributes
+    ----------
+    member : Member
+        The process.
+    after : int
+        It asks for an epoch greater than this one; it is at work in a greater one.
+    left : bool
+        Whether it has left the job.
+    """
+
+    member: Member
+    after: int
+    left: bool = False
+
+
+@dataclass(frozen=True)
+class Round:
+    """The outcome of a round: who takes part, from now to the next epoch.
+
+    Attributes
+    ----------
+    epoch : int
+        Its number; 0 before the first round.
+    members : tuple of Member
+        In the order of their ranks.
+    terms : dict
+        What all members must have in common, as text by name.
+    why : str
+        Why the round was begun.
+    """
+
+    epoch: int = 0
+    members: tuple[Member, ...] = ()
+    terms: dict[str, str] = field(default_factory=dict, hash=False)
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Who completes rounds at present, and on what terms."""
+
+    member: Member
+    terms: dict[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Why the members of an epoch have to meet again, as the leader sees it.
+
+    Attributes
+    ----------
+    epoch : int
+        The epoch that has to end.
+    lost : tuple of str
+        Names of the members that have ended, left or been excluded.
+    asking : int
+        The number of members that ask for another epoch.
+    waiting : int
+        The number of processes that wait, and would become members.
+    """
+
+    epoch: int = 0
+    lost: tuple[str, ...] = ()
+    asking: int = 0
+    waiting: int = 0
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the epoch has lost a member, or one of them has given it up."""
+        return bool(self.lost or self.asking)
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """Names of nodes that may not take part at present, with the reasons."""
+
+    reasons: dict[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The end of a job: no further round is completed."""
+
+    reason: str = ""
+
+
+#: What a document says.
+Document = Node | Round | Leader | Notice | Excluded | Closed
+
+
+def encoded(document: Document) -> bytes:
+    """The bytes of a document."""
+    return encode(**vars(document))
+
+
+def decoded(key: str, value: bytes) -> Document:
+    """The document that a key holds.
+
+    Raises
+    ------
+    RendezvousError
+        If the value is malformed.
+    """
+    name = "node" if key.startswith(NODES) else key.removeprefix(COMMON)
+    return _READERS[name](Fields(value, name))
+
+
+def _node(fields: Fields) -> Node:
+    return Node(fields.member("member"), fields.number("after"), fields.flag("left"))
+
+
+def _round(fields: Fields) -> Round:
+    return Round(
+        fields.number("epoch", least=1),
+        fields.members("members"),
+        fields.terms("terms"),
+        fields.text("why"),
+    )
+
+
+def _leader(fields: Fields) -> Leader:
+    return Leader(fields.member("member"), fields.terms("terms"))
+
+
+def _notice(fields: Fields) -> Notice:
+    return Notice(
+        fields.number("epoch"),
+        fields.texts("lost"),
+        fields.number("asking"),
+        fields.number("waiting"),
+    )
+
+
+_READERS: dict[str, Callable[[Fields], Document]] = {
+    "node": _node,
+    "round": _round,
+    "leader": _leader,
+    "notice": _notice,
+    "excluded": lambda fields: Excluded(fields.terms("reasons", MOST_MEMBERS)),
+    "closed": lambda fields: Closed(fields.text("reason")),
+}

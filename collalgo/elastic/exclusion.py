@@ -1,0 +1,29 @@
+"""Exclude nodes that fail again and again, and let them join again."""
+
+from collections.abc import Callable
+
+from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore
+from collalgo.elastic.documents import EXCLUDED, Excluded, decoded, encoded
+
+Reasons = dict[str, str]
+
+
+def exclude(store: KeyValueStore, name: str, reason: str) -> None:
+    """Let a node become no member any more."""
+    _change(store, lambda reasons: {**reasons, name: reason})
+
+
+def readmit(store: KeyValueStore, name: str) -> None:
+    """Let an excluded node join again."""
+    _change(store, lambda reasons: {k: reasons[k] for k in reasons if k != name})
+
+
+def _change(store: KeyValueStore, change: Callable[[Reasons], Reasons]) -> None:
+    while True:
+        entry = store.read(EXCLUDED)
+        before = decoded(EXCLUDED, entry.value) if entry else Excluded()
+        assert isinstance(before, Excluded)
+        value = encoded(Excluded(change(before.reasons)))
+        version = entry.version if entry else ABSENT
+        if store.compare_set(EXCLUDED, value, version).succeeded:
+            return

@@ -1,0 +1,182 @@
+"""The connection of a process with the store of its job, made anew when it is lost."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic, sleep
+
+from collalgo.bootstrap.store.lease import Lease
+from collalgo.bootstrap.store.protocol import (
+    ABSENT,
+    Change,
+    Entry,
+    Fenced,
+    KeyValueStore,
+    StoreError,
+    Subscription,
+)
+from collalgo.elastic.documents import COMMON, NODES, ROUND, decoded, encoded
+from collalgo.elastic.events import Delete, Seen, Surveyed, Write
+from collalgo.errors import RendezvousError
+
+_LOG = logging.getLogger("collalgo")
+
+#: Connects with the store; its argument is called with the reason of a loss.
+Connect = Callable[[Callable[[str], None]], KeyValueStore]
+
+#: Seconds between two attempts to reach the store.
+RETRY_SECONDS = 0.1
+
+
+class StoreLink:
+    """The store of a job as the rounds use it.
+
+    Parameters
+    ----------
+    connect
+        Connects with the store.
+    where
+        What errors call the store.
+    silence
+        Seconds of the lease of this process.
+    report
+        Called with each change, and with errors that end the rendezvous; threads of
+        the store call it.
+    """
+
+    store: KeyValueStore
+    lease: Lease
+
+    def __init__(
+        self,
+        connect: Connect,
+        where: str,
+        silence: float,
+        report: Callable[[Seen | Exception], None],
+    ):
+        self._connect, self._where = connect, where
+        self._silence, self._report = silence, report
+        self._survey: Subscription | None = None
+        self.is_lost = False
+
+    def open(self, timeout: float) -> None:
+        """Connect, and watch what all members watch.
+
+        Raises
+        ------
+        RendezvousError
+            If the store is not reached within ``timeout`` seconds.
+        """
+        began = monotonic()
+        while True:
+            try:
+                self.is_lost = False
+                self.store = self._connect(self._lost)
+                self.lease = self.store.lease(self._silence)
+                self.store.watch(COMMON, self._changed)
+            except (StoreError, OSError) as error:
+                if monotonic() - began > timeout:
+                    raise RendezvousError(
+                        f"the store of the job at {self._where} was not reached in "
+                        f"{timeout:g} s: {error}"
+                    ) from None
+                sleep(RETRY_SECONDS)
+            else:
+                return
+
+    def reopen(self, timeout: float, known: dict[str, int]) -> list[Seen]:
+        """Connect again: the keys that have vanished, of those known with versions.
+
+        Raises
+        ------
+        RendezvousError
+            If the store is not reached, or was started anew and knows nothing.
+        """
+        with suppress(StoreError, OSError):
+            self.store.close()
+        self._survey = None
+        self.open(timeout)
+        present = {**self.store.entries(COMMON), **self.store.entries(NODES)}
+        if known.get(ROUND, ABSENT) > getattr(present.get(ROUND), "version", ABSENT):
+            raise RendezvousError(
+                f"the store of the job at {self._where} was started anew and knows "
+                "nothing of the present epoch; start the job again"
+            )
+        gone = known.keys() - present.keys()
+        return [Seen(key, known[key], None) for key in sorted(gone)]
+
+    def renew(self) -> None:
+        """Begin another lease after the last has ended."""
+        self.lease = self.store.lease(self._silence)
+
+    def write(self, write: Write) -> Seen | None:
+        """Carry out a write: what the key holds then; None if a fence forbids it."""
+        value = encoded(write.value)
+        lease = self.lease if write.leased else None
+        try:
+            outcome = self.store.compare_set(
+                write.key, value, write.version, lease=lease, fences=write.fences
+            )
+        except Fenced:
+            return None
+        return self._seen(write.key, write.version, outcome.entry)
+
+    def delete(self, delete: Delete) -> Seen | None:
+        """Carry out a deletion: that it was, or None if there is another version."""
+        if self.store.delete(delete.key, delete.version):
+            return Seen(delete.key, delete.version, None)
+        return None
+
+    def survey(self) -> Surveyed:
+        """Watch the keys of all processes, and list them."""
+        if self._survey is None:
+            self._survey = self.store.watch(NODES, self._changed)
+        found = [
+            self._seen(key, ABSENT, entry)
+            for key, entry in self.store.entries(NODES).items()
+        ]
+        return Surveyed(tuple(each for each in found if each is not None))
+
+    def end_survey(self) -> None:
+        """Watch the keys of processes no more."""
+        if self._survey is not None:
+            self._survey.cancel()
+            self._survey = None
+
+    def await_departures(self, timeout: float) -> None:
+        """Wait until no other process has a key, at most ``timeout`` seconds."""
+        end = monotonic() + timeout
+        self.lease.revoke()
+        with suppress(StoreError):
+            while self.store.entries(NODES) and monotonic() < end:
+                sleep(RETRY_SECONDS)
+
+    def close(self) -> None:
+        """End the lease and the connection."""
+        with suppress(StoreError, OSError):
+            self.store.close()
+
+    def _lost(self, _why: str) -> None:
+        self.is_lost = True
+        self._report(StoreError(f"the store at {self._where} is lost: {_why}"))
+
+    def _changed(self, change: Change) -> None:
+        entry = None if change.value is None else Entry(change.value, change.version)
+        seen = self._seen(change.key, change.version, entry)
+        if seen is not None:
+            self._report(seen)
+
+    def _seen(self, key: str, version: int, entry: Entry | None) -> Seen | None:
+        """What a key holds; a malformed document of one process is only logged."""
+        if entry is None:
+            return Seen(key, version, None)
+        try:
+            return Seen(key, entry.version, decoded(key, entry.value))
+        except RendezvousError as error:
+            if key.startswith(NODES):
+                _LOG.warning("%s at %s was ignored: %s", key, self._where, error)
+            else:
+                self._report(error)
+        except KeyError:
+            _LOG.warning("the key %s at %s is unknown", key, self._where)
+        return None

@@ -1,0 +1,51 @@
+"""Why a process cannot become a member: the errors of ``join``."""
+
+from collalgo.elastic.participant import Participant
+from collalgo.errors import RendezvousClosed, RendezvousError
+
+
+def obstacle(state: Participant, where: str) -> RendezvousError | None:
+    """Why a process will not become a member; None if it may."""
+    name = state.member.name
+    if state.closed is not None:
+        reason = state.closed or "it has ended"
+        return RendezvousClosed(
+            f"node {name} cannot join {where}, which is closed ({reason}); start "
+            "another job under another id"
+        )
+    if name in state.excluded:
+        return RendezvousError(
+            f"node {name} cannot join {where}: it is excluded "
+            f"({state.excluded[name]}); readmit it"
+        )
+    if differing := state.differing_terms:
+        return _differing(name, where, *differing)
+    return None
+
+
+def _differing(
+    name: str, where: str, term: str, theirs: str, ours: str
+) -> RendezvousError:
+    return RendezvousError(
+        f"node {name} cannot join {where}: it has {term} {ours or 'unset'!r} but the "
+        f"job {theirs or 'unset'!r}; start all nodes with the same, and another job "
+        "under another id"
+    )
+
+
+def too_late(state: Participant, where: str, timeout: float) -> RendezvousError:
+    """The error of a process that has waited too long."""
+    found = state.tally() if state.leads and state.surveyed else None
+    if state.leader is None:
+        why = "no process leads"
+    elif found is None:
+        why = f"{state.leader.member.name} leads and has completed no round"
+    elif found.at_work:
+        why = f"{len(found.at_work)} members are at work ({found.at_work[0].name})"
+    else:
+        ready = len(found.survivors) + len(found.newcomers)
+        why = f"{ready} processes ask but {state.settings.least} are needed"
+    return RendezvousError(
+        f"node {state.member.name} was not taken into {where} in {timeout:g} s: {why}; "
+        "start the missing nodes, or raise join_timeout"
+    )

@@ -1,0 +1,283 @@
+"""A rendezvous over a key-value store: a thread that runs the rounds of a process."""
+
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Condition, Thread
+from time import monotonic
+
+from collalgo.bootstrap.store.protocol import (
+    ABSENT,
+    KeyValueStore,
+    LeaseExpired,
+    StoreError,
+)
+from collalgo.elastic import exclusion
+from collalgo.elastic.documents import (
+    CLOSED,
+    COMMON,
+    LEADER,
+    Closed,
+    encoded,
+)
+from collalgo.elastic.events import (
+    Action,
+    Command,
+    Delete,
+    Elapsed,
+    Event,
+    Seen,
+    Survey,
+    Write,
+)
+from collalgo.elastic.interface import Membership, MembershipChange
+from collalgo.elastic.link import Connect, StoreLink
+from collalgo.elastic.obstacles import obstacle, too_late
+from collalgo.elastic.participant import Participant, Phase
+from collalgo.elastic.rounds import step
+from collalgo.elastic.schema import MOST_CHARACTERS, Member
+from collalgo.elastic.settings import Settings
+from collalgo.elastic.views import change_of, membership_of
+
+#: Seconds between two measurements of the time, in a process that leads and others.
+LEADER_TICK, TICK = 0.05, 0.25
+
+#: Seconds after which an action is repeated whose effect was not seen.
+RETRY_SECONDS = 1.0
+
+
+class StoreRendezvous:
+    """A :class:`~.interface.Rendezvous` over a store that others share.
+
+    Parameters
+    ----------
+    connect
+        Connects with the store of the job; its argument is called if that is lost.
+    where
+        What errors call the store and the job.
+    settings
+        Those of the job.
+    name
+        The name of this node, the same whenever it is started.
+    release
+        Called at the end, after the others have left or ``settings.silence`` seconds:
+        it closes the store if this process holds it.
+
+    Raises
+    ------
+    ValueError
+        If the name is empty or too long.
+    RendezvousError
+        If the store is not reached in ``settings.store_timeout`` seconds.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        where: str,
+        settings: Settings,
+        name: str,
+        release: Callable[[], None] | None = None,
+    ):
+        if not 0 < len(name) <= MOST_CHARACTERS:
+            raise ValueError(
+                f"a name of {len(name)} characters; need 1 to {MOST_CHARACTERS}"
+            )
+        self._settings, self._where, self._release = settings, where, release
+        self._state = Participant(Member(name, secrets.token_hex(8)), settings)
+        self._events: SimpleQueue[Event | Exception | None] = SimpleQueue()
+        self._changed = Condition()
+        self._failure: Exception | None = None
+        self._watchers: list[Callable[[MembershipChange], None]] = []
+        self._told: MembershipChange | None = None
+        self._link = StoreLink(connect, where, settings.silence, self._events.put)
+        self._link.open(settings.store_timeout)
+        self._thread = Thread(target=self._run, name="collalgo rounds", daemon=True)
+        self._thread.start()
+
+    # ---- the interface
+
+    def join(self, timeout: float | None = None) -> Membership:
+        """Wait until this process is a member of an epoch greater than its last."""
+        timeout = self._settings.join_timeout if timeout is None else timeout
+        last = self._state.epoch
+        self._events.put(Command.ASK)
+        with self._changed:
+            is_over = self._changed.wait_for(lambda: self._is_over(last), timeout)
+        if self._failure is not None:
+            raise self._failure
+        error = obstacle(self._state, self._where)
+        if error is None and is_over:
+            return membership_of(self._state)
+        error = error or too_late(self._state, self._where, timeout)
+        self.leave()
+        raise error
+
+    def leave(self) -> None:
+        """Take no further part; ``join`` comes back."""
+        self._events.put(Command.LEAVE)
+        with self._changed:
+            self._changed.wait_for(self._has_left, self._settings.silence)
+
+    def close(self, reason: str = "") -> None:
+        """Let no further epoch begin; the present one may go on to its end."""
+        value = encoded(Closed(reason[:MOST_CHARACTERS]))
+        self.store.compare_set(CLOSED, value, ABSENT)
+
+    def waiting(self) -> int:
+        """The number of processes that wait, and would become members."""
+        return self._state.notice.waiting
+
+    def change(self) -> MembershipChange | None:
+        """Why the members have to meet again; None if they need not."""
+        return change_of(self._state)
+
+    def watch(self, watcher: Callable[[MembershipChange], None]) -> None:
+        """Call a watcher at each change; it must neither wait nor raise."""
+        self._watchers.append(watcher)
+        if (change := self.change()) is not None:
+            watcher(change)
+
+    def remaining(self) -> float:
+        """Seconds for which this process certainly counts as alive; 0 if none."""
+        return 0.0 if self._link.is_lost else self._link.lease.remaining()
+
+    def shutdown(self) -> None:
+        """Leave, and release what this holds."""
+        self.leave()
+        self._events.put(None)
+        self._thread.join(self._settings.silence)
+        if self._release is not None:
+            self._link.await_departures(self._settings.silence)
+        self._link.close()
+        if self._release is not None:
+            self._release()
+
+    # ---- what only a store offers
+
+    @property
+    def store(self) -> KeyValueStore:
+        """The store, for keys of the members; theirs begin with ``epoch/``."""
+        return self._link.store
+
+    def exclude(self, name: str, reason: str) -> None:
+        """Let a node become no member any more, until it is readmitted."""
+        exclusion.exclude(self.store, name, reason[:MOST_CHARACTERS])
+
+    def readmit(self, name: str) -> None:
+        """Let an excluded node join again."""
+        exclusion.readmit(self.store, name)
+
+    # ---- waiting for the rounds
+
+    def _is_over(self, last: int) -> bool:
+        """Whether a ``join`` has come to its end."""
+        state = self._state
+        is_member = state.phase is Phase.MEMBER and state.epoch > last
+        has_failed = self._failure is not None
+        return is_member or has_failed or obstacle(state, self._where) is not None
+
+    def _has_left(self) -> bool:
+        """Whether the store knows that this process has left, or will not."""
+        own = self._state.value(self._state.own_key).value
+        is_known = own is None or getattr(own, "left", False)
+        is_out = self._state.phase is Phase.LEAVING and not self._state.leads
+        return (is_known and is_out) or not self._thread.is_alive()
+
+    # ---- the thread
+
+    def _run(self) -> None:
+        """Run the rounds until the end of this, or an error that ends them."""
+        try:
+            measured = sent = monotonic()
+            while (events := self._collect()) is not None:
+                now = monotonic()
+                events.append(Elapsed(now - measured))
+                measured = now
+                if now - sent > RETRY_SECONDS:
+                    events.append(Command.RETRY)
+                    sent = now
+                self._advance(events)
+        except Exception as error:
+            with self._changed:
+                self._failure = error
+                self._changed.notify_all()
+
+    def _collect(self) -> list[Event] | None:
+        """The next events, after some time at the latest; None at the end."""
+        found: list[Event] = []
+        with suppress(Empty):
+            timeout = LEADER_TICK if self._state.leads else TICK
+            while True:
+                event = self._events.get(timeout=timeout)
+                timeout = 0.0
+                if event is None:
+                    return None
+                if isinstance(event, StoreError):
+                    found += self._reconnect() if self._link.is_lost else []
+                elif isinstance(event, Exception):
+                    raise event
+                else:
+                    found.append(event)
+        return found if not self._link.lease.ended else [*found, *self._renew()]
+
+    def _reconnect(self) -> list[Event]:
+        known = {
+            key: value.version
+            for key, value in self._state.known.items()
+            if value.value is not None and (key.startswith(COMMON) or self._is_own(key))
+        }
+        gone = self._link.reopen(self._settings.store_timeout, known)
+        return [*gone, *self._survey_again()]
+
+    def _renew(self) -> list[Event]:
+        """Begin another lease; what hung at the last one has vanished."""
+        try:
+            self._link.renew()
+        except StoreError:
+            return []
+        own = [self._state.own_key, *([LEADER] if self._state.leads else [])]
+        return [Seen(key, self._state.value(key).version, None) for key in own]
+
+    def _is_own(self, key: str) -> bool:
+        return key == self._state.own_key
+
+    def _survey_again(self) -> list[Event]:
+        return [self._link.survey()] if self._state.surveyed else []
+
+    def _advance(self, events: list[Event]) -> None:
+        """Take events in, and carry out what follows, until nothing does."""
+        while events:
+            state, actions = step(self._state, events)
+            if self._state.surveyed and not state.surveyed:
+                self._link.end_survey()
+            self._enter(state)
+            events = [seen for action in actions for seen in self._perform(action)]
+
+    def _enter(self, state: Participant) -> None:
+        """Make a state the present one, and tell those who wait or watch."""
+        with self._changed:
+            self._state = state
+            self._changed.notify_all()
+        change = self.change()
+        if change is not None and change != self._told:
+            for watcher in self._watchers:
+                watcher(change)
+        self._told = change
+
+    def _perform(self, action: Action) -> list[Event]:
+        """Carry out an action: what was seen of its effect."""
+        try:
+            match action:
+                case Survey():
+                    return [self._link.survey()]
+                case Write():
+                    seen = self._link.write(action)
+                case Delete():
+                    seen = self._link.delete(action)
+        except LeaseExpired:
+            return self._renew()
+        except StoreError:  # the action is repeated, over another connection if need be
+            return []
+        return [] if seen is None else [seen]

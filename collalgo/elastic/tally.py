@@ -1,0 +1,122 @@
+"""Who takes part in the next round, counted by the leader; no clock, no store."""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from collalgo.elastic.documents import Node, Notice, Round
+from collalgo.elastic.schema import Member
+from collalgo.elastic.settings import Settings
+
+
+class Readiness(Enum):
+    """Whether a round can be completed."""
+
+    NOT_YET = "too few ask, or the members of the epoch are at work"
+    LAST_CALL = "enough ask, and others may still come"
+    STRAGGLERS = "enough ask, and members that are alive do not"
+    COMPLETE = "there is nobody to wait for"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The processes that a leader knows, by what they are to the next round.
+
+    Attributes
+    ----------
+    survivors : tuple of Member
+        Members of the present epoch that ask for the next, in the order of ranks.
+    at_work : tuple of Member
+        Members of the present epoch that live and do not ask.
+    lost : tuple of Member
+        Members of the present epoch that have ended, left or been excluded.
+    newcomers : tuple of Member
+        Others that ask, in the order in which they came.
+    """
+
+    survivors: tuple[Member, ...]
+    at_work: tuple[Member, ...]
+    lost: tuple[Member, ...]
+    newcomers: tuple[Member, ...]
+
+    def readiness(self, settings: Settings) -> Readiness:
+        """Whether the next round can be completed."""
+        ready = len(self.survivors) + len(self.newcomers)
+        if ready < settings.least or (self.at_work and not self.survivors):
+            return Readiness.NOT_YET
+        if self.at_work:
+            return Readiness.STRAGGLERS
+        if len(self.survivors) >= settings.least or ready >= settings.most:
+            return Readiness.COMPLETE
+        return Readiness.LAST_CALL
+
+    def next_round(self, present: Round, settings: Settings) -> Round:
+        """The round of those who ask: survivors keep their order, then newcomers."""
+        members = (*self.survivors, *self.newcomers)[: settings.most]
+        terms = present.terms or settings.all_terms
+        return Round(present.epoch + 1, members, terms, self._why(present))
+
+    def notice(self, epoch: int, settings: Settings) -> Notice:
+        """What the members of an epoch should know.
+
+        Of the newcomers only those count who would find a place: the members of a full
+        job need not meet again for others.
+        """
+        lost = tuple(member.name for member in self.lost)
+        places = settings.most - len(self.survivors) - len(self.at_work)
+        waiting = min(len(self.newcomers), max(places, 0))
+        return Notice(epoch, lost, len(self.survivors), waiting)
+
+    def _why(self, present: Round) -> str:
+        """Why a round was begun."""
+        if not present.epoch:
+            return "the job has begun"
+        reasons = [
+            f"{what}: {len(who)} ({who[0].name})"
+            for what, who in (
+                ("lost", self.lost),
+                ("left out as they did not ask in time", self.at_work),
+                ("new", self.newcomers),
+            )
+            if who
+        ]
+        return ("; ".join(reasons) or "its members asked for it")[:MOST_WHY]
+
+
+#: Characters of the reason of a round at most.
+MOST_WHY = 200
+
+
+def tally(
+    present: Round, nodes: Mapping[str, Node | None], excluded: Container[str]
+) -> Tally:
+    """Count the processes for the round after the present one.
+
+    Parameters
+    ----------
+    present
+        The present round.
+    nodes
+        What is known of processes by their tokens, the earliest first; None for those
+        that have ended.
+    excluded
+        Names of nodes that may not take part.
+    """
+    alive = {
+        token: node
+        for token, node in nodes.items()
+        if node is not None and not node.left and node.member.name not in excluded
+    }
+    asks = {token for token, node in alive.items() if node.after >= present.epoch}
+    at_work = alive.keys() - asks
+    old = {member.token for member in present.members}
+    return Tally(
+        survivors=tuple(m for m in present.members if m.token in asks),
+        at_work=tuple(m for m in present.members if m.token in at_work),
+        lost=tuple(m for m in present.members if m.token not in alive),
+        newcomers=tuple(
+            node.member
+            for token, node in alive.items()
+            if token in asks and token not in old
+        ),
+    )

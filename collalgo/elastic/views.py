@@ -1,0 +1,32 @@
+"""What a process shows of its state to those who use the rendezvous."""
+
+from collalgo.bootstrap.store.protocol import Fence
+from collalgo.elastic.documents import ROUND, Notice
+from collalgo.elastic.interface import Membership, MembershipChange
+from collalgo.elastic.participant import Participant, Phase
+
+
+def membership_of(state: Participant) -> Membership:
+    """The place of a member in its epoch."""
+    members = state.round.members
+    return Membership(
+        state.epoch,
+        tuple(member.name for member in members),
+        members.index(state.member),
+        state.round.why,
+        Fence(ROUND, state.value(ROUND).version),
+    )
+
+
+def change_of(state: Participant) -> MembershipChange | None:
+    """Why a process and the others have to meet again; None if they need not."""
+    notice = state.notice if state.phase is Phase.MEMBER else Notice()
+    found = MembershipChange(
+        state.epoch,
+        notice.lost,
+        notice.asking,
+        notice.waiting,
+        is_expelled=state.phase is Phase.OUT and state.epoch > 0,
+        closed=state.closed,
+    )
+    return None if found == MembershipChange(state.epoch) else found

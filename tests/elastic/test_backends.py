@@ -1,0 +1,119 @@
+"""A rendezvous is found by its URL; bad ones are refused."""
+
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from collalgo import elastic
+from collalgo.elastic import backends
+from collalgo.errors import RendezvousClosed, RendezvousError
+from collalgo.launch.environment import free_port
+from tests.elastic.conftest import QUICK
+from tests.elastic.test_rendezvous import all_join, check_agree
+from tests.support.store_clients import DEADLINE, until
+
+SECRET = b"of this job"
+
+#: Seconds that the holder of a store waits for the others to leave.
+SHORT = replace(QUICK, silence=1.0)
+
+
+@pytest.fixture(autouse=True)
+def _short_attempts(monkeypatch):
+    monkeypatch.setattr(backends, "ATTEMPT_SECONDS", 0.2)
+
+
+@pytest.fixture
+def place(request):
+    """A URL of each scheme with a store."""
+    if request.param == "etcd":
+        return f"etcd://127.0.0.1:{request.getfixturevalue('etcd')}/tests"
+    return f"127.0.0.1:{free_port()}"
+
+
+@pytest.mark.parametrize("place", ["collalgo", "etcd"], indirect=True)
+def test_nodes_that_name_one_url_and_job_meet(place):
+    nodes = [elastic.rendezvous(place, "j", SHORT, name, SECRET) for name in "ab"]
+    check_agree(all_join(*nodes))
+    other = elastic.rendezvous(place, "k", SHORT, "c", SECRET)
+    message = "'k' but the job 'j'" if place.startswith("127") else "no place"
+    with pytest.raises(RendezvousError, match=f"{message}|1 processes ask"):
+        other.join(0.3)
+    for each in (other, *reversed(nodes)):
+        each.shutdown()
+
+
+def test_the_store_is_held_again_when_its_first_holder_has_ended_before_a_round():
+    place = f"127.0.0.1:{free_port()}"
+    nodes = [elastic.rendezvous(place, "j", SHORT, name, SECRET) for name in "abc"]
+    first, stores = nodes.pop(0), [each.store for each in nodes]
+    first.shutdown()
+    pairs = list(zip(nodes, stores, strict=True))
+    until(lambda: all(node.store is not store for node, store in pairs))
+    check_agree(all_join(*nodes))
+    for each in reversed(nodes):
+        each.shutdown()
+
+
+def test_a_store_that_was_started_anew_ends_the_job_with_the_reason():
+    place = f"127.0.0.1:{free_port()}"
+    settings = replace(SHORT, store_timeout=3.0)
+    nodes = [elastic.rendezvous(place, "j", settings, name, SECRET) for name in "ab"]
+    all_join(*nodes)
+    nodes[0].shutdown()
+    with pytest.raises(RendezvousError, match=r"j at .* was started anew"):
+        nodes[1].join(DEADLINE)
+    nodes[1].shutdown()
+
+
+def test_members_may_be_fixed():
+    names = ("a", "b", "c")
+    nodes = [elastic.rendezvous("static://a,b,c", "j", QUICK, name) for name in names]
+    check_agree([each.join() for each in nodes])
+    with pytest.raises(RendezvousError, match="members of this job are fixed"):
+        nodes[0].join()
+    nodes[1].close("done")
+    with pytest.raises(RendezvousClosed, match="done"):
+        nodes[1].join()
+
+
+@pytest.mark.parametrize(("url", "message"), [
+    ("ftp://a", "ftp:// is no known scheme of a rendezvous; use collalgo, etcd"),
+    ("collalgo://a", "no collalgo://HOST:PORT"),
+    ("static://b,c", "'a' must be one of the members"),
+    ("static://a,a", "which must differ"),
+])  # fmt: skip
+def test_a_url_that_names_no_place_is_refused(url, message):
+    with pytest.raises(ValueError, match=message):
+        elastic.rendezvous(url, "j", QUICK, "a")
+
+
+def test_another_package_adds_a_scheme(monkeypatch):
+    found = EntryPoint("mine", "collalgo.elastic.backends:static", backends.GROUP)
+    monkeypatch.setattr(backends, "entry_points", lambda group: [found])
+    assert elastic.rendezvous("mine://a", "j", QUICK, "a").join().members == ("a",)
+
+
+@pytest.mark.parametrize("job", ["", "a/b"])
+def test_an_id_of_a_job_has_no_slash(job):
+    with pytest.raises(ValueError, match="no id of a job"):
+        elastic.rendezvous("static://a", job, QUICK, "a")
+
+
+def test_a_store_on_other_hosts_needs_a_secret(monkeypatch):
+    monkeypatch.delenv("COLLALGO_SECRET", raising=False)
+    with pytest.raises(RendezvousError, match="node a has no secret for job j at"):
+        elastic.rendezvous("collalgo://example.org:1", "j", QUICK, "a")
+    monkeypatch.setenv("COLLALGO_SECRET", "no digits")
+    with pytest.raises(RendezvousError, match="hexadecimal"):
+        elastic.rendezvous("collalgo://example.org:1", "j", QUICK, "a")
+
+
+def test_a_wrong_secret_is_an_error_with_place_and_time():
+    place = f"127.0.0.1:{free_port()}"
+    settings = replace(QUICK, store_timeout=0.1)
+    holder = elastic.rendezvous(place, "j", settings, "a", SECRET)
+    with pytest.raises(RendezvousError, match=rf"j at .*{place} was not reached in"):
+        elastic.rendezvous(place, "j", settings, "b", b"wrong")
+    holder.shutdown()
