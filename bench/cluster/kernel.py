@@ -123,8 +123,7 @@ def _create(layout: Layout) -> None:
         _lay(layout, cable)
     for host in layout.hosts:
         _show_neighbours(layout, host)
-    for host, other in layout.routes:
-        _route(layout, host, other)
+        _route(layout, host)
 
 
 def _settle(layout: Layout, host: str) -> None:
@@ -152,18 +151,29 @@ def _settle(layout: Layout, host: str) -> None:
         _in(layout, host, "sh", "-c", f"echo {value} > {path}")
 
 
-def _route(layout: Layout, host: str, other: str) -> None:
-    """Add routes from a host to each node address of another."""
+def _route(layout: Layout, host: str) -> None:
+    """Add the routes from a host, hundreds in a torus, by one process."""
+    lines = [
+        line
+        for start, other in layout.routes
+        if start == host
+        for line in _routes(layout, host, other)
+    ]
+    if lines:
+        _in(layout, host, "ip", "-batch", "-", given="\n".join(lines))
+
+
+def _routes(layout: Layout, host: str, other: str) -> Iterator[str]:
+    """The commands that add routes from a host to each node address of another."""
     hops = layout.routes[host, other]
     for number, target in enumerate(layout.nodes[other]):
         name, hop = hops[number % len(hops)]
         source = layout.nodes[host][number]
-        _in(layout, host, "ip", "route", "add", target, "src", source,
-            "via", hop, "dev", name)  # fmt: skip
+        yield f"route add {target} src {source} via {hop} dev {name}"
         # UCX requires a route by its own interface, even if it carries no traffic.
         for unused in range(len(layout.nodes[host])):
-            _in(layout, host, "ip", "route", "append", target, "dev", f"{NODE}{unused}",
-                "metric", str(1000 + unused))  # fmt: skip
+            device, metric = f"{NODE}{unused}", 1000 + unused
+            yield f"route append {target} dev {device} metric {metric}"
 
 
 def _lay(layout: Layout, cable: Cable) -> None:
@@ -256,12 +266,15 @@ def down(layout: Layout) -> None:
         _run("ip", "netns", "del", name)
 
 
-def _in(layout: Layout, place: str, *command: str) -> str:
-    return _run("ip", "netns", "exec", namespace(layout, place), *command)
+def _in(layout: Layout, place: str, *command: str, given: str = "") -> str:
+    return _run("ip", "netns", "exec", namespace(layout, place), *command, given=given)
 
 
-def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(*command: str, given: str = "") -> str:
+    """What a command prints, which reads ``given`` as its input."""
+    done = subprocess.run(
+        command, input=given, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise ClusterError(
             f"{' '.join(command)} failed: {done.stderr.strip() or done.returncode}"
