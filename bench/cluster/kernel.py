@@ -122,7 +122,6 @@ def _create(layout: Layout) -> None:
     for cable in layout.cables:
         _lay(layout, cable)
     for host in layout.hosts:
-        _show_neighbours(layout, host)
         _route(layout, host)
 
 
@@ -153,12 +152,10 @@ def _settle(layout: Layout, host: str) -> None:
 
 def _route(layout: Layout, host: str) -> None:
     """Add the routes from a host, hundreds in a torus, by one process."""
-    lines = [
-        line
-        for start, other in layout.routes
-        if start == host
-        for line in _routes(layout, host, other)
-    ]
+    lines = list(_neighbours(layout, host))
+    for start, other in layout.routes:
+        if start == host:
+            lines += _routes(layout, host, other)
     if lines:
         _in(layout, host, "ip", "-batch", "-", given="\n".join(lines))
 
@@ -217,14 +214,13 @@ def _route_by_source(layout: Layout, end: Interface) -> None:
         "src", source, "table", table)  # fmt: skip
 
 
-def _show_neighbours(layout: Layout, host: str) -> None:
-    """Add routes between the NICs of a host, which UCX requires."""
+def _neighbours(layout: Layout, host: str) -> Iterator[str]:
+    """The commands that add routes between the NICs of a host, which UCX requires."""
     ends = [(end.name, end.address) for end in layout.interfaces(host)]
     nodes = [(f"{NODE}{i}", own) for i, own in enumerate(layout.nodes.get(host, ()))]
     own = [(name, address.partition("/")[0]) for name, address in nodes or ends]
     for (name, source), (_, target) in permutations(own, 2):
-        _in(layout, host, "ip", "route", "append", f"{target}/32", "dev", name,
-            "src", source)  # fmt: skip
+        yield f"route append {target}/32 dev {name} src {source}"
 
 
 def set_link(layout: Layout, link: str, *, working: bool) -> None:
