@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.parallel
+
 PROGRAM = """
 import os, sys, threading
 import numpy

@@ -122,9 +122,7 @@ def _create(layout: Layout) -> None:
     for cable in layout.cables:
         _lay(layout, cable)
     for host in layout.hosts:
-        _show_neighbours(layout, host)
-    for host, other in layout.routes:
-        _route(layout, host, other)
+        _route(layout, host)
 
 
 def _settle(layout: Layout, host: str) -> None:
@@ -152,18 +150,27 @@ def _settle(layout: Layout, host: str) -> None:
         _in(layout, host, "sh", "-c", f"echo {value} > {path}")
 
 
-def _route(layout: Layout, host: str, other: str) -> None:
-    """Add routes from a host to each node address of another."""
+def _route(layout: Layout, host: str) -> None:
+    """Add the routes from a host, hundreds in a torus, by one process."""
+    lines = list(_neighbours(layout, host))
+    for start, other in layout.routes:
+        if start == host:
+            lines += _routes(layout, host, other)
+    if lines:
+        _in(layout, host, "ip", "-batch", "-", given="\n".join(lines))
+
+
+def _routes(layout: Layout, host: str, other: str) -> Iterator[str]:
+    """The commands that add routes from a host to each node address of another."""
     hops = layout.routes[host, other]
     for number, target in enumerate(layout.nodes[other]):
         name, hop = hops[number % len(hops)]
         source = layout.nodes[host][number]
-        _in(layout, host, "ip", "route", "add", target, "src", source,
-            "via", hop, "dev", name)  # fmt: skip
+        yield f"route add {target} src {source} via {hop} dev {name}"
         # UCX requires a route by its own interface, even if it carries no traffic.
         for unused in range(len(layout.nodes[host])):
-            _in(layout, host, "ip", "route", "append", target, "dev", f"{NODE}{unused}",
-                "metric", str(1000 + unused))  # fmt: skip
+            device, metric = f"{NODE}{unused}", 1000 + unused
+            yield f"route append {target} dev {device} metric {metric}"
 
 
 def _lay(layout: Layout, cable: Cable) -> None:
@@ -207,14 +214,13 @@ def _route_by_source(layout: Layout, end: Interface) -> None:
         "src", source, "table", table)  # fmt: skip
 
 
-def _show_neighbours(layout: Layout, host: str) -> None:
-    """Add routes between the NICs of a host, which UCX requires."""
+def _neighbours(layout: Layout, host: str) -> Iterator[str]:
+    """The commands that add routes between the NICs of a host, which UCX requires."""
     ends = [(end.name, end.address) for end in layout.interfaces(host)]
     nodes = [(f"{NODE}{i}", own) for i, own in enumerate(layout.nodes.get(host, ()))]
     own = [(name, address.partition("/")[0]) for name, address in nodes or ends]
     for (name, source), (_, target) in permutations(own, 2):
-        _in(layout, host, "ip", "route", "append", f"{target}/32", "dev", name,
-            "src", source)  # fmt: skip
+        yield f"route append {target}/32 dev {name} src {source}"
 
 
 def set_link(layout: Layout, link: str, *, working: bool) -> None:
@@ -256,12 +262,15 @@ def down(layout: Layout) -> None:
         _run("ip", "netns", "del", name)
 
 
-def _in(layout: Layout, place: str, *command: str) -> str:
-    return _run("ip", "netns", "exec", namespace(layout, place), *command)
+def _in(layout: Layout, place: str, *command: str, given: str = "") -> str:
+    return _run("ip", "netns", "exec", namespace(layout, place), *command, given=given)
 
 
-def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(*command: str, given: str = "") -> str:
+    """What a command prints, which reads ``given`` as its input."""
+    done = subprocess.run(
+        command, input=given, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise ClusterError(
             f"{' '.join(command)} failed: {done.stderr.strip() or done.returncode}"

@@ -16,6 +16,8 @@ from collalgo.schedule.replay import Replay
 from tests.conftest import at_leisure
 from tests.support.oracle import check, reduced, same, vectors
 
+pytestmark = pytest.mark.parallel
+
 EVERY_ROOT = 17
 
 #: Sizes that are proved every time.
@@ -58,7 +60,6 @@ def proofs(size, **parameters):
             )
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", at_leisure(range(64, 0, -1), QUICK))
 def test_it_is_proved(size):
     for row, proof in proofs(size):
@@ -66,7 +67,6 @@ def test_it_is_proved(size):
         assert proof.order == "serial" or not row.keeps_rank_order
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", at_leisure([1, 2, 3, 5, 8, 12], {1, 2, 3, 5, 8}))
 @pytest.mark.parametrize(
     "parameters", [{"segments": 3}, {"lanes": 2}, {"segments": 2, "lanes": 2}]
@@ -76,7 +76,6 @@ def test_it_is_proved_in_segments_and_on_lanes(size, parameters):
         assert proof.consistent, f"{row.name} gives other bits on other ranks"
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", [2, 3, 5, 8, 12])
 def test_it_is_proved_for_other_orders_of_the_ranks(size):
     order = [(3 + i * (5 if size % 5 else 3)) % size for i in range(size)]
@@ -89,7 +88,6 @@ def test_it_is_proved_for_other_orders_of_the_ranks(size):
         assert proof.consistent, f"{row.name} gives other bits on other ranks"
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 8, 9, 12, 17])
 def test_what_is_sent_in_a_step_is_received_in_the_same(size):
     """Only so can schedules run side by side without waiting for each other."""
@@ -102,7 +100,6 @@ def test_what_is_sent_in_a_step_is_received_in_the_same(size):
         assert (out == into).all(), f"{row.collective} {row.name}"
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", at_leisure([*range(1, 10), 12, 16, 17], {1, 2, 3}))
 def test_it_runs_for_awkward_counts(size):
     few = size > 8  # ranks that take turns on the cores are slow
@@ -117,7 +114,6 @@ def test_it_runs_for_awkward_counts(size):
     threads(on_each_rank, size, timeout=120)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", [5, 8, 17])
 def test_it_runs_for_counts_and_roots_by_turns(size):
     def on_each_rank(comm):
@@ -131,7 +127,6 @@ def test_it_runs_for_counts_and_roots_by_turns(size):
     threads(on_each_rank, size, timeout=120)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", at_leisure([2, 3, 4, 7], {2, 3}))
 def test_it_runs_for_data_of_many_segments(size):
     def on_each_rank(comm):
@@ -149,7 +144,6 @@ def lanes_of(row, size):
     return 1 + max((transfer.lane for step in steps for transfer in step), default=0)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", at_leisure([3, 4], {3}))
 def test_it_runs_in_segments_and_on_lanes(size):
     def on_each_rank(comm):
@@ -166,7 +160,6 @@ def test_it_runs_in_segments_and_on_lanes(size):
     threads(on_each_rank, size, timeout=120)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", at_leisure([1, 2, 3, 5, 8, 12, 17], {1, 2, 5}))
 def test_an_average_is_divided_once_whoever_completes_the_sum(size):
     def on_each_rank(comm):
@@ -179,7 +172,6 @@ def test_an_average_is_divided_once_whoever_completes_the_sum(size):
     threads(on_each_rank, size, timeout=120)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", [2, 6, 7])
 def test_an_average_on_any_grid_and_hierarchy_is_divided_once(size):
     grids = {(size, 1), (1, size), (size // 2, 2), (2, size // 2)}
@@ -205,7 +197,6 @@ def gathered_and_sent_back(group):
     yield from linear.broadcast(group)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("dtype", [np.float32, np.int16])
 def test_an_average_by_a_schedule_of_the_user_is_divided_once(size, dtype):

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 from click.testing import CliRunner
@@ -86,30 +85,49 @@ def test_what_the_kernel_cannot_have_is_refused(text, message, tmp_path):
     assert message in done.output
 
 
+#: Says which host it is to whoever connects.
+SERVER = """
+import socket
+server = socket.create_server(("", 5001))
+while True:
+    server.accept()[0].sendall(socket.gethostname().encode())
+"""
+
+#: Connects to each address, as soon as its server listens, and prints its host.
+CLIENT = """
+import socket, sys, time
+for address in sys.argv[1:]:
+    end = time.monotonic() + 5
+    while True:
+        try:
+            print(socket.create_connection((address, 5001), 5).recv(99).decode())
+            break
+        except ConnectionRefusedError:
+            assert time.monotonic() < end, address
+            time.sleep(0.02)
+"""
+
+
 @needs_root
 @pytest.mark.parametrize("name", NAMES)
 def test_every_host_reaches_every_other(cluster, name):
     plan = cluster(name)
     with pytest.raises(ClusterError, match="is up already"):
         up(plan)
-    server = "import socket; s = socket.create_server(('', 5001));\n"
-    server += "while True: c, _ = s.accept(); c.sendall(socket.gethostname().encode())"
-    client = "import socket, sys\nfor a in sys.argv[1:]:"
-    client += " print(socket.create_connection((a, 5001), 5).recv(99).decode())"
     servers = [
-        subprocess.Popen(inside(plan, host, sys.executable, "-c", server))
+        subprocess.Popen(inside(plan, host, sys.executable, "-c", SERVER))
         for host in plan.hosts
     ]
-    time.sleep(1)
     addresses = plan.nodes or {
         host: [end.address.partition("/")[0] for end in plan.interfaces(host)]
         for host in plan.hosts
     }
+    planes = [*zip(*addresses.values(), strict=True)]
+    targets = [address for plane in planes for address in plane]
     for host in plan.hosts:
-        for targets in zip(*addresses.values(), strict=True):
-            command = inside(plan, host, sys.executable, "-c", client, *targets)
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            assert done.stdout.split() == plan.hosts
+        command = inside(plan, host, sys.executable, "-c", CLIENT, *targets)
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == plan.hosts * len(planes)
     down(plan)
     for one in servers:
         assert one.wait(5) != 0
@@ -201,7 +219,7 @@ class Namespaces:
         self.names = list(names)
         self.fails_at = fails_at
 
-    def run(self, *command):
+    def run(self, *command, given=""):
         if command[:3] == ("ip", "netns", "list"):
             return "".join(f"{name} (id: 1)\n" for name in self.names)
         if command[:3] == ("ip", "netns", "add"):

@@ -51,6 +51,7 @@ def test_every_algorithm_is_right_across_hosts(name, layout):
     all_do(name, "everything", layout)
 
 
+@pytest.mark.parallel
 def test_a_host_may_be_what_the_launcher_takes_for_one():
     options = ("-launcher", "fork", "-hosts", "a:2,b:2")
     all_do("mpich", "groups", "2+2", options)
@@ -61,17 +62,19 @@ def test_a_host_may_be_what_the_launcher_takes_for_one():
     ("name", "layout"),
     at_leisure(
         product(ENVIRONMENTS, ["1+1", "2+2", "3+1"]),
-        {("mpich", "2+2"), ("openmpi", "1+1"), ("openmpi", "3+1")},
+        {("mpich", "2+2"), ("openmpi", "3+1")},
     ),
 )
 def test_groups_come_up_within_hosts_and_across(name, layout):
     all_do(name, "groups,messages", layout)
 
 
+@pytest.mark.parallel
 def test_fast_ranks_wait_for_slow_ones():
     all_do("mpich", "swarm", "2+1")
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_a_root_may_end_before_the_others_connect(name):
     all_do(name, "early", "1+2")

@@ -20,17 +20,21 @@ from tests.support.connecting import RANK, all_connect
 pytestmark = pytest.mark.parallel
 
 
-@pytest.mark.parametrize("hosts", ["one", "several"])
-def test_ranks_connect_over_a_folder_and_leave_nothing(hosts, tmp_path):
+#: Connecting on one host and across hosts, where it is done again with the same URL.
+WAYS = [("one", 1), ("several", 2)]
+
+
+@pytest.mark.parametrize(("hosts", "times"), WAYS)
+def test_ranks_connect_over_a_folder_and_leave_nothing(hosts, times, tmp_path):
     folder = tmp_path / "a b" / "job"
-    for _ in range(2):
+    for _ in range(times):
         all_connect(f"file://{str(folder).replace(' ', '%20')}", tmp_path, hosts)
         assert not folder.exists()
 
 
-@pytest.mark.parametrize("hosts", ["one", "several"])
-def test_ranks_connect_over_etcd_and_leave_nothing(hosts, tmp_path, etcd):
-    for _ in range(2):
+@pytest.mark.parametrize(("hosts", "times"), WAYS)
+def test_ranks_connect_over_etcd_and_leave_nothing(hosts, times, tmp_path, etcd):
+    for _ in range(times):
         all_connect(f"etcd://127.0.0.1:1,127.0.0.1:{etcd}/my%20jobs/7", tmp_path, hosts)
     collalgo.init().close()  # of an earlier test
     store = Etcd([("127.0.0.1", etcd)], "my jobs")

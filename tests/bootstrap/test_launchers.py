@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from itertools import product
 
 import pytest
 
 from collalgo import BootstrapError
 from collalgo.bootstrap.identity import identity
-from tests.support.mpiexec import mpiexec
+from tests.conftest import at_leisure
+from tests.support.mpiexec import ENVIRONMENTS, mpiexec
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.parallel
@@ -84,8 +86,10 @@ def who(tmp_path):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", ["mpich", "openmpi"])
-@pytest.mark.parametrize("size", ["1", "2"])
+@pytest.mark.parametrize(
+    ("name", "size"),
+    at_leisure(product(ENVIRONMENTS, "12"), {("mpich", "1"), ("openmpi", "2")}),
+)
 def test_variables_that_a_platform_left_do_not_count_under_mpiexec(who, name, size):
     done = mpiexec(name, 3, who, RANK="0", WORLD_SIZE=size)
     assert sorted(done.stdout.split("\n")) == ["", "0 of 3", "1 of 3", "2 of 3"]

@@ -75,6 +75,7 @@ def test_processes_that_need_the_secret_at_once_find_the_same(cache):
     assert os.listdir(cache / "private") == ["secret"]
 
 
+@pytest.mark.parallel
 def test_only_the_user_can_read_the_secret(cache):
     user_secret()
     for path, mode in ((cache / "private", 0o700), (cache / "private/secret", 0o600)):
@@ -102,6 +103,7 @@ def of_another_user(private):
     os.chown(private / "secret", 65534, 65534)
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("spoil", [open_to_all, readable, cut, linked, of_another_user])
 def test_a_secret_that_others_may_know_is_not_used(cache, tmp_path, spoil, caplog):
     if spoil is of_another_user and os.geteuid():

@@ -28,6 +28,7 @@ def test_every_command_is_listed_and_has_help(name):
     assert shown.output.startswith(f"Usage: main {name} ")
 
 
+@pytest.mark.parallel
 def test_an_unknown_command_is_refused():
     refused = CliRunner().invoke(main, ["nothing"])
     assert refused.exit_code == 2
@@ -71,6 +72,7 @@ def test_run_imports_no_other_command():
     assert not [n for n in seen if n.startswith(("collalgo.bench", "collalgo.cli.a"))]
 
 
+@pytest.mark.parallel
 def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
     path = tmp_path / "mine.py"
     text = (
@@ -162,6 +164,7 @@ def test_the_algorithms_of_a_file_are_proved_drawn_chosen_and_raced(tmp_path):
     assert "wrong elements: 0 OK" in done.stdout
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("text", "message"),
     [

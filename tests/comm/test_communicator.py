@@ -136,6 +136,7 @@ def test_a_scalar_array_is_an_array():
     assert threads(lambda c: c.allgather(np.array(c.rank)).tolist(), 2) == [[0, 1]] * 2
 
 
+@pytest.mark.slow
 def test_big_counts_do_not_overflow(alone):
     """More than 2**31 elements, without the memory for more than one copy."""
     big = np.zeros(2**31 + 3, np.int8)

@@ -86,12 +86,14 @@ def test_what_nobody_has_asked_for_is_told_when_the_time_is_up():
     check_all_are_told(all_do("differ_unasked", "2+1").stdout, "2+1")
 
 
+@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("layout", at_leisure(LAYOUTS, {"2+1"}))
 def test_who_is_late_makes_no_different_call(layout):
     all_do("dawdle", layout)
 
 
+@pytest.mark.parallel
 @pytest.mark.slow
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -56,6 +56,7 @@ def run_ahead(comm, data, failed):
     return caught.value.sequence, str(caught.value)
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("make", [plain, in_heap])
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("size", at_leisure((4, 5, 7, 8, 12, 16, 17, 33), (4, 5, 8)))
@@ -96,6 +97,7 @@ def test_what_lies_in_other_processes_is_read_after_they_have_failed():
         assert found == [2] * 2 * len(COUNTS)
 
 
+@pytest.mark.parallel
 def test_a_call_in_the_background_is_completed_though_the_next_one_has_failed():
     failed = Event()
 
@@ -115,6 +117,7 @@ def test_a_call_in_the_background_is_completed_though_the_next_one_has_failed():
     threads(on_each_rank, 4, timeout=60)
 
 
+@pytest.mark.parallel
 def test_a_call_of_a_group_is_completed_though_the_next_one_has_failed():
     failed = Event()
 
@@ -283,6 +286,7 @@ def one_job(comm, seed):
 WAITING = ("barrier", "allreduce", "allgather", "alltoall")
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("collective", WAITING)
 @pytest.mark.parametrize("size", at_leisure((2, 3, 5, 7, 8, 12, 16, 17), (3, 5, 8)))
 def test_no_rank_returns_from_a_call_that_waits_for_all_if_calls_differed_before(

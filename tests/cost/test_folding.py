@@ -42,7 +42,7 @@ def all_renumbered(schedule, size):
 SIZES = [1, 2, 3, 4, 6, 8, 12, 15, 16, 17, 24, 32]
 
 
-@pytest.mark.parametrize("size", at_leisure(SIZES, {1, 2, 3, 4, 6, 8, 12, 15}))
+@pytest.mark.parametrize("size", at_leisure(SIZES, {1, 2, 3, 4, 6, 8, 12}))
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_representatives_give_the_transfers_of_all_ranks(collective, size):
     every = cache(lambda row: in_order(all_renumbered(row.schedule, size)))
@@ -59,7 +59,9 @@ def test_representatives_give_the_transfers_of_all_ranks(collective, size):
                     assert np.array_equal(column, right), (row.name, folded.symmetry)
 
 
-@pytest.mark.parametrize("size", [2, 3, 5, 7, 8, 12, 16, 17])
+@pytest.mark.parametrize(
+    "size", at_leisure([2, 3, 5, 7, 8, 12, 16, 17], {2, 3, 5, 7, 8, 12})
+)
 def test_representatives_give_the_transfers_of_every_root(size):
     grids = [(d, size // d) for d in (2, 4) if size % d == 0]
     for row in ALGORITHMS:

@@ -9,6 +9,8 @@ import pytest
 from tests.support.compiling import NATIVE
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.parallel
+
 KERNELS = ROOT / "collalgo" / "_kernels"
 INCLUDES = sorted({f"-I{header.parent}" for header in KERNELS.rglob("*.h")})
 COMPILER = os.environ.get("CC", "cc")
@@ -57,24 +59,20 @@ def test_the_transport_has_no_races_and_no_bad_accesses(tmp_path, sanitizer, ran
     run([build(COMPILER, flags, "exchange", tmp_path)])
 
 
-@pytest.mark.parallel
 def test_a_call_gives_way_to_its_caller_while_that_computes(tmp_path):
     run([build(COMPILER, ["-O1"], "waiting", tmp_path)])
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("flags", [["-O1"], ["-O1", "-fsanitize=address,undefined"]])
 def test_what_is_staged_arrives_however_it_is_written(tmp_path, flags):
     run([build(COMPILER, flags, "staged_copy", tmp_path)])
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("flags", [["-O1"], ["-O1", "-fsanitize=address,undefined"]])
 def test_what_is_reduced_for_several_is_the_same_for_each(tmp_path, flags):
     run([build(COMPILER, flags, "reduce_forward", tmp_path)])
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize(
     "name", ["exchange", "reduce", "reduce_forward", "staged_copy"]
 )

@@ -8,6 +8,7 @@ import re
 import secrets
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -80,8 +81,12 @@ def run(name, size, script, tmp_path):
     return mpiexec(name, size, path)
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize(
+    ("name", "size"),
+    at_leisure(
+        product(ENVIRONMENTS, [1, 2, 4]), {("mpich", 1), ("mpich", 4), ("openmpi", 2)}
+    ),
+)
 def test_a_communicator_comes_up_under_mpiexec(name, size, tmp_path):
     done = run(name, size, SCRIPT, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -260,8 +265,13 @@ def test_a_killed_rank_leaves_no_memory_of_mpich(tmp_path):
         assert not Path(path).exists()
 
 
-@pytest.mark.parametrize("missing", [[0], [1], [0, 1, 2]])
-@pytest.mark.parametrize("kind", ["mpi", "pmi"])
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    at_leisure(
+        product(["mpi", "pmi"], [(0,), (1,), (0, 1, 2)]),
+        {("mpi", (0,)), ("mpi", (0, 1, 2)), ("pmi", (1,))},
+    ),
+)
 def test_a_rank_that_misses_the_requested_engine_is_named_at_once(
     kind, missing, tmp_path
 ):

@@ -21,6 +21,8 @@ from collalgo.integrations.msccl.row import named_after
 from tests.conftest import at_leisure
 from tests.support.oracle import check, vectors
 
+pytestmark = pytest.mark.parallel
+
 CAN_BE_WRITTEN = set(NAMES.values())
 
 
@@ -40,7 +42,6 @@ def proof_of(row, size):
     return verify(row.schedule, size=size, collective=row.collective)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize(
     "size", at_leisure([1, 2, 3, 4, 5, 7, 8, 12, 17], {1, 2, 3, 5, 8})
 )

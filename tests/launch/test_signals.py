@@ -28,7 +28,7 @@ def note(number, _):
 for name in ("SIGUSR1", "SIGUSR2", "SIGQUIT", "SIGWINCH", "SIGCONT"):
     signal.signal(getattr(signal, name), note)
 def end(number, _):
-    time.sleep(2)
+    time.sleep(1)
     print("cleaned", flush=True)
     sys.exit(0)
 signal.signal(signal.SIGTERM, end)
@@ -126,7 +126,7 @@ def test_a_signal_that_another_thread_receives_is_handled_at_once():
     def receive():
         time.sleep(0.2)  # until the main thread waits
         signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-        time.sleep(2)
+        time.sleep(0.5)
 
     other = threading.Thread(target=receive)
     with signals_raise(), signals_forwarded(send, stops=True):

@@ -3,8 +3,11 @@
 A further transport passes as it is: add it to ``tests/support/transports.py``.
 """
 
+from itertools import product
+
 import pytest
 
+from tests.conftest import at_leisure
 from tests.support.transports import WITHOUT_DEATHS, WORLDS
 
 pytestmark = pytest.mark.parallel
@@ -13,8 +16,13 @@ every_world = pytest.mark.parametrize("world", WORLDS)
 SIZE = 3
 
 
-@every_world
-@pytest.mark.parametrize("size", [2, SIZE])
+@pytest.mark.parametrize(
+    ("world", "size"),
+    at_leisure(
+        product(WORLDS, [2, SIZE]),
+        {("threads", 2), ("processes", 2), *product(WORLDS, [SIZE])},
+    ),
+)
 def test_messages_arrive_whole_and_in_order(tmp_path, world, size):
     WORLDS[world]("delivers", size, tmp_path)
 
