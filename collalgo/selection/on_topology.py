@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, lru_cache, partial
-from hashlib import blake2b
 from threading import RLock
 
-from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates, find
 from collalgo.algorithms.ring import along
 from collalgo.algorithms.row import fits
 from collalgo.cost.bounds import Bound, bound_of
@@ -31,7 +30,9 @@ from collalgo.selection.prices import (
     breaks,
     prune,
 )
+from collalgo.selection.synthesis_candidates import SynthesisCandidates
 from collalgo.selection.variants import variants, without_twins
+from collalgo.synthesis.synthesized import NAME as SYNTHESIZED
 from collalgo.topology.assumed import assumptions
 from collalgo.topology.model import Topology
 from collalgo.topology.places import ranks_of
@@ -63,6 +64,7 @@ class TopologyPricer:
         self._bounds: dict[str, Bound | None] = {}
         self._candidates: dict[Algorithm, list[LazyCandidate]] = {}
         self._prices = LazyPrices(self.placement, self.features)
+        self._synthesis = SynthesisCandidates(self.placement)
         self._lock = RLock()  # ranks that are threads share the prices
 
     @property
@@ -88,7 +90,13 @@ class TopologyPricer:
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
         """The algorithms that can run, and why the others cannot."""
         obstacle = partial(obstacle_to, size=self.size, reproducible=reproducible)
-        return applicable(candidates(collective), obstacle)
+        rows = [*candidates(collective), *self._synthesis.rows(collective)]
+        return applicable(rows, obstacle)
+
+    def find(self, collective: str, name: str) -> Algorithm:
+        """The row of a name, of the catalogue or synthesised for the topology."""
+        row = self._synthesis.named(collective, name)
+        return row or find(collective, name, self.size)
 
     def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
         """All variants and orders of some algorithms, with their prices."""
@@ -104,6 +112,11 @@ class TopologyPricer:
     def candidates(self, rows: Iterable[Algorithm]) -> list[LazyCandidate]:
         """All variants and orders of some algorithms that make sense."""
         rows = list(rows)
+        self._candidates |= {
+            row: self._synthesis.of(row)
+            for row in rows
+            if row.base_name == SYNTHESIZED and row not in self._candidates
+        }
         hosts, features = self.placement.hosts, self.features
         tried = [
             (row, variant, order)
@@ -173,7 +186,10 @@ class TopologyPricer:
 
         def price() -> Curve:
             with self._lock:
-                (found,) = self._prices.of([(row, order)])
+                if row.base_name == SYNTHESIZED:
+                    (found,) = self._synthesis.of(row)
+                else:
+                    (found,) = self._prices.of([(row, order)])
                 return found.priced.price
 
         return Priced(row, LazyCurve(price), order)
@@ -214,24 +230,14 @@ class TopologyPricer:
                 raise nobody(collective, self.size)
             return Choices(breaks(found))
 
-        return kept(self._identity, self.size, able, self._revived, compute)
+        rows = [row for row in able if row not in self._synthesis.rows(collective)]
+        return kept(self.placement.digest, rows, self.find, self._revived, compute)
 
     def _revived(self, row: Algorithm, order: str) -> Priced:
         """A kept candidate, whose order the ranks have."""
         if order and order not in self.features.placements:
             raise ValueError(order)
         return self.price_one(row, order)
-
-    @cached_property
-    def _identity(self) -> str:
-        """All that the prices depend on, beside the algorithms."""
-        machine, hosts = self.topology, 0
-        if isinstance(machine, UniformCluster):
-            hosts = machine.hosts
-            machine = machine.pair
-        parts = machine.devices(), machine.links, hosts
-        found = parts, self.placement.devices, self.placement.link_model
-        return blake2b(repr(found).encode(), digest_size=16).hexdigest()
 
 
 @lru_cache(maxsize=64)
