@@ -160,3 +160,28 @@ def test_a_plan_is_chosen_where_it_is_the_cheapest_and_only_there():
         select(
             "allgather", 8, topology=pricer, algorithm="synthesized(machine='other')"
         )
+
+
+def test_threads_run_a_plan_with_uneven_blocks():
+    counts = [3, 0, 257, 1, 40]
+    planner = Planner(Placement(network(len(counts), seed=8)))
+    whole = np.arange(sum(counts), dtype=np.float64)
+    ends = np.cumsum(counts)
+
+    def work(comm):
+        first, last = ends[comm.rank] - counts[comm.rank], ends[comm.rank]
+        gathered = comm.allgatherv(
+            whole[first:last].copy(),
+            counts,
+            algorithm=schedule(planner, "allgather", "trees", 4),
+        )
+        summed = comm.reduce_scatter(
+            whole.copy(),
+            counts=counts,
+            algorithm=schedule(planner, "reduce_scatter", "trees", 4),
+        )
+        return gathered, summed, whole[first:last] * len(counts)
+
+    for gathered, summed, expected in threads(work, len(counts)):
+        assert (gathered == whole).all()
+        assert (summed == expected).all()
