@@ -10,6 +10,9 @@ from collalgo.cost.routing import Routes
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.topology.model import Topology
 
+#: The digits of the part of a message on a link.
+DIGITS = 12
+
 
 class PairLinks:
     """The directed links of all pairs of ranks, ``source * size + target``.
@@ -57,13 +60,19 @@ class PairLinks:
         return self.routes.speed
 
     def _loads(self) -> tuple[Ints, Ints, Reals]:
-        """The pair, link and part of each load on a link of limited speed."""
+        """The pair, link and part of each load on a link of limited speed.
+
+        They are sorted and rounded, so that every rank adds the same numbers in the
+        same order, whatever the order of its sets.
+        """
         pairs = np.arange(self.size**2)
         pairs = pairs[pairs // self.size != pairs % self.size]
         ends = pairs // self.size, pairs % self.size
         _, loads = self.routes.link_loads(*(ends[::-1] if self._reverse else ends))
         limited = np.flatnonzero(np.isfinite(self.routes.speed[loads.link]))
-        return pairs[loads.message[limited]], loads.link[limited], loads.part[limited]
+        pair, link = pairs[loads.message[limited]], loads.link[limited]
+        order = np.lexsort((link, pair))
+        return pair[order], link[order], loads.part[limited][order].round(DIGITS)
 
     def _is_between(self, pair: Ints, link: Ints) -> NDArray[np.bool_]:
         """Whether an end of a link is a third rank."""

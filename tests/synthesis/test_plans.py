@@ -1,5 +1,8 @@
 """Plans: proved, run, the same everywhere, and priced as any schedule."""
 
+import os
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -73,6 +76,28 @@ def test_plans_of_two_planners_are_the_same():
         assert (first.step == second.step).all()
         for one, other in zip(first.transfers, second.transfers, strict=True):
             assert (one == other).all()
+
+
+def test_plans_do_not_depend_on_the_order_of_sets():
+    code = (
+        "import zlib\n"
+        "from collalgo import Topology\n"
+        "from collalgo.cost.placement import Placement\n"
+        "from collalgo.synthesis.planner import Planner\n"
+        "topology = Topology.load('dgx_h100', hosts=2)\n"
+        "plan = Planner(Placement(topology)).steps('allreduce', 'trees', 64).plan\n"
+        "print(zlib.crc32(plan.step.tobytes() + plan.transfers.target.tobytes()))\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("collective", ["allgather", "broadcast", "scatter"])

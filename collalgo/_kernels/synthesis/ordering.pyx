@@ -61,7 +61,9 @@ cdef class Ordering:
             transfer takes as long.
         """
         cdef Py_ssize_t count = self.pair.shape[0], i, j, waiting, kept, number = 0
+        cdef Py_ssize_t begun
         cdef int64_t[::1] ready = np.empty(count, np.int64)
+        cdef int64_t[::1] taken = np.empty(count, np.int64)
         self.step = np.full(count, -1, np.int64)
         self.waits = np.bincount(self.after, minlength=count).astype(np.int64)
         self.total[:] = 0
@@ -73,18 +75,20 @@ cdef class Ordering:
                 waiting += 1
         while waiting:
             self._begin(length, number)
-            kept = 0
+            kept = begun = 0
             for j in range(waiting):
                 i = ready[j]
                 if self._is_free(self.alone[i], number) and self._fits(self.pair[i]):
                     self._take(self.pair[i])
                     if self.alone[i] >= 0:
                         self.latest[self.alone[i]] = number
-                    self.step[i] = number
+                    self.step[i], taken[begun] = number, i
+                    begun += 1
                 else:
                     ready[kept] = i
                     kept += 1
-            waiting = self._merge(np.asarray(ready), kept, number)
+            waiting = self._merge(ready, kept, taken[:begun])
+            np.asarray(ready)[:waiting].sort()
             number += 1
         return np.asarray(self.step)
 
@@ -117,15 +121,15 @@ cdef class Ordering:
             self.total[link] += self.busy[i]
             self.longest = max(self.longest, self.now[link])
 
-    def _merge(self, ready, Py_ssize_t kept, Py_ssize_t number):
-        """Add the transfers that waited only for those of this step."""
+    cdef Py_ssize_t _merge(
+        self, int64_t[::1] ready, Py_ssize_t kept, int64_t[::1] taken
+    ) noexcept:
+        """Add the transfers that waited only for those of a step; their number."""
         cdef Py_ssize_t i, j
-        fresh = []
-        for i in np.flatnonzero(np.asarray(self.step) == number):
-            for j in range(self.first_after[i], self.first_after[i + 1]):
+        for i in range(taken.shape[0]):
+            for j in range(self.first_after[taken[i]], self.first_after[taken[i] + 1]):
                 self.waits[self.after[j]] -= 1
                 if not self.waits[self.after[j]]:
-                    fresh.append(self.after[j])
-        ready[kept : kept + len(fresh)] = fresh
-        ready[: kept + len(fresh)].sort()
-        return kept + len(fresh)
+                    ready[kept] = self.after[j]
+                    kept += 1
+        return kept
