@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from collalgo import Topology
 from collalgo._kernels.synthesis.packing import Packing
@@ -109,6 +109,7 @@ def test_paths_lead_to_their_ends_only(size):
         assert {i for i, up in enumerate(parents) if up > -2} == way
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.integers(2, 9), st.floats(0, 3), st.integers(0, 1000))
 def test_trees_are_near_the_bound_by_cuts_and_never_below_it(size, extra, seed):
     topology = network(size, extra, seed)

@@ -55,7 +55,7 @@ def test_every_plan_is_proved(make):
     for collective, way in WAYS:
         roots = {0, size - 1} if COLLECTIVES[collective].rooted else {0}
         for root in roots:
-            for rounds in (1, 7):
+            for rounds in (1, 7) if size < 16 else (7,):
                 proof = verify(
                     schedule(planner, collective, way, rounds),
                     size=size,
