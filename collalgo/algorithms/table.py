@@ -218,7 +218,8 @@ def _frozen(value: Any) -> Any:
 
 def is_users(row: Algorithm) -> bool:
     """Whether a row of the table, or a variant of one, is the user's."""
-    return row.unproved and named(row.collective, row.base_name).unproved
+    known = {one.name: one for one in candidates(row.collective)}
+    return row.unproved and row.base_name in known and known[row.base_name].unproved
 
 
 def shortened(name: str) -> str:

@@ -19,11 +19,14 @@ from collalgo.cli.machine import (
 from collalgo.cli.options import force_option, load_option, writes
 from collalgo.cost.exact import exact
 from collalgo.cost.link_model import LinkModel
+from collalgo.cost.placement import Placement
 from collalgo.cost.simulation import MODELS, simulate
 from collalgo.cost.timeline import timeline
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError
+from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
+from collalgo.synthesis.synthesized import synthesized
 from collalgo.topology import orders
 from collalgo.topology.model import Topology
 
@@ -82,23 +85,27 @@ def simulate_command(
 ) -> None:
     """Predict the time of a schedule on a topology, and find its bottleneck.
 
-    WHAT and its parameters are those of collalgo topo.
+    WHAT and its parameters are those of collalgo topo. ALGORITHM is one of collalgo
+    algorithms, or synthesized: trees computed for the topology.
     """
     try:
         machine = load_machine(what, parameters)
+        schedule: str | ScheduleFunction = algorithm
         where: dict[str, Any] = {"collective": collective, "root": root}
         link_model = assuming(figures, assume)
-        how: dict[str, Any] = {"model": model, "link_model": link_model, **where}
+        how = {"model": model, "link_model": link_model, **where}
         if isinstance(machine, Topology):
             how["order"] = where["order"] = ORDERS[order](machine) if order else None
+            placed = Placement(machine, how["order"] or (), link_model)
+            schedule = synthesized(collective, algorithm, placed) or algorithm
             if picture:
                 _check_one(sizes)
-                timeline(algorithm, machine, *sizes, **how).write(picture, force=force)
+                timeline(schedule, machine, *sizes, **how).write(picture, force=force)
         elif order or picture or exactly or model == "fluid":
             raise _priced_by_one_host(machine)
-        found = [str(simulate(algorithm, machine, nbytes, **how)) for nbytes in sizes]
+        found = [str(simulate(schedule, machine, nbytes, **how)) for nbytes in sizes]
         if exactly and isinstance(machine, Topology):
-            found.append(str(exact(algorithm, machine, **where)))
+            found.append(str(exact(schedule, machine, **where)))
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     click.echo("\n".join(found))

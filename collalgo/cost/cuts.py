@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 #: Bandwidths are integers in this fraction of a GB/s, so that arithmetic is exact.
-GRAIN = 1_000_000
+GRAIN = 1_000_000_000
 
 #: With more ranks, only some of them are ends of flows: the bound is then valid but may
 #: not be the best.

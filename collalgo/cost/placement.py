@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
+from hashlib import blake2b
 
 from collalgo.algorithms.radix import square
 from collalgo.cost.cluster_routing import ClusterRoutes
@@ -70,6 +71,17 @@ class Placement:
         if isinstance(self.routes, ClusterRoutes if other.cluster else Routes):
             other.routes = self.routes.reordered(devices)
         return other
+
+    @cached_property
+    def digest(self) -> str:
+        """The identity of all that prices depend on, beside the schedules."""
+        machine, hosts = self.machine, 0
+        if isinstance(machine, UniformCluster):
+            hosts = machine.hosts
+            machine = machine.pair
+        parts = machine.devices(), machine.links, hosts
+        found = parts, self.devices, self.link_model
+        return blake2b(repr(found).encode(), digest_size=16).hexdigest()
 
     @cached_property
     def hosts(self) -> list[int]:

@@ -134,11 +134,7 @@ def _become_tee(reader: int, writer: int, descriptor: int, path: Path) -> None:
 def main() -> int:
     """Become the command of the rank; the exit code if that fails."""
     options = _options(sys.argv[1:])
-    counts = (
-        [int(each) for each in options.rank_counts.split(",")]
-        if options.rank_counts
-        else []
-    )
+    counts = [int(each) for each in options.rank_counts.split(",") if each]
     try:
         position = position_of(os.environ, counts)
         cpus = cpus_of_ranks(Binding(options.rank_binding), position.local_size)

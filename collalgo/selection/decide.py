@@ -6,7 +6,7 @@ from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
-from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, find
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm
 from collalgo.algorithms.first_use import prove_once
 from collalgo.algorithms.table import is_users
 from collalgo.engine.call import AlgorithmChoice
@@ -226,7 +226,7 @@ def _preferred(question: Question, override: Override, pricer: Pricer) -> Choice
         rows = []
         for name in names:
             try:
-                rows.append(_checked(name, question, pricer.size))
+                rows.append(_checked(name, question, pricer))
             except AlgorithmNotApplicable as obstacle:
                 obstacles.append(str(obstacle))
         if len(rows) == 1 and rows[0].name != rows[0].base_name:
@@ -241,7 +241,7 @@ def _preferred(question: Question, override: Override, pricer: Pricer) -> Choice
     )
 
 
-def _checked(name: str, question: Question, size: int) -> Algorithm:
+def _checked(name: str, question: Question, pricer: Pricer) -> Algorithm:
     """The row of a name, which is proved if it is the user's.
 
     Raises
@@ -250,13 +250,13 @@ def _checked(name: str, question: Question, size: int) -> Algorithm:
         If it cannot run.
     """
     collective = question.collective
-    row = find(collective, name, size)
+    row = pricer.find(collective, name)
     if question.reproducible and not row.keeps_rank_order:
         raise AlgorithmNotApplicable(
             f"{collective}: {name} {NOT_SERIAL}", collective=collective
         )
     if is_users(row):
-        prove_once(row.schedule, size, collective, question.root)
+        prove_once(row.schedule, pricer.size, collective, question.root)
     return row
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from collalgo._version import __version__
-from collalgo.algorithms.catalogue import Algorithm, find
+from collalgo.algorithms.catalogue import Algorithm
 from collalgo.base import disk_cache
 from collalgo.errors import CollalgoError
 from collalgo.selection.prices import Break, Choices, Priced
@@ -26,18 +26,22 @@ KIND, FORMAT = "choices", "choices/1"
 #: The folders of the code that prices depend on.
 CODE = (
     *("algorithms", "base", "cost", "engine", "engine/plan", "schedule", "selection"),
-    *("selection/policies", "topology", "_kernels/cost", "_kernels/schedule"),
+    *("selection/policies", "synthesis", "topology"),
+    *("_kernels/cost", "_kernels/schedule", "_kernels/synthesis"),
 )
 
 #: Gives the candidate of an algorithm in an order of ranks, to be priced when its
 #: price is read; raises ValueError for an order that the ranks do not have.
 Revive = Callable[[Algorithm, str], Priced]
 
+#: Gives the row of a name of a collective.
+Find = Callable[[str, str], Algorithm]
+
 
 def kept(
     ranks: str,
-    size: int,
     rows: Sequence[Algorithm],
+    lookup: Find,
     revive: Revive,
     compute: Callable[[], Choices],
 ) -> Choices:
@@ -48,11 +52,11 @@ def kept(
     Parameters
     ----------
     ranks
-        All that prices depend on, beside the number of ranks, the rows and the code.
-    size
-        The number of ranks.
+        All that prices depend on, beside the rows and the code.
     rows
         The algorithms of a collective that can run.
+    lookup
+        Gives the row of a name.
     revive
         Gives the candidate of a row in an order of ranks.
     compute
@@ -61,9 +65,9 @@ def kept(
     if not rows or any(row.unproved for row in rows):
         return compute()
     names = [row.name for row in rows]
-    key = repr((FORMAT, _code(), rows[0].collective, names, size, ranks))
+    key = repr((FORMAT, _code(), rows[0].collective, names, ranks))
     text = disk_cache.recall(KIND, key)
-    found = text and _read(text, rows, size, revive)
+    found = text and _read(text, rows, lookup, revive)
     if not found:
         found = compute()
         disk_cache.keep(KIND, key, _written(found))
@@ -77,14 +81,14 @@ def _written(choices: Choices) -> str:
 
 
 def _read(
-    text: str, rows: Sequence[Algorithm], size: int, revive: Revive
+    text: str, rows: Sequence[Algorithm], lookup: Find, revive: Revive
 ) -> Choices | None:
     """The choices of a text; None if they are not of these rows."""
     by_name = {row.name: row for row in rows}
     breaks = []
     try:
         for at, name, order in json.loads(text):
-            row = by_name.get(name) or find(rows[0].collective, name, size)
+            row = by_name.get(name) or lookup(rows[0].collective, name)
             breaks.append(Break(float(at), revive(row, str(order))))
     except (CollalgoError, TypeError, ValueError, RecursionError):
         return None

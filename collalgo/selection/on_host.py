@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates, find
 from collalgo.base.cache import computing
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_price import HostPrice
@@ -103,6 +103,10 @@ class HostPricer(NamedTuple):
 
         return applicable(candidates(collective), obstacle)
 
+    def find(self, collective: str, name: str) -> Algorithm:
+        """The row of a name, which may give parameters."""
+        return find(collective, name, self.size)
+
     def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
         """The algorithms with their prices; each has one variant on a host."""
         return [self._priced(row) for row in rows]
@@ -129,9 +133,9 @@ class HostPricer(NamedTuple):
         if not able:
             raise nobody(collective, self.size)
         return kept(
-            repr(self.host_profile),
-            self.size,
+            repr((self.size, self.host_profile)),
             able,
+            self.find,
             self._revived,
             lambda: Choices(breaks(self.priced(able), ALIKE, SIMILAR)),
         )

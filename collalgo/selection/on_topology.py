@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, lru_cache, partial
-from hashlib import blake2b
 
-from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates, find
 from collalgo.algorithms.ring import along
 from collalgo.algorithms.row import fits
 from collalgo.base.cache import computing
@@ -31,7 +30,9 @@ from collalgo.selection.prices import (
     breaks,
     prune,
 )
+from collalgo.selection.synthesis_candidates import SynthesisCandidates
 from collalgo.selection.variants import variants, without_twins
+from collalgo.synthesis.synthesized import NAME as SYNTHESIZED
 from collalgo.topology.assumed import assumptions
 from collalgo.topology.model import Topology
 from collalgo.topology.places import ranks_of
@@ -63,6 +64,7 @@ class TopologyPricer:
         self._bounds: dict[str, Bound | None] = {}
         self._candidates: dict[Algorithm, list[LazyCandidate]] = {}
         self._prices = LazyPrices(self.placement, self.features)
+        self._synthesis = SynthesisCandidates(self.placement)
 
     @property
     def basis(self) -> str:
@@ -87,7 +89,13 @@ class TopologyPricer:
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
         """The algorithms that can run, and why the others cannot."""
         obstacle = partial(obstacle_to, size=self.size, reproducible=reproducible)
-        return applicable(candidates(collective), obstacle)
+        rows = [*candidates(collective), *self._synthesis.rows(collective)]
+        return applicable(rows, obstacle)
+
+    def find(self, collective: str, name: str) -> Algorithm:
+        """The row of a name, of the catalogue or synthesised for the topology."""
+        row = self._synthesis.named(collective, name)
+        return row or find(collective, name, self.size)
 
     def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
         """All variants and orders of some algorithms, with their prices."""
@@ -103,22 +111,30 @@ class TopologyPricer:
     def candidates(self, rows: Iterable[Algorithm]) -> list[LazyCandidate]:
         """All variants and orders of some algorithms that make sense."""
         rows = list(rows)
+        self._candidates |= {
+            row: self._synthesis.of(row)
+            for row in rows
+            if row.base_name == SYNTHESIZED and row not in self._candidates
+        }
+        self._try([row for row in rows if row not in self._candidates])
+        return [one for row in rows for one in self._candidates[row]]
+
+    def _try(self, rows: Sequence[Algorithm]) -> None:
+        """Find the candidates of some rows."""
         hosts, features = self.placement.hosts, self.features
         tried = [
             (row, variant, order)
             for row in rows
-            if row not in self._candidates
             for variant in variants(row, hosts, features.cycles, features.axes)
             for order in self._orders(variant)
             if self._is_fit(variant, order)
         ]
         fresh: dict[Algorithm, list[LazyCandidate]]
-        fresh = {row: [] for row in rows if row not in self._candidates}
+        fresh = {row: [] for row in rows}
         lazy = self._prices.of([one[1:] for one in tried])
         for (row, _, _), one in zip(tried, lazy, strict=True):
             fresh[row].append(one)
         self._candidates |= fresh
-        return [one for row in rows for one in self._candidates[row]]
 
     def _orders(self, row: Algorithm) -> Iterable[str]:
         """The orders that make sense for a variant.
@@ -172,7 +188,10 @@ class TopologyPricer:
 
         def price() -> Curve:
             with computing:
-                (found,) = self._prices.of([(row, order)])
+                if row.base_name == SYNTHESIZED:
+                    (found,) = self._synthesis.of(row)
+                else:
+                    (found,) = self._prices.of([(row, order)])
                 return found.priced.price
 
         return Priced(row, LazyCurve(price), order)
@@ -213,24 +232,14 @@ class TopologyPricer:
                 raise nobody(collective, self.size)
             return Choices(breaks(found))
 
-        return kept(self._identity, self.size, able, self._revived, compute)
+        rows = [row for row in able if row not in self._synthesis.rows(collective)]
+        return kept(self.placement.digest, rows, self.find, self._revived, compute)
 
     def _revived(self, row: Algorithm, order: str) -> Priced:
         """A kept candidate, whose order the ranks have."""
         if order and order not in self.features.placements:
             raise ValueError(order)
         return self.price_one(row, order)
-
-    @cached_property
-    def _identity(self) -> str:
-        """All that the prices depend on, beside the algorithms."""
-        machine, hosts = self.topology, 0
-        if isinstance(machine, UniformCluster):
-            hosts = machine.hosts
-            machine = machine.pair
-        parts = machine.devices(), machine.links, hosts
-        found = parts, self.placement.devices, self.placement.link_model
-        return blake2b(repr(found).encode(), digest_size=16).hexdigest()
 
 
 @lru_cache(maxsize=64)

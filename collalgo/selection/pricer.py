@@ -42,6 +42,9 @@ class Pricer(Protocol):
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
         """The algorithms that can run, and why the others cannot."""
 
+    def find(self, collective: str, name: str) -> Algorithm:
+        """The row of a name, which may give parameters."""
+
     def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
         """All variants of some algorithms, with their prices."""
 

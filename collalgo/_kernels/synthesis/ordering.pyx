@@ -1,0 +1,135 @@
+# cython: language_level=3, wraparound=False, boundscheck=False
+# cython: freethreading_compatible=True
+"""Order transfers into steps, so that each step loads its links evenly."""
+
+from libc.stdint cimport int64_t
+
+import numpy as np
+
+ctypedef const int64_t[::1] ints
+
+
+cdef class Ordering:
+    """Transfers in steps of about the same time.
+
+    Parameters
+    ----------
+    pair
+        The pair of ranks of each transfer; transfers that are to come first come first.
+    first, links, busy
+        The directed links of each pair, as of a packing, and the seconds that a
+        transfer keeps each of them busy.
+    first_after, after
+        The transfers that wait for each transfer, and the index of the first of them.
+    alone
+        A key of each transfer: of those with the same key only one can be in a step. It
+        is -1 for transfers that can be together with any.
+    count
+        The number of directed links.
+    """
+
+    cdef ints pair, first, links, first_after, after, alone
+    cdef const double[::1] busy
+    cdef double[::1] now, total
+    cdef double longest, until
+    cdef int64_t[::1] step, waits, latest
+
+    def __init__(
+        self,
+        ints pair,
+        ints first,
+        ints links,
+        const double[::1] busy,
+        ints first_after,
+        ints after,
+        ints alone,
+        Py_ssize_t count,
+    ):
+        self.pair, self.first, self.links, self.busy = pair, first, links, busy
+        self.first_after, self.after, self.alone = first_after, after, alone
+        keys = np.asarray(alone).max(initial=-1) + 1
+        self.latest = np.zeros(keys, np.int64)
+        self.now, self.total = np.zeros(count), np.zeros(count)
+
+    def steps(self, double length):
+        """The step of each transfer.
+
+        Parameters
+        ----------
+        length
+            The seconds that no link is to be busy for longer in a step, unless one
+            transfer takes as long.
+        """
+        cdef Py_ssize_t count = self.pair.shape[0], i, j, waiting, kept, number = 0
+        cdef Py_ssize_t begun
+        cdef int64_t[::1] ready = np.empty(count, np.int64)
+        cdef int64_t[::1] taken = np.empty(count, np.int64)
+        self.step = np.full(count, -1, np.int64)
+        self.waits = np.bincount(self.after, minlength=count).astype(np.int64)
+        self.total[:] = 0
+        self.latest[:] = -1
+        waiting = 0
+        for i in range(count):
+            if not self.waits[i]:
+                ready[waiting] = i
+                waiting += 1
+        while waiting:
+            self._begin(length, number)
+            kept = begun = 0
+            for j in range(waiting):
+                i = ready[j]
+                if self._is_free(self.alone[i], number) and self._fits(self.pair[i]):
+                    self._take(self.pair[i])
+                    if self.alone[i] >= 0:
+                        self.latest[self.alone[i]] = number
+                    self.step[i], taken[begun] = number, i
+                    begun += 1
+                else:
+                    ready[kept] = i
+                    kept += 1
+            waiting = self._merge(ready, kept, taken[:begun])
+            np.asarray(ready)[:waiting].sort()
+            number += 1
+        return np.asarray(self.step)
+
+    cdef void _begin(self, double length, Py_ssize_t number) noexcept:
+        self.now[:] = 0
+        self.longest, self.until = length, length * (number + 1)
+
+    cdef bint _is_free(self, Py_ssize_t key, Py_ssize_t number) noexcept:
+        """Whether no transfer of a key is in a step yet."""
+        return key < 0 or self.latest[key] != number
+
+    cdef bint _fits(self, Py_ssize_t pair) noexcept:
+        """Whether a transfer does not make the step longer, or is late already."""
+        cdef Py_ssize_t i, link
+        cdef double now
+        for i in range(self.first[pair], self.first[pair + 1]):
+            link = self.links[i]
+            now = self.now[link] + self.busy[i]
+            if now <= self.longest * (1 + 1e-9):
+                continue
+            if self.now[link] or self.total[link] + self.busy[i] > self.until * (1 + 1e-9):
+                return False
+        return True
+
+    cdef void _take(self, Py_ssize_t pair) noexcept:
+        cdef Py_ssize_t i, link
+        for i in range(self.first[pair], self.first[pair + 1]):
+            link = self.links[i]
+            self.now[link] += self.busy[i]
+            self.total[link] += self.busy[i]
+            self.longest = max(self.longest, self.now[link])
+
+    cdef Py_ssize_t _merge(
+        self, int64_t[::1] ready, Py_ssize_t kept, int64_t[::1] taken
+    ) noexcept:
+        """Add the transfers that waited only for those of a step; their number."""
+        cdef Py_ssize_t i, j
+        for i in range(taken.shape[0]):
+            for j in range(self.first_after[taken[i]], self.first_after[taken[i] + 1]):
+                self.waits[self.after[j]] -= 1
+                if not self.waits[self.after[j]]:
+                    ready[kept] = self.after[j]
+                    kept += 1
+        return kept

@@ -1,0 +1,171 @@
+# cython: language_level=3, wraparound=False, boundscheck=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Pack trees over links: each tree in turn is replaced by the cheapest one.
+
+The price of a link is a high power of its load over its capacity, so that the sum over
+the links is nearly the largest load. That sum is convex, so trees that are the cheapest
+for the prices that they make are nearly the best of all. All arithmetic is of additions,
+products and quotients in a fixed order: every rank computes the same trees.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t
+
+from collalgo._kernels.synthesis.arborescence cimport OUTSIDE, Arborescence
+
+import numpy as np
+
+ctypedef const int64_t[::1] ints
+
+
+cdef class Packing:
+    """Trees, and the loads that they make.
+
+    Parameters
+    ----------
+    size
+        The number of ranks.
+    first, links, parts
+        The directed links from each rank to each, ``source * size + target``: the index
+        of the first of them, and the part of a message on each. ``first`` has one more
+        entry at its end.
+    usable
+        Which of these pairs trees may have as an edge.
+    capacity
+        Of each directed link.
+    roots, ends
+        The root of each tree, and the one rank that it leads to, or -1 for a tree to
+        all ranks.
+    both_ways
+        Whether a tree is used in both directions, to reduce and to broadcast.
+
+    Attributes
+    ----------
+    parents : ndarray of int32, one row for each tree
+        The parent of each rank, -1 for the root, or -2 for a rank outside.
+    load : ndarray
+        The load of each link over its capacity.
+    """
+
+    cdef readonly Py_ssize_t size
+    cdef ints first, links
+    cdef const double[::1] parts
+    cdef const unsigned char[::1] usable
+    cdef double[::1] per_load, _load, price
+    cdef double[:, ::1] cost
+    cdef int32_t[:, ::1] _parents
+    cdef ints roots, ends
+    cdef bint both_ways
+    cdef Py_ssize_t squarings
+    cdef double scale
+    cdef Arborescence arborescence
+
+    def __init__(
+        self,
+        Py_ssize_t size,
+        ints first,
+        ints links,
+        const double[::1] parts,
+        const unsigned char[::1] usable,
+        const double[::1] capacity,
+        ints roots,
+        ints ends,
+        bint both_ways=False,
+    ):
+        self.size = size
+        self.first, self.links, self.parts = first, links, parts
+        self.usable, self.roots, self.ends = usable, roots, ends
+        self.both_ways = both_ways
+        self.per_load = 1 / np.asarray(capacity)
+        self._load = np.zeros(len(capacity))
+        self.price = np.zeros(len(capacity))
+        self.cost = np.zeros((size, size))
+        self.arborescence = Arborescence(size)
+        self._parents = np.full((len(roots), size), OUTSIDE, np.int32)
+
+    @property
+    def parents(self):
+        return np.asarray(self._parents)
+
+    @property
+    def load(self):
+        return np.asarray(self._load)
+
+    def sweep(self, Py_ssize_t squarings, double shallow=0):
+        """Replace each tree by the cheapest one, given all others.
+
+        Parameters
+        ----------
+        squarings
+            The price of a link is its load to the power of 2 to this number.
+        shallow
+            The relative surcharge for an edge that does not leave the root, so that of
+            similar trees the least deep is taken.
+
+        Returns
+        -------
+        float
+            The largest load.
+        """
+        cdef Py_ssize_t tree, link
+        self.squarings = squarings
+        self.scale = np.asarray(self._load).max() or np.asarray(self.per_load).max()
+        for link in range(self._load.shape[0]):
+            self._set_price(link)
+        for tree in range(self.roots.shape[0]):
+            self._add(tree, -1)
+            self._find_costs(self.roots[tree], shallow)
+            if self.ends[tree] < 0:
+                self.arborescence.find(self.cost, self.roots[tree], self._parents[tree])
+            else:
+                self.arborescence.path_to(
+                    self.cost, self.roots[tree], self.ends[tree], self._parents[tree]
+                )
+            self._add(tree, 1)
+        return np.asarray(self._load).max()
+
+    cdef void _set_price(self, Py_ssize_t link) noexcept:
+        """Price a link for half a tree more than it carries."""
+        cdef double price = (self._load[link] + self.per_load[link] / 2) / self.scale
+        cdef Py_ssize_t _i
+        for _i in range(self.squarings):
+            price *= price
+        self.price[link] = price * self.per_load[link] + 1e-12 * self.per_load[link]
+
+    cdef void _add(self, Py_ssize_t tree, double times) noexcept:
+        """Add the loads of a tree, or take them away."""
+        cdef Py_ssize_t v, u
+        for v in range(self.size):
+            u = self._parents[tree, v]
+            if u >= 0:
+                self._add_pair(u * self.size + v, times)
+                if self.both_ways:
+                    self._add_pair(v * self.size + u, times)
+
+    cdef void _add_pair(self, Py_ssize_t pair, double times) noexcept:
+        cdef Py_ssize_t i, link
+        for i in range(self.first[pair], self.first[pair + 1]):
+            link = self.links[i]
+            self._load[link] += times * self.parts[i] * self.per_load[link]
+            self._set_price(link)
+
+    cdef void _find_costs(self, Py_ssize_t root, double shallow) noexcept:
+        """The price of each edge of a tree."""
+        cdef Py_ssize_t u, v
+        cdef double price
+        for u in range(self.size):
+            for v in range(self.size):
+                if not self.usable[u * self.size + v]:
+                    self.cost[u, v] = INFINITY
+                    continue
+                price = self._price_of(u * self.size + v)
+                if self.both_ways:
+                    price += self._price_of(v * self.size + u)
+                self.cost[u, v] = price if u == root else price * (1 + shallow)
+
+    cdef double _price_of(self, Py_ssize_t pair) noexcept:
+        cdef Py_ssize_t i
+        cdef double price = 0
+        for i in range(self.first[pair], self.first[pair + 1]):
+            price += self.parts[i] * self.price[self.links[i]]
+        return price

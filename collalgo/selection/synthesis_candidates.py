@@ -1,0 +1,89 @@
+"""The schedules synthesised for a topology, as candidates beside the catalogue."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from collalgo.algorithms.row import Algorithm
+from collalgo.cost.placement import Placement
+from collalgo.cost.rounds import Line
+from collalgo.selection.prices import LazyCandidate
+from collalgo.synthesis.planner import PLANNED, can_plan
+from collalgo.synthesis.synthesized import NAME, Synthesis
+from collalgo.topology.model import Topology
+from collalgo.topology.path_types import PathType
+
+
+class SynthesisCandidates:
+    """The candidates of ranks on a topology, planned only where they may win.
+
+    Parameters
+    ----------
+    placement
+        The device of each rank.
+    """
+
+    def __init__(self, placement: Placement):
+        self._placement = placement
+        self._synthesis = Synthesis(placement)
+
+    def rows(self, collective: str) -> list[Algorithm]:
+        """The row of a collective, if it can be planned."""
+        if collective not in PLANNED or not can_plan(self._placement):
+            return []
+        return [self._synthesis.row(collective)]
+
+    def named(self, collective: str, name: str) -> Algorithm | None:
+        """The row of a name, which may give parameters; None if it is another's."""
+        if name.partition("(")[0] != NAME or not self.rows(collective):
+            return None
+        return self._synthesis.named(collective, name)
+
+    def of(self, row: Algorithm) -> list[LazyCandidate]:
+        """The variants of a row, priced at first by the links of single ranks."""
+        if row.parameters:
+            return [self._candidate(row)]
+        return [*map(self._candidate, self._synthesis.variants(row.collective))]
+
+    def _candidate(self, row: Algorithm) -> LazyCandidate:
+        given = dict(row.parameters)
+        rounds = given.get("rounds", 16)
+        way = given.get("way") or next(iter(PLANNED[row.collective]))
+        latency = _least_latency(self._placement)
+        floor = Line(latency, port_floor(row.collective, self._placement))
+        estimates = partial(self._estimates, row.collective, way, rounds, latency)
+        return LazyCandidate(row, "", floor, estimates)
+
+    def _estimates(
+        self, collective: str, way: str, rounds: int, latency: float
+    ) -> Iterator[Line]:
+        """A lower bound by the trees alone, and the price of the plan."""
+        planner = self._synthesis.planner
+        yield Line(latency, planner.least_per_byte(collective, way))
+        yield planner.price(collective, way, rounds)
+
+
+def _least_latency(placement: Placement) -> float:
+    """Seconds that any message between two ranks takes at least."""
+    assert isinstance(placement.machine, Topology)
+    of_types = placement.link_model.latency.items()
+    given = [link.latency for link in placement.machine.links]
+    known = [seconds for kind, seconds in of_types if kind is not PathType.LOC]
+    return min(known + [seconds for seconds in given if seconds is not None])
+
+
+def port_floor(collective: str, placement: Placement) -> float:
+    """Seconds for each byte of a buffer that the links of each rank take at least."""
+    assert isinstance(placement.machine, Topology)
+    speeds = [
+        sum(map(placement.link_model.bytes_per_second, placement.machine.links_of(one)))
+        for one in placement.devices
+    ]
+    size = len(speeds)
+    others = (size - 1) / size
+    return {
+        "allreduce": 2 * (size - 1) / sum(speeds),
+        "broadcast": 1 / min(speeds),
+        "reduce": 1 / min(speeds),
+        "gather": others / speeds[0],
+        "scatter": others / speeds[0],
+    }.get(collective, others / min(speeds))

@@ -1,0 +1,1 @@
+"""Schedules computed for a topology: packings of trees, ordered into steps."""

@@ -1,0 +1,238 @@
+"""Plans: transfers of units of data between ranks, ordered into steps."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo._kernels.synthesis.ordering import Ordering
+from collalgo.cost.messages import Messages, joined
+from collalgo.schedule.transfers import Ints, Reals
+from collalgo.synthesis.packing import Trees
+from collalgo.synthesis.pair_links import PairLinks
+
+#: The kinds of transfers as of :class:`~collalgo.cost.messages.Messages`.
+SEND, RECV, RECV_REDUCE = range(3)
+
+
+class Transfers(NamedTuple):
+    """Transfers of units, one entry for each.
+
+    Attributes
+    ----------
+    source, target : ndarray
+        The ranks.
+    block, unit : ndarray
+        The number of the block of the buffer, and of the unit in it.
+    reduces : ndarray of bool
+        Whether the target combines the unit with its own.
+    """
+
+    source: Ints
+    target: Ints
+    block: Ints
+    unit: Ints
+    reduces: NDArray[np.bool_]
+
+    def reversed(self, reduces: bool) -> "Transfers":
+        """The transfers the other way."""
+        combined = np.full(len(self.source), reduces)
+        return Transfers(self.target, self.source, self.block, self.unit, combined)
+
+    def split(self, parts: int) -> "Transfers":
+        """The transfers of equal parts of each unit."""
+        found = Transfers._make([np.repeat(column, parts) for column in self])
+        return found._replace(unit=_split(self.unit, parts))
+
+
+class Plan(NamedTuple):
+    """Transfers, and the step of each.
+
+    Attributes
+    ----------
+    size : int
+        The number of ranks.
+    blocks, units : int
+        The number of blocks of the buffer, 1 or one for each rank, and the number of
+        units of each.
+    transfers : Transfers
+        The transfers.
+    step : ndarray
+        The step of each.
+    """
+
+    size: int
+    blocks: int
+    units: int
+    transfers: Transfers
+    step: Ints
+
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+        return int(self.step.max(initial=-1)) + 1
+
+    @property
+    def lane(self) -> Ints:
+        """The lane of each transfer: what is combined is apart from what is not."""
+        reduces = self.transfers.reduces
+        return (reduces.any() & ~reduces).astype(np.int64)
+
+    def reversed(self, reduces: bool) -> "Plan":
+        """The plan from its end to its beginning, with sends as receives."""
+        transfers = self.transfers.reversed(reduces)
+        return self._replace(transfers=transfers, step=self.steps - 1 - self.step)
+
+    def then(self, other: "Plan") -> "Plan":
+        """Append another plan of the same units."""
+        pairs = zip(self.transfers, other.transfers, strict=True)
+        transfers = Transfers._make([np.concatenate(pair) for pair in pairs])
+        step = np.concatenate([self.step, other.step + self.steps])
+        return self._replace(transfers=transfers, step=step)
+
+    @property
+    def messages(self) -> Messages:
+        """The messages of all ranks: what one sends another in a step on a lane."""
+        source, target, *_, reduces = self.transfers
+        key = ((self.step * self.size + source) * self.size + target) * 2 + self.lane
+        _, index, count = np.unique(key, return_index=True, return_counts=True)
+        share = count / (self.blocks * self.units)
+        step, lane = self.step[index], self.lane[index]
+        source, target = source[index], target[index]
+        taken = np.where(reduces[index], RECV_REDUCE, RECV)
+        sent = np.full(len(index), SEND)
+        return joined(
+            [
+                Messages(step, source, sent, target, lane, share),
+                Messages(step, target, taken, source, lane, share),
+            ]
+        )
+
+
+class Dependencies(NamedTuple):
+    """Which transfers wait for which, one entry for each such pair.
+
+    ``alone`` has an entry for each transfer: of those with the same number only one can
+    be in a step; it is -1 for others.
+    """
+
+    before: Ints
+    after: Ints
+    alone: Ints
+
+    def split(self, parts: int) -> "Dependencies":
+        """The same for the transfers of equal parts of each unit."""
+        alone = np.where(
+            np.repeat(self.alone, parts) < 0, -1, _split(self.alone, parts)
+        )
+        return Dependencies(
+            _split(self.before, parts), _split(self.after, parts), alone
+        )
+
+
+def _split(numbers: Ints, parts: int) -> Ints:
+    """The numbers of the parts of what is numbered."""
+    return (numbers[:, None] * parts + np.arange(parts)).ravel()
+
+
+def down(
+    trees: Trees, block: Ints, unit: Ints, one_by_one: bool = False
+) -> tuple[Transfers, Dependencies]:
+    """The transfers of a unit from the root of each tree to all its ranks.
+
+    With ``one_by_one`` a rank sends a unit to one rank at a time. Backwards, a rank
+    then combines it with that of one rank at a time, as a step can have no more.
+    """
+    tree, target = np.nonzero(trees.parents >= 0)
+    source = trees.parents[tree, target].astype(np.int64)
+    index = np.full(trees.parents.shape, -1)
+    index[tree, target] = np.arange(len(tree))
+    before = index[tree, source]
+    waits = np.flatnonzero(before >= 0)
+    combined = np.zeros(len(tree), bool)
+    found = Transfers(source, target, block[tree], unit[tree], combined)
+    alone = np.full(len(tree), -1)
+    if one_by_one:
+        alone = tree * trees.parents.shape[1] + source
+    return found, Dependencies(before[waits], waits, alone)
+
+
+def up_and_down(
+    trees: Trees, block: Ints, unit: Ints
+) -> tuple[Transfers, Dependencies]:
+    """The transfers of a unit up each tree, where it is combined, and down again."""
+    onward, waits = down(trees, block, unit, one_by_one=True)
+    count = len(onward.source)
+    tree, child = np.nonzero(trees.parents >= 0)
+    parent = trees.parents[tree, child]
+    of_root = np.flatnonzero(trees.parents[tree, parent] < 0)
+    last, first = _pairs_of_equal(tree[of_root], len(trees.parents))
+    before = [waits.after, waits.before + count, of_root[last]]
+    after = [waits.before, waits.after + count, of_root[first] + count]
+    pairs = zip(onward.reversed(reduces=True), onward, strict=True)
+    both = Transfers._make([np.concatenate(pair) for pair in pairs])
+    alone = np.concatenate([waits.alone, np.full(count, -1)])
+    return both, Dependencies(np.concatenate(before), np.concatenate(after), alone)
+
+
+def _pairs_of_equal(keys: Ints, count: int) -> tuple[Ints, Ints]:
+    """All pairs of places with equal keys; the keys are in ascending order."""
+    first = np.searchsorted(keys, np.arange(count + 1))
+    lengths = np.diff(first)[keys]
+    left = np.repeat(np.arange(len(keys)), lengths)
+    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return left, np.repeat(first[keys], lengths) + np.arange(len(left)) - starts
+
+
+def ordered(
+    pairs: PairLinks,
+    transfers: Transfers,
+    waits: Dependencies,
+    seconds: float,
+    late: Reals,
+) -> Ints:
+    """The step of each transfer, so that no link is busy for longer in a step.
+
+    Parameters
+    ----------
+    pairs
+        The links between the ranks.
+    transfers, waits
+        The transfers, and which of them wait for which.
+    seconds
+        The length of a step, for each byte of a unit.
+    late
+        The number of steps after which each transfer is to be done, if none waits for
+        it; those that others wait for are to be done before them.
+    """
+    height = _heights(len(transfers.source), waits)
+    order = np.argsort(late - height, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    before, after = place[waits.before], place[waits.after]
+    by_first = np.argsort(before, kind="stable")
+    first_after = np.searchsorted(before[by_first], np.arange(len(order) + 1))
+    busy = pairs.parts / pairs.bytes_per_second[pairs.links]
+    pair = (transfers.source * pairs.size + transfers.target)[order]
+    found = Ordering(
+        pair,
+        pairs.first,
+        pairs.links,
+        busy,
+        first_after,
+        after[by_first],
+        waits.alone[order],
+        len(pairs.bytes_per_second),
+    ).steps(seconds)
+    return np.unique(found, return_inverse=True)[1][place]
+
+
+def _heights(count: int, waits: Dependencies) -> Ints:
+    """The number of transfers that wait for each one in a row."""
+    height = np.zeros(count, np.int64)
+    while True:
+        higher = height.copy()
+        np.maximum.at(higher, waits.before, height[waits.after] + 1)
+        if (higher == height).all():
+            return height
+        height = higher

@@ -1,0 +1,1 @@
+"""Tests of schedules computed for a topology."""
