@@ -10,6 +10,7 @@ from collalgo.base.plotting import PICTURE
 from collalgo.cli.machine import (
     assume_option,
     assuming,
+    check_has_root,
     figures_option,
     load_machine,
     parameters_argument,
@@ -83,6 +84,7 @@ def simulate_command(
 
     WHAT and its parameters are those of collalgo topo.
     """
+    check_has_root(collective, root)
     try:
         machine = load_machine(what, parameters)
         where: dict[str, Any] = {"collective": collective, "root": root}
