@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.bootstrap.differences import difference_on_host
 from collalgo.bootstrap.host_memory import HostMemory
 from collalgo.cost.host_profile import HostProfile
 
@@ -46,8 +47,11 @@ class FailureAgreement(Protocol):
     def decision(self, failure: dict[str, Any]) -> dict[str, Any]:
         """The failure that all ranks agree on, from the one that this rank sees."""
 
-    def leave(self, exit_reason: str) -> None:
+    def leave(self, exit_reason: str, *, in_order: bool) -> None:
         """Report to the ranks on other hosts that this one has left, and why."""
+
+    def difference(self) -> dict[str, Any] | None:
+        """How the calls of ranks that have left differ from those of this one."""
 
 
 def label_of(job: str, name: str) -> str:
@@ -108,6 +112,7 @@ class Context:
         self.label = label
         self.engine = engine
         self._failure_agreement = failure_agreement
+        self._has_failed = self._has_left = False
 
     @property
     def shared(self) -> SharedMemory:
@@ -117,6 +122,7 @@ class Context:
 
     def failure(self) -> dict[str, Any]:
         """What has failed; all ranks of the world report the same."""
+        self._has_failed = True
         failure = self.shared.failure()
         assert failure is not None
         return (
@@ -125,23 +131,48 @@ class Context:
             else self._failure_agreement.decision(failure)
         )
 
-    def release(self) -> None:
-        """Inform the other ranks, and release the memory."""
-        self._leave("its communicator was closed", failed=False)
+    def release(self, *, unfinished: bool = False) -> dict[str, Any] | None:
+        """Inform the other ranks, and release the memory.
+
+        Parameters
+        ----------
+        unfinished
+            Whether calls in the background have not ended; they fail.
+
+        Returns
+        -------
+        dict or None
+            How the calls of other ranks differ from those of this one, as far as is
+            known and no call has raised it: of two ranks, the later one finds it.
+        """
+        return self._leave("its communicator was closed", failed=unfinished)
 
     def abort(self, reason: str) -> None:
         """Release because of an error, and send the other ranks the reason."""
         self._leave(reason, failed=True)
 
-    def _leave(self, exit_reason: str, *, failed: bool) -> None:
-        if self._failure_agreement is not None and not (
-            self.transport.closed or self.transport.forked
-        ):
-            self._failure_agreement.leave(exit_reason)
+    def _leave(self, exit_reason: str, *, failed: bool) -> dict[str, Any] | None:
+        found = None
+        if not (self._has_left or self.transport.closed or self.transport.forked):
+            self._has_left = True
+            in_order = not (failed or self._has_failed)
+            if self._failure_agreement is not None:
+                self._failure_agreement.leave(exit_reason, in_order=in_order)
+            self.shared.announce_leaving(exit_reason, failed)
+            if in_order and self.pair is None:
+                found = self._difference()
         self.transport.close(exit_reason, failed)
         if self._holds_memory:
             self._holds_memory = False
             self.memory.release()
+        return found
+
+    def _difference(self) -> dict[str, Any] | None:
+        """How the calls of another rank differ from those of this one, if they do."""
+        found = difference_on_host(self.shared)
+        if found is None and self._failure_agreement is not None:
+            found = self._failure_agreement.difference()
+        return found
 
 
 def seconds(timeout: float) -> float:

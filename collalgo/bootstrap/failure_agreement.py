@@ -6,6 +6,7 @@ after its rank has completed it with the reports of the others.
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from threading import Event
@@ -13,6 +14,12 @@ from time import monotonic
 from typing import Any, Protocol
 
 from collalgo._kernels.engine.transport.composite import Composite
+from collalgo.bootstrap.differences import (
+    CallsMade,
+    calls_of,
+    differ,
+    difference,
+)
 from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore, StoreError
 
 #: Seconds that the rank which has found a failure waits for the reports of the others.
@@ -63,6 +70,7 @@ class FailureAgreement:
         self._transport = transport
         self._ranks = ranks
         self._exit_reasons: dict[int, str] = {}
+        self._departed: dict[int, CallsMade] = {}
         self._failure: dict[str, Any] | None = None
         self._is_decided = Event()
         self._store_lost = ""
@@ -76,10 +84,20 @@ class FailureAgreement:
             if rank not in self._exit_reasons:
                 self.left(rank, 0, why)
 
-    def left(self, rank: int, completed: int, exit_reason: str) -> None:
-        """React to a rank that has left after a number of calls."""
+    def left(
+        self,
+        rank: int,
+        completed: int,
+        exit_reason: str,
+        calls: Sequence[Any] | None = None,
+    ) -> None:
+        """React to a rank that has left after a number of calls, with the last ones."""
         self._exit_reasons[rank] = exit_reason
-        if rank not in self._transport.shared.members:
+        if rank in self._transport.shared.members:
+            return
+        if calls is not None:
+            self._departed[rank] = CallsMade(rank, *calls)
+        if not self._accuse_departed():
             self._transport.mark_departed(rank, completed)
 
     def failed(self, failure: dict[str, Any]) -> None:
@@ -141,7 +159,7 @@ class FailureAgreement:
                 call["sequence"]: call for call in self._transport.comparison.calls()
             }
             for call in theirs:
-                if _differ(call, mine.get(call["sequence"], call)):
+                if differ(call, mine.get(call["sequence"], call)):
                     both = json.dumps([call, mine[call["sequence"]]]).encode()
                     self._job.store.post(f"mismatch/{self._name}", both, ABSENT)
                     return
@@ -150,30 +168,65 @@ class FailureAgreement:
     def differ(self, calls: list[dict[str, Any]]) -> None:
         """React to two different calls: fail if this rank has made one of them."""
         with suppress(ValueError):  # closed here
-            for mine in self._transport.comparison.calls():
-                for theirs in calls:
-                    if _differ(mine, theirs):
-                        self._transport.comparison.differs(theirs)
-                        return
+            self._accuse(calls)
+
+    def _accuse(self, calls: list[dict[str, Any]]) -> bool:
+        """Report a mismatch if this rank has made another call in place of one."""
+        for mine in self._transport.comparison.calls():
+            for theirs in calls:
+                if differ(mine, theirs):
+                    self._transport.comparison.differs(theirs)
+                    return True
+        return False
+
+    def _accuse_departed(self) -> bool:
+        """The same with the calls of the ranks on other hosts that have left."""
+        with suppress(ValueError):  # closed here
+            for each in list(self._departed.values()):
+                if self._accuse([{**call, "rank": each.rank} for call in each.last]):
+                    return True
+        return False
 
     # ---- reports
 
     def ask(self) -> None:
         """Ask all ranks to compare their calls with those of this one."""
         with suppress(ValueError):  # closed here
+            if self._accuse_departed():  # which do not answer
+                return
             if calls := self._transport.comparison.calls():
                 question = json.dumps(calls).encode()
                 self._job.store.post(f"waiting/{self._name}", question)
 
-    def leave(self, exit_reason: str) -> None:
+    def leave(self, exit_reason: str, *, in_order: bool = False) -> None:
         """Report to the ranks on other hosts that this one has left, and why."""
+        shared = self._transport.shared
         about = {
-            "completed": self._transport.shared.completed,
+            "completed": shared.completed,
             "exit_reason": exit_reason,
+            "calls": calls_of(shared, shared.rank, is_final=in_order)[1:],
         }
         self._job.store.post(
-            f"left/{self._name}/{self._transport.rank}", json.dumps(about).encode()
+            f"left/{self._name}:{self._transport.rank}", json.dumps(about).encode()
         )
+
+    def difference(self) -> dict[str, Any] | None:
+        """How the calls of ranks that have left differ from those of this one."""
+        with suppress(StoreError):  # what was heard of before counts
+            self._read_departed()
+        shared = self._transport.shared
+        in_order = shared.failure() is None
+        mine = calls_of(shared, shared.rank, is_final=in_order)
+        found = (difference(mine, each) for each in self._departed.values())
+        return next((each for each in found if each), None)
+
+    def _read_departed(self) -> None:
+        """Read the calls of the ranks on other hosts that have left."""
+        prefix = f"left/{self._name}:"
+        for key, entry in self._job.store.entries(prefix).items():
+            rank, about = int(key.removeprefix(prefix)), json.loads(entry.value)
+            if rank in self._others:
+                self._departed[rank] = CallsMade(rank, *about["calls"])
 
     def decision(self, failure: dict[str, Any]) -> dict[str, Any]:
         """The failure that all ranks agree on.
@@ -239,7 +292,7 @@ class FailureAgreement:
         its = {call["sequence"]: call for call in self._calls_of(failure["culprit"])}
         for mine in self._calls_of(failure["rank"]):  # may be another rank of this host
             theirs = its.get(mine["sequence"], mine)
-            if _differ(mine, theirs):
+            if differ(mine, theirs):
                 failure.update(sequence=mine["sequence"], mine=mine, theirs=theirs)
                 return
 
@@ -291,10 +344,3 @@ class FailureAgreement:
             for r in range(len(self._ranks))
             if r not in self._transport.shared.members
         ]
-
-
-def _differ(call: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two calls have the same sequence number, but are different."""
-    if call["sequence"] != other["sequence"]:
-        return False
-    return bool(call["fingerprint"] != other["fingerprint"])

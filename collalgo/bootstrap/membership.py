@@ -195,7 +195,7 @@ class Membership:
             return next((each for each in self._claimed_twice if each in ranks), None)
 
     def _left(self, change: Change) -> None:
-        name, _, rank = change.key.partition("/")[2].rpartition("/")
+        name, _, rank = change.key.partition("/")[2].rpartition(":")
         failure_agreement = self._agreements.get(name)
         if failure_agreement is not None and change.value is not None:
             failure_agreement.left(int(rank), **json.loads(change.value))

@@ -8,6 +8,7 @@ from collalgo.base.units import human, human_time
 from collalgo.cli.machine import (
     assume_option,
     assuming,
+    check_has_root,
     load_machine,
     parameters_argument,
     root_option,
@@ -46,6 +47,7 @@ def bound_command(
 
     WHAT and its parameters are those of collalgo topo.
     """
+    check_has_root(collective, root)
     try:
         kinds = [LinkKind(kind) for kind in only] or None
         machine = load_machine(what, parameters)

@@ -10,6 +10,7 @@ from collalgo.cli.options import parse_sizes
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError, TopologyError
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology import assumed, presets
 from collalgo.topology.model import Topology
 
@@ -26,6 +27,12 @@ sizes_option = click.option(
 root_option = click.option(
     "--root", type=click.IntRange(0), default=0, help="Rank of the root (default 0)."
 )
+
+
+def check_has_root(collective: str, root: int) -> None:
+    """Refuse a root of a collective that has none."""
+    if root and not COLLECTIVES[collective].rooted:
+        raise click.UsageError(f"{collective} has no root; leave --root {root} out")
 
 
 def _read_link_model(

@@ -10,6 +10,7 @@ from collalgo.base.plotting import PICTURE
 from collalgo.cli.machine import (
     assume_option,
     assuming,
+    check_has_root,
     figures_option,
     load_machine,
     parameters_argument,
@@ -88,6 +89,7 @@ def simulate_command(
     WHAT and its parameters are those of collalgo topo. ALGORITHM is one of collalgo
     algorithms, or synthesized: trees computed for the topology.
     """
+    check_has_root(collective, root)
     try:
         machine = load_machine(what, parameters)
         schedule: str | ScheduleFunction = algorithm

@@ -23,6 +23,7 @@ from collalgo.comm.runner import Runner
 from collalgo.comm.types import Op
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.engine.heap import Heap
+from collalgo.errors import CollalgoError
 
 if TYPE_CHECKING:  # with the model of topologies, which takes a while to import
     from collalgo.selection.selection import Selection
@@ -123,14 +124,27 @@ class Communicator(Collectives, Messages, CommunicatorBase):
         Calls in the background that have not ended fail, and so do long messages that
         no other rank has begun to receive; for what is being received this waits for
         up to 5 s. Short messages stay until they are received.
+
+        Raises
+        ------
+        MismatchError
+            If the ranks have made different calls that none of them has noticed, as
+            far as the others have made them: of two ranks, the later one raises. A
+            communicator that is left open until its process ends prints the error
+            then, and the process ends with exit code 1.
         """
+        if error := self._leave():
+            raise error
+
+    def _leave(self) -> CollalgoError | None:
+        """Leave the communicator: the error if calls are found to have differed."""
         with _first_message:
             close_mailbox = self._close_mailbox
             # The mailbox keeps the memory of messages.
             self.__dict__["_mailbox"] = ClosedMailbox(self._runner)
         if close_mailbox is not None:
             close_mailbox()
-        self._runner.close()
+        return self._runner.close()
 
     def abort(self, reason: str) -> None:
         """Close because of an error: calls of other ranks raise PeerFailed with it."""
@@ -139,8 +153,10 @@ class Communicator(Collectives, Messages, CommunicatorBase):
     def __enter__(self) -> "Communicator":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, _kind: object, error: object, _place: object) -> None:
+        mismatch = self._leave()
+        if mismatch is not None and error is None:  # which would hide another
+            raise mismatch
 
     def empty(
         self, shape: int | Sequence[int], dtype: DTypeLike = np.float64

@@ -39,6 +39,8 @@ def error_of(
     """
     if pair is not None:
         rank, failure = pair[rank], _of_messages(pair, failure)
+    if failure["kind"] == "number":
+        return _other_number(rank, failure)
     about: dict[str, Any] = {
         "rank": rank,
         "sequence": failure["sequence"],
@@ -134,6 +136,19 @@ def _mismatch(failure: dict[str, Any]) -> str:
     return (
         f"{_number(failure)}: ranks {rank} and {other} made different calls before it, "
         f"too many calls ago to be named; {SAME_CALLS}"
+    )
+
+
+def _other_number(rank: int, failure: dict[str, Any]) -> CollalgoError:
+    """The error of ranks that have closed after different numbers of calls."""
+    other = failure["culprit"]
+    return MismatchError(
+        f"close: the last call of rank {rank} was {_last_call(failure, rank)} but that "
+        f"of rank {other} was {_last_call(failure, other)}; {SAME_CALLS}",
+        rank=rank,
+        sequence=failure["sequence"],
+        collective="close",
+        missing=(other,),
     )
 
 

@@ -1,6 +1,7 @@
 """The inside of a communicator: everything that the library needs of one."""
 
 import math
+import sys
 import weakref
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -9,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.comm.collective_runner import CollectiveRunner
+from collalgo._kernels.comm.exit_code import fail_at_exit
 from collalgo._kernels.comm.progress import Progress
 from collalgo.bootstrap.context import Context, default_timeout, seconds
+from collalgo.comm.failures import error_of
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.comm.recovery import Recovery
 from collalgo.comm.tracing.dump import remember
@@ -61,7 +64,9 @@ class Runner(CollectiveRunner):
         self._release_devices: weakref.finalize[..., Runner] | None = None
         if context.pair is None:  # whose calls are the library's own
             remember(self)
-        self._release = weakref.finalize(self, _release, context, self.progress)
+        self._release = weakref.finalize(
+            self, _release_unclosed, context, self.progress
+        )
 
     @cached_property
     def devices(self) -> "DeviceCalls":
@@ -128,12 +133,20 @@ class Runner(CollectiveRunner):
         context.machine = self.programs.host_profile
         return context
 
-    def close(self) -> None:
-        """Fail the calls that have not ended, and release the memory."""
-        self._release()
+    def close(self) -> CollalgoError | None:
+        """Fail the calls that have not ended, and release the memory.
+
+        Returns
+        -------
+        CollalgoError or None
+            The error if the calls of the ranks are found to have differed.
+        """
+        detached = self._release.detach()
+        error = None if detached is None else _release(self.context, self.progress)
         self.programs.release()
         if self._release_devices is not None:
             self._release_devices()
+        return error
 
 
 def refuse_background(rank: int, call: str, *_: object, **_named: object) -> NoReturn:
@@ -148,10 +161,17 @@ def refuse_background(rank: int, call: str, *_: object, **_named: object) -> NoR
     )
 
 
-def _release(context: Context, progress: Progress) -> None:
+def _release(context: Context, progress: Progress) -> CollalgoError | None:
     """End the calls in the background, then release the context."""
-    progress.stop()
-    context.release()
+    failure = context.release(unfinished=progress.stop())
     if progress.used:  # its last call has failed by now, but still uses the memory
         progress.join()
         context.release()
+    return error_of(context.transport.rank, failure) if failure else None
+
+
+def _release_unclosed(context: Context, progress: Progress) -> None:
+    """Release what was not closed; nobody can catch an error, so the process fails."""
+    if error := _release(context, progress):
+        sys.stderr.write(f"collalgo.{type(error).__name__}: {error}\n")
+        fail_at_exit()

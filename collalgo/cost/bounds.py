@@ -12,7 +12,7 @@ from collalgo.cost.cuts import GRAIN, SINK, SOURCE, DeviceSet, Network
 from collalgo.cost.latencies import least_latency
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import Bound
-from collalgo.cost.machine import with_assumed_speeds
+from collalgo.cost.machine import check_root, with_assumed_speeds
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import TopologyError
 from collalgo.topology.domains import levels
@@ -54,10 +54,7 @@ def bound(
         raise TopologyError(f"there is no bound for {collective!r}")
     machine = with_assumed_speeds(machine, link_model)
     network = Network(machine, kinds)
-    if not 0 <= root < network.size:
-        raise TopologyError(
-            f"root {root} is out of range; there are {network.size} ranks"
-        )
+    check_root(root, network.size)
     if isinstance(machine, UniformCluster):
         root %= len(machine.host_devices)
     found = BOUNDED[collective](collective, network, network.ranks[root])

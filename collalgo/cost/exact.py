@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from collalgo.cost.bounds import Bound
 from collalgo.cost.cuts import GRAIN
+from collalgo.cost.machine import check_root
 from collalgo.cost.placement import Placement
 from collalgo.cost.routing import Routes
 from collalgo.cost.simulation import Job, placement_bound
@@ -78,6 +79,7 @@ def exact(
         If a rank cannot reach another, or the order names unknown devices.
     """
     placement = Placement(topology, order or ())
+    check_root(root, placement.size)
     job = Job.of(algorithm, collective, placement, 1.0)
     machine = placement.machine
     assert isinstance(machine, Topology)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.uniform_cluster import UniformCluster
+from collalgo.errors import TopologyError
 from collalgo.topology import assumed
 from collalgo.topology.model import Topology
 
@@ -16,3 +17,15 @@ def with_assumed_speeds(machine: Machine, link_model: LinkModel) -> Machine:
         return assumed.with_assumed_speeds(machine, link_model.assumed)
     pair = assumed.with_assumed_speeds(machine.pair, link_model.assumed)
     return machine if pair is machine.pair else replace(machine, pair=pair)
+
+
+def check_root(root: int, size: int) -> None:
+    """Refuse a root that is none of the ranks.
+
+    Raises
+    ------
+    TopologyError
+        If it is out of range.
+    """
+    if not 0 <= root < size:
+        raise TopologyError(f"root {root} is out of range; there are {size} ranks")

@@ -21,6 +21,7 @@ from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import compared
+from collalgo.cost.machine import check_root
 from collalgo.cost.machine_parameters import fitted, unfitted
 from collalgo.cost.placement import Placement
 from collalgo.cost.routing import DirectedLink, Routing
@@ -180,6 +181,7 @@ def simulate(
         _warn("simulate(figures=)", "link_model")
         link_model = figures
     placement = Placement(topology, order or (), link_model)
+    check_root(root, placement.size)
     job = Job.of(algorithm, collective, placement, nbytes)
     run = _in_rounds if model == "rounds" else _as_fluid
     outcome = run(placement, job, root)

@@ -18,6 +18,7 @@ from collalgo.base.plotting import new_figure
 from collalgo.base.units import human, human_time
 from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import DEFAULTS, LinkModel
+from collalgo.cost.machine import check_root
 from collalgo.cost.messages import Messages
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import rounds
@@ -159,6 +160,7 @@ def timeline(
 ) -> Timeline:
     """Predict the times of all messages; see :func:`collalgo.simulate`."""
     placement = Placement(topology, order or (), link_model)
+    check_root(root, placement.size)
     job = Job.of(algorithm, collective, placement, nbytes)
     messages = placement.messages(job.schedule, root)
     times = _fluid_times if model == "fluid" else _round_times

@@ -11,9 +11,13 @@ from typing import NamedTuple
 
 from collalgo.errors import TopologyError
 from collalgo.topology.model import LARGEST, Kind, LinkKind, Topology
+from collalgo.topology.values import number
 
 #: The most dimensions of a grid.
 MOST_AXES = 16
+
+#: The highest oversubscription.
+MOST_OVERSUBSCRIPTION = 1000.0
 
 
 class Cable(NamedTuple):
@@ -21,6 +25,22 @@ class Cable(NamedTuple):
 
     bandwidth: float | None = 12.5
     latency: float | None = None
+
+    def narrowed(self, share: float) -> "Cable":
+        """A cable with a share of the bandwidth, if that is known."""
+        if self.bandwidth is None:
+            return self
+        return self._replace(bandwidth=self.bandwidth * share)
+
+
+def uplinks_of(ports: int, oversubscription: float) -> tuple[int, float]:
+    """The number of uplinks for some ports of a switch, and the share of each.
+
+    Together they have the bandwidth of the ports divided by ``oversubscription``.
+    """
+    wanted = ports / oversubscription
+    count = max(1, math.ceil(wanted))
+    return count, wanted / count
 
 
 def nodes_of(topology: Topology, count: int, kind: Kind = Kind.HOST) -> list[str]:
@@ -130,14 +150,17 @@ def star(topology: Topology, nodes: Sequence[str], name: str, cable: Cable) -> s
 def fat_tree(k: int, cable: Cable, oversubscription: float = 1.0) -> Topology:
     """The three-level fat tree of switches with k ports, for k**3 / 4 hosts.
 
-    With oversubscription each edge switch has fewer uplinks by this factor.
+    The uplinks of each edge switch have less bandwidth than its hosts, by the factor
+    ``oversubscription``: there are fewer of them and, for the rest, they are narrower.
     """
+    check_oversubscription(oversubscription, "fat_tree", least=1.0)
     if k < 2 or k % 2 or k > 64:
         raise TopologyError(
             f"a fat tree of switches with {k} ports; k must be even, from 2 to 64"
         )
     half = k // 2
-    up = max(1, round(half / oversubscription))
+    up, share = uplinks_of(half, oversubscription)
+    uplink = cable.narrowed(share)
     topology = Topology(f"fat tree of {k}-port switches", "built")
     hosts = iter(nodes_of(topology, k * half * half))
     cores = [topology.add(f"core{i}", Kind.SWITCH, level=3) for i in range(half * up)]
@@ -145,12 +168,17 @@ def fat_tree(k: int, cable: Cable, oversubscription: float = 1.0) -> Topology:
         names = [f"pod{pod}/spine{i}" for i in range(up)]
         spines = [topology.add(name, Kind.SWITCH, level=2) for name in names]
         for i, spine in enumerate(spines):
-            _wire_all(topology, spine, cores[i * half : (i + 1) * half], cable)
+            _wire_all(topology, spine, cores[i * half : (i + 1) * half], uplink)
         for e in range(half):
             nodes = [next(hosts) for _ in range(half)]
             edge = star(topology, nodes, f"pod{pod}/leaf{e}", cable)
-            _wire_all(topology, edge, spines, cable)
+            _wire_all(topology, edge, spines, uplink)
     return topology
+
+
+def check_oversubscription(given: float, who: str, least: float = 0.1) -> None:
+    """Refuse an oversubscription that no network has."""
+    number(given, f"{who}: oversubscription", least, MOST_OVERSUBSCRIPTION)
 
 
 def _wire_all(topology: Topology, a: str, others: Sequence[str], cable: Cable) -> None:
@@ -163,6 +191,10 @@ def dragonfly(groups: int, routers: int, hosts: int, cable: Cable) -> Topology:
 
     Each pair of groups has one cable, at routers in round-robin order.
     """
+    if min(groups, routers, hosts) < 1:
+        raise TopologyError(
+            f"a dragonfly of {groups} x {routers} x {hosts}; each must be at least 1"
+        )
     if groups * routers * hosts > LARGEST or routers > 1024 or groups > 2048:
         raise TopologyError(
             f"a dragonfly of {groups} x {routers} x {hosts} is too large"
@@ -220,10 +252,10 @@ def leaf_spine(
 
     The cables between switches have the mean speed of the NICs of the leaf.
     """
-    if hosts_per_leaf < 1 or oversubscription <= 0:
+    check_oversubscription(oversubscription, topology.name)
+    if hosts_per_leaf < 1:
         raise TopologyError(
-            f"{topology.name}: hosts_per_leaf of {hosts_per_leaf} and oversubscription "
-            f"of {oversubscription} must be positive"
+            f"{topology.name}: hosts_per_leaf={hosts_per_leaf} must be at least 1"
         )
     groups = list(_by_leaf(ports, rail, hosts_per_leaf))
     leaves = [topology.add(f"leaf{i}", Kind.SWITCH) for i in range(len(groups))]
@@ -242,10 +274,10 @@ def _spines(
     oversubscription: float,
 ) -> None:
     """Join leaves, each with its NICs, by spines."""
-    uplinks = max(1, math.ceil(max(map(len, groups)) / oversubscription))
+    uplinks, share = uplinks_of(max(map(len, groups)), oversubscription)
     spines = [topology.add(f"spine{i}", Kind.SWITCH) for i in range(min(uplinks, 8))]
     for leaf, nics in zip(leaves, groups, strict=True):
-        cable = _mean_cable(topology, nics)
+        cable = _mean_cable(topology, nics).narrowed(share)
         for i, spine in enumerate(spines):
             count = uplinks // len(spines) + (i < uplinks % len(spines))
             wire(topology, leaf, spine, cable, count)

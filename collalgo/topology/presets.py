@@ -1,6 +1,6 @@
 """Named machines and fabrics; several machines are joined by a CLOS."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -10,8 +10,12 @@ from collalgo.topology import fabrics, rewiring
 from collalgo.topology.document import build
 from collalgo.topology.domains import devices_by_host
 from collalgo.topology.fabrics import Cable
-from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.model import LARGEST, Kind, LinkKind, Topology
 from collalgo.topology.places import place
+from collalgo.topology.values import number
+
+#: The speeds that a link can have, in GB/s, and the longest latency, in seconds.
+LEAST_SPEED, MOST_SPEED, MOST_LATENCY = 1e-6, 1e9, 10.0
 
 #: The fabrics, with the defaults of their parameters besides bandwidth and latency.
 FABRICS: dict[str, tuple[Callable[..., Topology], dict[str, Any]]] = {
@@ -104,8 +108,9 @@ def load(name: str, **parameters: Any) -> Topology:
             f"{name} has no parameter {unknown[0]!r}; it has "
             f"{', '.join([*values, *JOINING])}"
         )
-    machine = build(_document(name), {k: float(v) for k, v in parameters.items()})
-    speed = float(parameters.get("nic", values.get("nic", 12.5)))
+    speeds = {key: _speed(name, key, value) for key, value in parameters.items()}
+    machine = build(_document(name), speeds)
+    speed = float(speeds.get("nic", values.get("nic", 12.5)))
     for nic in machine.devices(Kind.NIC):
         nic.attributes["speed"] = speed
     return several(machine, **joining)
@@ -119,9 +124,32 @@ def _fabric(name: str, parameters: dict[str, Any]) -> Topology:
         raise TopologyError(
             f"{name} has no parameter {unknown[0]!r}; it has {', '.join(known)}"
         )
+    for key, value in parameters.items():
+        if key in defaults:
+            _check_like(name, key, value, defaults[key])
     values = known | parameters
-    cable = Cable(values.pop("bandwidth"), values.pop("latency"))
+    latency = values.pop("latency")
+    if latency is not None:
+        latency = number(latency, f"{name}: latency in seconds", 0.0, MOST_LATENCY)
+    cable = Cable(_speed(name, "bandwidth", values.pop("bandwidth")), latency)
     return function(**values, cable=cable)
+
+
+def _speed(machine: str, name: str, value: object) -> float:
+    """A speed in GB/s that a link can have."""
+    return number(value, f"{machine}: {name} in GB/s", LEAST_SPEED, MOST_SPEED)
+
+
+def _check_like(fabric: str, name: str, value: object, default: object) -> None:
+    """Refuse a value of another type than the default."""
+    if isinstance(default, tuple):
+        is_right = isinstance(value, Sequence) and all(type(n) is int for n in value)
+        kind = "integers, as 4x4"
+    else:
+        is_right = type(value) is int or (isinstance(default, type(value)))
+        kind = "a number" if isinstance(default, float) else "an integer"
+    if not is_right:
+        raise TopologyError(f"{fabric}: {name}={value!r} must be {kind}")
 
 
 def several(machine: Topology, **parameters: Any) -> Topology:
@@ -201,7 +229,12 @@ def _joined(machine: Topology, hosts: int, rail: bool, **clos: Any) -> Topology:
 
 
 def _check_can_be_joined(machine: Topology, hosts: int) -> None:
-    """Refuse a machine without NICs, and one that has a network already."""
+    """Refuse a machine without NICs, one with a network already, and too many."""
+    if hosts * len(machine.devices()) > LARGEST:
+        raise TopologyError(
+            f"{machine.name}: hosts={hosts} of {len(machine.devices())} devices each "
+            f"are too many; at most {LARGEST} devices can be built"
+        )
     networks = [link for link in machine.links if link.kind is LinkKind.NETWORK]
     if networks or machine.devices(Kind.SWITCH, Kind.HOST):
         raise TopologyError(

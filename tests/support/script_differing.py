@@ -152,3 +152,49 @@ def wander(comm):
                 assert (part.allreduce_async(np.ones(count)).wait() == part.size).all()
             else:
                 part.allgather(np.ones(count))
+
+
+def close_differing(comm):
+    """Calls that waited for nobody are compared as the ranks close, or wait later."""
+    _closes_in_turn(
+        comm, comm.dup(), "roots", lambda c: c.broadcast(np.ones(2), c.rank)
+    )
+    by_host = comm.hosts[comm.rank]
+    first = comm.hosts.index(by_host)
+    _closes_in_turn(comm, comm.dup(), "hosts", lambda c: c.broadcast(np.ones(2), first))
+    _closes_in_turn(
+        comm, comm.dup(), "number", lambda c: c.rank or c.broadcast(np.ones(3))
+    )
+    _closes_in_turn(comm, comm.dup(), "", lambda c: c.broadcast(np.ones(3)))
+    part = comm.dup()
+    if comm.rank == 0:
+        part.broadcast(np.ones(3))
+        part.close()
+    comm.barrier()
+    if comm.rank:
+        try:
+            part.broadcast(np.ones(3), 1)
+            if comm.rank != 1:
+                raise AssertionError("a broadcast of the wrong rank has arrived")
+            part.close()
+            raise AssertionError("close has not compared")
+        except MismatchError as error:
+            assert "root" in str(error)
+    comm.barrier()
+
+
+def _closes_in_turn(comm, part, name, call):
+    """Close one rank after the other; the last one is told, if calls differ."""
+    call(part)
+    told = ""
+    for rank in range(comm.size):
+        comm.barrier()
+        if rank == comm.rank:
+            try:
+                part.close()
+            except MismatchError as error:
+                told = str(error)
+    if comm.rank == comm.size - 1:
+        assert bool(name) == bool(told), (name, told)
+    if not name:
+        assert not told

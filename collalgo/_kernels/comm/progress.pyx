@@ -73,11 +73,14 @@ cdef class Progress(WaitableQueue):
             tidy = True
 
     def stop(self):
-        """Fail the calls that have not begun, and end the thread."""
+        """Fail the calls that have not begun, and end the thread: whether there are any."""
+        cdef bint unfinished
         pthread_mutex_lock(&self.mutex)
+        unfinished = self.waiting or self.running
         self.closing = True
         pthread_cond_broadcast(&self.arrived)
         pthread_mutex_unlock(&self.mutex)
+        return unfinished
 
     def join(self):
         """Wait for the end of the thread."""

@@ -92,6 +92,7 @@ cdef extern from "shared_memory.h" nogil:
     )
     bint may_fetch(int process)
     void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders)
+    int64_t differing_rank(const endpoint *e)
     bint is_gone(endpoint *e, int64_t rank)
     int endpoint_peer_state(endpoint *e, int64_t rank)
     void endpoint_begin_wait(endpoint *e)

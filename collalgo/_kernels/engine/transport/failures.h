@@ -82,6 +82,27 @@ static int fail_mismatch(endpoint *e, int64_t rank, int64_t sequence) {
     return fail(e, FAILURE_MISMATCH, rank, sequence);
 }
 
+/* The last call that a rank and this one have both begun. */
+static int64_t last_in_common(const endpoint *e, int64_t rank) {
+    int64_t entered = (int64_t)LOAD(&header(e, rank)->entered);
+    return entered < e->sequence ? entered : e->sequence;
+}
+
+/* A rank of this host whose calls are known to differ from those of this one, or which has left
+ * in good order after another number of them; -1 if there is none. */
+static int64_t differing_rank(const endpoint *e) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* of two that leave, one sees the other's calls */
+    for (int64_t r = 0; r < e->size; r++) {
+        int closed = LOAD(&header(e, r)->status) == RANK_CLOSED;
+        int64_t common = last_in_common(e, r);
+        if (common && differ(e, r, common)) return r;
+        if (closed && LOAD(&header(e, r)->entered) != (uint64_t)e->sequence &&
+            !known_failure(e))
+            return r;
+    }
+    return -1;
+}
+
 static int has_left(const endpoint *e, int64_t rank) {
     uint32_t status = LOAD(&header(e, rank)->status);
     return status == RANK_CLOSED || status == RANK_FAILED ||
@@ -92,6 +113,13 @@ static int has_left(const endpoint *e, int64_t rank) {
 static int is_gone(endpoint *e, int64_t rank) {
     poll(e->processes, e->size, 0);
     return has_left(e, rank);
+}
+
+/* Report a rank that has left, or a call before in which it has differed. */
+static int fail_for_left(endpoint *e, int64_t rank) {
+    int64_t common = last_in_common(e, rank);
+    if (common && differ(e, rank, common)) return fail_mismatch(e, rank, common);
+    return fail(e, FAILURE_PEER, rank, e->sequence);
 }
 
 /* Check a waiting call for failures: GO_ON, SIGNALS after a full check, or STOP. */
@@ -109,7 +137,7 @@ static int check(endpoint *e) {
         if (r == e->rank) continue;
         if (sequence && differ(e, r, sequence)) return fail_mismatch(e, r, sequence);
         if (has_left(e, r) && LOAD(&header(e, r)->completed) < (uint64_t)sequence)
-            return fail(e, FAILURE_PEER, r, sequence);
+            return fail_for_left(e, r);
     }
     if (e->timeout >= 0 && time - e->waiting_since > e->timeout)
         return fail(e, FAILURE_TIMEOUT, e->rank, sequence);

@@ -9,6 +9,7 @@ from libc.string cimport memset
 from posix.time cimport clockid_t
 
 from collalgo._kernels.engine.transport.endpoint cimport (
+    differing_rank,
     endpoint,
     endpoint_announce,
     endpoint_await_all,
@@ -186,6 +187,11 @@ cdef class HostEndpoint(Transport):
         """Stage all messages in rings; to be called by all ranks, or by none."""
         self.open().recycled_count = 0
 
+    def announce_leaving(self, str exit_reason, bint failed):
+        """Tell the others that this rank leaves, and why; a call of another thread fails."""
+        cdef bytes text = exit_reason.encode()[:250].decode(errors="ignore").encode()
+        endpoint_leave(self.open(), RANK_FAILED if failed else RANK_CLOSED, text)
+
     def close(self, str exit_reason="its communicator was closed", bint failed=False):
         """Leave the world and tell the others the reason; closing twice does nothing.
 
@@ -193,9 +199,8 @@ cdef class HostEndpoint(Transport):
         """
         if self.end == NULL:
             return
-        cdef bytes text = exit_reason.encode()[:250].decode(errors="ignore").encode()
         if not self.forked:
-            endpoint_leave(self.end, RANK_FAILED if failed else RANK_CLOSED, text)
+            self.announce_leaving(exit_reason, failed)
         if self.busy:
             return
         self.segment.worn = (
@@ -228,11 +233,17 @@ cdef class HostEndpoint(Transport):
             return None
         return as_dict(&found)
 
-    def calls(self):
-        """The last calls of this rank, in order."""
-        cdef int64_t last = self.open().sequence
-        found = [self.call(self.rank, n) for n in range(max(1, last - CALLS + 1), last + 1)]
+    def calls(self, place=None):
+        """The last calls of a rank of this host, by default of this one, in order."""
+        cdef int64_t rank = self.rank if place is None else place
+        cdef int64_t last = self.entered(rank)
+        found = [self.call(rank, n) for n in range(max(1, last - CALLS + 1), last + 1)]
         return [call for call in found if call]
+
+    def differing(self):
+        """A rank of this host that has made other calls, as far as is known, or None."""
+        cdef int64_t place = differing_rank(self.open())
+        return None if place < 0 else place
 
     def exit_reason(self, int64_t place):
         """The reason that a rank gave for leaving, or an empty string."""
