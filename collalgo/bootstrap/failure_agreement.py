@@ -8,22 +8,13 @@ after its rank has completed it with the reports of the others.
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
 from threading import Event
-from time import monotonic
 from typing import Any, Protocol
 
 from collalgo._kernels.engine.transport.composite import Composite
-from collalgo.bootstrap.differences import (
-    CallsMade,
-    calls_of,
-    differ,
-    difference,
-)
+from collalgo.bootstrap.differences import CallsMade, calls_of, differ, difference
+from collalgo.bootstrap.failure_reports import FailureReports
 from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore, StoreError
-
-#: Seconds that the rank which has found a failure waits for the reports of the others.
-REPORT_SECONDS = 2.0
 
 #: Seconds that the store has to answer; it may have been lost.
 ANSWER_SECONDS = 1.0
@@ -74,6 +65,7 @@ class FailureAgreement:
         self._failure: dict[str, Any] | None = None
         self._is_decided = Event()
         self._store_lost = ""
+        self._reports = FailureReports(job, name, transport, len(ranks))
 
     # ---- events
 
@@ -104,25 +96,8 @@ class FailureAgreement:
         """React to a failure that a rank has found: report, and stop all calls here."""
         self._failure = failure
         with suppress(ValueError):  # closed here
-            self._post("calls", self._transport.shared.calls())
-            self._post("report", self._report(failure["sequence"]))
+            self._reports.post(failure["sequence"])
             self._break_off(failure)
-
-    def _post(self, topic: str, found: Any) -> None:
-        key = f"{topic}/{self._name}/{self._transport.rank}"
-        self._job.store.post(key, json.dumps(found).encode())
-
-    def _report(self, sequence: int) -> dict[str, Any]:
-        """For each rank of this host: see :meth:`_reports`."""
-        shared = self._transport.shared
-        return {
-            str(rank): [
-                shared.entered(local),
-                shared.call(local),
-                shared.call(local, sequence),
-            ]
-            for local, rank in enumerate(shared.members)
-        }
 
     def _break_off(self, failure: dict[str, Any]) -> None:
         """Fail the calls here that cannot be completed after a failure."""
@@ -225,7 +200,7 @@ class FailureAgreement:
         prefix = f"left/{self._name}:"
         for key, entry in self._job.store.entries(prefix).items():
             rank, about = int(key.removeprefix(prefix)), json.loads(entry.value)
-            if rank in self._others:
+            if rank not in self._transport.shared.members:
                 self._departed[rank] = CallsMade(rank, *about["calls"])
 
     def decision(self, failure: dict[str, Any]) -> dict[str, Any]:
@@ -280,67 +255,4 @@ class FailureAgreement:
         self._explain(failure)
         if failure["kind"] == "peer":
             return
-        if failure["kind"] == "timeout":
-            reports = self._reports()
-            if not self._is_mismatch(failure, reports):
-                self._add_missing(failure, reports)
-        if failure["kind"] == "mismatch":
-            self._find_first(failure)
-
-    def _find_first(self, failure: dict[str, Any]) -> None:
-        """Name the first call in which its finder and the culprit differ."""
-        its = {call["sequence"]: call for call in self._calls_of(failure["culprit"])}
-        for mine in self._calls_of(failure["rank"]):  # may be another rank of this host
-            theirs = its.get(mine["sequence"], mine)
-            if differ(mine, theirs):
-                failure.update(sequence=mine["sequence"], mine=mine, theirs=theirs)
-                return
-
-    def _add_missing(self, failure: dict[str, Any], reports: dict[str, Any]) -> None:
-        """Add the ranks that have not made the call, and their last calls."""
-        missing = [
-            rank
-            for rank in range(len(self._ranks))
-            if reports.get(str(rank), (0, None, None))[0] < failure["sequence"]
-        ]
-        failure["missing"] = missing
-        failure["last_calls"] = {
-            str(rank): reports[str(rank)][1] for rank in missing if str(rank) in reports
-        }
-
-    @staticmethod
-    def _is_mismatch(failure: dict[str, Any], reports: dict[str, Any]) -> bool:
-        """Whether a rank has made another call instead; the failure then says so."""
-        for rank, (_, _, theirs) in reports.items():
-            if theirs and theirs["fingerprint"] != failure["mine"]["fingerprint"]:
-                failure.update(kind="mismatch", culprit=int(rank), theirs=theirs)
-                return True
-        return False
-
-    def _reports(self) -> dict[str, Any]:
-        """For each rank: the number of its calls, the last one, and the failed one."""
-        reports: dict[str, Any] = {}
-        end = monotonic() + REPORT_SECONDS
-        for rank in [self._transport.rank, *self._others]:
-            if str(rank) not in reports:
-                reports.update(self._ask_for("report", rank, end) or {})
-        return reports
-
-    def _calls_of(self, rank: int) -> list[dict[str, Any]]:
-        """The last calls of a rank; none if it does not report them in time."""
-        return self._ask_for("calls", rank, monotonic() + REPORT_SECONDS) or []
-
-    def _ask_for(self, topic: str, rank: int, end: float) -> Any:
-        """What a rank posts about a topic until the time ``end``, or None."""
-        with suppress(StoreError):
-            key = f"{topic}/{self._name}/{rank}"
-            return json.loads(self._job.store.get(key, max(0.0, end - monotonic())))
-        return None
-
-    @cached_property
-    def _others(self) -> list[int]:
-        return [
-            r
-            for r in range(len(self._ranks))
-            if r not in self._transport.shared.members
-        ]
+        self._reports.complete(failure)

@@ -94,12 +94,10 @@ def simulate_command(
         machine = load_machine(what, parameters)
         schedule: str | ScheduleFunction = algorithm
         where: dict[str, Any] = {"collective": collective, "root": root}
-        link_model = assuming(figures, assume)
-        how = {"model": model, "link_model": link_model, **where}
+        how = where | {"model": model, "link_model": assuming(figures, assume)}
         if isinstance(machine, Topology):
             how["order"] = where["order"] = ORDERS[order](machine) if order else None
-            placed = Placement(machine, how["order"] or (), link_model)
-            schedule = synthesized(collective, algorithm, placed) or algorithm
+            schedule = _schedule(collective, algorithm, machine, how)
             if picture:
                 _check_one(sizes)
                 timeline(schedule, machine, *sizes, **how).write(picture, force=force)
@@ -111,6 +109,14 @@ def simulate_command(
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     click.echo("\n".join(found))
+
+
+def _schedule(
+    collective: str, algorithm: str, machine: Topology, how: dict[str, Any]
+) -> str | ScheduleFunction:
+    """The synthesised schedule of a name, or the name of an algorithm."""
+    placement = Placement(machine, how["order"] or (), how["link_model"])
+    return synthesized(collective, algorithm, placement) or algorithm
 
 
 def _check_one(sizes: list[int]) -> None:

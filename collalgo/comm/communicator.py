@@ -16,7 +16,7 @@ from collalgo.base.integers import INT64_MAX, integer, rank_of, shown
 from collalgo.bootstrap.context import Context
 from collalgo.comm.bucket import LIMIT, Bucket
 from collalgo.comm.collectives import Collectives
-from collalgo.comm.host_groups import cross_ranks, local_ranks
+from collalgo.comm.host_groups import HostGroups
 from collalgo.comm.point_to_point.calls import Messages
 from collalgo.comm.point_to_point.connection import Connection
 from collalgo.comm.runner import Runner
@@ -42,7 +42,7 @@ class ClosedMailbox:
         raise AttributeError(call)
 
 
-class Communicator(Collectives, Messages, CommunicatorBase):
+class Communicator(Collectives, Messages, HostGroups, CommunicatorBase):
     """A group of ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,
@@ -75,7 +75,6 @@ class Communicator(Collectives, Messages, CommunicatorBase):
         self.label = context.label
         self.engine = context.engine
         self._groups: dict[tuple[int, ...], int] = {}
-        self._parts: dict[str, Communicator] = {}  # local and cross
         self._close_mailbox: weakref.finalize[..., Communicator] | None = None
 
     @cached_property
@@ -286,30 +285,6 @@ class Communicator(Collectives, Messages, CommunicatorBase):
             )
         )
         return None if color is None else self._connect(ranks, have_met=True)
-
-    @property
-    def local(self) -> "Communicator":
-        """The communicator of the ranks of this host, in their order.
-
-        All of them must ask for it the first time. In the world of a launcher its rank
-        is ``LOCAL_RANK``.
-        """
-        return self._kept("local", local_ranks(self.hosts, self.rank))
-
-    @property
-    def cross(self) -> "Communicator":
-        """The communicator of the ranks with the local rank of this one, of all hosts.
-
-        As for :attr:`local`; its rank is ``CROSS_RANK``.
-        """
-        return self._kept("cross", cross_ranks(self.hosts, self.rank))
-
-    def _kept(self, name: str, members: tuple[int, ...]) -> "Communicator":
-        """A group that is made at its first use, and again when it was closed."""
-        found = self._parts.get(name)
-        if found is None or found.closed:
-            found = self._parts[name] = self._connect(members)
-        return found
 
     def dup(self) -> "Communicator":
         """Make a communicator of the same ranks, with calls of its own."""

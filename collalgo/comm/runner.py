@@ -64,9 +64,7 @@ class Runner(CollectiveRunner):
         self._release_devices: weakref.finalize[..., Runner] | None = None
         if context.pair is None:  # whose calls are the library's own
             remember(self)
-        self._release = weakref.finalize(
-            self, _release_unclosed, context, self.progress
-        )
+        self._release = weakref.finalize(self, _abandon, context, self.progress)
 
     @cached_property
     def devices(self) -> "DeviceCalls":
@@ -170,7 +168,7 @@ def _release(context: Context, progress: Progress) -> CollalgoError | None:
     return error_of(context.transport.rank, failure) if failure else None
 
 
-def _release_unclosed(context: Context, progress: Progress) -> None:
+def _abandon(context: Context, progress: Progress) -> None:
     """Release what was not closed; nobody can catch an error, so the process fails."""
     if error := _release(context, progress):
         sys.stderr.write(f"collalgo.{type(error).__name__}: {error}\n")

@@ -4,9 +4,8 @@ Bandwidths are in GB/s in each direction, latencies in seconds.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
-from statistics import fmean
 from typing import NamedTuple
 
 from collalgo.errors import TopologyError
@@ -147,17 +146,26 @@ def star(topology: Topology, nodes: Sequence[str], name: str, cable: Cable) -> s
     return switch
 
 
+def _check_fat_tree(k: int, oversubscription: float) -> None:
+    check_oversubscription(oversubscription, "fat_tree", least=1.0)
+    if k < 2 or k % 2 or k > 64:
+        raise TopologyError(
+            f"a fat tree of switches with {k} ports; k must be even, from 2 to 64"
+        )
+
+
+def _spines_of_pod(topology: Topology, pod: int, count: int) -> list[str]:
+    names = [f"pod{pod}/spine{i}" for i in range(count)]
+    return [topology.add(name, Kind.SWITCH, level=2) for name in names]
+
+
 def fat_tree(k: int, cable: Cable, oversubscription: float = 1.0) -> Topology:
     """The three-level fat tree of switches with k ports, for k**3 / 4 hosts.
 
     The uplinks of each edge switch have less bandwidth than its hosts, by the factor
     ``oversubscription``: there are fewer of them and, for the rest, they are narrower.
     """
-    check_oversubscription(oversubscription, "fat_tree", least=1.0)
-    if k < 2 or k % 2 or k > 64:
-        raise TopologyError(
-            f"a fat tree of switches with {k} ports; k must be even, from 2 to 64"
-        )
+    _check_fat_tree(k, oversubscription)
     half = k // 2
     up, share = uplinks_of(half, oversubscription)
     uplink = cable.narrowed(share)
@@ -165,8 +173,7 @@ def fat_tree(k: int, cable: Cable, oversubscription: float = 1.0) -> Topology:
     hosts = iter(nodes_of(topology, k * half * half))
     cores = [topology.add(f"core{i}", Kind.SWITCH, level=3) for i in range(half * up)]
     for pod in range(k):
-        names = [f"pod{pod}/spine{i}" for i in range(up)]
-        spines = [topology.add(name, Kind.SWITCH, level=2) for name in names]
+        spines = _spines_of_pod(topology, pod, up)
         for i, spine in enumerate(spines):
             _wire_all(topology, spine, cores[i * half : (i + 1) * half], uplink)
         for e in range(half):
@@ -186,19 +193,20 @@ def _wire_all(topology: Topology, a: str, others: Sequence[str], cable: Cable) -
         wire(topology, a, other, cable)
 
 
+def _check_dragonfly(groups: int, routers: int, hosts: int) -> None:
+    shape = f"a dragonfly of {groups} x {routers} x {hosts}"
+    if min(groups, routers, hosts) < 1:
+        raise TopologyError(f"{shape}; each must be at least 1")
+    if groups * routers * hosts > LARGEST or routers > 1024 or groups > 2048:
+        raise TopologyError(f"{shape} is too large")
+
+
 def dragonfly(groups: int, routers: int, hosts: int, cable: Cable) -> Topology:
     """A dragonfly: fully connected groups of routers, with hosts at every router.
 
     Each pair of groups has one cable, at routers in round-robin order.
     """
-    if min(groups, routers, hosts) < 1:
-        raise TopologyError(
-            f"a dragonfly of {groups} x {routers} x {hosts}; each must be at least 1"
-        )
-    if groups * routers * hosts > LARGEST or routers > 1024 or groups > 2048:
-        raise TopologyError(
-            f"a dragonfly of {groups} x {routers} x {hosts} is too large"
-        )
+    _check_dragonfly(groups, routers, hosts)
     topology = Topology(f"dragonfly {groups} x {routers} x {hosts}", "built")
     nodes = iter(nodes_of(topology, groups * routers * hosts))
     all_routers = []
@@ -224,79 +232,3 @@ def _wire_groups(
         wire(topology, a, b, cable)
         for g in pair:
             turns[g] += 1
-
-
-def leaf_spine(
-    topology: Topology,
-    ports: Sequence[Sequence[str]],
-    *,
-    rail: bool = False,
-    hosts_per_leaf: int = 8,
-    oversubscription: float = 1.0,
-) -> None:
-    """Join hosts by a two-level CLOS.
-
-    Parameters
-    ----------
-    topology
-        The topology of the ports.
-    ports
-        For each host the ids of its NICs, each of which has a cable of its speed.
-    rail
-        Whether each NIC of a host has another leaf (rail-optimised); else all NICs of
-        a host have the same leaf.
-    hosts_per_leaf
-        The number of hosts of a leaf, or of a group of leaves with rails.
-    oversubscription
-        The bandwidth from the hosts of a leaf divided by that to the spines.
-
-    The cables between switches have the mean speed of the NICs of the leaf.
-    """
-    check_oversubscription(oversubscription, topology.name)
-    if hosts_per_leaf < 1:
-        raise TopologyError(
-            f"{topology.name}: hosts_per_leaf={hosts_per_leaf} must be at least 1"
-        )
-    groups = list(_by_leaf(ports, rail, hosts_per_leaf))
-    leaves = [topology.add(f"leaf{i}", Kind.SWITCH) for i in range(len(groups))]
-    for leaf, nics in zip(leaves, groups, strict=True):
-        for nic in nics:
-            speed = topology.device(nic).attributes.get("speed")
-            wire(topology, nic, leaf, Cable(speed))
-    if len(leaves) > 1:
-        _spines(topology, leaves, groups, oversubscription)
-
-
-def _spines(
-    topology: Topology,
-    leaves: Sequence[str],
-    groups: Sequence[Sequence[str]],
-    oversubscription: float,
-) -> None:
-    """Join leaves, each with its NICs, by spines."""
-    uplinks, share = uplinks_of(max(map(len, groups)), oversubscription)
-    spines = [topology.add(f"spine{i}", Kind.SWITCH) for i in range(min(uplinks, 8))]
-    for leaf, nics in zip(leaves, groups, strict=True):
-        cable = _mean_cable(topology, nics).narrowed(share)
-        for i, spine in enumerate(spines):
-            count = uplinks // len(spines) + (i < uplinks % len(spines))
-            wire(topology, leaf, spine, cable, count)
-
-
-def _mean_cable(topology: Topology, nics: Sequence[str]) -> Cable:
-    """A cable of the mean speed of some NICs; of unknown speed if that of one is."""
-    speeds = [topology.device(nic).attributes.get("speed") for nic in nics]
-    known = [float(speed) for speed in speeds if speed is not None]
-    return Cable(fmean(known) if len(known) == len(speeds) else None)
-
-
-def _by_leaf(
-    ports: Sequence[Sequence[str]], rail: bool, hosts_per_leaf: int
-) -> Iterator[list[str]]:
-    for start in range(0, len(ports), hosts_per_leaf):
-        group = ports[start : start + hosts_per_leaf]
-        if rail:
-            for k in range(max(len(nics) for nics in group)):
-                yield [nics[k] for nics in group if k < len(nics)]
-        else:
-            yield [nic for nics in group for nic in nics]

@@ -10,6 +10,7 @@ from collalgo.topology import fabrics, rewiring
 from collalgo.topology.document import build
 from collalgo.topology.domains import devices_by_host
 from collalgo.topology.fabrics import Cable
+from collalgo.topology.leaf_spine import leaf_spine
 from collalgo.topology.model import LARGEST, Kind, LinkKind, Topology
 from collalgo.topology.places import place
 from collalgo.topology.values import number
@@ -79,7 +80,7 @@ def load(name: str, **parameters: Any) -> Topology:
         - ``hosts``: the number of machines, joined by a two-level CLOS;
         - ``nics``: the number of NICs of each host, chosen evenly from all;
         - ``rail``: whether the CLOS is rail-optimised;
-        - ``hosts_per_leaf``, ``oversubscription``: see ``fabrics.leaf_spine``;
+        - ``hosts_per_leaf``, ``oversubscription``: see ``leaf_spine.leaf_spine``;
         - ``virtual``: whether PCIe switches are hidden, as in many virtual machines;
         - ``ranks``: for a machine without GPUs ``cores`` or ``sockets``;
         - ``pairing``: the GPUs below each PCIe switch, by number, in the order of the
@@ -224,7 +225,7 @@ def _joined(machine: Topology, hosts: int, rail: bool, **clos: Any) -> Topology:
         cluster.include(machine, new | {id: f"rack{i}/{id}" for id in fabric})
     nics_of = devices_by_host(cluster, Kind.NIC)
     ports = [[nic.id for nic in nics_of[host]] for host in cluster.hosts]
-    fabrics.leaf_spine(cluster, ports, rail=rail, **clos)
+    leaf_spine(cluster, ports, rail=rail, **clos)
     return cluster
 
 
@@ -242,6 +243,11 @@ def _check_can_be_joined(machine: Topology, hosts: int) -> None:
             f"but {machine.source or machine.name} has {len(machine.hosts)} hosts and "
             "a network already; leave hosts= out, or give one host"
         )
+    _check_nics(machine, hosts)
+
+
+def _check_nics(machine: Topology, hosts: int) -> None:
+    """Refuse a machine of which a host has no NIC, or which has no host."""
     if not machine.hosts:
         raise TopologyError(
             f"{machine.name}: hosts={hosts} joins copies of a machine, but "

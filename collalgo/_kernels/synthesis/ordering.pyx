@@ -60,37 +60,48 @@ cdef class Ordering:
             The seconds that no link is to be busy for longer in a step, unless one
             transfer takes as long.
         """
-        cdef Py_ssize_t count = self.pair.shape[0], i, j, waiting, kept, number = 0
-        cdef Py_ssize_t begun
+        cdef Py_ssize_t count = self.pair.shape[0], waiting, kept, number = 0
         cdef int64_t[::1] ready = np.empty(count, np.int64)
         cdef int64_t[::1] taken = np.empty(count, np.int64)
         self.step = np.full(count, -1, np.int64)
         self.waits = np.bincount(self.after, minlength=count).astype(np.int64)
         self.total[:] = 0
         self.latest[:] = -1
-        waiting = 0
-        for i in range(count):
-            if not self.waits[i]:
-                ready[waiting] = i
-                waiting += 1
+        waiting = self._independent(ready)
         while waiting:
             self._begin(length, number)
-            kept = begun = 0
-            for j in range(waiting):
-                i = ready[j]
-                if self._is_free(self.alone[i], number) and self._fits(self.pair[i]):
-                    self._take(self.pair[i])
-                    if self.alone[i] >= 0:
-                        self.latest[self.alone[i]] = number
-                    self.step[i], taken[begun] = number, i
-                    begun += 1
-                else:
-                    ready[kept] = i
-                    kept += 1
-            waiting = self._merge(ready, kept, taken[:begun])
+            kept = self._fill(ready[:waiting], taken, number)
+            waiting = self._merge(ready, kept, taken[: waiting - kept])
             np.asarray(ready)[:waiting].sort()
             number += 1
         return np.asarray(self.step)
+
+    cdef Py_ssize_t _independent(self, int64_t[::1] ready) noexcept:
+        """Find the transfers that wait for no other; their number."""
+        cdef Py_ssize_t i, found = 0
+        for i in range(self.pair.shape[0]):
+            if not self.waits[i]:
+                ready[found] = i
+                found += 1
+        return found
+
+    cdef Py_ssize_t _fill(
+        self, int64_t[::1] ready, int64_t[::1] taken, Py_ssize_t number
+    ) noexcept:
+        """Take the ready transfers that fit into a step; keep the others, so many."""
+        cdef Py_ssize_t i, j, kept = 0, begun = 0
+        for j in range(ready.shape[0]):
+            i = ready[j]
+            if self._is_free(self.alone[i], number) and self._fits(self.pair[i]):
+                self._take(self.pair[i])
+                if self.alone[i] >= 0:
+                    self.latest[self.alone[i]] = number
+                self.step[i], taken[begun] = number, i
+                begun += 1
+            else:
+                ready[kept] = i
+                kept += 1
+        return kept
 
     cdef void _begin(self, double length, Py_ssize_t number) noexcept:
         self.now[:] = 0
