@@ -166,18 +166,23 @@ def test_the_command_chooses_on_a_topology():
 @pytest.mark.parametrize("kind", ["nvlink", "pcie", "nic"])
 @pytest.mark.parametrize("collective", ["allreduce", "broadcast", "allgather"])
 def test_more_bandwidth_never_makes_the_choice_slower(collective, kind):
-    seconds = []
+    chosen = []
     for speed in (8.0, 12.0, 30.0, 100.0):
         machine = Topology.load("dgx1v", hosts=2, nics=4, **{kind: speed})
         prospect = TopologyPricer(machine)
-        seconds.append(
-            [
-                select(collective, nbytes, topology=prospect).seconds
-                for nbytes in (1 << 10, 1 << 20, GIB)
-            ]
-        )
-    for slow, fast in pairwise(seconds):  # synthesised schedules are nearly the best
-        assert all(b <= a * 1.05 for a, b in zip(slow, fast, strict=True))
+        sizes = (1 << 10, 1 << 20, GIB)
+        chosen.append([select(collective, n, topology=prospect) for n in sizes])
+    for slow, fast in pairwise(chosen):
+        for a, b in zip(slow, fast, strict=True):
+            assert best_of_table(b) <= best_of_table(a) * (1 + 1e-9)
+            # Synthesised schedules are nearly, not always, the best.
+            assert b.seconds <= a.seconds * 1.05
+
+
+def best_of_table(selection):
+    """The seconds of the best algorithm of the table."""
+    rows = (one for one in selection.able if one.row.base_name != "synthesized")
+    return min(one.seconds for one in rows)
 
 
 def test_a_look_up_finds_what_is_chosen():
