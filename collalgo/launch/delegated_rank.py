@@ -177,7 +177,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--rank-env", default=environment.TORCH)
     parser.add_argument("--rank-binding", default=Binding.NONE.value)
-    parser.add_argument("--rank-counts")
+    parser.add_argument("--rank-counts", default="")
     parser.add_argument("--rank-logs", type=Path)
     parser.add_argument("command", nargs="+")
     return parser.parse_args(words)

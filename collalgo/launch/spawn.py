@@ -75,7 +75,7 @@ def spawn(
         _end(processes)
 
 
-def _end(processes: Sequence[BaseProcess]) -> None:
+def _end(processes: "Sequence[BaseProcess]") -> None:
     """Kill the processes that are still running."""
     for process in processes:
         process.kill()

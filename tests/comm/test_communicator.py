@@ -14,6 +14,7 @@ import pytest
 import collalgo
 from collalgo import AlgorithmNotApplicable, CollalgoError, CommunicatorClosed, threads
 from collalgo.algorithms import ring
+from collalgo.comm import shared_kinds
 from collalgo.comm.current import runner_of
 from collalgo.cost.host_profile import host_profile
 from collalgo.engine.transport import shm, thread
@@ -520,5 +521,6 @@ def test_threads_make_the_memory_of_a_world_and_its_choices_once(size, monkeypat
             module, name, lambda *args, f=original: made.append(f) or f(*args)
         )
     monkeypatch.setattr(on_host, "_COMPUTED", TableCache())
+    monkeypatch.setattr(shared_kinds, "_kinds", {})
     collalgo.threads(lambda comm: comm.allreduce(np.ones(3)), size)
     assert len(made) == 2

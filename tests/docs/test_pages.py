@@ -69,7 +69,8 @@ def test_with_several_nics_direct_columns_win_far_beyond_a_mebibyte_in_segments(
     middle = select("allreduce", 1 << 20, topology=cluster)
     assert middle.algorithm == "bcube(dims=(8, 4, 4))"
     long = select("allreduce", 1 << 28, topology=cluster)
-    assert long.algorithm == "bcube(dims=(8, 4, 4), segments=16)"
+    of_table = [one for one in long.able if one.row.base_name != "synthesized"]
+    assert of_table[0].algorithm == "bcube(dims=(8, 4, 4), segments=16)"
     seconds = {c.algorithm: c.seconds for c in long.able if c.order == ""}
     rings = min(price_of(long, "multi_ring"), price_of(long, "bidirectional_ring"))
     assert rings < seconds["bcube(dims=(8, 4, 4))"]

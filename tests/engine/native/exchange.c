@@ -147,7 +147,7 @@ static clockid_t clock_of(pthread_t thread) {
 
 static void *run(void *argument) {
     int64_t rank = (int64_t)(intptr_t)argument;
-    endpoint *e = endpoint_new(base, base + segment_bytes(RANKS) + rank * HEAP, HEAP, rank, RANKS, LANES * RANKS);
+    endpoint *e = endpoint_new(base, base + segment_bytes(RANKS) + rank * HEAP, HEAP, rank, RANKS, LANES * RANKS, 0);
     endpoint_announce(e);
     if (RANKS > 2) e->several = &e->wide;
     else e->recycled[0] = OWN_SLOT, e->recycled_count = 1; /* on any processor */

@@ -82,7 +82,7 @@ static char *new_world(void) {
 /* Ranks keep a core busy only until all are in the call, other processes always. */
 static void expects_ranks_only_before_a_call(void) {
     char *base = new_world();
-    endpoint *e = endpoint_new(base, NULL, 0, 0, 4, 1);
+    endpoint *e = endpoint_new(base, NULL, 0, 0, 4, 1, 0);
     endpoint_announce(e);
     e->sequence = 7;
     for (int r = 0; r < 4; r++) header(e, r)->entered = 7;
@@ -101,11 +101,11 @@ static void expects_ranks_only_before_a_call(void) {
 /* A rank that goes to sleep relies on fences only once all ranks have announced theirs. */
 static void knows_whether_all_fence(void) {
     char *base = new_world();
-    endpoint *e = endpoint_new(base, NULL, 0, 0, 2, 1);
+    endpoint *e = endpoint_new(base, NULL, 0, 0, 2, 1, 0);
     endpoint_announce(e);
     endpoint_fence(e);
     if (!e->fences || all_fence(e)) abort(); /* the other has not even come */
-    endpoint *other = endpoint_new(base, NULL, 0, 1, 2, 1);
+    endpoint *other = endpoint_new(base, NULL, 0, 1, 2, 1, 0);
     endpoint_announce(other);
     if (all_fence(e) != other->fences) abort(); /* by itself only without membarrier */
     endpoint_crowd(other);
@@ -117,7 +117,7 @@ static void knows_whether_all_fence(void) {
 /* The ticks that other ranks had on this core, whether they have stopped or not. */
 static void counts_the_ticks_of_ranks_on_this_core(void) {
     char *base = new_world();
-    endpoint *e = endpoint_new(base, NULL, 0, 0, 4, 1);
+    endpoint *e = endpoint_new(base, NULL, 0, 0, 4, 1, 0);
     endpoint_announce(e);
     for (int r = 0; r < 4; r++) header(e, r)->place = 1 + (r == 3);
     header(e, 1)->ran_since = 900, header(e, 1)->ran_until = 1030;
@@ -132,7 +132,7 @@ static void counts_the_ticks_of_ranks_on_this_core(void) {
 
 /* The core that a rank moves to, given the last cores of all ranks and two allowed cores. */
 static int goes(char *base, int64_t rank, const int32_t places[4], int core, int other) {
-    endpoint *e = endpoint_new(base, NULL, 0, rank, 4, 1);
+    endpoint *e = endpoint_new(base, NULL, 0, rank, 4, 1, 0);
     endpoint_announce(e);
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
@@ -176,7 +176,7 @@ static void stays_after_a_mistake(void) {
 /* The number of pauses before a rank announces that it sleeps. */
 static int64_t pauses_before_sleep(int brief) {
     char *base = new_world();
-    endpoint *e = endpoint_new(base, NULL, 0, 0, 2, 1);
+    endpoint *e = endpoint_new(base, NULL, 0, 0, 2, 1, 0);
     endpoint_announce(e);
     int64_t idle = 0, pauses = 0;
     e->usual = (wait_policy){.yields = 50, .yields_in_slices = 10};
