@@ -10,6 +10,7 @@ import pytest
 from collalgo.bench.cluster.kernel import down, is_up, up
 from hypothesis import HealthCheck, settings
 
+from collalgo.comm import shared_kinds
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.launch.environment import free_port
 from tests.support.clusters import layout
@@ -32,9 +33,12 @@ os.environ["COLLALGO_CACHE"] = "off"
 
 @pytest.fixture(autouse=True)
 def _copy_policies():
-    """Forget the tables of copy policies, whose constants a test may have changed."""
+    """Forget the tables of copy policies, whose constants a test may have changed, and
+    the programs that follow them.
+    """
     yield
     CopyPolicy.by_size.cache_clear()
+    shared_kinds.forget()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -71,3 +71,8 @@ _kinds: dict[Hashable, Kinds] = {}
 def kinds_of(ranks: Hashable) -> Kinds:
     """The kinds of calls of all equal groups with these ranks."""
     return recalled(_kinds, ranks, lambda _: {})
+
+
+def forget() -> None:
+    """Forget what all groups share, as for a test."""
+    _kinds.clear()

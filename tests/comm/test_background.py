@@ -8,7 +8,6 @@ import threading
 import time
 import weakref
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -256,8 +255,12 @@ def test_arrays_are_released_when_a_call_is_done():
 @pytest.fixture
 def crowded(monkeypatch):
     """Ranks that need all the cores there are."""
-    ends = partial(SharedMemory, lacks_cores=True)
-    monkeypatch.setattr("collalgo.engine.transport.thread.SharedMemory", ends)
+
+    def end(segment, rank, size, waits, **more):
+        lacking = waits._replace(lacks_cores=True)
+        return SharedMemory(segment, rank, size, lacking, **more)
+
+    monkeypatch.setattr("collalgo.engine.transport.thread.SharedMemory", end)
 
 
 def test_who_holds_calls_makes_them(crowded):

@@ -521,6 +521,6 @@ def test_threads_make_the_memory_of_a_world_and_its_choices_once(size, monkeypat
             module, name, lambda *args, f=original: made.append(f) or f(*args)
         )
     monkeypatch.setattr(on_host, "_COMPUTED", TableCache())
-    monkeypatch.setattr(shared_kinds, "_kinds", {})
+    shared_kinds.forget()
     collalgo.threads(lambda comm: comm.allreduce(np.ones(3)), size)
     assert len(made) == 2

@@ -12,7 +12,7 @@ from collalgo import ALGORITHMS, spawn, threads
 from collalgo.comm import program_cache as programs
 from collalgo.cost import copy_policy, host_price
 from collalgo.cost.copy_policy import CopyPolicy
-from collalgo.engine.transport import thread
+from collalgo.engine.transport import waiting
 from collalgo.engine.transport.waiting import ALONE, SHARING
 from tests.conftest import at_leisure
 from tests.engine.plan.test_chunk_pipelining import on_another_machine
@@ -135,7 +135,7 @@ def reduced_alone(comm, left, length, seconds):
 
 def test_a_sender_need_not_wait_for_the_turn_of_its_reader(monkeypatch):
     monkeypatch.setattr(copy_policy, "OUTGROWN", 0)
-    monkeypatch.setattr(thread, "patience", lambda *_: SHARING)
+    monkeypatch.setattr(waiting, "patience", lambda *_: SHARING)
     run = partial(reduced_alone, left=Event(), length=4096, seconds=30)
     assert threads(run, 2, timeout=60) == [True, False]
 
@@ -144,7 +144,7 @@ def test_a_sender_need_not_wait_for_the_turn_of_its_reader(monkeypatch):
 def test_arrays_that_stay_in_the_caches_are_not_shared(monkeypatch, outgrown, alone):
     """What is read where it is keeps its rank in the call; what is copied does not."""
     monkeypatch.setattr(copy_policy, "OUTGROWN", outgrown)
-    monkeypatch.setattr(thread, "patience", lambda *_: ALONE)
+    monkeypatch.setattr(waiting, "patience", lambda *_: ALONE)
     seconds = 30 if alone else 0.3
     run = partial(reduced_alone, left=Event(), length=1 << 14, seconds=seconds)
     assert threads(run, 2, timeout=60) == [alone, False]

@@ -24,7 +24,7 @@ from collalgo.comm.current import runner_of
 from collalgo.cost import copy_policy, host_price
 from collalgo.cost.host_profile import host_profile
 from collalgo.engine.plan.layout import Grid, Span
-from collalgo.engine.transport import thread
+from collalgo.engine.transport import waiting
 from collalgo.engine.transport.waiting import ALONE
 from collalgo.schedule import trace
 from collalgo.schedule.chunk import Chunk
@@ -186,7 +186,7 @@ def test_the_kernel_copies_what_its_figures_say():
 @pytest.mark.parametrize("size", [3, 5])
 def test_what_several_read_is_right_where_all_have_cores(monkeypatch, size):
     """On some processors it goes round a ring of 5 MiB, past which all of these go."""
-    monkeypatch.setattr(thread, "patience", lambda *_: ALONE)
+    monkeypatch.setattr(waiting, "patience", lambda *_: ALONE)
 
     def run(comm):
         on_another_machine(comm)
