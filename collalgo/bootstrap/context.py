@@ -208,8 +208,8 @@ def default_timeout() -> float:
     """The timeout of new communicators: ``COLLALGO_TIMEOUT`` or :data:`TIMEOUT`."""
     text = os.environ.get("COLLALGO_TIMEOUT") or str(TIMEOUT)
     try:
-        return float(text)
+        return seconds(float(text))
     except ValueError:
         raise ValueError(
-            f"COLLALGO_TIMEOUT={text!r} is not a number of seconds"
+            f"COLLALGO_TIMEOUT={text!r} is not a number of seconds above 0"
         ) from None

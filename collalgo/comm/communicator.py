@@ -240,10 +240,12 @@ class Communicator(Collectives, Messages, HostGroups, CommunicatorBase):
         if not isinstance(ranks, Iterable):
             raise TypeError(f"group: ranks is {shown(ranks)}; pass a sequence of ranks")
         members = tuple(rank_of(rank, "rank", "group", self.size) for rank in ranks)
-        if len(set(members)) < len(members):
-            raise ValueError(
-                f"group: ranks {list(members)} must be different and below {self.size}"
-            )
+        for place, rank in enumerate(members):
+            if rank in members[:place]:
+                raise ValueError(
+                    f"group: ranks {list(members)} name rank {rank} twice; name each "
+                    "member once"
+                )
         if self.rank not in members:
             raise ValueError(
                 f"group: rank {self.rank} is not in the group {list(members)}; "

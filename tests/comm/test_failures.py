@@ -182,9 +182,10 @@ def test_the_timeout_of_the_environment_counts(monkeypatch):
         given_up.wait()
 
     threads(on_each_rank, 2)
-    monkeypatch.setenv("COLLALGO_TIMEOUT", "soon")
-    with pytest.raises(ValueError, match="is not a number of seconds"):
-        threads(lambda comm: None, 1)
+    for value in ("soon", "-1", "0", "nan"):
+        monkeypatch.setenv("COLLALGO_TIMEOUT", value)
+        with pytest.raises(ValueError, match=r"COLLALGO_TIMEOUT=.* is not a number of"):
+            threads(lambda comm: None, 1)
 
 
 def test_an_exception_on_one_rank_reaches_the_others_with_its_text():
