@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from collalgo.comm.communicator import Communicator
+#: A kind of communicator, whose groups are of the same kind.
+Groups = TypeVar("Groups", bound="HostGroups")
 
 
 def local_ranks(hosts: Sequence[int], rank: int) -> tuple[int, ...]:
@@ -29,14 +29,14 @@ class HostGroups:
     hosts: Sequence[int]
 
     @cached_property
-    def _parts(self) -> "dict[str, Communicator]":
+    def _parts(self) -> dict[str, Any]:
         return {}
 
-    def _connect(self, members: tuple[int, ...]) -> "Communicator":
+    def _connect(self: Groups, members: tuple[int, ...]) -> Groups:
         raise NotImplementedError
 
     @property
-    def local(self) -> "Communicator":
+    def local(self: Groups) -> Groups:
         """The communicator of the ranks of this host, in their order.
 
         All of them must ask for it the first time. In the world of a launcher its rank
@@ -45,14 +45,14 @@ class HostGroups:
         return self._kept("local", local_ranks(self.hosts, self.rank))
 
     @property
-    def cross(self) -> "Communicator":
+    def cross(self: Groups) -> Groups:
         """The communicator of the ranks with the local rank of this one, of all hosts.
 
         As for :attr:`local`; its rank is ``CROSS_RANK``.
         """
         return self._kept("cross", cross_ranks(self.hosts, self.rank))
 
-    def _kept(self, name: str, members: tuple[int, ...]) -> "Communicator":
+    def _kept(self: Groups, name: str, members: tuple[int, ...]) -> Groups:
         """A group that is made at its first use, and again when it was closed."""
         found = self._parts.get(name)
         if found is None or found.closed:
