@@ -17,6 +17,7 @@ from threading import Thread
 from typing import Any
 
 from collalgo._version import __version__
+from collalgo.base.cpu_list import shown
 from collalgo.bootstrap.interfaces import VARIABLE as NICS, Interface
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
@@ -196,7 +197,7 @@ def _cpus(kind: str, ranks: int) -> list[str]:
         found = binding.cpus_of_ranks(binding.Binding(kind), ranks)
     except BootstrapError as error:
         return [f"error: {error}"]
-    return ["" if each is None else binding.shown(each) for each in found]
+    return ["" if each is None else shown(each) for each in found]
 
 
 #: The answer to each request but that to run.

@@ -4,15 +4,15 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from collalgo.errors import BootstrapError
+from collalgo.base.hostlist import expand
+from collalgo.errors import BootstrapError, TopologyError
 from collalgo.launch.hosts import MOST_RANKS, Host, checked_host, text_of
 
-#: A list of names of Slurm, as ``a[1-3,07],b``: the parts outside and in brackets.
-NODES = re.compile(r"([^,\[\]]+)(?:\[([0-9,-]+)\]([^,\[\]]*))?(?:,|$)")
+#: A list of names of Slurm, as ``a[1-3,07],b``.
+NODES = re.compile(r"(?:[^,\[\]]+(?:\[[0-9,-]+\][^,\[\]]*)?(?:,|$))*")
 
 #: Tasks of nodes of Slurm, as ``4(x2),1``.
 TASKS = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?(?:,|$)")
@@ -116,29 +116,12 @@ def _counted(names: Sequence[str], where: str) -> Iterator[Host]:
 
 def node_names(text: str, source: str) -> list[str]:
     """The names of ``a[1-3,07],b``, as Slurm writes them."""
-    found = list(islice(_expanded(text, source), MOST_RANKS + 1))
-    if len(found) > MOST_RANKS:
-        raise BootstrapError(f"{source} names more than {MOST_RANKS} nodes")
-    return found
-
-
-def _expanded(text: str, source: str) -> Iterator[str]:
-    end = 0
-    while end < len(text):
-        match = NODES.match(text, end)
-        if match is None:
-            raise BootstrapError(f"{source} is no list of nodes: {text[:60]!r}")
-        name, ranges, rest = match.groups()
-        end = match.end()
-        if ranges is None:
-            yield name
-            continue
-        for each in ranges.split(","):
-            first, _, last = each.partition("-")
-            if not first or (last and len(last) > 9) or len(first) > 9:
-                raise BootstrapError(f"{source} is no list of nodes: {text[:60]!r}")
-            for number in range(int(first), int(last or first) + 1):
-                yield f"{name}{number:0{len(first)}}{rest}"
+    if NODES.fullmatch(text) is None:
+        raise BootstrapError(f"{source} is no list of nodes: {text[:60]!r}")
+    try:
+        return expand(text)
+    except TopologyError as error:
+        raise BootstrapError(f"{source} is no list of nodes: {error}") from None
 
 
 def task_counts(text: str) -> list[int]:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
+from collalgo.base.cpu_list import cores_of
 from collalgo.errors import BootstrapError
 
 #: Where Linux shows its cores and NUMA nodes.
@@ -56,26 +57,5 @@ def cpus_of_ranks(
 def _groups(pattern: str, allowed: set[int]) -> list[Cpus]:
     """What the files of a pattern list of the allowed hardware threads, in order."""
     lists = (file.read_text() for file in SYSTEM.glob(pattern))
-    found = {frozenset(numbers(text) & allowed) for text in lists} - {frozenset()}
+    found = {frozenset(cores_of(text) & allowed) for text in lists} - {frozenset()}
     return sorted(found, key=min)
-
-
-def numbers(text: str) -> set[int]:
-    """The numbers of a list, as ``0-3,8``."""
-    ranges = (part.partition("-") for part in text.strip().split(",") if part)
-    return {
-        number
-        for first, _, last in ranges
-        for number in range(int(first), int(last or first) + 1)
-    }
-
-
-def shown(cpus: Cpus) -> str:
-    """The list of some numbers, as ``0-3,8``."""
-    ranges: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if ranges and cpu == ranges[-1][-1] + 1:
-            ranges[-1] = [ranges[-1][0], cpu]
-        else:
-            ranges.append([cpu])
-    return ",".join("-".join(map(str, each)) for each in ranges)

@@ -8,11 +8,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
+from collalgo.base.cpu_list import shown
 from collalgo.bootstrap.interfaces import VARIABLE as NICS
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch import output
 from collalgo.launch.batch_command import jsrun_line, srun_line
-from collalgo.launch.binding import Binding, cpus_of_ranks, shown
+from collalgo.launch.binding import Binding, cpus_of_ranks
 from collalgo.launch.child import Child, Deadline, as_completed
 from collalgo.launch.choice import Choice, Starter
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks

@@ -15,10 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from collalgo.base.cpu_list import shown
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import OutputError
 from collalgo.launch import environment, output
-from collalgo.launch.binding import Cpus, cpus_of_ranks, shown
+from collalgo.launch.binding import Cpus, cpus_of_ranks
 from collalgo.launch.child import Child, Deadline, as_completed
 from collalgo.launch.group_guard import GroupGuard
 from collalgo.launch.hosts import positions_by_host

@@ -7,9 +7,10 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from collalgo.base.cpu_list import cores_of
 from collalgo.errors import TopologyError
 from collalgo.topology import constants
-from collalgo.topology.cores import add_cores, cores_of
+from collalgo.topology.cores import add_cores
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.plausible import review
 from collalgo.topology.readers.hwloc import AMD_CONSOLES

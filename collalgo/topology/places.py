@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from collalgo.base.cpu_list import cores_of
 from collalgo.errors import TopologyError
-from collalgo.topology.cores import add_cores, cores_of
+from collalgo.topology.cores import add_cores
 from collalgo.topology.model import Device, Kind, Topology
 
 #: The kinds of devices that ranks are on: the first that there is. NICs stand for hosts

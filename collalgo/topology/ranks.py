@@ -5,8 +5,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from collalgo.base.cpu_list import cores_of
 from collalgo.errors import TopologyError
-from collalgo.topology.cores import cores_of
 from collalgo.topology.detect import detect, text_of
 from collalgo.topology.document import build, document
 from collalgo.topology.model import Kind, LinkKind, Topology

@@ -9,7 +9,7 @@ import pytest
 
 import collalgo
 from collalgo import Topology
-from collalgo.topology.cores import cores_of
+from collalgo.base.cpu_list import cores_of
 from collalgo.topology.detect import detect
 from collalgo.topology.document import document
 from collalgo.topology.nvml import add_nvlinks

@@ -3,7 +3,7 @@
 import pytest
 
 from collalgo import Topology, TopologyError
-from collalgo.topology.cores import cores_of
+from collalgo.base.cpu_list import cores_of
 from collalgo.topology.document import text
 from collalgo.topology.model import Kind, LinkKind
 from collalgo.topology.presets import machines
