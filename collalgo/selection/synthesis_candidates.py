@@ -8,7 +8,7 @@ from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line
 from collalgo.selection.prices import LazyCandidate
 from collalgo.synthesis.planner import PLANNED, can_plan
-from collalgo.synthesis.synthesized import NAME, Synthesis
+from collalgo.synthesis.synthesized import Synthesis, is_name
 from collalgo.topology.model import Topology
 from collalgo.topology.path_types import PathType
 
@@ -28,13 +28,13 @@ class SynthesisCandidates:
 
     def rows(self, collective: str) -> list[Algorithm]:
         """The row of a collective, if it can be planned."""
-        if collective not in PLANNED or not can_plan(self._placement):
+        if not can_plan(collective, self._placement):
             return []
         return [self._synthesis.row(collective)]
 
     def named(self, collective: str, name: str) -> Algorithm | None:
         """The row of a name, which may give parameters; None if it is another's."""
-        if name.partition("(")[0] != NAME or not self.rows(collective):
+        if not is_name(name) or not self.rows(collective):
             return None
         return self._synthesis.named(collective, name)
 

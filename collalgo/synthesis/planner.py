@@ -173,9 +173,11 @@ PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
 )
 
 
-def can_plan(placement: Placement) -> bool:
-    """Whether there are plans for ranks on a machine: not too many, on a topology."""
-    return isinstance(placement.machine, Topology) and 2 <= placement.size <= MOST_RANKS
+def can_plan(collective: str, placement: Placement) -> bool:
+    """Whether a collective is planned for ranks: not too many, on a topology."""
+    if collective not in PLANNED or not isinstance(placement.machine, Topology):
+        return False
+    return 2 <= placement.size <= MOST_RANKS
 
 
 class Planner:

@@ -112,6 +112,11 @@ class Synthesis:
         return row if parameters else self.row(collective)
 
 
+def is_name(name: str) -> bool:
+    """Whether a name, which may give parameters, is that of synthesised schedules."""
+    return name.partition("(")[0] == NAME
+
+
 def synthesized(
     collective: str, name: str, placement: Placement
 ) -> ScheduleFunction | None:
@@ -122,9 +127,9 @@ def synthesized(
     AlgorithmNotApplicable
         If it has no such parameter, or the collective or the ranks cannot be planned.
     """
-    if name.partition("(")[0] != NAME:
+    if not is_name(name):
         return None
-    if collective not in PLANNED or not can_plan(placement):
+    if not can_plan(collective, placement):
         raise AlgorithmNotApplicable(
             f"{collective}: {NAME} is for {', '.join(PLANNED)} with 2 to {MOST_RANKS} "
             f"ranks on a topology, and there are {placement.size} ranks",
