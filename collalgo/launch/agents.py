@@ -215,8 +215,9 @@ class JobNetwork:
         every = [each for each in self._own.interfaces if times[each.address]]
         chosen = [each for each in every if each.name in nics] or every
         by_all = [e for e in chosen if times[e.address] == len(self._agents)]
-        found = (each.address for each in by_all or chosen)
-        return sorted(found, key=lambda each: -times[each])
+        return sorted(
+            (each.address for each in by_all or chosen), key=lambda each: -times[each]
+        )
 
 
 def try_hosts(
