@@ -46,10 +46,12 @@ class Call(NamedTuple):
                 f"{caller} was called while a rank imports the main module; call it "
                 "below: if __name__ == '__main__'"
             )
-        body = self._pickled(caller)
-        return pickle.dumps((_modules(body), body, self.timeout))
+        body, by_value = self._pickled(caller)
+        names_main = b"__main__" in body and not by_value
+        return pickle.dumps((_modules(names_main), body, self.timeout))
 
-    def _pickled(self, caller: str) -> bytes:
+    def _pickled(self, caller: str) -> tuple[bytes, bool]:
+        """The function and its arguments, and whether the main module goes by value."""
         body, reason = b"", ""
         try:
             body = pickle.dumps((self.function, self.args))
@@ -59,14 +61,14 @@ class Call(NamedTuple):
         if not reason and module == "__main__" and not _has_file():
             reason = "its module is no file"
         if not reason and _has_file():
-            return body
+            return body, False
         try:
             import cloudpickle
         except ImportError:
             if not reason:
-                return body
+                return body, True
             raise CollalgoError(self._refusal(caller, reason)) from None
-        return bytes(cloudpickle.dumps((self.function, self.args)))
+        return bytes(cloudpickle.dumps((self.function, self.args))), True
 
     def _refusal(self, caller: str, reason: str) -> str:
         name = getattr(self.function, "__qualname__", repr(self.function))
@@ -103,15 +105,12 @@ class _Importing:
             cls.main = False
 
 
-def _modules(body: bytes) -> dict[str, Any]:
-    """How a new process finds the modules that a pickle names.
-
-    The main module is imported again if it is among them.
-    """
+def _modules(names_main: bool) -> dict[str, Any]:
+    """How a new process finds modules, and the main one if it is to import that."""
     from multiprocessing import spawn
 
     found = spawn.get_preparation_data("rank")
-    names = (*MODULES, *MAIN) if b"__main__" in body else MODULES
+    names = (*MODULES, *MAIN) if names_main else MODULES
     return {name: found[name] for name in names if name in found}
 
 

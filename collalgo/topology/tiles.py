@@ -84,13 +84,13 @@ def _join(topology: Topology, a: str, b: str, nvlink: float, cable: Cable) -> No
     if topology.device(a).host == topology.device(b).host:
         topology.link(a, b, LinkKind.NVLINK, nvlink)
         return
-    nics = []
-    for gpu in (a, b):
-        host = topology.device(gpu).host
-        number = len(topology.devices(Kind.NIC, host=host))
-        nic = topology.add(
-            f"{host}/nic{number}", Kind.NIC, host=host, speed=cable.bandwidth
-        )
-        topology.link(gpu, nic, LinkKind.PCIE, cable.bandwidth)
-        nics.append(nic)
-    wire(topology, *nics, cable)
+    wire(topology, _nic(topology, a, cable), _nic(topology, b, cable), cable)
+
+
+def _nic(topology: Topology, gpu: str, cable: Cable) -> str:
+    """Add a NIC of its own to a GPU."""
+    host = topology.device(gpu).host
+    name = f"{host}/nic{len(topology.devices(Kind.NIC, host=host))}"
+    nic = topology.add(name, Kind.NIC, host=host, speed=cable.bandwidth)
+    topology.link(gpu, nic, LinkKind.PCIE, cable.bandwidth)
+    return nic

@@ -105,6 +105,11 @@ def test_the_main_module_is_imported_again_only_if_the_call_names_it(monkeypatch
     monkeypatch.setitem(sys.modules, "__main__", main)
     assert needs(main.typed)
     assert not needs(rank_times)
+    pytest.importorskip("cloudpickle")
+    exec("nameless = lambda comm: comm.rank", main.__dict__)
+    assert not needs(main.nameless)
+    main.__file__ = "<stdin>"
+    assert not needs(main.typed)
 
 
 def test_a_call_is_refused_while_a_rank_imports_the_main_module():
