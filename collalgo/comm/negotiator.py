@@ -55,17 +55,19 @@ class OwnCommunicator(Protocol):
 
 
 class JsonMessages:
-    """Messages of JSON between the ranks of a communicator, received by one thread."""
+    """Messages of JSON between the ranks of a communicator; one thread receives."""
 
     def __init__(self, comm: OwnCommunicator):
         self._comm = comm
         self._sent: list[Any] = []  # which the receiver has not begun to read
+        self._lock = Lock()
 
     def send(self, content: dict[str, Any], to: int, tag: int) -> None:
         """Send a message."""
         buf = np.frombuffer(json.dumps(content).encode(), np.uint8)
-        self._sent = [each for each in self._sent if not each.done()]
-        self._sent.append(self._comm.isend(buf, to, tag))
+        with self._lock:
+            self._sent = [each for each in self._sent if not each.done()]
+            self._sent.append(self._comm.isend(buf, to, tag))
 
     def receive(
         self, source: int | None, tag: int, timeout: float
@@ -117,6 +119,7 @@ class Negotiator:
         self._pending: dict[str, Pending] = {}
         self._taken = Intervals()
         self._lock = Lock()
+        self._looked = time.monotonic()
         self.error: BaseException | None = None
         self._coordinator = (
             Coordinator(comm.size, limit, stall_seconds, comm.timeout)
@@ -191,7 +194,8 @@ class Negotiator:
         now = time.monotonic()
         if found is not None:
             _note(coordinator, *found, now)
-        else:
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
             coordinator.look(now)
         answers: list[dict[str, Any]] = [
             {"reduce": names} for names in coordinator.calls(now)

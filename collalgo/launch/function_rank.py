@@ -8,6 +8,7 @@ import sys
 
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.world import init
+from collalgo.errors import CollalgoError
 from collalgo.launch.function_call import Call, encode_failure, encode_result
 from collalgo.launch.function_store import opened
 from collalgo.launch.rank_function import failure_of, run_as_rank
@@ -22,7 +23,11 @@ def main() -> int:
         message = store.call()
     outcome, code = _outcome(message, rank)
     with opened(variables) as store:
-        store.put_outcome(rank, outcome)
+        try:
+            store.put_outcome(rank, outcome)
+        except CollalgoError as error:  # it is too long
+            store.put_outcome(rank, encode_failure(failure_of(rank, error)))
+            code = 1
     return code
 
 

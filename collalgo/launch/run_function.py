@@ -139,7 +139,7 @@ def run(
     Examples
     --------
     >>> import collalgo
-    >>> collalgo.run(divmod, (7, 4), "a:4,b:4")  # doctest: +SKIP
+    >>> losses = collalgo.run(train, (0.1,), "a:4,b:4")  # doctest: +SKIP
     """
     call = _checked(fn, args, timeout).encode("run")
     options = LaunchOptions(
@@ -147,7 +147,7 @@ def run(
         size=None if size is None else integer(size, "size", "run", 1, MOST_RANKS),
         hosts=() if hosts is None else hosts_of(hosts),
         logs=None if log_dir is None else Path(log_dir),
-        ssh=SshOptions(ssh_port, _path(ssh_identity), ssh_options),
+        ssh=SshOptions(ssh_port, _path(ssh_identity), tuple(ssh_options)),
         start_timeout=start_timeout,
         nics=tuple(nics),
         verbose=verbose,

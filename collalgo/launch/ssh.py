@@ -188,10 +188,11 @@ class Job:
         """Say what has failed, if the ranks of the host cannot have said it."""
         code = first.returncode or 0
         if code in (255, PEER_FAILED) or code < 0:
-            rank = self._positions[first.host][0].rank
             line = shlex.join(first.command)
             reason = f"host {first.host.name} is lost: {line} ended with {code}"
-            self._supervision.tell([RankFailure(rank, reason)], False)
+            ranks = self._positions[first.host]
+            lost = [RankFailure(each.rank, reason) for each in ranks]
+            self._supervision.tell(lost, False)
 
     def find_placement(self, found: list[Placement]) -> int:
         """Add the placement of the ranks to a list."""

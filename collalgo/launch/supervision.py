@@ -27,7 +27,7 @@ class RankFailure(NamedTuple):
     Attributes
     ----------
     rank : int
-        The rank; the first one of a host that is lost.
+        The rank.
     reason : str
         What has happened, as a sentence.
     lines : sequence of str

@@ -3,6 +3,7 @@
 import logging
 import random
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -206,6 +207,25 @@ def test_a_rank_that_does_not_add_an_array_is_reported_and_a_timeout(caplog):
     with caplog.at_level(logging.WARNING, "collalgo"):
         threads(on_each_rank, 3, timeout=2)
     assert "'w': added by ranks [0, 2], not by ranks [1]" in caplog.text
+
+
+def test_a_stall_is_reported_while_other_arrays_go_on(caplog):
+    def on_each_rank(comm):
+        with comm.bucket(negotiate=True, stall_seconds=0.1) as bucket:
+            if comm.rank:
+                late = bucket.allreduce(np.ones(3), "late")
+            end = comm.broadcast(np.array([time.monotonic() + 1.2]))[0]
+            number = 0
+            while comm.broadcast(np.array([time.monotonic() < end]))[0]:
+                bucket.allreduce(np.ones(3), f"w{number}").wait()
+                number += 1
+            if not comm.rank:
+                late = bucket.allreduce(np.ones(3), "late")
+            assert (late.wait() == 2).all()
+
+    with caplog.at_level(logging.WARNING, "collalgo"):
+        threads(on_each_rank, 2, timeout=60)
+    assert "'late': added by ranks [1], not by ranks [0]" in caplog.text
 
 
 def test_what_a_bucket_refuses():

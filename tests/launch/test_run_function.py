@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import types
 from functools import partial
 
@@ -262,6 +263,18 @@ def test_a_process_that_ends_on_another_host_is_named():
         run(fails_on_rank_2, [partial(os._exit, 3)], "a:2,b:1", timeout=60)
     assert type(caught.value) is not PeerFailed
     assert (caught.value.rank, caught.value.missing) == (2, (2,))
+
+
+def kill_agent():
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+
+
+@pytest.mark.usefixtures("rsh")
+def test_a_host_that_is_lost_is_named_with_its_ranks():
+    with pytest.raises(CollalgoError, match=r"^host b is lost: .* ended with -9") as e:
+        run(fails_on_rank_2, [kill_agent], "a:2,b:1", timeout=60)
+    assert e.value.missing == (2,)
 
 
 @pytest.mark.usefixtures("rsh")
