@@ -235,8 +235,8 @@ def test_results_of_several_hosts_come_in_the_order_of_ranks(tmp_path):
     assert sorted(lines) == [f"[{rank}] hello from {rank}" for rank in range(3)]
 
 
-def fails_on_rank_2(comm, how):
-    if comm.rank == 2:
+def fails_on_rank_1(comm, how):
+    if comm.rank == 1:
         how()
     comm.barrier()
     comm.barrier()
@@ -249,8 +249,8 @@ def raise_planted():
 @pytest.mark.usefixtures("rsh")
 def test_the_exception_of_another_host_is_raised_with_its_traceback(capsys):
     with pytest.raises(KeyError, match="planted") as caught:
-        run(fails_on_rank_2, [raise_planted], ["a:2", "b:1"], timeout=60)
-    assert "raised on rank 2" in str(caught.value.__cause__)
+        run(fails_on_rank_1, [raise_planted], ["a:1", "b:1"], timeout=60)
+    assert "raised on rank 1" in str(caught.value.__cause__)
     assert 'raise KeyError("planted")' in str(caught.value.__cause__)
     assert "ended with exit code" not in capsys.readouterr().err
 
@@ -258,11 +258,11 @@ def test_the_exception_of_another_host_is_raised_with_its_traceback(capsys):
 @pytest.mark.usefixtures("rsh")
 def test_a_process_that_ends_on_another_host_is_named():
     with pytest.raises(
-        CollalgoError, match=r"^rank 2 ended with exit code 3"
+        CollalgoError, match=r"^rank 1 ended with exit code 3"
     ) as caught:
-        run(fails_on_rank_2, [partial(os._exit, 3)], "a:2,b:1", timeout=60)
+        run(fails_on_rank_1, [partial(os._exit, 3)], "a:1,b:1", timeout=60)
     assert type(caught.value) is not PeerFailed
-    assert (caught.value.rank, caught.value.missing) == (2, (2,))
+    assert (caught.value.rank, caught.value.missing) == (1, (1,))
 
 
 def kill_agent():
@@ -273,8 +273,8 @@ def kill_agent():
 @pytest.mark.usefixtures("rsh")
 def test_a_host_that_is_lost_is_named_with_its_ranks():
     with pytest.raises(CollalgoError, match=r"^host b is lost: .* ended with -9") as e:
-        run(fails_on_rank_2, [kill_agent], "a:2,b:1", timeout=60)
-    assert e.value.missing == (2,)
+        run(fails_on_rank_1, [kill_agent], "a:1,b:1", timeout=60)
+    assert e.value.missing == (1,)
 
 
 @pytest.mark.usefixtures("rsh")
@@ -297,7 +297,7 @@ def sleep(comm):
 if __name__ == "__main__":
     os.environ["CALLER"] = str(os.getpid())
     try:
-        collalgo.spawn(sleep, 2)
+        collalgo.spawn(sleep, 1)
     except KeyboardInterrupt:
         print("interrupted")
 """
