@@ -51,6 +51,8 @@ class OwnCommunicator(Protocol):
         self, source: int | None, tag: int = 0, *, timeout: float | None = None
     ) -> Envelope: ...
 
+    def iprobe(self, source: int | None, tag: int = 0) -> Envelope | None: ...
+
     def close(self) -> None: ...
 
 
@@ -73,13 +75,20 @@ class JsonMessages:
         self, source: int | None, tag: int, timeout: float
     ) -> tuple[int, dict[str, Any]] | None:
         """The next message and its sender; None if there is none in time."""
-        try:
-            found = self._comm.probe(source, tag, timeout=timeout)
-        except CollectiveTimeout:
+        found = self._find(source, tag, timeout)
+        if found is None:
             return None
         buf = np.empty(found.size, np.uint8)
         self._comm.recv(buf, found.source, tag)
         return found.source, json.loads(buf.tobytes())
+
+    def _find(self, source: int | None, tag: int, timeout: float) -> Envelope | None:
+        if timeout <= 0:
+            return self._comm.iprobe(source, tag)
+        try:
+            return self._comm.probe(source, tag, timeout=timeout)
+        except CollectiveTimeout:
+            return None
 
 
 class Pending:

@@ -19,6 +19,7 @@ from collalgo import (
 )
 from collalgo.comm.current import runner_of
 from collalgo.comm.negotiation import CYCLE_SECONDS, Coordinator, Signature
+from collalgo.comm.negotiator import JsonMessages
 
 pytestmark = pytest.mark.parallel
 
@@ -137,6 +138,19 @@ def test_each_rank_adds_in_an_order_of_its_own(size):
 
 def test_processes_add_in_orders_of_their_own():
     assert spawn(in_any_order, 3, timeout=60) == [3] * 3
+
+
+def test_a_message_that_is_there_needs_no_wait():
+    """As when calls are due at once."""
+
+    def on_each_rank(comm):
+        messages = JsonMessages(comm)
+        assert messages.receive(None, 0, 0.0) is None
+        messages.send({"a": [1, "two"]}, comm.rank, 0)
+        assert messages.receive(None, 0, 0.0) == (comm.rank, {"a": [1, "two"]})
+        assert messages.receive(None, 0, 0.01) is None
+
+    threads(on_each_rank, 2, timeout=60)
 
 
 def failing(kind, match):
