@@ -137,7 +137,10 @@ if TYPE_CHECKING:
     from collalgo.integrations.algorithm_files import (
         load_algorithms as load_algorithms,
     )
-    from collalgo.launch.spawn import spawn as spawn
+    from collalgo.launch.run_function import (
+        run as run,
+        spawn as spawn,
+    )
     from collalgo.launch.threads import threads as threads
     from collalgo.schedule import (
         Group as Group,
@@ -235,7 +238,10 @@ _NAMES = {
         "TopologyError",
     ),
     "collalgo.integrations.algorithm_files": ("load_algorithms",),
-    "collalgo.launch.spawn": ("spawn",),
+    "collalgo.launch.run_function": (
+        "run",
+        "spawn",
+    ),
     "collalgo.launch.threads": ("threads",),
     "collalgo.schedule": (
         "Group",

@@ -28,6 +28,7 @@ class Job(Protocol):
 
     store: KeyValueStore
     store_rank: int | None
+    store_is_late: bool
     peer_died: bool
 
     def is_gone(self, rank: int) -> bool:
@@ -187,8 +188,7 @@ class FailureAgreement:
 
     def difference(self) -> dict[str, Any] | None:
         """How the calls of ranks that have left differ from those of this one."""
-        with suppress(StoreError):  # what was heard of before counts
-            self._read_departed()
+        self._read_departed()
         shared = self._transport.shared
         in_order = shared.failure() is None
         mine = calls_of(shared, shared.rank, is_final=in_order)
@@ -196,9 +196,21 @@ class FailureAgreement:
         return next((each for each in found if each), None)
 
     def _read_departed(self) -> None:
-        """Read the calls of the ranks on other hosts that have left."""
+        """Read the calls of the ranks on other hosts that have left.
+
+        What was heard of before counts if the store does not answer: first the report
+        of this rank is read, for a short time, and once in a job.
+        """
         prefix = f"left/{self._name}:"
-        for key, entry in self._job.store.entries(prefix).items():
+        if self._job.store_is_late:
+            return
+        try:
+            self._job.store.get(f"{prefix}{self._transport.rank}", ANSWER_SECONDS)
+            found = self._job.store.entries(prefix)
+        except StoreError:
+            self._job.store_is_late = True
+            return
+        for key, entry in found.items():
             rank, about = int(key.removeprefix(prefix)), json.loads(entry.value)
             if rank not in self._transport.shared.members:
                 self._departed[rank] = CallsMade(rank, *about["calls"])

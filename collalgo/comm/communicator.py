@@ -14,13 +14,12 @@ from collalgo._kernels.comm.call_runner import CommunicatorBase
 from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
 from collalgo.base.integers import INT64_MAX, integer, rank_of, shown
 from collalgo.bootstrap.context import Context
-from collalgo.comm.bucket import LIMIT, Bucket
+from collalgo.comm.buckets import Buckets
 from collalgo.comm.collectives import Collectives
 from collalgo.comm.host_groups import HostGroups
 from collalgo.comm.point_to_point.calls import Messages
 from collalgo.comm.point_to_point.connection import Connection
 from collalgo.comm.runner import Runner
-from collalgo.comm.types import Op
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.engine.heap import Heap
 from collalgo.errors import CollalgoError
@@ -42,7 +41,7 @@ class ClosedMailbox:
         raise AttributeError(call)
 
 
-class Communicator(Collectives, Messages, HostGroups, CommunicatorBase):
+class Communicator(Collectives, Messages, Buckets, HostGroups, CommunicatorBase):
     """A group of ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,
@@ -198,10 +197,6 @@ class Communicator(Collectives, Messages, HostGroups, CommunicatorBase):
         if block is None:
             return np.empty(lengths, dtype)
         return np.frombuffer(memoryview(block), dtype).reshape(lengths)
-
-    def bucket(self, op: Op = "sum", limit: int = LIMIT) -> Bucket:
-        """A bucket that joins many small allreduces into few large ones; see there."""
-        return Bucket(self, op, limit)
 
     def select(
         self,

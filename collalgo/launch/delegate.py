@@ -17,7 +17,6 @@ from collalgo.launch.binding import Binding, cpus_of_ranks
 from collalgo.launch.child import Child, Deadline, as_completed
 from collalgo.launch.choice import Choice, Starter
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks
-from collalgo.launch.local import run_to_end
 from collalgo.launch.messages import report
 from collalgo.launch.mpi_command import Line, Step, find_mpiexec, mpi_line
 from collalgo.launch.options import LaunchOptions
@@ -25,6 +24,7 @@ from collalgo.launch.placement import Placement, PlannedRank
 from collalgo.launch.process import exit_code
 from collalgo.launch.remote_shell import is_this_host
 from collalgo.launch.signals import signals_forwarded, signals_raise
+from collalgo.launch.supervision import run_to_end
 
 #: The command line of each launcher for a step.
 LINES: Mapping[Starter, Callable[[Step], Line]] = {

@@ -37,6 +37,16 @@ TORCH, HOROVOD = "torch", "horovod"
 DIALECTS = {TORCH: OF_RANK, HOROVOD: OF_RANK | OF_HOROVOD}
 
 
+def inherited() -> dict[str, str]:
+    """The variables of this process that ranks of a new job on this host get too.
+
+    Not the store of the job that this process may be a rank of.
+    """
+    return {
+        name: value for name, value in os.environ.items() if name != "COLLALGO_STORE"
+    }
+
+
 def forwarded() -> dict[str, str]:
     """The variables of this process that ranks on other hosts get too."""
     return {

@@ -1,11 +1,13 @@
 """Hosts of a job, and the assignment of its ranks to them."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count as count_up, islice
 from pathlib import Path
+from typing import Any
 
 from collalgo.errors import BootstrapError
 
@@ -81,7 +83,33 @@ def parse_hosts(text: str) -> list[Host]:
     return hosts
 
 
-def read_hostfile(path: str | Path) -> list[Host]:
+def hosts_of(given: str | os.PathLike[str] | Sequence[str]) -> list[Host]:
+    """Hosts as users give them.
+
+    Parameters
+    ----------
+    given
+        ``"a:4,b:4"``, a sequence of ``"a:4"``, or the path of a file of hosts: a
+        ``Path``, or text with a slash.
+
+    Raises
+    ------
+    BootstrapError
+        If a host is invalid, there is none, or the file cannot be read.
+    """
+    if isinstance(given, os.PathLike) or (isinstance(given, str) and "/" in given):
+        return read_hostfile(given)
+    words: Any = [given] if isinstance(given, str) else given
+    is_list = isinstance(words, Sequence) and words
+    if not is_list or not all(isinstance(word, str) for word in words):
+        raise BootstrapError(
+            f"hosts is {_quoted(repr(given))}; pass 'a:4,b:4', a list of 'a:4', or the "
+            "path of a file"
+        )
+    return parse_hosts(",".join(words))
+
+
+def read_hostfile(path: str | os.PathLike[str]) -> list[Host]:
     """The hosts of a file, one a line: ``a slots=4``, ``a:4`` or ``a``.
 
     Raises

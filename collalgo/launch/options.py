@@ -87,6 +87,8 @@ class LaunchOptions:
         Whether each line of output begins with the time.
     verbose : bool
         Whether the launcher says what it does.
+    is_function : bool
+        Whether the command runs a function, whose failures go to the store of the job.
     """
 
     command: Sequence[str]
@@ -103,6 +105,7 @@ class LaunchOptions:
     launcher_words: Sequence[str] = ()
     timestamp: bool = False
     verbose: bool = False
+    is_function: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.start_timeout < float("inf"):

@@ -13,6 +13,7 @@ from collalgo.topology.fabrics import Cable
 from collalgo.topology.leaf_spine import leaf_spine
 from collalgo.topology.model import LARGEST, Kind, LinkKind, Topology
 from collalgo.topology.places import place
+from collalgo.topology.tiles import tiled_torus
 from collalgo.topology.values import number
 
 #: The speeds that a link can have, in GB/s, and the longest latency, in seconds.
@@ -22,6 +23,7 @@ LEAST_SPEED, MOST_SPEED, MOST_LATENCY = 1e-6, 1e9, 10.0
 FABRICS: dict[str, tuple[Callable[..., Topology], dict[str, Any]]] = {
     "torus": (fabrics.torus, {"dims": (4, 4)}),
     "mesh": (fabrics.mesh, {"dims": (4, 4)}),
+    "tiled_torus": (tiled_torus, {"dims": (8, 4), "tile": (4, 2), "nvlink": 25.0}),
     "tpu": (fabrics.tpu, {"dims": (4, 4, 4)}),
     "hypercube": (fabrics.hypercube, {"dimensions": 3}),
     "fully_connected": (fabrics.fully_connected, {"hosts": 8}),
@@ -132,6 +134,8 @@ def _fabric(name: str, parameters: dict[str, Any]) -> Topology:
     latency = values.pop("latency")
     if latency is not None:
         latency = number(latency, f"{name}: latency in seconds", 0.0, MOST_LATENCY)
+    if "nvlink" in values:
+        values["nvlink"] = _speed(name, "nvlink", values["nvlink"])
     cable = Cable(_speed(name, "bandwidth", values.pop("bandwidth")), latency)
     return function(**values, cable=cable)
 

@@ -11,6 +11,7 @@ from typing import Any
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo._kernels.engine.transport.ucx import FUNCTIONS, UcxWire
 from collalgo.base.libraries import addresses_of
+from collalgo.engine.transport.engine import CUDA_AWARE
 from collalgo.errors import BootstrapError
 from collalgo.topology.ranks import identity
 
@@ -19,6 +20,10 @@ VARIABLE = "COLLALGO_UCX"
 
 #: The worlds that 32 bits of a tag can distinguish.
 WORLDS = 2**31 // LANES
+
+#: The bit of ``ucp_context_attr_t`` that asks for its types of memory, and that of CUDA
+#: (``UCS_MEMORY_TYPE_CUDA``) among these.
+FIELD_MEMORY_TYPES, CUDA_MEMORY = 1 << 2, 1 << 1
 
 #: What a rank that cannot use UCX publishes instead of the address of its worker.
 MISSING = b""
@@ -95,8 +100,12 @@ class Ucx:
         return WORLDS
 
     def title(self) -> str:
-        """Its name and version."""
-        return f"UCX {version(self._functions)}"
+        """Its name and version, and whether it takes memory of CUDA devices."""
+        title = f"UCX {version(self._functions)}"
+        if self._wire is None:
+            return title
+        kinds = memory_types(self._functions, self._wire.context_address())
+        return title + (CUDA_AWARE if kinds & CUDA_MEMORY else "")
 
     def end(self, *, peer_died: bool) -> None:
         """Flush pending sends, and destroy the worker."""
@@ -130,6 +139,26 @@ def version(functions: dict[str, int]) -> str:
     ask = ctypes.CFUNCTYPE(None, *[ctypes.POINTER(ctypes.c_uint)] * 3)
     ask(functions["ucp_get_version"])(*map(ctypes.byref, numbers))
     return ".".join(str(number.value) for number in numbers)
+
+
+class ContextAttributes(ctypes.Structure):
+    """``ucp_context_attr_t``, as far as it is asked for."""
+
+    _fields_ = (
+        ("field_mask", ctypes.c_uint64),
+        ("request_size", ctypes.c_size_t),
+        ("thread_mode", ctypes.c_int),
+        ("memory_types", ctypes.c_uint64),
+    )
+
+
+def memory_types(functions: dict[str, int], context: int) -> int:
+    """The types of memory that a context of UCX can send, a bit each; 0 if unknown."""
+    found = ContextAttributes(field_mask=FIELD_MEMORY_TYPES)
+    types = ctypes.c_void_p, ctypes.POINTER(ContextAttributes)
+    ask = ctypes.CFUNCTYPE(ctypes.c_int8, *types)(functions["ucp_context_query"])
+    status = ask(context, ctypes.byref(found))
+    return 0 if status else int(found.memory_types)
 
 
 def library() -> tuple[str, dict[str, int]]:
