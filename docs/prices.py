@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from collalgo import Topology, select
-from collalgo.base import output_files
 from collalgo.base.units import human_time
 from collalgo.cost.bounds import BOUNDED
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.selection import Selection
 from collalgo.topology import presets
-from docs.pages import PAGE
+from docs.pages import write_page
 
 HEAD = """# Prices of machines
 
@@ -175,4 +174,4 @@ def _cell(chosen: Selection) -> str:
 
 def write() -> None:
     """Write the page."""
-    output_files.write(Path(__file__).with_name("prices.md"), page(), PAGE)
+    write_page(Path(__file__).with_name("prices.md"), page())

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import click
 from rich.table import Table
 
-from collalgo.base.console import wide_console
+from collalgo.base.console import wide_console, wrapped
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import human, human_time
 from collalgo.cli.machine import (
@@ -19,6 +19,7 @@ from collalgo.cli.machine import (
     load_machine,
 )
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
+from collalgo.cli.words import epilog
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.lower_bound import AS_LOW
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
@@ -33,11 +34,17 @@ from collalgo.topology.assumed import marked
 
 WIDTH = 150
 
+#: The words of the output that the help explains.
+SAID = epilog(
+    "time", "x bound", "bound", "decided by", "along the ring", "narrowest hosts last",
+    "assumed", "roughly", "one_shot, two_shot, ...",
+)  # fmt: skip
+
 #: For each peer its choices by size.
 Others: TypeAlias = dict[str, list[Selection | None]]
 
 
-@click.command("select")
+@click.command("select", epilog=SAID)
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
 @click.argument("words", nargs=-1, metavar="[SIZE] [NAME=VALUE]...")
 @click.option("--size", "range_", help="Bytes: 64K, a list 1M,256M or a range 1K..1G.")
@@ -98,7 +105,7 @@ def select_command(
     if as_json:
         _print_json(chosen)
     elif len(chosen) == 1 and not peers:
-        click.echo(chosen[0].explain(None if everything else SHOWN))
+        click.echo(wrapped(chosen[0].explain(None if everything else SHOWN)))
     else:
         _show(chosen, others)
 
@@ -161,9 +168,10 @@ def _draw(
 def _show(chosen: Sequence[Selection], others: Others) -> None:
     """Print a table of several selections."""
     first = chosen[0]
-    click.echo(f"{first.collective} on {first.size} ranks; prices by {first.basis}")
-    for rule in dict.fromkeys(rule for one in chosen for rule in one.assumptions):
-        click.echo(f"assumed: {rule}")
+    lines = [f"{first.collective} on {first.size} ranks; prices by {first.basis}"]
+    rules = dict.fromkeys(rule for one in chosen for rule in one.assumptions)
+    lines += [f"assumed: {rule}" for rule in rules]
+    click.echo(wrapped("\n".join([*lines, *first.own_obstacles])))
     wide_console(WIDTH).print(_table(chosen, others))
 
 

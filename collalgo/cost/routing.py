@@ -21,6 +21,7 @@ from collalgo.topology.link_index import LinkIndex, Search
 from collalgo.topology.model import Kind, Link, LinkKind, Topology
 from collalgo.topology.path_types import PathType, width_of
 from collalgo.topology.paths import Path, paths_in
+from collalgo.topology.twins import Twins
 
 #: A direction of a link: from its first end to its second if true, else back.
 DirectedLink = tuple[Link, bool]
@@ -105,8 +106,10 @@ class Routes:
         is_assumed = [bool(link.assumed) for link in self._links]
         self.assumed = np.flatnonzero(np.repeat(np.array(is_assumed, bool), 2))
         self._in_network = np.array([*map(in_network, self._links)], float)
-        self._index = LinkIndex(topology)
-        self._targets = frozenset(devices)
+        self._twins = Twins(topology)
+        self._index = LinkIndex(self._twins.reduced)
+        kept = (self._twins.kept(device) for device in devices)
+        self._targets = frozenset(one for some in kept for one in some)
         self._paths: dict[str, dict[str, Path]] = {}
         self._shortest: dict[tuple[object, ...], ShortestPaths] = {}
         self._routes: dict[tuple[str, str], Route] = {}
@@ -146,8 +149,28 @@ class Routes:
     def route(self, a: str, b: str) -> Route:
         """The route from a device to another."""
         if (a, b) not in self._routes:
-            self._routes[a, b] = self._find(a, b)
+            like = self._twins.like(a, b)
+            found = self._find(a, b) if like == (a, b) else self.route(*like)
+            self._routes[a, b] = self._between(like, (a, b), found)
         return self._routes[a, b]
+
+    def _between(
+        self, ends: tuple[str, str], others: tuple[str, str], route: Route
+    ) -> Route:
+        """A route with the links of other twins, if any, at its ends."""
+        own: dict[int, int] = {}
+        for i, (twin, other) in enumerate(zip(ends, others, strict=True)):
+            if twin != other:
+                own[self._only_link(twin) ^ i] = self._only_link(other) ^ i
+        if not own:
+            return route
+        links = tuple([own.get(number, number) for number in route.directed_links])
+        return route._replace(directed_links=links)
+
+    def _only_link(self, device: str) -> int:
+        """The number of the direction from a device over its only link."""
+        (link,) = self.topology.links_of(device)
+        return self._number_of(link, device)
 
     def _find(self, a: str, b: str) -> Route:
         path = self._path(a, b)
