@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from collalgo.base.console import wrapped
+from collalgo.base.console import patience, wrapped
 from collalgo.base.units import human, human_time
 from collalgo.cli.machine import (
     assume_option,
@@ -58,10 +58,11 @@ def bound_command(
             model = assuming(DEFAULTS, {**assume, **speeds})
             return bound(collective, machine, root, kinds, model)
 
-        found = assuming_speeds({})
-        given = {kind_of(name) for name in assume}
-        spans = extremes({rule.split()[0] for rule in found.assumed} - given)
-        ends = [assuming_speeds(speeds) for speeds in _fastest_and_slowest(spans)]
+        with patience("computing the bound"):
+            found = assuming_speeds({})
+            given = {kind_of(name) for name in assume}
+            spans = extremes({rule.split()[0] for rule in found.assumed} - given)
+            ends = [assuming_speeds(speeds) for speeds in _fastest_and_slowest(spans)]
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     for nbytes in sizes:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import click
 from rich.table import Table
 
-from collalgo.base.console import wide_console, wrapped
+from collalgo.base.console import patience, wide_console, wrapped
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import human, human_time
 from collalgo.cli.machine import (
@@ -96,7 +96,7 @@ def select_command(
         link_model = assuming(figures, assume)
         pricer = _pricer(topology, words, link_model) if topology else None
         decide = partial(select, collective, size=ranks, topology=pricer)
-        chosen = [decide(nbytes, **options) for nbytes in sizes]
+        chosen = _choices(decide, sizes, options)
         others = _others(decide, sizes, pricer) if peers else {}
         if picture:
             _draw(chosen, others, picture, force)
@@ -108,6 +108,14 @@ def select_command(
         click.echo(wrapped(chosen[0].explain(None if everything else SHOWN)))
     else:
         _show(chosen, others)
+
+
+def _choices(
+    decide: Callable[..., Selection], sizes: Sequence[int], options: dict[str, Any]
+) -> list[Selection]:
+    """The choice for each size."""
+    with patience("pricing"):
+        return [decide(nbytes, **options) for nbytes in sizes]
 
 
 def _sizes_and_parameters(

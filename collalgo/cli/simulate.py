@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from collalgo.base.chrome_trace import TRACE
-from collalgo.base.console import wrapped
+from collalgo.base.console import patience, wrapped
 from collalgo.base.plotting import PICTURE
 from collalgo.cli.machine import (
     assume_option,
@@ -105,12 +105,23 @@ def simulate_command(
                 timeline(schedule, machine, *sizes, **how).write(picture, force=force)
         elif order or picture or exactly or model == "fluid":
             raise _priced_by_one_host(machine)
-        found = [str(simulate(schedule, machine, nbytes, **how)) for nbytes in sizes]
+        found = _prices(schedule, machine, sizes, how)
         if exactly and isinstance(machine, Topology):
             found.append(str(exact(schedule, machine, **where)))
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(wrapped("\n".join(found)))
+
+
+def _prices(
+    schedule: str | ScheduleFunction,
+    machine: Topology | UniformCluster,
+    sizes: list[int],
+    how: dict[str, Any],
+) -> list[str]:
+    """The price for each size, in words."""
+    with patience("pricing"):
+        return [str(simulate(schedule, machine, nbytes, **how)) for nbytes in sizes]
 
 
 def _schedule(

@@ -23,6 +23,9 @@ from collalgo.topology.path_types import PathType, width_of
 from collalgo.topology.paths import Path, paths_in
 from collalgo.topology.twins import Twins
 
+#: The most devices to which all paths from another are sought at once.
+FEW_TARGETS = 256
+
 #: A direction of a link: from its first end to its second if true, else back.
 DirectedLink = tuple[Link, bool]
 
@@ -189,11 +192,13 @@ class Routes:
         return 2 * self._number[id(link)] + (link.ends[0] != start)
 
     def _path(self, a: str, b: str) -> Path:
-        if a not in self._paths:
-            self._paths[a] = paths_in(self._index, a, self._targets)
-        if b not in self._paths[a]:
+        known = self._paths.setdefault(a, {})
+        if b not in known:
+            targets = self._targets if len(self._targets) <= FEW_TARGETS else {b}
+            known.update(paths_in(self._index, a, targets))
+        if b not in known:
             raise TopologyError(f"{self.topology.name}: {a} cannot reach {b}")
-        return self._paths[a][b]
+        return known[b]
 
     def _parallel_ways(self, path: Path) -> ShortestPaths:
         """All paths of the type and the number of links of this path.
