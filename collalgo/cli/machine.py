@@ -94,7 +94,7 @@ MOST_HOSTS = 256
 
 def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | UniformCluster:
     """Load a file or a named machine; many hosts become a uniform cluster."""
-    if what in presets.machines():
+    if what in presets.machine_names():
         given = named(parameters)
         hosts = given.get("hosts", 1)
         if isinstance(hosts, int) and hosts > MOST_HOSTS:

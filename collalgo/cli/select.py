@@ -22,7 +22,7 @@ from collalgo.cli.options import force_option, load_option, parse_sizes, writes
 from collalgo.cli.words import epilog
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.lower_bound import AS_LOW
-from collalgo.errors import AlgorithmNotApplicable, CollalgoError
+from collalgo.errors import AlgorithmNotApplicable, CollalgoError, TopologyError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.choice import select
 from collalgo.selection.decide import PRICE
@@ -33,6 +33,9 @@ from collalgo.selection.selection import SHOWN, Selection
 from collalgo.topology.assumed import marked
 
 WIDTH = 150
+
+#: The most ranks on hosts that differ, for which hundreds of prices take minutes.
+MOST_UNEQUAL = 2048
 
 #: The words of the output that the help explains.
 SAID = epilog(
@@ -162,7 +165,14 @@ def _pricer(
     topology: str, words: tuple[str, ...], link_model: LinkModel
 ) -> TopologyPricer:
     """The prices on a topology, which are the same for all sizes."""
-    return TopologyPricer(load_machine(topology, words), link_model)
+    pricer = TopologyPricer(load_machine(topology, words), link_model)
+    if pricer.placement.cluster is None and pricer.size > MOST_UNEQUAL:
+        raise TopologyError(
+            f"{pricer.topology.name}: {pricer.size} ranks on hosts that differ are "
+            f"more than the {MOST_UNEQUAL} for which all algorithms are compared; "
+            "price one by collalgo simulate, or take a part of the machine"
+        )
+    return pricer
 
 
 def _draw(

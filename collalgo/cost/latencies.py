@@ -57,10 +57,8 @@ def _latencies(topology: Topology, link_model: LinkModel) -> Reals:
     reduced = Twins(topology).reduced
     devices = ranks_of(reduced)[:SAMPLED]
     near = reduced.part({*devices, *_relays(reduced)})
-    count = len(devices)
-    source, target = np.divmod(np.arange(count * count), count)
-    found, _ = Routes(near, devices, link_model).link_loads(source, target)
-    return found.reshape(count, count)
+    latency = Routes(near, devices, link_model).latency
+    return np.array([[latency(a, b) for b in devices] for a in devices])
 
 
 def _relays(topology: Topology) -> Iterator[str]:

@@ -116,6 +116,7 @@ class Routes:
         self._paths: dict[str, dict[str, Path]] = {}
         self._shortest: dict[tuple[object, ...], ShortestPaths] = {}
         self._routes: dict[tuple[str, str], Route] = {}
+        self._only_links: dict[str, int] = {}
 
     def reordered(self, devices: Sequence[str]) -> "Routes":
         """The same routes for ranks on other devices."""
@@ -161,24 +162,33 @@ class Routes:
         self, ends: tuple[str, str], others: tuple[str, str], route: Route
     ) -> Route:
         """A route with the links of other twins, if any, at its ends."""
+        if ends == others:
+            return route
         own: dict[int, int] = {}
         for i, (twin, other) in enumerate(zip(ends, others, strict=True)):
             if twin != other:
                 own[self._only_link(twin) ^ i] = self._only_link(other) ^ i
-        if not own:
-            return route
         links = tuple([own.get(number, number) for number in route.directed_links])
         return route._replace(directed_links=links)
 
     def _only_link(self, device: str) -> int:
         """The number of the direction from a device over its only link."""
-        (link,) = self.topology.links_of(device)
-        return self._number_of(link, device)
+        if device not in self._only_links:
+            (link,) = self.topology.links_of(device)
+            self._only_links[device] = self._number_of(link, device)
+        return self._only_links[device]
+
+    def latency(self, a: str, b: str) -> float:
+        """The latency in seconds from a device to another."""
+        return self._latency(self._path(*self._twins.like(a, b)))
+
+    def _latency(self, path: Path) -> float:
+        given = [link.latency for link in path.links if link.latency is not None]
+        return sum(given) if given else self.link_model.latency[path.type]
 
     def _find(self, a: str, b: str) -> Route:
         path = self._path(a, b)
-        given = [link.latency for link in path.links if link.latency is not None]
-        latency = sum(given) if given else self.link_model.latency[path.type]
+        latency = self._latency(path)
         if path.type is PathType.NVB:
             hops = zip(path.devices, path.links, strict=False)
             links = tuple(self._number_of(link, device) for device, link in hops)
