@@ -105,9 +105,6 @@ NBYTES = 8 << 30
 
 HOSTS = (1, 2, 4)
 
-#: A rack of 72 GPUs takes minutes in groups.
-LARGE = "gb200_nvl72"
-
 
 def page() -> str:
     """The content of the page."""
@@ -162,7 +159,7 @@ def _prices() -> Iterator[str]:
 def machines() -> Iterator[tuple[str, dict[str, int]]]:
     """The machines and fabrics of the page, with their parameters."""
     for name in presets.machines():
-        for hosts in HOSTS if name != LARGE else HOSTS[:1]:
+        for hosts in HOSTS:
             yield name, {"hosts": hosts}
     yield from ((name, {}) for name in presets.FABRICS)
 
