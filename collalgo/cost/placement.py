@@ -20,9 +20,6 @@ from collalgo.schedule import ScheduleFunction
 from collalgo.topology.model import Topology
 from collalgo.topology.places import ranks_of
 
-#: The most messages of different steps that are priced together, of some 200 bytes.
-MOST_MESSAGES = 10_000_000
-
 
 class Placement:
     """A machine with ranks on its devices.
@@ -146,8 +143,6 @@ class Placement:
             routes = routes.folded(ranks)
 
         def unfold(messages: Messages) -> Messages:
-            each = len(folded.symmetry.representatives)
-            _check_messages(len(messages.step) * ranks // each, self.size)
             return folded._replace(messages=messages).of(range(ranks))
 
         return rounds(folded.messages, routes, segments, unfold)
@@ -170,16 +165,6 @@ class Placement:
             some = [partial_traces[i] for i in which]
             found |= zip(which, lines(some, self.routes, number), strict=True)
         return [found[i] for i in range(len(partial_traces))]
-
-
-def _check_messages(count: int, size: int) -> None:
-    """Refuse what would take all memory, as an exchange of all ranks with all."""
-    if count > MOST_MESSAGES:
-        raise TopologyError(
-            f"{count} messages between {size} ranks are more than the {MOST_MESSAGES} "
-            "that are priced together; choose an algorithm with fewer peers, or fewer "
-            "hosts"
-        )
 
 
 def _check_devices(machine: Topology, devices: Sequence[str]) -> None:

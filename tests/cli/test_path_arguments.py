@@ -27,7 +27,6 @@ READING = {
     "verify": (main, ["verify", "{}"]),
     "verify function": (main, ["verify", "{}:f"]),
     "show": (main, ["algorithms", "show", "{}"]),
-    "bench load": (main, ["bench", "-R", "2", "--load", "{}"]),
     "compare": (main, ["bench", "compare", "{}", "{}"]),
     "plot": (main, ["bench", "plot", "{}", "/dev/null"]),
     "summary": (main, ["trace", "summary", "{}"]),
@@ -56,6 +55,18 @@ def paths(folder):
     yield "/"
     yield "/dev/zero"
     yield folder / ("x" * 300)
+
+
+@pytest.mark.parametrize("kind", ["folder.py", "pipe.py", "socket.xml"])
+def test_a_bench_refuses_what_is_no_file_before_its_ranks_start(
+    kind, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("collalgo.spawn", None)
+    assert list(paths(tmp_path))
+    words = ["bench", "-R", "2", "--load", str(tmp_path / kind)]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    assert f"{kind} is a" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("name", READING)

@@ -149,7 +149,10 @@ def test_a_machine_that_is_too_large_is_refused_with_what_to_do(tmp_path):
         (("bound", "allreduce", path), ""),
         (("bound", "alltoall", path), ""),
         (("simulate", "allreduce", "ring", path), ""),
-        (("simulate", "alltoall", "linear", path), "that are priced together; choose"),
+        (
+            ("simulate", "allreduce", "two_shot", path),
+            "that are priced together; choose",
+        ),
         ((*SELECT, "1M", "--topology", path), "more than the 2048 for which all"),
         (("topo", "draw", path, "-o", "/dev/null"), "at most 1000; draw one host"),
     ):
