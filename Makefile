@@ -43,13 +43,13 @@ cuda-bench: .venv/installed
 	mkdir -p bench/results/devices
 	-$(BIN)/python -m pip install --quiet 'cuda-cccl[cu13]'
 	$(BIN)/python -m collalgo.bench.devices reductions \
-		--json bench/results/devices/reductions.json
+		--force --json bench/results/devices/reductions.json
 	for n in 2 4 8; do $(BIN)/collalgo run -n $$n $(BIN)/python \
 		-m collalgo.bench.devices calls \
-		--json bench/results/devices/processes_$$n.json || exit 1; done
+		--force --json bench/results/devices/processes_$$n.json || exit 1; done
 	for n in 2 4 8; do CUDA_DEVICE_MAX_CONNECTIONS=32 $(BIN)/python \
 		-m collalgo.bench.devices calls --threads $$n \
-		--json bench/results/devices/threads_$$n.json || exit 1; done
+		--force --json bench/results/devices/threads_$$n.json || exit 1; done
 
 # The compiled code under AddressSanitizer and UBSan, in a copy of the tree.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g

@@ -2,26 +2,22 @@
 
 A file is written beside its target and renamed, so a full disk or an interrupt leaves
 the existing file unchanged. An existing file is replaced only if it is empty, if
-collalgo wrote it in the same format, or by force.
+collalgo wrote it in the same format and it was not changed since, or by force.
 
-``-`` and names such as ``/dev/stdout`` are streams; output is appended to them. A
-symbolic link stays; its target is replaced.
+``-``, ``/dev/null`` and names such as ``/dev/stdout`` are streams; output is appended
+to them. A symbolic link stays; its target is replaced.
 """
 
 import errno
-import json
 import os
 import stat
 import sys
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from collalgo.base import seal
+from collalgo.base.input_files import is_open_stream, special
 from collalgo.errors import OutputError
-
-#: The marker in files whose format has no field for their author.
-MARK = "made by collalgo"
 
 #: The name of standard output on a command line.
 STANDARD_OUTPUT = "-"
@@ -40,23 +36,14 @@ class Format(NamedTuple):
     ----------
     name : str
         The format's name in errors, with an article.
-    is_ours : callable
-        Whether collalgo wrote a file with these bytes, in this format; an exception
-        means no.
     """
 
     name: str
-    is_ours: Callable[[bytes], bool]
 
-
-def marked(name: str) -> Format:
-    """A format whose files contain :data:`MARK`."""
-    return Format(name, lambda data: MARK.encode() in data)
-
-
-def of_json(name: str, is_ours: Callable[[Any], bool]) -> Format:
-    """A JSON format, recognised by its parsed document."""
-    return Format(name, lambda data: is_ours(json.loads(data)))
+    @property
+    def mark(self) -> str:
+        """What a file must contain to be known again; see :mod:`collalgo.base.seal`."""
+        return seal.mark_of(self.name)
 
 
 def check(path: str | Path, kind: Format, *, force: bool = False) -> None:
@@ -65,12 +52,14 @@ def check(path: str | Path, kind: Format, *, force: bool = False) -> None:
     Raises
     ------
     OutputError
-        If another program wrote the file, unless ``force``; or if the file cannot be
-        written.
+        If another program wrote the file or it was changed since, unless ``force``; or
+        if the file cannot be written.
     """
     try:
         target = _target(Path(path))
-        if not _is_stream(target):
+        if _is_stream(target):
+            _check_stream(path, target)
+        else:
             _check_file(path, target, kind, force)
     except OSError as error:
         if isinstance(error, OutputError):
@@ -81,7 +70,7 @@ def check(path: str | Path, kind: Format, *, force: bool = False) -> None:
 def write(
     path: str | Path, content: str | bytes, kind: Format, *, force: bool = False
 ) -> None:
-    """Write a file atomically, or append to a stream.
+    """Seal and write a file atomically, or append it to a stream.
 
     Raises
     ------
@@ -90,6 +79,7 @@ def write(
     """
     check(path, kind, force=force)
     data = content.encode() if isinstance(content, str) else content
+    data = seal.sealed(data, kind.name)
     try:
         target = _target(Path(path))
         if _is_stream(target):
@@ -115,28 +105,26 @@ def _cannot_write(path: str | Path, error: OSError) -> OutputError:
 def _target(path: Path) -> Path:
     """The target of a path after its symbolic links; it need not exist."""
     for _ in range(MOST_LINKS):
-        if _is_named_stream(path) or not path.is_symlink():
+        if _is_stream(path) or not path.is_symlink():
             return path
         path = path.parent / path.readlink()
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
-def _is_named_stream(path: Path) -> bool:
-    """Whether a path names an open stream, perhaps a file that the shell opened."""
-    text = str(path)
-    names = (STANDARD_OUTPUT, "/dev/stdout", "/dev/stderr")
-    return text in names or text.startswith(("/dev/fd/", "/proc/"))
+def _is_stream(path: Path) -> bool:
+    return str(path) in (STANDARD_OUTPUT, os.devnull) or is_open_stream(path)
 
 
-def _is_stream(target: Path) -> bool:
-    is_special = target.exists() and not target.is_file() and not target.is_dir()
-    return _is_named_stream(target) or is_special
+def _check_stream(path: str | Path, target: Path) -> None:
+    if str(target) != STANDARD_OUTPUT and not target.exists():
+        raise OutputError(f"{path} is no open stream; name a file")
 
 
 def _check_file(path: str | Path, target: Path, kind: Format, force: bool) -> None:
     folder = target.parent
-    if target.is_dir():
-        raise OutputError(f"{path} is a folder; name a file in it")
+    if target.exists() and (found := special(target)):
+        inside = " in it" if target.is_dir() else ", or - for standard output"
+        raise OutputError(f"{path} is {found}; name a file{inside}")
     if not folder.is_dir():
         raise OutputError(
             f"cannot write {path}: there is no folder {folder}; make it, or name "
@@ -159,18 +147,18 @@ def _check_existing(path: str | Path, target: Path, kind: Format) -> None:
             f"{path} is there and may not be written "
             f"(mode {stat.S_IMODE(status.st_mode):o}); {instead}"
         )
-    if status.st_size > LARGEST or not _recognised(target, kind):
-        raise OutputError(
-            f"{path} is there and is not {kind.name} that collalgo has written "
-            f"({status.st_size} bytes); {instead}"
-        )
+    if reason := _not_ours(target, status.st_size, kind):
+        raise OutputError(f"{path} is there and {reason}; {instead}")
 
 
-def _recognised(target: Path, kind: Format) -> bool:
-    data = target.read_bytes()
-    with suppress(Exception):  # a file of another program may hold anything
-        return not data or kind.is_ours(data)
-    return False
+def _not_ours(target: Path, nbytes: int, kind: Format) -> str:
+    """Why a file must not be replaced, or nothing if it may."""
+    data = target.read_bytes() if nbytes <= LARGEST else b""
+    if not nbytes or seal.is_unchanged(data, kind.name):
+        return ""
+    if seal.is_marked(data, kind.name):
+        return "was changed since collalgo wrote it"
+    return f"is not {kind.name} that collalgo has written ({nbytes} bytes)"
 
 
 def _append(target: Path, data: bytes) -> None:

@@ -9,6 +9,7 @@ from itertools import count as count_up, islice
 from pathlib import Path
 from typing import Any
 
+from collalgo.base.input_files import read_text
 from collalgo.errors import BootstrapError
 
 #: Limit of ranks on one host; more are taken for a typing error.
@@ -151,17 +152,9 @@ def text_of(path: Path) -> str:
         If it cannot be read, is too large, or is no text.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise BootstrapError(f"{path} has more than {LARGEST} bytes of hosts")
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise BootstrapError(
-            f"{path} is no text of hosts: byte {error.start} is no UTF-8"
-        ) from None
-    except OSError as error:
-        raise BootstrapError(f"{path} cannot be read: {error.strerror}") from None
+        return read_text(path, LARGEST)
+    except ValueError as error:
+        raise BootstrapError(f"{path} holds no hosts: {error}") from None
 
 
 def _quoted(text: str) -> str:

@@ -47,17 +47,21 @@ JOINING: dict[str, type] = {
 
 def names() -> list[str]:
     """The names that :func:`load` accepts."""
-    return [*machines(), *FABRICS]
+    return [*machine_names(), *FABRICS]
 
 
 @cache
+def machine_names() -> tuple[str, ...]:
+    """The names of the machines; no file is read."""
+    files = resources.files("collalgo.topologies").iterdir()
+    return tuple(
+        sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml"))
+    )
+
+
 def machines() -> dict[str, str]:
     """The names of the machines, each with its description."""
-    files = resources.files("collalgo.topologies").iterdir()
-    stems = sorted(
-        f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")
-    )
-    return {stem: str(_document(stem)["about"]) for stem in stems}
+    return {name: str(_document(name)["about"]) for name in machine_names()}
 
 
 @cache
@@ -65,7 +69,9 @@ def _document(name: str) -> dict[str, Any]:
     import yaml
 
     file = resources.files("collalgo.topologies") / f"{name}.yaml"
-    document: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    text = file.read_text(encoding="utf-8")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
+    document: dict[str, Any] = yaml.load(text, Loader=loader)
     return document
 
 
@@ -99,7 +105,7 @@ def load(name: str, **parameters: Any) -> Topology:
     """
     if name in FABRICS:
         return _fabric(name, parameters)
-    if name not in machines():
+    if name not in machine_names():
         raise TopologyError(
             f"there is no topology {name!r}; choose one of {', '.join(names())}"
         )

@@ -78,7 +78,7 @@ def test_a_file_that_is_no_list_of_hosts_is_refused(data, words, tmp_path):
 
 
 def test_a_file_of_hosts_that_cannot_be_read_is_refused(tmp_path):
-    with pytest.raises(BootstrapError, match="cannot be read: Is a directory"):
+    with pytest.raises(BootstrapError, match="it is a folder; name a file"):
         read_hostfile(tmp_path)
 
 

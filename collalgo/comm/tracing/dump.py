@@ -28,7 +28,7 @@ DEFAULT_FOLDER = "collalgo-dump"
 #: The format and version of a dump.
 VERSION = "collalgo dump 1"
 
-DUMP = output_files.of_json("a dump", lambda found: found["format"] == VERSION)
+DUMP = output_files.Format("a dump")
 
 _open: "weakref.WeakSet[CallRunner]" = weakref.WeakSet()
 
@@ -69,6 +69,7 @@ def dump(folder: str | Path | None = None) -> Path:
     path = target / f"rank{rank}-{os.getpid()}.json"
     document = {
         "format": VERSION,
+        "maker": DUMP.mark,
         "host": os.uname().nodename,
         "process": os.getpid(),
         "time": time.monotonic_ns(),
