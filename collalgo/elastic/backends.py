@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from collalgo.base.environment import SECRET
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import members_of
@@ -183,12 +184,7 @@ def _secret(place: Place, host: str) -> bytes:
     """The secret of the job; on one host that of the user will do."""
     if place.secret is not None:
         return place.secret
-    try:
-        given = bytes.fromhex(os.environ.get("COLLALGO_SECRET", ""))
-    except ValueError:
-        raise RendezvousError(
-            "COLLALGO_SECRET has not only hexadecimal digits"
-        ) from None
+    given: bytes | None = SECRET.value()
     if given or host in LOOPBACK:
         return given or user_secret()
     raise RendezvousError(

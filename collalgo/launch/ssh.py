@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from collalgo.bootstrap.interfaces import VARIABLE as NICS
+from collalgo.base.environment import HOST, NICS, SECRET, STORE
 from collalgo.bootstrap.store.server import Server
 from collalgo.errors import BootstrapError
 from collalgo.launch import environment, output
@@ -137,7 +137,7 @@ class Job:
             job = AgentJob(
                 list(self._options.command),
                 str(Path.cwd()),
-                {**common, "COLLALGO_HOST": agent.host.name},
+                {**common, HOST.name: agent.host.name},
                 ranks,
                 self._options.binding.value,
                 network.of_host[agent.host].restricted,
@@ -148,12 +148,12 @@ class Job:
         """The variables of all ranks."""
         first = self._agents[0]
         master = network.of_host[first.host].working[0].address
-        nics = {NICS: ",".join(self._options.nics)} if self._options.nics else {}
+        nics = {NICS.name: ",".join(self._options.nics)} if self._options.nics else {}
         return {
             **environment.forwarded(),
             **environment.of_job(master, first.greeting.free_port),
-            "COLLALGO_STORE": f"{','.join(network.launcher)}:{self.server.port}",
-            "COLLALGO_SECRET": self.secret.hex(),
+            STORE.name: f"{','.join(network.launcher)}:{self.server.port}",
+            SECRET.name: self.secret.hex(),
             **nics,
         }
 
