@@ -24,7 +24,7 @@ from collalgo.elastic.interface import Rendezvous
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.static import StaticRendezvous
 from collalgo.elastic.store_rendezvous import StoreRendezvous
-from collalgo.errors import RendezvousError
+from collalgo.errors import RendezvousError, VariableError
 
 #: The group of the entry points.
 GROUP = "collalgo.rendezvous"
@@ -184,7 +184,10 @@ def _secret(place: Place, host: str) -> bytes:
     """The secret of the job; on one host that of the user will do."""
     if place.secret is not None:
         return place.secret
-    given: bytes | None = SECRET.value()
+    try:
+        given: bytes | None = SECRET.value()
+    except VariableError as error:
+        raise RendezvousError(str(error)) from None
     if given or host in LOOPBACK:
         return given or user_secret()
     raise RendezvousError(
