@@ -133,6 +133,7 @@ if TYPE_CHECKING:
         RulesError as RulesError,
         ScheduleError as ScheduleError,
         TopologyError as TopologyError,
+        VariableError as VariableError,
     )
     from collalgo.integrations.algorithm_files import (
         load_algorithms as load_algorithms,
@@ -236,6 +237,7 @@ _NAMES = {
         "RulesError",
         "ScheduleError",
         "TopologyError",
+        "VariableError",
     ),
     "collalgo.integrations.algorithm_files": ("load_algorithms",),
     "collalgo.launch.run_function": (

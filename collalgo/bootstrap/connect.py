@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import NamedTuple
 from weakref import finalize
 
+from collalgo.base.environment import SECRET, STORE
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
 from collalgo.bootstrap.interfaces import addresses
@@ -44,7 +45,7 @@ def connect_at(where: str, arguments: JoinArguments) -> Context:
     """Connect all processes that name one address, where rank 0 holds the store."""
     rank, _ = arguments.position
     given = _secret(arguments)
-    address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": given})
+    address = store_address({STORE.name: where, SECRET.name: given})
     job = hashlib.sha256(f"{where} {given}".encode()).hexdigest()
     if rank == 0:
         _serve(address)
@@ -56,7 +57,8 @@ def _secret(arguments: JoinArguments) -> str:
     if arguments.secret is not None:
         given = arguments.secret.encode().hex()
     else:
-        given = os.environ.get("COLLALGO_SECRET", "")
+        SECRET.value()  # which is checked
+        given = SECRET.given()
     if not given:
         rank, _ = arguments.position
         raise BootstrapError(
@@ -111,7 +113,7 @@ def connect(exchange_group: ExchangeGroup, engine: Engine, timeout: float) -> Co
         port = _served(secret) if several else 0
         invitation = f"{_own_addresses(identities)}:{port} {secret.hex()}"
     where, _, secret_text = exchange_group.broadcast(invitation).partition(" ")
-    address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": secret_text})
+    address = store_address({STORE.name: where, SECRET.name: secret_text})
     job = hashlib.sha256(address.secret).hexdigest()
     if not several:
         return HostRendezvous(job).connect("", rank, range(size), timeout)
@@ -253,13 +255,12 @@ def store_address(environment: Mapping[str, str]) -> StoreAddress:
     BootstrapError
         If a variable is missing or malformed.
     """
-    where, _, port = environment.get("COLLALGO_STORE", "").rpartition(":")
-    try:
-        secret = bytes.fromhex(environment["COLLALGO_SECRET"])
-        return StoreAddress(where.split(","), int(port), secret)
-    except (KeyError, ValueError):
+    found, secret = STORE.value(environment), SECRET.value(environment)
+    if found is None or secret is None:
         raise BootstrapError(
-            "the store must be HOST:PORT (COLLALGO_STORE; commas between several "
-            "hosts), and the job needs a secret (COLLALGO_SECRET, as hexadecimal "
+            f"a job over a store needs its address, HOST:PORT ({STORE.name}; commas "
+            f"between several hosts), and its secret ({SECRET.name}, as hexadecimal "
             "digits)"
-        ) from None
+        )
+    hosts, port = found
+    return StoreAddress(hosts, port, secret)

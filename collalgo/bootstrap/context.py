@@ -2,13 +2,14 @@
 
 import hashlib
 import math
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.base import environment
 from collalgo.bootstrap.differences import difference_on_host
+from collalgo.bootstrap.group_calls import GroupCalls
 from collalgo.bootstrap.host_memory import HostMemory
 from collalgo.cost.host_profile import HostProfile
 
@@ -20,6 +21,14 @@ TIMEOUT = 300.0
 
 #: Seconds that a rank waits for the others to connect, by default.
 JOIN_TIMEOUT = 60.0
+
+
+#: Called while ranks are waited for; raises what ends the wait.
+Check = Callable[[], None]
+
+
+def unchecked() -> None:
+    """Check nothing."""
 
 
 class Rendezvous(Protocol):
@@ -34,18 +43,25 @@ class Rendezvous(Protocol):
         /,
         *,
         have_met: bool = False,
+        check: Check = unchecked,
     ) -> "Context":
         """Connect some ranks, all of which call with the same name.
 
         It waits for all of them, unless they ``have_met`` for this in another call.
+        While it waits it calls ``check`` now and then, which raises what ends the wait.
         """
 
 
 class FailureAgreement(Protocol):
     """The agreement of the ranks of a world on several hosts on what has failed."""
 
+    group_calls: GroupCalls
+
     def decision(self, failure: dict[str, Any]) -> dict[str, Any]:
         """The failure that all ranks agree on, from the one that this rank sees."""
+
+    def ask(self) -> None:
+        """Ask all ranks to compare their calls with those of this one."""
 
     def leave(self, exit_reason: str, *, in_order: bool) -> None:
         """Report to the ranks on other hosts that this one has left, and why."""
@@ -78,6 +94,8 @@ class Context:
         On several hosts: returns their topology, and the device of each rank.
     label : str
         A short label that all ranks of the world give it.
+    group_calls : GroupCalls
+        Compares the calls that make groups of it.
     engine : str or None
         The engine between its hosts; None if it has only one.
     pair : tuple of int or None
@@ -112,6 +130,11 @@ class Context:
         self.label = label
         self.engine = engine
         self._failure_agreement = failure_agreement
+        self.group_calls = (
+            GroupCalls(self.shared, transport.rank)
+            if failure_agreement is None
+            else failure_agreement.group_calls
+        )
         self._has_failed = self._has_left = False
 
     @property
@@ -130,6 +153,15 @@ class Context:
             if self._failure_agreement is None
             else self._failure_agreement.decision(failure)
         )
+
+    def has_other_calls(self) -> bool:
+        """Whether a member of a group that is waited for is known to do something else.
+
+        It is reported, then, as a failure of this world.
+        """
+        agreement = self._failure_agreement
+        ask = None if agreement is None else agreement.ask
+        return self.group_calls.report_difference(ask)
 
     def release(self, *, unfinished: bool = False) -> dict[str, Any] | None:
         """Inform the other ranks, and release the memory.
@@ -162,7 +194,7 @@ class Context:
             if in_order and self.pair is None:
                 found = self._difference()
         self.transport.close(exit_reason, failed)
-        if self._holds_memory:
+        if self._holds_memory and not self.transport.forked:
             self._holds_memory = False
             self.memory.release()
         return found
@@ -206,10 +238,5 @@ def checked_timeout(timeout: float) -> float:
 
 def default_timeout() -> float:
     """The timeout of new communicators: ``COLLALGO_TIMEOUT`` or :data:`TIMEOUT`."""
-    text = os.environ.get("COLLALGO_TIMEOUT") or str(TIMEOUT)
-    try:
-        return seconds(float(text))
-    except ValueError:
-        raise ValueError(
-            f"COLLALGO_TIMEOUT={text!r} is not a number of seconds above 0"
-        ) from None
+    given: float | None = environment.TIMEOUT.value()
+    return seconds(TIMEOUT if given is None else given)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo.bootstrap.differences import CallsMade, calls_of, differ, difference
 from collalgo.bootstrap.failure_reports import FailureReports
+from collalgo.bootstrap.group_calls import GroupCalls
 from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore, StoreError
 
 #: Seconds that the store has to answer; it may have been lost.
@@ -66,6 +67,7 @@ class FailureAgreement:
         self._failure: dict[str, Any] | None = None
         self._is_decided = Event()
         self._store_lost = ""
+        self.group_calls = GroupCalls(transport.shared, transport.rank)
         self._reports = FailureReports(job, name, transport, len(ranks))
 
     # ---- events
@@ -125,21 +127,30 @@ class FailureAgreement:
         with suppress(ValueError):  # closed here
             self._break_off(failure)
 
-    def compare(self, theirs: list[dict[str, Any]]) -> None:
+    def compare(self, question: dict[str, Any]) -> None:
         """React to a rank that has waited for long: compare its calls with those here.
 
         A call that this rank has not reached yet is late, which is no mismatch.
         """
         with suppress(ValueError):  # closed here
-            mine = {
-                call["sequence"]: call for call in self._transport.comparison.calls()
-            }
-            for call in theirs:
-                if differ(call, mine.get(call["sequence"], call)):
-                    both = json.dumps([call, mine[call["sequence"]]]).encode()
-                    self._job.store.post(f"mismatch/{self._name}", both, ABSENT)
-                    return
-            self._transport.comparison.defer(theirs[-1]["sequence"])
+            theirs, rank = question["calls"], question["rank"]
+            if rank == self._transport.rank or self._has_differed(theirs):
+                return
+            last = theirs[-1] if theirs else None
+            if last and question["group"] is None:
+                self._transport.comparison.defer(last["sequence"])
+            if self.group_calls.hear(rank, last, question["group"]):
+                self.ask()
+
+    def _has_differed(self, theirs: list[dict[str, Any]]) -> bool:
+        """Report the first call of another rank that differs from that of this one."""
+        mine = {call["sequence"]: call for call in self._transport.comparison.calls()}
+        for call in theirs:
+            if differ(call, mine.get(call["sequence"], call)):
+                both = json.dumps([call, mine[call["sequence"]]]).encode()
+                self._job.store.post(f"mismatch/{self._name}", both, ABSENT)
+                return True
+        return False
 
     def differ(self, calls: list[dict[str, Any]]) -> None:
         """React to two different calls: fail if this rank has made one of them."""
@@ -170,9 +181,14 @@ class FailureAgreement:
         with suppress(ValueError):  # closed here
             if self._accuse_departed():  # which do not answer
                 return
-            if calls := self._transport.comparison.calls():
-                question = json.dumps(calls).encode()
-                self._job.store.post(f"waiting/{self._name}", question)
+            question = {
+                "rank": self._transport.rank,
+                "calls": self._transport.comparison.calls(),
+                "group": self.group_calls.question(),
+            }
+            if question["calls"] or question["group"]:
+                text = json.dumps(question).encode()
+                self._job.store.post(f"waiting/{self._name}", text)
 
     def leave(self, exit_reason: str, *, in_order: bool = False) -> None:
         """Report to the ranks on other hosts that this one has left, and why."""

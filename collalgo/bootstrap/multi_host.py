@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -11,15 +12,24 @@ from collalgo._kernels.engine.transport.network import Network
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo._kernels.engine.transport.wire import Wire
-from collalgo.bootstrap.context import JOIN_TIMEOUT, Context, label_of
+from collalgo.bootstrap.context import (
+    JOIN_TIMEOUT,
+    Check,
+    Context,
+    label_of,
+    unchecked,
+)
 from collalgo.bootstrap.host_inventory import HostInventory
 from collalgo.bootstrap.host_memory import HostMemory
 from collalgo.bootstrap.membership import Membership, PendingJoin
 from collalgo.bootstrap.rendezvous import GroupRendezvous, share_memory
-from collalgo.bootstrap.store.protocol import StoreError, add
+from collalgo.bootstrap.store.protocol import Entry, StoreError, add
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.transport.engine import Engine
 from collalgo.errors import BootstrapError
+
+#: Seconds between two checks of a wait.
+CHECK_SECONDS = 0.25
 
 
 @dataclass
@@ -77,6 +87,7 @@ class _NewWorld:
     ranks: tuple[int, ...]
     hosts: tuple[int, ...]
     deadline: float
+    check: Check
 
     @property
     def here(self) -> list[int]:
@@ -88,6 +99,19 @@ class _NewWorld:
     def left(self) -> float:
         """Seconds until the deadline."""
         return max(self.deadline - time.monotonic(), 0.01)
+
+    def awaited(self, key: str, joining: PendingJoin) -> bytes:
+        """Wait for a key of the store, with a check now and then."""
+        while True:
+            turn = min(self.left, CHECK_SECONDS)
+            ends = time.monotonic() + turn
+            try:
+                return joining.get(key, turn)
+            except BootstrapError as error:
+                self.check()  # first, as who has found a difference may leave
+                now, is_late = time.monotonic(), isinstance(error, StoreError)
+                if not is_late or now < ends or now >= self.deadline:
+                    raise
 
 
 class MultiHostRendezvous:
@@ -116,6 +140,7 @@ class MultiHostRendezvous:
         timeout: float = JOIN_TIMEOUT,
         *,
         have_met: bool = False,
+        check: Check = unchecked,
     ) -> Context:
         """Connect with the others that call with the same name, as a new world."""
         job = self._job
@@ -130,9 +155,11 @@ class MultiHostRendezvous:
                 if each in job.places
             }
             groups = GroupRendezvous(job.memory, self._path, places, liveness)
-            return groups.connect(name, rank, members, timeout, have_met=have_met)
+            return groups.connect(
+                name, rank, members, timeout, have_met=have_met, check=check
+            )
         deadline = time.monotonic() + timeout
-        world = _NewWorld(path, rank, members, ranks, hosts, deadline)
+        world = _NewWorld(path, rank, members, ranks, hosts, deadline, check)
         return self._across(world, liveness.of(members), label=name)
 
     def _across(self, world: _NewWorld, joining: PendingJoin, label: str) -> Context:
@@ -191,37 +218,38 @@ class MultiHostRendezvous:
         joining.set(f"world/{world.path}", announcement)
         return number, machine
 
-    @staticmethod
-    def _announced(world: _NewWorld, joining: PendingJoin) -> bytes:
+    def _announced(self, world: _NewWorld, joining: PendingJoin) -> bytes:
         """Wait until rank 0 announces that all ranks have joined."""
         try:
-            return joining.get(f"world/{world.path}", world.left)
+            return world.awaited(f"world/{world.path}", joining)
         except StoreError as error:
-            me = world.members[world.rank]
-            raise BootstrapError(
-                f"rank {me} waited in vain for rank {world.members[0]} and all others "
-                f"to join ({error})",
-                rank=me,
-            ) from None
+            raise self._in_vain(world, f" ({error})") from None
 
     def _wait_for_all(self, world: _NewWorld, joining: PendingJoin) -> None:
-        prefix = f"here/{world.path}/"
         try:
             for other in range(len(world.members)):
-                joining.get(f"{prefix}{other}", world.left)
+                world.awaited(f"here/{world.path}/{other}", joining)
         except StoreError:
+            raise self._in_vain(world) from None
+
+    def _in_vain(self, world: _NewWorld, why: str = "") -> BootstrapError:
+        """The error of a wait for ranks that have not joined."""
+        prefix = f"here/{world.path}/"
+        present: dict[str, Entry] = {}
+        with suppress(StoreError):
             present = self._job.membership.store.entries(prefix)
-            missing = tuple(
-                member
-                for rank, member in enumerate(world.members)
-                if f"{prefix}{rank}" not in present
-            )
-            raise BootstrapError(
-                f"rank {world.members[0]} waited in vain for ranks {list(missing)} of "
-                f"{len(world.members)} to join; check that they were started",
-                rank=world.members[0],
-                missing=missing,
-            ) from None
+        missing = tuple(
+            member
+            for rank, member in enumerate(world.members)
+            if f"{prefix}{rank}" not in present
+        )
+        me, size = world.members[world.rank], len(world.members)
+        return BootstrapError(
+            f"rank {me} waited in vain for ranks {list(missing)} of {size} to join"
+            f"{why}; check that they were started",
+            rank=me,
+            missing=missing,
+        )
 
 
 def begin(

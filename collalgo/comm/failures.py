@@ -11,6 +11,7 @@ from collalgo.comm.call_text import (
     call_name,
     call_text,
     elements,
+    group_text,
 )
 from collalgo.engine.reduction import DTYPES, RECORDED_OPS
 from collalgo.errors import (
@@ -43,7 +44,7 @@ def error_of(
         return _other_number(rank, failure)
     about: dict[str, Any] = {
         "rank": rank,
-        "sequence": failure["sequence"],
+        "sequence": failure["mine"]["number"],
         "collective": _collective(failure["mine"]),
     }
     if failure["kind"] == "mismatch":
@@ -104,38 +105,77 @@ def _collective(call: dict[str, Any]) -> str:
     return call.get("name") or call_name(call)
 
 
+def _with_ranks(call: dict[str, Any]) -> str:
+    """A collective, or a call that makes a group with the ranks of that."""
+    return f"{_collective(call)} {group_text(call)}".rstrip()
+
+
 def _call(call: dict[str, Any]) -> str:
     op = RECORDED_OPS[call["op"]] if call["op"] >= 0 else None
     dtype = DTYPES[call["dtype"]]
-    named = _collective(call), call["sequence"], elements(call)
+    if ranks := group_text(call):
+        return f"{_collective(call)} #{call['number']} ({ranks})"
+    named = _collective(call), call["number"], elements(call)
     return call_text(*named, dtype, op, call["algorithm"])
 
 
 def _mismatch(failure: dict[str, Any]) -> str:
     mine, theirs = failure["mine"], failure["theirs"]
     rank, other = failure["rank"], failure["culprit"]
+    if group_text(mine) and group_text(theirs):
+        return _other_ranks(failure)
     if theirs["sequence"] > mine["sequence"]:  # too many calls ago to be remembered
         return (
             f"{_number(failure)}: rank {rank} is in it but rank {other} has gone on to "
-            f"{_collective(theirs)} #{theirs['sequence']}; {SAME_CALLS}"
+            f"{_collective(theirs)} #{theirs['number']}; {SAME_CALLS}"
         )
     if _collective(mine) != _collective(theirs):
         return _difference(failure, "collective")
     if _exchanges(mine) != _exchanges(theirs):
         return _without_counts(failure)
-    differing = (
-        what for what in COMPARED[1:] if _passed(what, mine) != _passed(what, theirs)
-    )
-    if what := next(differing, ""):
-        return _difference(failure, what)
-    if mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS:
-        return (
-            f"{_number(failure)}: ranks {rank} and {other} passed different counts for "
-            "some rank; every rank must pass the same counts"
-        )
+    differing = (w for w in COMPARED[1:] if _compared(w, mine) != _compared(w, theirs))
+    what = next(differing, "")
+    has_counts = mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS
+    if what in ("count", "") and has_counts:
+        return _other_counts(failure)
+    return _difference(failure, what) if what else _before(failure)
+
+
+def _before(failure: dict[str, Any]) -> str:
+    """The mismatch of calls too long ago."""
+    rank, other = failure["rank"], failure["culprit"]
     return (
         f"{_number(failure)}: ranks {rank} and {other} made different calls before it, "
         f"too many calls ago to be named; {SAME_CALLS}"
+    )
+
+
+def _other_counts(failure: dict[str, Any]) -> str:
+    """The mismatch of calls with a count for each rank."""
+    mine, theirs = (
+        f"{elements(call)} of {call['count']}"
+        if call["op"] == UNEVEN
+        else str(elements(call))
+        for call in (failure["mine"], failure["theirs"])
+    )
+    differ = failure["mine"]["count"] != failure["theirs"]["count"]
+    where = f": {mine} elements and {theirs}" if differ else " for some rank"
+    return (
+        f"{_number(failure)}: ranks {failure['rank']} and {failure['culprit']} passed "
+        f"different counts{where}; every rank must pass the same counts, and rows of "
+        "the same length"
+    )
+
+
+def _other_ranks(failure: dict[str, Any]) -> str:
+    """The mismatch of calls that make groups of other ranks."""
+    mine, theirs = failure["mine"], failure["theirs"]
+    alike = " with others between them, or in another order"
+    return (
+        f"{_number(failure)}: rank {failure['rank']} passed the ranks "
+        f"{group_text(mine)} but rank {failure['culprit']} passed {group_text(theirs)}"
+        f"{alike if group_text(mine) == group_text(theirs) else ''}; "
+        "every member must pass the same ranks in the same order"
     )
 
 
@@ -146,7 +186,7 @@ def _other_number(rank: int, failure: dict[str, Any]) -> CollalgoError:
         f"close: the last call of rank {rank} was {_last_call(failure, rank)} but that "
         f"of rank {other} was {_last_call(failure, other)}; {SAME_CALLS}",
         rank=rank,
-        sequence=failure["sequence"],
+        sequence=failure["mine"] and failure["mine"]["number"],
         collective="close",
         missing=(other,),
     )
@@ -154,7 +194,7 @@ def _other_number(rank: int, failure: dict[str, Any]) -> CollalgoError:
 
 def _number(failure: dict[str, Any]) -> str:
     """The failed call by its collective and number."""
-    return f"{_collective(failure['mine'])} #{failure['sequence']}"
+    return f"{_collective(failure['mine'])} #{failure['mine']['number']}"
 
 
 def _exchanges(call: dict[str, Any]) -> bool:
@@ -176,11 +216,11 @@ def _without_counts(failure: dict[str, Any]) -> str:
 def _difference(failure: dict[str, Any], what: str) -> str:
     """The mismatch of one argument, or of the collective."""
     mine, theirs = failure["mine"], failure["theirs"]
-    rank, other, number = failure["rank"], failure["culprit"], failure["sequence"]
+    rank, other, number = failure["rank"], failure["culprit"], mine["number"]
     if what == "collective":
         return (
-            f"call #{number}: rank {rank} called {_collective(mine)} "
-            f"but rank {other} called {_collective(theirs)}; {SAME_CALLS}"
+            f"call #{number}: rank {rank} called {_with_ranks(mine)} "
+            f"but rank {other} called {_with_ranks(theirs)}; {SAME_CALLS}"
         )
     ours, its = (_value(what, one) for one in (mine, theirs))
     return (
@@ -189,8 +229,9 @@ def _difference(failure: dict[str, Any], what: str) -> str:
     )
 
 
-def _passed(what: str, call: dict[str, Any]) -> Any:
-    return elements(call) if what == "count" else call[what]
+def _compared(what: str, call: dict[str, Any]) -> Any:
+    by_user = what == "count" and call["op"] != UNEVEN
+    return elements(call) if by_user else call[what]
 
 
 def _value(what: str, call: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from collalgo.base.environment import SECRET
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import members_of
@@ -23,7 +24,7 @@ from collalgo.elastic.interface import Rendezvous
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.static import StaticRendezvous
 from collalgo.elastic.store_rendezvous import StoreRendezvous
-from collalgo.errors import RendezvousError
+from collalgo.errors import RendezvousError, VariableError
 
 #: The group of the entry points.
 GROUP = "collalgo.rendezvous"
@@ -184,11 +185,9 @@ def _secret(place: Place, host: str) -> bytes:
     if place.secret is not None:
         return place.secret
     try:
-        given = bytes.fromhex(os.environ.get("COLLALGO_SECRET", ""))
-    except ValueError:
-        raise RendezvousError(
-            "COLLALGO_SECRET has not only hexadecimal digits"
-        ) from None
+        given: bytes | None = SECRET.value()
+    except VariableError as error:
+        raise RendezvousError(str(error)) from None
     if given or host in LOOPBACK:
         return given or user_secret()
     raise RendezvousError(

@@ -19,7 +19,8 @@ from typing import Any
 
 from collalgo._version import __version__
 from collalgo.base.cpu_list import shown
-from collalgo.bootstrap.interfaces import VARIABLE as NICS, Interface
+from collalgo.base.environment import NICS
+from collalgo.bootstrap.interfaces import Interface
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
 from collalgo.launch import binding, environment, network
@@ -109,7 +110,7 @@ class AgentJob:
 
     def plan(self) -> LocalLaunch:
         """The launch of the ranks of this host."""
-        nics = self.environment.get(NICS, "")
+        nics = NICS.given(self.environment)
         common = {
             **environment.thread_limit(len(self.ranks)),
             **os.environ,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from collalgo.base.cpu_list import shown
-from collalgo.bootstrap.interfaces import VARIABLE as NICS
+from collalgo.base.environment import NICS
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch import output
 from collalgo.launch.batch_command import jsrun_line, srun_line
@@ -69,7 +69,7 @@ class DelegatedLaunch:
         hosts = assign_ranks(choice.hosts, size) if choice.hosts else {}
         used = [Host(host.name, len(ranks)) for host, ranks in hosts.items()]
         words, variables = LINES[choice.starter](Step(size, used, options))
-        nics = {NICS: ",".join(options.nics)} if options.nics else {}
+        nics = {NICS.name: ",".join(options.nics)} if options.nics else {}
         rank = _rank_words(options, [host.slots for host in used])
         line = [*words, *options.launcher_words, *rank, *options.command]
         return cls(line, variables | nics, hosts, options)

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from collalgo.bootstrap import interfaces
+from collalgo.base.environment import JOB, NICS
 from collalgo.bootstrap.interfaces import rdma_devices
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch.hosts import RankPosition
@@ -62,7 +62,7 @@ def of_job(address: str, port: int | str) -> dict[str, str]:
     ``MASTER_ADDR`` and ``MASTER_PORT`` are for other libraries.
     """
     return {
-        "COLLALGO_JOB": os.urandom(16).hex(),
+        JOB.name: os.urandom(16).hex(),
         "MASTER_ADDR": address,
         "MASTER_PORT": str(port),
         "PYTHONUNBUFFERED": "1",
@@ -96,7 +96,7 @@ def of_nics(nics: str, restricted: Sequence[str] = ()) -> dict[str, str]:
     names = nics.split(",")
     devices = [port for port, name in ports.items() if name in names]
     return {
-        interfaces.VARIABLE: nics,
+        NICS.name: nics,
         "UCX_NET_DEVICES": ",".join([*devices, *names]),
         "NCCL_SOCKET_IFNAME": nics,
         "GLOO_SOCKET_IFNAME": nics,

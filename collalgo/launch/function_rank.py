@@ -6,6 +6,7 @@ The store is at the address given as argument, by default that of the job.
 import os
 import sys
 
+from collalgo.base.environment import STORE
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.world import init
 from collalgo.errors import CollalgoError
@@ -18,7 +19,7 @@ def main() -> int:
     """Make the call: the exit code, 0 if it has returned."""
     rank, variables = int(os.environ["RANK"]), dict(os.environ)
     if len(sys.argv) > 1:
-        variables["COLLALGO_STORE"] = sys.argv[1]
+        variables[STORE.name] = sys.argv[1]
     with opened(variables) as store:
         message = store.call()
     outcome, code = _outcome(message, rank)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from collalgo.base.environment import SECRET, STORE
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import checked_timeout
 from collalgo.bootstrap.store.server import Server
@@ -173,7 +174,7 @@ def _run_here(call: bytes, options: LaunchOptions, size: int) -> list[Any]:
     secret = secrets.token_bytes(32)
     with closing(Server(secret, "127.0.0.1")) as server:
         at = f"127.0.0.1:{server.port}"
-        variables = {"COLLALGO_STORE": at, "COLLALGO_SECRET": secret.hex()}
+        variables = {STORE.name: at, SECRET.name: secret.hex()}
         with opened(variables) as store:
             store.put_call(call)
             del variables["COLLALGO_STORE"]  # the ranks connect without it

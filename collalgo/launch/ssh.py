@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from collalgo.bootstrap.interfaces import VARIABLE as NICS
+from collalgo.base.environment import HOST, NICS, SECRET, STORE
 from collalgo.bootstrap.store.server import Server
 from collalgo.errors import BootstrapError
 from collalgo.launch import environment, output
@@ -91,8 +91,8 @@ class Job:
         secret = secrets.token_bytes(32)
         self.server = Server(secret)
         self.variables = {
-            "COLLALGO_STORE": f"127.0.0.1:{self.server.port}",
-            "COLLALGO_SECRET": secret.hex(),
+            STORE.name: f"127.0.0.1:{self.server.port}",
+            SECRET.name: secret.hex(),
         }
         self._agents: list[RemoteAgent] = []
 
@@ -147,7 +147,7 @@ class Job:
             job = AgentJob(
                 list(self._options.command),
                 str(Path.cwd()),
-                {**common, "COLLALGO_HOST": agent.host.name},
+                {**common, HOST.name: agent.host.name},
                 ranks,
                 self._options.binding.value,
                 network.of_host[agent.host].restricted,
@@ -159,12 +159,12 @@ class Job:
         """The variables of all ranks."""
         first = self._agents[0]
         master = network.of_host[first.host].working[0].address
-        nics = {NICS: ",".join(self._options.nics)} if self._options.nics else {}
+        nics = {NICS.name: ",".join(self._options.nics)} if self._options.nics else {}
         return {
             **environment.forwarded(),
             **environment.of_job(master, first.greeting.free_port),
             **self.variables,
-            "COLLALGO_STORE": f"{','.join(network.launcher)}:{self.server.port}",
+            STORE.name: f"{','.join(network.launcher)}:{self.server.port}",
             **nics,
         }
 

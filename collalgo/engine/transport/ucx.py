@@ -10,13 +10,11 @@ from typing import Any
 
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo._kernels.engine.transport.ucx import FUNCTIONS, UcxWire
+from collalgo.base import environment
 from collalgo.base.libraries import addresses_of
 from collalgo.engine.transport.engine import CUDA_AWARE
 from collalgo.errors import BootstrapError
 from collalgo.topology.ranks import identity
-
-#: The environment variable with the path of the library to try first.
-VARIABLE = "COLLALGO_UCX"
 
 #: The worlds that 32 bits of a tag can distinguish.
 WORLDS = 2**31 // LANES
@@ -169,19 +167,22 @@ def library() -> tuple[str, dict[str, int]]:
     OSError
         If none is found.
     """
+    source = f"{environment.UCX.name}=" if environment.UCX.given() else ""
     problem: OSError = FileNotFoundError("no libucp.so.0")
     for path in _libraries():
         try:
             found = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
             return path, addresses_of(found, FUNCTIONS)
         except (OSError, AttributeError) as error:
-            problem = OSError(f"{path}: {error}")
+            problem = OSError(f"{source}{path}: {error}")
     raise problem
 
 
 def _libraries() -> list[str]:
     """Candidate libraries: of the environment, of the PyPI package, of the system."""
-    found = [os.environ[VARIABLE]] if os.environ.get(VARIABLE) else []
+    if given := environment.UCX.given():  # which no other replaces in silence
+        return [given]
+    found = []
     with suppress(ImportError, ValueError):
         spec = importlib.util.find_spec("libucx")
         folders = (spec and spec.submodule_search_locations) or ()

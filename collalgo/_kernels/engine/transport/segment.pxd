@@ -22,6 +22,7 @@ cdef extern from "segment.h" nogil:
     enum: RANK_CLOSED
     enum: RANK_FAILED
     enum: CALLS
+    enum: HOST_RANKS "RANKS"
     ctypedef struct world_failure:
         uint32_t kind
         int64_t rank, culprit, sequence, missing_ranks
@@ -37,6 +38,8 @@ cdef extern from "segment.h" nogil:
         uint64_t entered, completed
         call_record calls[CALLS]
         char exit_reason[1]
+        call_record joining
+        uint64_t members[1]
     int64_t segment_bytes(int64_t size)
 
 
