@@ -113,10 +113,10 @@ def connect(exchange_group: ExchangeGroup, engine: Engine, timeout: float) -> Co
         port = _served(secret) if several else 0
         invitation = f"{_own_addresses(identities)}:{port} {secret.hex()}"
     where, _, secret_text = exchange_group.broadcast(invitation).partition(" ")
-    address = store_address({STORE.name: where, SECRET.name: secret_text})
-    job = hashlib.sha256(address.secret).hexdigest()
+    job = hashlib.sha256(bytes.fromhex(secret_text)).hexdigest()
     if not several:
         return HostRendezvous(job).connect("", rank, range(size), timeout)
+    address = store_address({STORE.name: where, SECRET.name: secret_text})
     membership = Membership(rank)
     store = Client(*address, timeout, membership.lost)
     membership.begin(store)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import click
 
-from collalgo.base.console import patience, wrapped
+from collalgo.base.console import patience
 from collalgo.base.units import human, human_time
+from collalgo.base.wrapping import wrapped
 from collalgo.cli.machine import (
     assume_option,
     assuming,

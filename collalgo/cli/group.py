@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from collalgo.base.console import wrapped
+from collalgo.base.wrapping import wrapped
 
 #: What click prints before the message of an error.
 ERROR = "Error: "

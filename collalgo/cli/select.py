@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 import click
 from rich.table import Table
 
-from collalgo.base.console import patience, wide_console, wrapped
+from collalgo.base.console import patience, wide_console
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import human, human_time
+from collalgo.base.wrapping import wrapped
 from collalgo.cli.machine import (
     assume_option,
     assuming,

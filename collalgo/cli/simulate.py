@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from collalgo.base.chrome_trace import TRACE
-from collalgo.base.console import patience, wrapped
+from collalgo.base.console import patience
 from collalgo.base.plotting import PICTURE
+from collalgo.base.wrapping import wrapped
 from collalgo.cli.machine import (
     assume_option,
     assuming,

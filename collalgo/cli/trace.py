@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from collalgo.base.console import wide_console, wrapped
+from collalgo.base.console import wide_console
 from collalgo.base.units import human_time
+from collalgo.base.wrapping import wrapped
 from collalgo.comm.tracing.analysis import DumpError, Finding, analyze
 from collalgo.comm.tracing.summary import Row, TraceError, summary
 from collalgo.launch.rank_processes import RankProcess, dump_ranks, rank_processes

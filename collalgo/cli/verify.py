@@ -4,7 +4,7 @@ import click
 
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.verify import MOST_RANKS
-from collalgo.base.console import wrapped
+from collalgo.base.wrapping import wrapped
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.options import collective_option
 

@@ -1,15 +1,19 @@
 """The buckets of a communicator."""
 
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import checked_timeout
 from collalgo.comm.bucket import LIMIT, Bucket
-from collalgo.comm.negotiated_bucket import NegotiatedBucket
-from collalgo.comm.negotiation import STALL_SECONDS
-from collalgo.comm.negotiator import OwnCommunicator
 from collalgo.comm.runner import Runner
 from collalgo.comm.types import Op
+
+if TYPE_CHECKING:  # imported where it is used, as few jobs need it
+    from collalgo.comm.negotiated_bucket import NegotiatedBucket
+    from collalgo.comm.negotiator import OwnCommunicator
+
+#: Seconds after which ranks that others wait for are reported.
+STALL_SECONDS = 60.0
 
 
 class Buckets:
@@ -17,7 +21,7 @@ class Buckets:
 
     _runner: Runner
 
-    def dup(self) -> OwnCommunicator:
+    def dup(self) -> "OwnCommunicator":
         """See ``Communicator``."""
         raise NotImplementedError
 
@@ -34,7 +38,7 @@ class Buckets:
         *,
         negotiate: Literal[True],
         stall_seconds: float = STALL_SECONDS,
-    ) -> NegotiatedBucket: ...
+    ) -> "NegotiatedBucket": ...
 
     def bucket(
         self,
@@ -43,7 +47,7 @@ class Buckets:
         *,
         negotiate: bool = False,
         stall_seconds: float = STALL_SECONDS,
-    ) -> Bucket | NegotiatedBucket:
+    ) -> "Bucket | NegotiatedBucket":
         """A bucket that joins many small allreduces into few large ones.
 
         Parameters
@@ -78,6 +82,8 @@ class Buckets:
         """
         if not negotiate:
             return Bucket(self._runner, op, limit)
+        from collalgo.comm.negotiated_bucket import NegotiatedBucket
+
         self._runner.check_background("bucket")
         limit = integer(limit, "limit", "bucket", 1)
         return NegotiatedBucket(self.dup(), op, limit, checked_timeout(stall_seconds))

@@ -41,7 +41,7 @@ class ClosedMailbox:
         raise AttributeError(call)
 
 
-class Communicator(Collectives, Messages, Buckets, Groups, CommunicatorBase):
+class Communicator(Collectives, Messages, Groups, Buckets, CommunicatorBase):
     """A group of ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,

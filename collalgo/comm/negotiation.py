@@ -14,9 +14,6 @@ _LOG = logging.getLogger("collalgo")
 #: Seconds that an array which every rank has added waits for others to share its call.
 CYCLE_SECONDS = 0.001
 
-#: Seconds after which ranks that others wait for are reported.
-STALL_SECONDS = 60.0
-
 #: The most names that a message shows.
 SHOWN_NAMES = 5
 

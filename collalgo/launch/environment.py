@@ -5,7 +5,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from collalgo.base.environment import JOB, NICS
+from collalgo.base.environment import JOB, NICS, STORE
 from collalgo.bootstrap.interfaces import rdma_devices
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch.hosts import RankPosition
@@ -42,9 +42,7 @@ def inherited() -> dict[str, str]:
 
     Not the store of the job that this process may be a rank of.
     """
-    return {
-        name: value for name, value in os.environ.items() if name != "COLLALGO_STORE"
-    }
+    return {name: value for name, value in os.environ.items() if name != STORE.name}
 
 
 def forwarded() -> dict[str, str]:

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from collalgo.base import console
-from collalgo.base.console import patience, wrapped
+from collalgo.base.console import patience
+from collalgo.base.wrapping import wrapped
 
 pytestmark = pytest.mark.parallel
 
