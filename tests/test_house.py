@@ -21,9 +21,6 @@ MOST_LINES, MOST_CODE = 300, 20
 LONG_FILES = {
     "collalgo/_kernels/comm/point_to_point/mailbox.pyx",
     "collalgo/_kernels/comm/work.pyx",
-    "collalgo/_kernels/engine/filling.pyx",
-    "collalgo/_kernels/engine/posts.pyx",
-    "collalgo/_kernels/engine/transport/host_endpoint.pyx",
 }
 LONG_FUNCTIONS: dict[str, set[str]] = {
     "collalgo/comm/failures.py": {"_mismatch"},
@@ -46,15 +43,6 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
     "collalgo/_kernels/comm/work.pyx": {"settle"},
     "collalgo/_kernels/cost/columns.pyx": {"columns", "spread"},
     "collalgo/_kernels/cost/loads.pyx": {"largest_sums"},
-    "collalgo/_kernels/engine/filling.pyx": {
-        "add_message",
-        "allocate",
-        "fill_pieces",
-        "place_borders",
-    },
-    "collalgo/_kernels/engine/posts.pyx": {"push", "stage"},
-    "collalgo/_kernels/engine/steps.pyx": {"pull"},
-    "collalgo/_kernels/engine/transport/ucx.pyx": {"test"},
     "collalgo/_kernels/schedule/replay.pyx": {"__cinit__", "in_order"},
 }
 
