@@ -12,7 +12,7 @@ import numpy as np
 
 from collalgo._kernels.engine.buffer_length cimport buffer_length, measure
 from collalgo._kernels.engine.engine cimport Program
-from collalgo._kernels.engine.filling cimport address
+from collalgo._kernels.engine.template_tables cimport address
 
 cdef enum:
     PROGRAMS = 32  # of a range, of which most are for calls in the background

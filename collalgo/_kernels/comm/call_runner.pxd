@@ -2,7 +2,7 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine.engine cimport Program
-from collalgo._kernels.comm.call_kind cimport CallKind
+from collalgo._kernels.comm.last_call cimport LastCall
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.recorder cimport Recorder
 from collalgo._kernels.engine.transport.transport cimport Transport
@@ -10,13 +10,6 @@ from collalgo._kernels.comm.work cimport Work
 
 
 cdef class CallRunner
-
-
-cdef class LastCall:
-    cdef object collective, dtype, op, algorithm
-    cdef int64_t root
-    cdef bint has_counts, reproducible
-    cdef CallKind kind
 
 
 cdef class CommunicatorBase:

@@ -17,6 +17,7 @@ import numpy as np
 
 from collalgo._kernels.comm.arrays cimport is_elsewhere, size_of
 from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.comm.last_call cimport LastCall
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.recorder cimport Recorder, StepLog
 from collalgo._kernels.engine.rows cimport NEEDS_SCRATCH
@@ -31,10 +32,6 @@ from collalgo.engine.call import Call
 cnp.import_array()
 
 cdef object NO_DTYPE = np.dtype(np.uint8)
-
-
-cdef class LastCall:
-    """The arguments of the last call of a collective, but for its length."""
 
 
 cdef class CommunicatorBase:
@@ -97,7 +94,6 @@ cdef class CallRunner(CommunicatorBase):
         counts=None, bint reproducible=False, str caller=None
     ) except -1:
         """Make a call; ``like`` has its dtype, and its count by default."""
-        cdef LastCall last = self.latest
         cdef Program program
         cdef object dtype = NO_DTYPE
         cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
@@ -110,18 +106,9 @@ cdef class CallRunner(CommunicatorBase):
         if is_elsewhere(source) or is_elsewhere(target):
             fields = collective, dtype, count, op, root, algorithm, counts, reproducible
             return self.call_on_devices(fields, source, target, waiting, caller)
-        if last is None or last.collective is not collective:
-            last = self.latest = self.last.get(collective)
-        if (
-            last is None or last.dtype is not dtype or last.op is not op
-            or last.root != root or last.algorithm is not algorithm
-            or last.has_counts != (counts is not None)
-            or last.reproducible != reproducible
-        ):
-            last = self.find_call(
-                collective, dtype, op, root, algorithm, counts, reproducible
-            )
-        program = last.kind.program(count, counts)
+        program = last_call(
+            self, collective, dtype, op, root, algorithm, counts, reproducible
+        ).kind.program(count, counts)
         if self.is_preparing():
             return self.prepared.prepare(
                 program, source, target, self.scratch_for(program), waiting
@@ -240,6 +227,23 @@ cdef class CallRunner(CommunicatorBase):
     ):
         """Run a program in the turn of this thread."""
         return run_once(self, program, source, target, waiting, caller)
+
+
+cdef inline LastCall last_call(
+    CallRunner runner, str collective, dtype, op, int64_t root, algorithm, counts,
+    bint reproducible
+):
+    """The last call of a collective if it had these arguments, or a new one."""
+    cdef LastCall last = runner.latest
+    if last is None or last.collective is not collective:
+        last = runner.latest = runner.last.get(collective)
+    if last is None or not last.has(
+        dtype, op, root, algorithm, counts is not None, reproducible
+    ):
+        last = runner.find_call(
+            collective, dtype, op, root, algorithm, counts, reproducible
+        )
+    return last
 
 
 cdef inline int run_once(

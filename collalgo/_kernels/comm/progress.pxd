@@ -16,4 +16,8 @@ cdef class Progress(WaitableQueue):
 
     cdef int submit(self, Task task) except -1
     cdef bint await_call(self, bint tidy) noexcept nogil
+    cdef int64_t next_poll(
+        self, int64_t now, int64_t release, int64_t *pause
+    ) noexcept nogil
+    cdef void sleep_until_wake(self) noexcept nogil
     cdef void wake_if_late(self) noexcept nogil

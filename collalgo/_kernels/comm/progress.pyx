@@ -95,37 +95,46 @@ cdef class Progress(WaitableQueue):
 
         It waits without limit only if all ended calls are released.
         """
-        cdef int64_t began = nanoseconds(), pause = MOMENT, now
-        cdef bint free = False
-        cdef timespec until
+        cdef int64_t now = nanoseconds(), pause = MOMENT
+        cdef int64_t release = NEVER if tidy else now + TIDY
+        cdef bint free
         pthread_mutex_lock(&self.mutex)
         while True:
-            now = nanoseconds()
             free = self.waiting and not self.running
-            self.wakes = max(self.due, self.held_until)
-            if free and (self.wakes <= now or self.closing):
-                break
-            if self.closing and not self.waiting:
-                break
             if free:
-                pass
-            elif now < self.last_held + HABIT:
-                self.wakes = now + HELD  # so that none of them wakes it
-            elif now < self.submitted + LINGER:
-                self.wakes = now + pause
-                pause = min(2 * pause, SELDOM)
-            elif now >= began + TIDY and not tidy:
+                self.wakes = max(self.due, self.held_until)
+            else:
+                self.wakes = self.next_poll(now, release, &pause)
+            if self.wakes <= now or self.closing and (free or not self.waiting):
                 break
-            else:
-                self.wakes = NEVER if tidy else began + TIDY
-            if self.wakes == NEVER:
-                pthread_cond_wait(&self.arrived, &self.mutex)
-            else:
-                until = at(self.wakes)
-                pthread_cond_timedwait(&self.arrived, &self.mutex, &until)
+            self.sleep_until_wake()
+            now = nanoseconds()
         self.wakes = NEVER
         pthread_mutex_unlock(&self.mutex)
         return free
+
+    cdef int64_t next_poll(
+        self, int64_t now, int64_t release, int64_t *pause
+    ) noexcept nogil:
+        """When the thread polls again, while it has no call to run.
+
+        ``release`` is the time to release the calls that have ended, if none comes.
+        """
+        if now < self.last_held + HABIT:
+            return now + HELD  # so that none of them wakes it
+        if now < self.submitted + LINGER:
+            release = now + pause[0]
+            pause[0] = min(2 * pause[0], SELDOM)
+        return release
+
+    cdef void sleep_until_wake(self) noexcept nogil:
+        """Sleep until the next poll, or until a call wakes the thread."""
+        cdef timespec until
+        if self.wakes == NEVER:
+            pthread_cond_wait(&self.arrived, &self.mutex)
+        else:
+            until = at(self.wakes)
+            pthread_cond_timedwait(&self.arrived, &self.mutex, &until)
 
     cdef void arrive(self, bint short) noexcept nogil:
         self.submitted = nanoseconds()

@@ -130,6 +130,28 @@ cdef class StepLog:
         return rows, self.log.count - kept
 
 
+cdef inline PyObject *replaced(PyObject **place, PyObject *found) noexcept:
+    """Refer to another object: the one before, to be released, or NULL if it is the same."""
+    cdef PyObject *before = place[0]
+    if before == found:
+        return NULL
+    Py_XINCREF(found)
+    place[0] = found
+    return before
+
+
+cdef inline void place_call(call_entry *entry, CallSite site) noexcept:
+    """Record where a call is made: now or, with a site, where it was queued."""
+    if site is not None:
+        entry.state = QUEUED
+        entry.code = <PyObject *>site.code
+        Py_XINCREF(entry.code)
+        entry.instruction = site.instruction
+    else:
+        entry.state = UNDER_WAY
+        entry.code = running_code(&entry.instruction)
+
+
 cdef class Recorder:
     """The last calls of a rank on a communicator.
 
@@ -158,33 +180,18 @@ cdef class Recorder:
 
     cdef int64_t enter(self, Program program, CallSite site) except -1:
         """Record a call that begins now or, with a site, is queued: its number."""
-        cdef int64_t number
         if self.count + 1 == self.capacity and self.capacity < CALLS:
             self.grow(2 * self.capacity)
         self.count += 1
-        cdef call_entry *entry = &self.ring[self.count & (self.capacity - 1)]
-        cdef PyObject *old_program = NULL
-        cdef PyObject *old_counts = NULL
+        cdef int64_t number = self.count
+        cdef call_entry *entry = &self.ring[number & (self.capacity - 1)]
+        cdef PyObject *old_program = replaced(&entry.program, <PyObject *>program)
+        cdef PyObject *old_counts = replaced(&entry.counts, <PyObject *>program.counts)
         cdef PyObject *old_code = entry.code
-        entry.number = self.count
-        entry.count = program.record.count
-        if entry.program != <PyObject *>program:
-            old_program, entry.program = entry.program, <PyObject *>program
-            Py_XINCREF(entry.program)
-        if entry.counts != <PyObject *>program.counts:
-            old_counts, entry.counts = entry.counts, <PyObject *>program.counts
-            Py_XINCREF(entry.counts)
-        if site is not None:
-            entry.state = QUEUED
-            entry.code = <PyObject *>site.code
-            Py_XINCREF(entry.code)
-            entry.instruction = site.instruction
-        else:
-            entry.state = UNDER_WAY
-            entry.code = running_code(&entry.instruction)
+        entry.number, entry.count = number, program.record.count
+        place_call(entry, site)
         entry.queued = entry.begun = ticks()
         entry.ended = 0
-        number = self.count
         Py_XDECREF(old_program)  # last, since it may run other threads
         Py_XDECREF(old_counts)
         Py_XDECREF(old_code)

@@ -1,3 +1,4 @@
+cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.comm.rooted cimport Rooted
@@ -9,5 +10,9 @@ cdef class Reducing(Rooted):
     cdef object reduce_scatter(
         self, buf, op, counts, out, algorithm, bint reproducible, timeout
     )
+    cdef object scatter_mean(
+        self, cnp.ndarray source, counts, out, algorithm, bint reproducible, timeout
+    )
+    cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts)
     cdef list shares(self, int64_t rows, counts)
     cdef object prefix(self, str name, buf, op, out, algorithm, timeout)

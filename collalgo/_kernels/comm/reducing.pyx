@@ -73,37 +73,37 @@ cdef class Reducing(Rooted):
         self, buf, op, counts, out, algorithm, bint reproducible, timeout
     ):
         cdef cnp.ndarray source = array_of(buf, "reduce_scatter"), target
-        cdef int64_t rows = length_of(source, "reduce_scatter"), mine, start
+        cdef int64_t rows = length_of(source, "reduce_scatter")
+        cdef int64_t mine = rows // self.size, start = mine * self.rank
         elements = None
         if is_integer_mean(op, source, "reduce_scatter"):
-            mean, wide = self.widened(source)
-            wide = self.reduce_scatter(
-                wide, mean.op, counts, None, algorithm, reproducible, timeout
+            return self.scatter_mean(
+                source, counts, out, algorithm, reproducible, timeout
             )
-            shape = (len(wide), *(<object>source).shape[1:])
-            result, target = result_array(out, source, shape, "reduce_scatter")
-            check_result(target, "reduce_scatter")
-            self.narrow(mean, wide, target)
-            return result
-        if counts is None and rows % self.size == 0:
-            mine = rows // self.size
-            start = mine * self.rank
-        else:
-            counts = self.shares(rows, counts)
-            mine, start = counts[self.rank], sum(counts[: self.rank])
-            elements = elements_of(counts, source, "reduce_scatter")
+        if counts is not None or rows % self.size:
+            mine, start, elements = self.uneven_block(source, rows, counts)
         if fits(out, source, mine, 1):
             result = target = out
         else:
-            shape = (mine, *(<object>source).shape[1:])
-            result, target = result_array(out, source, shape, "reduce_scatter")
-            if out is not None:
-                twins = (source[start : start + mine], target)
-                check_overlap(source, target, twins, "reduce_scatter")
+            result, target = block_result(source, start, mine, out)
         self.call(
             "reduce_scatter", source, target, timeout, algorithm, source, op, 0, -1,
             elements, reproducible,
         )
+        return result
+
+    cdef object scatter_mean(
+        self, cnp.ndarray source, counts, out, algorithm, bint reproducible, timeout
+    ):
+        """Scatter the mean of integers."""
+        mean, wide = self.widened(source)
+        wide = self.reduce_scatter(
+            wide, mean.op, counts, None, algorithm, reproducible, timeout
+        )
+        shape = (len(wide), *(<object>source).shape[1:])
+        result, target = result_array(out, source, shape, "reduce_scatter")
+        check_result(target, "reduce_scatter")
+        self.narrow(mean, wide, target)
         return result
 
     def widened(self, source):
@@ -126,6 +126,12 @@ cdef class Reducing(Rooted):
         else:
             mean.narrow(wide, target)
 
+    cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts):
+        """The rows and the first row of my block, and the elements of all blocks."""
+        counts = self.shares(rows, counts)
+        elements = elements_of(counts, source, "reduce_scatter")
+        return counts[self.rank], sum(counts[: self.rank]), elements
+
     cdef list shares(self, int64_t rows, counts):
         """The rows of each rank's block; by default they differ by one at most."""
         if counts is None:
@@ -146,6 +152,16 @@ cdef class Reducing(Rooted):
             name, source, like_it(out, source, name), timeout, algorithm, source, op
         )
         return buf if out is None else out
+
+
+cdef tuple block_result(cnp.ndarray source, int64_t start, int64_t rows, out):
+    """The result of a rank that receives a block of ``source``, and its array."""
+    shape = (rows, *(<object>source).shape[1:])
+    result, target = result_array(out, source, shape, "reduce_scatter")
+    if out is not None:
+        twins = (source[start : start + rows], target)
+        check_overlap(source, target, twins, "reduce_scatter")
+    return result, target
 
 
 cdef check_result(cnp.ndarray target, str caller):

@@ -1,3 +1,6 @@
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
 from collalgo._kernels.comm.sharing cimport Sharing
 
 
@@ -6,4 +9,6 @@ cdef class Rooted(Sharing):
     cdef object gatherv(self, buf, counts, root, out, algorithm, timeout)
     cdef object scatter(self, buf, root, out, algorithm, timeout)
     cdef object scatterv(self, buf, counts, root, out, algorithm, timeout)
+    cdef list scattered(self, rows, counts, int64_t root, timeout)
+    cdef object keep_row(self, cnp.ndarray source, mine, out)
     cdef object keep(self, mine, out, str caller)

@@ -67,11 +67,7 @@ cdef class Rooted(Sharing):
         cdef cnp.ndarray source = array_of(buf, "scatter"), mine = None
         count = source.size
         if at_root:
-            if length_of(source, "scatter") != self.size:
-                raise ValueError(
-                    f"scatter: axis 0 of the root's array has length {len(source)} but "
-                    f"there are {self.size} ranks; they must be equal"
-                )
+            check_rows(source, self.size)
             count //= self.size
             if out is not None and not takes_row(out, source):
                 mine = source[number, ...]
@@ -80,12 +76,7 @@ cdef class Rooted(Sharing):
             "scatter", source if at_root else None, None if at_root else source,
             timeout, algorithm, source, None, number, count,
         )
-        if not at_root:
-            return buf
-        if out is not None and mine is None and not self.is_preparing():
-            copy_row(source, number, out)
-            return out
-        return self.keep(source[number, ...] if mine is None else mine, out, "scatter")
+        return self.keep_row(source, mine, out) if at_root else buf
 
     cdef object scatterv(self, buf, counts, root, out, algorithm, timeout):
         cdef int64_t number = self.root_of(root, "scatterv"), start
@@ -94,16 +85,7 @@ cdef class Rooted(Sharing):
             buf = out
         cdef cnp.ndarray source = array_of(buf, "scatterv"), mine = None
         rows = length_of(source, "scatterv")
-        if counts is None:
-            lengths = self.gather_rows(rows, "scatterv", timeout)
-            counts = shares_of(lengths, number)
-        counts = check_counts(counts, self.size, "scatterv")
-        wanted = sum(counts) if at_root else counts[self.rank]
-        if rows != wanted:
-            raise ValueError(
-                f"scatterv: rank {self.rank} passed {rows} rows but counts "
-                f"{counts} give it {wanted}; pass the same counts on every rank"
-            )
+        counts = self.scattered(rows, counts, number, timeout)
         elements = elements_of(counts, source, "scatterv")
         if at_root:
             start = sum(counts[:number])
@@ -116,6 +98,26 @@ cdef class Rooted(Sharing):
             "scatterv",
         )
         return self.keep(mine, out, "scatterv") if at_root else buf
+
+    cdef list scattered(self, rows, counts, int64_t root, timeout):
+        """The rows that the root sends to each rank, gathered unless they are given."""
+        if counts is None:
+            counts = shares_of(self.gather_rows(rows, "scatterv", timeout), root)
+        counts = check_counts(counts, self.size, "scatterv")
+        wanted = sum(counts) if self.rank == root else counts[self.rank]
+        if rows != wanted:
+            raise ValueError(
+                f"scatterv: rank {self.rank} passed {rows} rows but counts "
+                f"{counts} give it {wanted}; pass the same counts on every rank"
+            )
+        return counts
+
+    cdef object keep_row(self, cnp.ndarray source, mine, out):
+        """The root's own row of a table; ``mine`` unless ``out`` surely takes it."""
+        if mine is None and out is not None and not self.is_preparing():
+            copy_row(source, self.rank, out)
+            return out
+        return self.keep(source[self.rank, ...] if mine is None else mine, out, "scatter")
 
     cdef object keep(self, mine, out, str caller):
         """The root's own part of what it scatters: a view, or copied to ``out``.
@@ -143,6 +145,16 @@ cdef list shares_of(list lengths, int64_t root):
             "on every rank, or at the root an array with all rows"
         )
     return [*lengths[:root], total - others, *lengths[root + 1 :]]
+
+
+cdef int check_rows(cnp.ndarray source, int64_t size) except -1:
+    """Check that the root's array has a row for each rank."""
+    if length_of(source, "scatter") != size:
+        raise ValueError(
+            f"scatter: axis 0 of the root's array has length {len(source)} but "
+            f"there are {size} ranks; they must be equal"
+        )
+    return 0
 
 
 cdef bint takes_row(out, cnp.ndarray source):

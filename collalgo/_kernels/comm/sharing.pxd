@@ -9,6 +9,7 @@ cdef class Sharing(CallRunner):
     cdef object allgatherv(self, buf, counts, out, algorithm, timeout)
     cdef object alltoall(self, buf, out, algorithm, timeout)
     cdef object alltoallv(self, buf, counts, out, algorithm, timeout)
+    cdef object all_counts(self, counts, timeout)
     cdef int barrier(self, algorithm, timeout) except -1
     cdef list gather_rows(self, rows, str caller, timeout)
     cdef list lengths(self, cnp.ndarray source, counts, str caller, timeout)

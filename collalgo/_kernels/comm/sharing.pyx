@@ -74,15 +74,7 @@ cdef class Sharing(CallRunner):
     cdef object alltoallv(self, buf, counts, out, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "alltoallv")
         rows = length_of(source, "alltoallv")
-        table = check_table(counts, "alltoallv")
-        if table.ndim == 1 and len(table) == self.size:
-            table = (<object>self).exchange(table, "alltoallv", timeout)
-        if table.shape != (self.size, self.size) or (table.size and table.min() < 0):
-            raise ValueError(
-                f"alltoallv: counts of shape {np.shape(counts)} must be the "
-                f"{self.size} numbers of rows for the ranks, or those of all ranks as "
-                f"a table of {self.size} x {self.size}, none negative"
-            )
+        table = self.all_counts(counts, timeout)
         elements = elements_of(table.ravel().tolist(), source, "alltoallv")
         if table[self.rank].sum() != rows:
             raise ValueError(
@@ -97,6 +89,19 @@ cdef class Sharing(CallRunner):
             elements, False, "alltoallv",
         )
         return result
+
+    cdef object all_counts(self, counts, timeout):
+        """The rows that each rank sends to each, gathered unless they are given."""
+        table = check_table(counts, "alltoallv")
+        if table.ndim == 1 and len(table) == self.size:
+            table = (<object>self).exchange(table, "alltoallv", timeout)
+        if table.shape != (self.size, self.size) or (table.size and table.min() < 0):
+            raise ValueError(
+                f"alltoallv: counts of shape {np.shape(counts)} must be the "
+                f"{self.size} numbers of rows for the ranks, or those of all ranks as "
+                f"a table of {self.size} x {self.size}, none negative"
+            )
+        return table
 
     cdef int barrier(self, algorithm, timeout) except -1:
         return self.call("barrier", None, None, timeout, algorithm, None)

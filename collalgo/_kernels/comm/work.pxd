@@ -1,33 +1,9 @@
-cimport numpy as cnp
-
-from collalgo._kernels.engine.engine cimport Program
-from collalgo._kernels.comm.progress cimport Progress
-from collalgo._kernels.comm.task cimport Task
+from collalgo._kernels.comm.prepared cimport PreparedCall
 
 
-cdef class Work(Task):
+cdef class Work(PreparedCall):
     cdef object __weakref__
-    cdef object owner, value, failure, handle_status, pending_call
-    cdef Progress progress
-    cdef object before, after  # called with the GIL in the turn of the call
-    cdef object pins
-    cdef cnp.ndarray source, target, packed_source, packed_target, scratch
-    cdef bint is_packed  # whether the program runs on copies
-    cdef bint repeats  # whether it is made many times
-    cdef bint uses  # whether its program must not be filled in again
 
-    cdef int add(self, before, after) except -1
-    cdef int check_open(self) except -1
-    cdef int check_turn(self) except -1
-    cdef int prepare(
-        self, Program program, cnp.ndarray source, cnp.ndarray target,
-        cnp.ndarray scratch, double waiting
-    ) except -1
-    cdef int prepare_on_device(
-        self, pending_call, cnp.ndarray scratch, double waiting
-    ) except -1
-    cdef int find_arrays(self) except -1
-    cdef int pack(self) except -1
     cdef bint await_end(self, double seconds) except -1
     cdef bint await_device(self, bint forever, double deadline) except -1
     cdef object outcome(self)

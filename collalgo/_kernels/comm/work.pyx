@@ -1,42 +1,17 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Calls in the background as their caller sees them: wait for one, take its result."""
 
-cimport numpy as cnp
-from libc.stdint cimport int64_t
-
 from time import monotonic, sleep
 
-from collalgo._kernels.engine.engine cimport Program
-from collalgo._kernels.comm.progress cimport Progress
-from collalgo._kernels.comm.task cimport PENDING, Task
-from collalgo._kernels.engine.pinning cimport pinned
-from collalgo._kernels.engine.rows cimport NEEDS_PACKING
-from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON
+from collalgo._kernels.comm.prepared cimport PreparedCall
+from collalgo._kernels.comm.task cimport PENDING
 
-from collalgo._kernels.engine.engine import RUN_BUSY
-from collalgo.engine.arrays import check_packable, packed
 from collalgo.bootstrap.context import seconds_of_wait
-from collalgo.errors import CommunicatorClosed
-
-cnp.import_array()
 
 cdef double LOOK = 1e-4  # seconds between two polls of a stream
-cdef int64_t SHORT = 1 << 17  # bytes of a call that the thread leaves to a waiter
 
 
-def in_order(first, second):
-    """One function that calls both; either may be None."""
-    if first is None or second is None:
-        return second if first is None else first
-
-    def both():
-        first()
-        second()
-
-    return both
-
-
-cdef class Work(Task):
+cdef class Work(PreparedCall):
     """A call in the background, as the calls whose names end in ``_async`` give it.
 
     Its arrays must not be touched until it is done.
@@ -46,30 +21,6 @@ cdef class Work(Task):
     name : str
         Of the call.
     """
-
-    def __init__(self, owner, str name, Progress progress, handle_status):
-        super().__init__(name)
-        self.owner, self.progress, self.handle_status = owner, progress, handle_status
-        self.status = PENDING
-
-    def __dealloc__(self):
-        if self.uses and self.program is not None:
-            self.program.users -= 1
-
-    cdef int add(self, before, after) except -1:
-        """Call ``before`` before all else in the turn of the call, ``after`` after all."""
-        if before is not None:
-            self.before = in_order(before, self.before)
-        if after is not None:
-            self.after = in_order(self.after, after)
-        self.packs = self.packs or before is not None
-        self.settles = self.settles or after is not None
-        return 0
-
-    @property
-    def place(self):
-        """The file and the line of the call."""
-        return self.site.place
 
     def __repr__(self):
         state = (
@@ -178,122 +129,6 @@ cdef class Work(Task):
         """Call ``callback(work)`` at the end of the call, from any thread."""
         if not self.progress.watch(self, callback):
             callback(self)
-
-    cdef int check_open(self) except -1:
-        """Check that calls can be made: not after a fork, nor after the end."""
-        if self.progress.is_over():
-            self.handle_status(None, None, None, -1, self.name, CLOSED, None)
-        return 0
-
-    cdef int check_turn(self) except -1:
-        """Check that no call runs that does not know of calls in the background yet."""
-        if self.progress.transport.busy and not self.progress.used:
-            self.handle_status(None, None, None, -1, self.name, RUN_BUSY, None)
-        return 0
-
-    cdef int prepare(
-        self, Program program, cnp.ndarray source, cnp.ndarray target,
-        cnp.ndarray scratch, double waiting
-    ) except -1:
-        """Set the program and the arrays of the call."""
-        self.program, self.source, self.target = program, source, target
-        self.scratch, self.waiting = scratch, waiting
-        self.pins = pinned(source, target)
-        self.find_arrays()
-        program.users += 1
-        self.uses = True
-        return 0
-
-    cdef int prepare_on_device(
-        self, pending_call, cnp.ndarray scratch, double waiting
-    ) except -1:
-        """Set a call on arrays on devices, which continues when the ranks have met."""
-        if self.repeats:
-            raise TypeError(
-                f"{self.name}: on arrays on a device, capture the call itself in a "
-                "graph, which can be launched again and again"
-            )
-        self.prepare(
-            pending_call.exchange, pending_call.mine, pending_call.everyone, scratch, waiting
-        )
-        self.pending_call, self.settles = pending_call, True
-        return 0
-
-    cdef bint is_short(self) noexcept:
-        cdef int64_t size = 0
-        if self.source is not None:
-            size = cnp.PyArray_NBYTES(self.source)
-        if self.target is not None:
-            size = max(size, cnp.PyArray_NBYTES(self.target))
-        return size <= SHORT and self.pending_call is None
-
-    cdef int find_arrays(self) except -1:
-        """Find the addresses of the arrays, or that they must be packed."""
-        cdef int status = self.program.bind(
-            &self.arrays, self.source, self.target, self.scratch
-        )
-        if status == NEEDS_PACKING:
-            check_packable(self.source, self.target, self.name)
-            self.is_packed = self.packs = self.settles = True
-        return 0
-
-    cdef int pack(self) except -1:
-        """Copy the arrays to contiguous memory and bind the program to it."""
-        self.packed_source, self.packed_target = packed(
-            self.source, self.target, self.name
-        )
-        self.program.bind(
-            &self.arrays, self.packed_source, self.packed_target, self.scratch
-        )
-        return 0
-
-    cdef int begin(self) noexcept:
-        """Pack the arrays after the earlier calls have ended: GO_ON, or CLOSED."""
-        try:
-            if self.before is not None:
-                self.before()
-            if self.is_packed:
-                self.pack()
-        except BaseException as error:
-            self.failure = error
-            self.progress.interrupted(self.name, error)
-            return CLOSED
-        return GO_ON
-
-    cdef void unpin(self) noexcept:
-        self.pins = None
-        if self.uses:
-            self.program.users -= 1
-            self.uses = False
-
-    cdef int settle(self, int status) except -100:
-        """Unpack the result, or find the error: the status of the call."""
-        if self.failure is not None:  # before it had begun
-            return CLOSED
-        try:
-            if status == GO_ON:
-                if self.pending_call is not None:
-                    self.pending_call.go_on()
-                if self.packed_target is not None:
-                    (<object>self.target)[...] = self.packed_target
-                if self.after is not None:
-                    self.after()
-                self.packed_source = self.packed_target = None
-                return status
-            self.handle_status(
-                self.program, self.source, self.target, self.waiting, self.name, status,
-                None,
-            )
-            raise CommunicatorClosed(
-                f"{self.name}: the communicator was closed before this call had ended",
-                collective=self.name,
-            )
-        except BaseException as error:
-            file, line = self.place
-            if hasattr(error, "add_note"):  # from Python 3.11 on
-                error.add_note(f"called in the background at {file}:{line}")
-            self.failure = error
-        return CLOSED
 
     cdef object outcome(self):
         self.unpin()

@@ -1,10 +1,7 @@
+from collalgo._kernels.engine.borders import Borders
 from collalgo.engine.plan.layout import Layout
-from collalgo.engine.plan.rows import PlanTemplate, Rows
+from collalgo.engine.plan.rows import Rows
 
-class Filling:
-    template: PlanTemplate
-    scratch_bytes: int
-
-    def __init__(self, template: PlanTemplate) -> None: ...
+class Filling(Borders):
     def fill_layout(self, layout: Layout) -> None: ...
     def plan_tables(self) -> dict[str, Rows]: ...

@@ -1,40 +1,19 @@
-cimport cython
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.engine.buffer_length cimport buffer_length
-from collalgo._kernels.engine.filling cimport piece_row, step_row
-from collalgo._kernels.engine.rows cimport Rows
-from collalgo._kernels.engine.transport.transport cimport (
-    Transport,
-    message_part,
-    segment_state,
-)
-
-cdef enum:
-    NOTHING = -1  # no progress is possible now
-
-cdef struct message_state:
-    int64_t piece, done, left
+from collalgo._kernels.engine.filling cimport piece_row
+from collalgo._kernels.engine.messages cimport Messages
+from collalgo._kernels.engine.transport.transport cimport Transport, message_part
 
 
-cdef class Posts(Rows):
+cdef class Posts(Messages):
     cdef readonly bint fetched
     cdef int fetch, mapped  # zero-copy policies, for memory of my process and of the heap
-    cdef int64_t *whole  # the bytes of messages of one piece, or IN_PIECES
-    cdef message_state *progress
-    cdef message_state *begins  # the progress at the begin of an unsliced call
-    cdef segment_state *segments
     cdef int64_t *offers  # the messages whose destinations may be offered
     cdef readonly int64_t offers_end
     cdef int64_t *offer_places  # by channel, all 0 between two lengths
-    cdef int64_t *forwards  # for each message the post that sends its sum, or NONE
-    cdef int64_t *forwarded  # the bytes of each post that the reduction wrote, in a slice
 
-    cdef int begin_message(self, int64_t m) noexcept nogil
-    cdef bint has_one_piece(self, int64_t m) noexcept nogil
     cdef void find_offers(self) noexcept nogil
     cdef int64_t *offer_place(self, int64_t m) noexcept nogil
-    cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
     cdef bint may_share(self, int64_t m) noexcept nogil
     cdef int share(self, int64_t m) noexcept nogil
     cdef void offer(self, Transport transport) noexcept nogil
@@ -49,42 +28,11 @@ cdef class Posts(Rows):
         self, Transport transport, int64_t m, int64_t post
     ) noexcept nogil
     cdef int push(self, Transport transport, int64_t m, int64_t post) noexcept nogil
+    cdef int send_unstaged(
+        self, Transport transport, int64_t m, int64_t post
+    ) noexcept nogil
+    cdef bint post_whole(self, Transport transport, int64_t m) noexcept nogil
     cdef int stage(self, Transport transport, int64_t m, int64_t post) noexcept nogil
-
-    @cython.final
-    cdef inline bint goes_on(self, int64_t m) noexcept nogil:
-        """Whether a message has bytes left."""
-        return self.progress[m].piece < self.messages[m].end_piece
-
-    @cython.final
-    cdef inline void skip_to(self, int64_t m, int64_t piece) noexcept nogil:
-        """Continue a message at a piece, or at the first after it with bytes in this slice."""
-        cdef message_state *state = &self.progress[m]
-        if self.slices == 1:
-            state.piece, state.done = piece, 0
-            return
-        while piece < self.messages[m].end_piece:
-            state.done = self.bytes_until(&self.pieces[piece], self.slice)
-            if state.done < self.bytes_until(&self.pieces[piece], self.slice + 1):
-                break
-            if self.pieces[piece].nbytes == 0:
-                break
-            piece += 1
-        state.piece = piece
-
-    @cython.final
-    cdef inline void advance(self, int64_t m, int64_t nbytes) noexcept nogil:
-        """Count bytes of a message as done."""
-        cdef message_state *state = &self.progress[m]
-        state.done += nbytes
-        state.left -= nbytes
-        if state.done == self.bytes_until(&self.pieces[state.piece], self.slice + 1):
-            self.skip_to(m, state.piece + 1)
-
-    @cython.final
-    cdef inline bint is_last(self, int64_t m) noexcept nogil:
-        """Whether the call of this rank ends with the step of a message."""
-        cdef const step_row *last = &self.steps[self.steps_end - 1]
-        if self.slice < self.slices - 1 or m < last.first_post:
-            return False
-        return last.first_receive == last.end
+    cdef void fill_segment(
+        self, Transport transport, int64_t m, char *slot, int64_t room
+    ) noexcept nogil

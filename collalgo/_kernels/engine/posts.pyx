@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The messages of a rank: their progress, and the sending of posts.
+"""The posts of a rank: the messages that it sends.
 
 A message takes the shortest path that is open to it: its sender writes it to its
 destination, or its readers read the sender's memory, or it is staged in between.
@@ -7,12 +7,13 @@ destination, or its readers read the sender's memory, or it is staged in between
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
 
+from collalgo._kernels.engine.borders cimport INPUT
 from collalgo._kernels.engine.buffer_length cimport NONE, buffer_length
-from collalgo._kernels.engine.filling cimport INPUT, message_row, piece_row, step_row
+from collalgo._kernels.engine.filling cimport piece_row
+from collalgo._kernels.engine.messages cimport NOTHING, Messages, message_state
 from collalgo._kernels.engine.reduction.reduce cimport Reduction
-from collalgo._kernels.engine.rows cimport Rows
+from collalgo._kernels.engine.template_tables cimport message_row
 from collalgo._kernels.engine.transport.transport cimport (
     GO_ON,
     NOT_OFFERED,
@@ -23,21 +24,19 @@ from collalgo._kernels.engine.transport.transport cimport (
     WRITTEN,
     Transport,
     message_part,
-    segment_state,
 )
 
 cdef enum:
     DIRECT_BYTES = 1024  # below it a copy is faster than the wait for a reader
     PUT_BYTES = 16384  # below it a copy is faster than the look-up of an offer
-    IN_PIECES = -1  # instead of the length of a message of several pieces
     # The values of collalgo.engine.plan.zero_copy.DirectBuffers, without NO:
     ALWAYS = 1
     APART = 2
     RETURNED = 3
 
 
-cdef class Posts(Rows):
-    """The messages of one rank, and their progress in the current step.
+cdef class Posts(Messages):
+    """The posts of one rank, and the offers of its receives to senders.
 
     Parameters
     ----------
@@ -45,52 +44,21 @@ cdef class Posts(Rows):
         As of :class:`Rows`.
     """
     def __init__(self, template, Reduction reduction, int64_t divisor, copying):
-        Rows.__init__(self, template, reduction, divisor, copying)
+        Messages.__init__(self, template, reduction, divisor, copying)
         self.fetched = copying.fetched
         cdef int policy = SHARED
         if copying.stays_cached:  # staging past the caches is slow, and measures nothing
             policy = SHARED_UNLESS_FAR if copying.streamed else SHARED_IF_NEAR
         self.fetch = policy if copying.fetched else STAGED
         self.mapped = policy if copying.shares else STAGED
-        cdef int64_t n = self.full.messages_end
-        self.progress = <message_state *>self.room(3 * n)
-        self.begins = <message_state *>self.room(3 * n)
-        self.segments = <segment_state *>self.room(3 * self.channels_end)
-        self.whole = <int64_t *>self.room(n)
-        self.offers = <int64_t *>self.room(n)
+        self.offers = <int64_t *>self.room(self.full.messages_end)
         self.offer_places = <int64_t *>self.room(self.lanes)
-        self.forwards = <int64_t *>self.room(n)
-        self.forwarded = <int64_t *>self.room(n)
 
     cdef int fill(self, const buffer_length *length) except -1:
         """Fill in the bytes of a buffer of some length."""
-        cdef int64_t m
-        Rows.fill(self, length)
-        for m in range(self.tables.messages_end):
-            self.begin_message(m)
+        Messages.fill(self, length)
         self.find_offers()
         return 0
-
-    cdef int begin_message(self, int64_t m) noexcept nogil:
-        """Set the progress of a message at its begin, and what its length decides."""
-        cdef message_state *state = &self.begins[m]
-        cdef int64_t p, forward = self.tables.forwards[m]
-        state.piece, state.done, state.left = self.messages[m].first_piece, 0, 0
-        for p in range(state.piece, self.messages[m].end_piece):
-            state.left += self.pieces[p].nbytes
-        self.whole[m], self.forwards[m], self.forwarded[m] = IN_PIECES, NONE, 0
-        if self.has_one_piece(m):
-            if self.slices == 1:
-                self.whole[m] = state.left
-            if self.has_one_piece(forward):
-                self.forwards[m] = forward
-        return 0
-
-    @cython.final
-    cdef bint has_one_piece(self, int64_t m) noexcept nogil:
-        if m == NONE:
-            return False
-        return self.messages[m].end_piece - self.messages[m].first_piece == 1
 
     cdef void find_offers(self) noexcept nogil:
         """Find the last long message of each channel, which has room for one offer."""
@@ -116,24 +84,6 @@ cdef class Posts(Rows):
     cdef int64_t *offer_place(self, int64_t m) noexcept nogil:
         """The place, from 1, of the offer of the channel of a message; 0 for none yet."""
         return &self.offer_places[self.channels[self.messages[m].first_channel]]
-
-    @cython.final
-    cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil:
-        """Begin a step of this slice; return the number of its messages."""
-        cdef int64_t m, first = step.first_post, begun = step.end - first
-        transport.begin_step(step.first_receive - first, self.slices == 1)
-        if self.slices == 1:
-            memcpy(
-                &self.progress[first], &self.begins[first],
-                begun * sizeof(message_state),
-            )
-            return begun
-        for m in range(first, step.end):
-            self.skip_to(m, self.messages[m].first_piece)
-            self.progress[m].left = self.length_in_slice(m)
-            if not self.goes_on(m):
-                begun -= 1
-        return begun
 
     @cython.final
     cdef bint may_share(self, int64_t m) noexcept nogil:
@@ -252,40 +202,67 @@ cdef class Posts(Rows):
     @cython.final
     cdef int push(self, Transport transport, int64_t m, int64_t post) noexcept nogil:
         """Send the next segment of a post: GO_ON, or NOTHING if it has to wait."""
-        cdef const message_row *message = &self.messages[m]
-        cdef const piece_row *piece
-        cdef int64_t left = self.progress[m].left
         cdef int found
-        if left >= DIRECT_BYTES:
-            if left >= PUT_BYTES:
-                found = self.put(transport, m, post)
-                if found != NOT_OFFERED:
-                    return GO_ON if found == WRITTEN else NOTHING
-            if self.may_share(m) and self.send_direct(transport, m, post):
-                return GO_ON
-        if 0 <= self.whole[m] <= transport.whole:
-            piece = &self.pieces[self.progress[m].piece]
-            if transport.post(
-                &self.channels[message.first_channel],
-                message.end_channel - message.first_channel,
-                self.source_of(piece, 0), piece.nbytes,
-            ):
-                self.progress[m].piece += 1
-                return GO_ON
+        if self.progress[m].left >= DIRECT_BYTES:
+            found = self.send_unstaged(transport, m, post)
+            if found != NOT_OFFERED:
+                return GO_ON if found == WRITTEN else NOTHING
+        if 0 <= self.whole[m] <= transport.whole and self.post_whole(transport, m):
+            return GO_ON
         return self.stage(transport, m, post)
+
+    @cython.final
+    cdef int send_unstaged(
+        self, Transport transport, int64_t m, int64_t post
+    ) noexcept nogil:
+        """Send the next piece of a long post without staging; see :meth:`Transport.put`."""
+        cdef int found
+        if self.progress[m].left >= PUT_BYTES:
+            found = self.put(transport, m, post)
+            if found != NOT_OFFERED:
+                return found
+        if self.may_share(m) and self.send_direct(transport, m, post):
+            return WRITTEN
+        return NOT_OFFERED
+
+    @cython.final
+    cdef bint post_whole(self, Transport transport, int64_t m) noexcept nogil:
+        """Send a short post at once, if that is possible now."""
+        cdef const message_row *message = &self.messages[m]
+        cdef const piece_row *piece = &self.pieces[self.progress[m].piece]
+        if not transport.post(
+            &self.channels[message.first_channel],
+            message.end_channel - message.first_channel,
+            self.source_of(piece, 0), piece.nbytes,
+        ):
+            return False
+        self.progress[m].piece += 1
+        return True
 
     @cython.final
     cdef int stage(self, Transport transport, int64_t m, int64_t post) noexcept nogil:
         """Send the next segment of a post through the memory of the transport."""
         cdef const message_row *message = &self.messages[m]
         cdef const int64_t *channels = &self.channels[message.first_channel]
-        cdef int64_t readers = message.end_channel - message.first_channel
-        cdef message_state *state = &self.progress[m]
-        cdef const piece_row *piece
-        cdef int64_t room, filled = 0, nbytes
-        cdef char *slot = transport.reserve(post, channels, readers, state.left, &room)
+        cdef int64_t readers = message.end_channel - message.first_channel, room
+        cdef char *slot = transport.reserve(
+            post, channels, readers, self.progress[m].left, &room
+        )
         if slot == NULL:
             return NOTHING
+        self.fill_segment(transport, m, slot, room)
+        transport.commit(post, channels, readers, room)
+        return GO_ON
+
+    @cython.final
+    cdef void fill_segment(
+        self, Transport transport, int64_t m, char *slot, int64_t room
+    ) noexcept nogil:
+        """Write the next ``room`` bytes of a post to a segment."""
+        cdef const int64_t *channels = &self.channels[self.messages[m].first_channel]
+        cdef message_state *state = &self.progress[m]
+        cdef const piece_row *piece
+        cdef int64_t filled = 0, nbytes
         while True:
             piece = &self.pieces[state.piece]
             nbytes = min(
@@ -298,5 +275,3 @@ cdef class Posts(Rows):
             self.advance(m, nbytes)
             if filled == room:
                 break
-        transport.commit(post, channels, readers, room)
-        return GO_ON

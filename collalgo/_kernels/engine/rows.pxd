@@ -4,8 +4,9 @@ cimport cython
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.engine.borders cimport SCRATCH
 from collalgo._kernels.engine.buffer_length cimport buffer_length
-from collalgo._kernels.engine.filling cimport SCRATCH, Filling, piece_row
+from collalgo._kernels.engine.filling cimport Filling, piece_row
 from collalgo._kernels.engine.reduction.reduce cimport (
     Reduction,
     float8_tables,

@@ -9,8 +9,9 @@ the shared memory and the scratch of a rank hold one slice only.
 cimport numpy as cnp
 from libc.stdint cimport INT64_MAX, int64_t
 
+from collalgo._kernels.engine.borders cimport INPUT
 from collalgo._kernels.engine.buffer_length cimport buffer_length
-from collalgo._kernels.engine.filling cimport INPUT, Filling, piece_row
+from collalgo._kernels.engine.filling cimport Filling, piece_row
 from collalgo._kernels.engine.reduction.reduce cimport Reduction
 from collalgo._kernels.engine.transport.transport cimport GO_ON
 

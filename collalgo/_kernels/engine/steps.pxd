@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.engine.filling cimport message_row, piece_row, step_row
-from collalgo._kernels.engine.posts cimport NOTHING, Posts
+from collalgo._kernels.engine.posts cimport Posts
+from collalgo._kernels.engine.template_tables cimport message_row, step_row
 from collalgo._kernels.engine.transport.transport cimport Transport
 
 
@@ -13,9 +13,9 @@ cdef class Steps(Posts):
     cdef int move(
         self, Transport transport, const step_row *step, int64_t *unfinished
     ) noexcept nogil
-    cdef void forget_segments(self) noexcept nogil
     cdef int pull(self, Transport transport, int64_t m) noexcept nogil
     cdef int take(self, Transport transport, int64_t m, int64_t nbytes) noexcept nogil
+    cdef void release_whole(self, Transport transport, int64_t m) noexcept nogil
     cdef void consume(
         self, Transport transport, int64_t m, int64_t nbytes
     ) noexcept nogil

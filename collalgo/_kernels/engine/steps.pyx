@@ -9,11 +9,12 @@ chain of ranks that wait for each other descends in the buffer and cannot close.
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.string cimport memset
 
-from collalgo._kernels.engine.filling cimport message_row, piece_row, step_row
-from collalgo._kernels.engine.posts cimport Posts, message_state
+from collalgo._kernels.engine.filling cimport piece_row
+from collalgo._kernels.engine.messages cimport NOTHING, message_state
+from collalgo._kernels.engine.posts cimport Posts
 from collalgo._kernels.engine.rows cimport COPY, STORE
+from collalgo._kernels.engine.template_tables cimport message_row, step_row
 from collalgo._kernels.engine.transport.transport cimport (
     GO_ON,
     DELIVERED,
@@ -25,6 +26,16 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 cdef enum:
     WHILE_WAITING = 1 << 14  # bytes that a rank copies between two polls
+
+
+cdef inline int64_t received_by_all(
+    const segment_state *segments, int64_t senders, int64_t most
+) noexcept nogil:
+    """The bytes of a message that have come from all senders, up to some limit."""
+    cdef int64_t i
+    for i in range(senders):
+        most = min(most, segments[i].left)
+    return most
 
 
 cdef class Steps(Posts):
@@ -83,22 +94,18 @@ cdef class Steps(Posts):
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece = &self.pieces[state.piece]
         cdef const int64_t *channels = &self.channels[message.first_channel]
-        cdef segment_state *segment = &self.segments[message.first_channel]
-        cdef int64_t senders = message.end_channel - message.first_channel, i
-        if not transport.peek(channels, senders, segment):
+        cdef segment_state *segments = &self.segments[message.first_channel]
+        cdef int64_t senders = message.end_channel - message.first_channel, nbytes
+        if not transport.peek(channels, senders, segments):
             return NOTHING
-        cdef int64_t nbytes = self.bytes_until(piece, self.slice + 1) - state.done
-        for i in range(senders):
-            nbytes = min(nbytes, segment[i].left)
+        nbytes = self.bytes_until(piece, self.slice + 1) - state.done
+        nbytes = received_by_all(segments, senders, nbytes)
         if not self.may_overwrite(message, piece.offset + state.done + nbytes):
             return NOTHING
         if self.take(transport, m, nbytes) != GO_ON:
             return STOP
         if nbytes == self.whole[m]:
-            for i in range(senders):
-                segment[i].data = NULL
-            transport.release(channels, senders)
-            state.piece += 1
+            self.release_whole(transport, m)
         else:
             self.consume(transport, m, nbytes)
         return GO_ON
@@ -120,6 +127,19 @@ cdef class Steps(Posts):
         elif segment.location != DELIVERED:
             self.store(target, segment.data, nbytes, piece.action)
         return GO_ON
+
+    @cython.final
+    cdef void release_whole(self, Transport transport, int64_t m) noexcept nogil:
+        """Count a message as done that came as one segment of each sender."""
+        cdef const message_row *message = &self.messages[m]
+        cdef int64_t c
+        for c in range(message.first_channel, message.end_channel):
+            self.segments[c].data = NULL
+        transport.release(
+            &self.channels[message.first_channel],
+            message.end_channel - message.first_channel,
+        )
+        self.progress[m].piece += 1
 
     @cython.final
     cdef void consume(
@@ -178,7 +198,3 @@ cdef class Steps(Posts):
             self.reduce_for_all(n, 1 + others, nbytes, piece.action)
         else:
             self.reduce(target, n, nbytes, piece.action)
-
-    cdef void forget_segments(self) noexcept nogil:
-        """Drop segments that were not consumed, after a failed call."""
-        memset(self.segments, 0, self.channels_end * sizeof(segment_state))

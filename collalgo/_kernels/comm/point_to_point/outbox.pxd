@@ -12,6 +12,7 @@ cdef class Outbox(Link):
     cdef object failure
 
     cdef object error(self, str call)
+    cdef object error_of(self, Message message)
     cdef int send(self, Message message) except -1
     cdef bint is_eager(self, Message message) except -1
     cdef int loop_back(self, Message message) except -1

@@ -1,6 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The messages that a rank sends to another."""
 
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 from collalgo._kernels.comm.point_to_point.link cimport Kind, Link
@@ -50,9 +51,7 @@ cdef class Outbox(Link):
     cdef int send(self, Message message) except -1:
         """Begin to send a message."""
         cdef message_head head
-        error = self.refused.pop(message.tag, None) if self.refused else None
-        if error is None and self.failure is not None:
-            error = self.failure(message.name)
+        error = self.error_of(message)
         if error is not None:
             message.end(error)
             return 0
@@ -70,6 +69,12 @@ cdef class Outbox(Link):
             self.unsent.append(message)
             self.link.waits_for_room = True
         return 0
+
+    @cython.final
+    cdef object error_of(self, Message message):
+        """The error of a message: of one before it with its tag, or of all; or None."""
+        error = self.refused.pop(message.tag, None) if self.refused else None
+        return self.error(message.name) if error is None else error
 
     cdef int loop_back(self, Message message) except -1:
         """Send a message of this rank to itself."""

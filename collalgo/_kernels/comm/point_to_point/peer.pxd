@@ -15,6 +15,7 @@ cdef class Peer(Inbox):
     cdef bint read_slots(self) except -1
     cdef bint read_slot(self, const message_slot *slot) except -1
     cdef bint read_channel(self) except -1
+    cdef int read_record(self) except -1
     cdef int handle(self, const message_head *head, const char *elements) except -1
     cdef int withdraw(self, Message message) except -1
     cdef int abort(self, str reason) except -1

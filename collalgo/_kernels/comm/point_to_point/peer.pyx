@@ -1,6 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The messages between this rank and one other, whose tags share one way."""
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.errno cimport ESRCH
 from libc.string cimport memcpy
@@ -84,17 +85,13 @@ cdef class Peer(Inbox):
     cdef bint read_channel(self) except -1:
         """Read all records that have come through the channel: whether there were some."""
         cdef bint found = False
-        cdef bytes head, behind
         if self.channel is None or self.reading or self.failure is not None:
             return False
         self.reading = True
         try:
             while (state := self.channel.state()) == "called":
-                head, behind = self.channel.read()
                 found = True
-                self.handle(
-                    <message_head *>PyBytes_AS_STRING(head), PyBytes_AS_STRING(behind)
-                )
+                self.read_record()
             if state == "left":
                 found = True
                 self.leave(True, CLOSED)
@@ -106,6 +103,15 @@ cdef class Peer(Inbox):
         finally:
             self.reading = False
         return found
+
+    @cython.final
+    cdef int read_record(self) except -1:
+        """Read the next record of the channel."""
+        cdef bytes head, behind
+        head, behind = self.channel.read()
+        return self.handle(
+            <message_head *>PyBytes_AS_STRING(head), PyBytes_AS_STRING(behind)
+        )
 
     cdef int handle(self, const message_head *head, const char *elements) except -1:
         """Do what a record is about; ``elements`` are what follows it."""

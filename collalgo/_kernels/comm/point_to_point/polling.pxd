@@ -32,6 +32,7 @@ cdef class Polling(Matching):
     cdef int check_open(self, str call) except -1
     cdef bint poll_locked(self) except -1
     cdef bint fetch(self, Message message) except -1
+    cdef int read_unlocked(self, Peer peer, Message message) noexcept
     cdef int find_departures(self) except -1
     cdef int withdraw(self, Message message) except -1
     cdef int call_back(self) except -1

@@ -1,6 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The messages of a rank with all others: one look at all, and the end of some."""
 
+cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
@@ -151,7 +152,6 @@ cdef class Polling(Matching):
         """Read a long message, without the lock: others may send meanwhile."""
         cdef Peer peer = <Peer>self.peers[message.source]
         cdef int error
-        cdef int64_t place = message.incoming.place
         if message.over:
             return False
         if not link_claim(&peer.link, message.incoming.claim, message.number):
@@ -161,6 +161,21 @@ cdef class Polling(Matching):
             return True
         message.make_room()
         packed = message.packed  # which must live until it is written
+        error = self.read_unlocked(peer, message)
+        if error == 0:
+            message.packed = packed
+            message.unpack()
+            message.end(None)
+        else:
+            peer.lose(error)
+            message.end(peer.error(message.name))
+        return True
+
+    @cython.final
+    cdef int read_unlocked(self, Peer peer, Message message) noexcept:
+        """Read the memory of the sender, without the lock: 0, or an error number."""
+        cdef int error
+        cdef int64_t place = message.incoming.place
         self.enter()
         self.release()
         with nogil:
@@ -171,14 +186,7 @@ cdef class Polling(Matching):
         else:
             link_unclaim(&peer.link, message.incoming.claim, message.number)
         self.leave()
-        if error == 0:
-            message.packed = packed
-            message.unpack()
-            message.end(None)
-        else:
-            peer.lose(error)
-            message.end(peer.error(message.name))
-        return True
+        return error
 
     cdef int find_departures(self) except -1:
         """Find the ranks of this host that are gone, once their messages are read."""

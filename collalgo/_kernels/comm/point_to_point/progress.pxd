@@ -7,7 +7,9 @@ from collalgo._kernels.comm.point_to_point.polling cimport Polling
 cdef class Progress(Polling):
     cdef bint serving
 
+    cdef int64_t take_turn(self, Message message, int64_t until, int64_t turn) except -1
     cdef int idle(self, int64_t until, int64_t turn) except -1
+    cdef bint await_links(self, int64_t until) noexcept
     cdef list remote_peers(self)
     cdef int rest(self, list remote, double left, int64_t turn) except -1
     cdef object finish(self, Message message)

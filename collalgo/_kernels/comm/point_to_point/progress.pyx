@@ -5,6 +5,7 @@ Whoever waits for a message reads what other ranks have written; while nobody wa
 thread does.
 """
 
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 
@@ -51,19 +52,26 @@ cdef class Progress(Polling):
                     break
                 if until != NEVER and nanoseconds() >= until:
                     return False
-                self.idle(min(until, message.deadline), turn)
-                turn = 0 if self.poll() else turn + 1
-                if turn and nanoseconds() >= message.deadline:
-                    self.withdraw(message)
+                turn = self.take_turn(message, until, turn)
         finally:
             self.leave()
         return True
+
+    @cython.final
+    cdef int64_t take_turn(self, Message message, int64_t until, int64_t turn) except -1:
+        """Wait and poll once, for a message: the number of the next turn, or 0 anew."""
+        self.idle(min(until, message.deadline), turn)
+        if self.poll():
+            return 0
+        if nanoseconds() >= message.deadline:
+            self.withdraw(message)
+        return turn + 1
 
     cdef int idle(self, int64_t until, int64_t turn) except -1:
         """Wait until a rank has written, for a moment only."""
         cdef list remote = self.remote_peers()
         cdef bint ready = False
-        cdef int64_t now, spins = 0
+        cdef int64_t now
         if not remote and turn < LOOKS and links_spin(
             self.links, self.link_count, self.shared.patience
         ):
@@ -73,15 +81,21 @@ cdef class Progress(Polling):
         if remote:
             self.rest(remote, 1e-9 * (until - now), turn)
         else:
-            if self.shared.end != NULL:
-                spins = self.shared.end.usual.spins
-            with nogil:
-                ready = links_wait(
-                    self.bell, self.links, self.link_count, spins, until
-                )
+            ready = self.await_links(until)
         if not ready:
             self.find_departures()
         return PyErr_CheckSignals()
+
+    @cython.final
+    cdef bint await_links(self, int64_t until) noexcept:
+        """Wait until a rank of this host has written: whether one has."""
+        cdef int64_t spins = 0
+        cdef bint ready
+        if self.shared.end != NULL:
+            spins = self.shared.end.usual.spins
+        with nogil:
+            ready = links_wait(self.bell, self.links, self.link_count, spins, until)
+        return ready
 
     cdef list remote_peers(self):
         """The ranks that are waited for through a channel."""

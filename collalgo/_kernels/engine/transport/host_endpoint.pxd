@@ -1,19 +1,10 @@
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
-from collalgo._kernels.engine.transport.endpoint cimport endpoint
-from collalgo._kernels.engine.transport.segment cimport Segment
-from collalgo._kernels.engine.transport.transport cimport Transport, call_record
+from collalgo._kernels.engine.transport.attachment cimport Attachment
+from collalgo._kernels.engine.transport.transport cimport call_record
 
 
-cdef class HostEndpoint(Transport):
-    cdef object __weakref__
-    cdef readonly Segment segment
-    cdef readonly tuple members
-    cdef endpoint *end
-    cdef int32_t generation
-
-    cdef int configure(self, waits, bint across) except -1
-    cdef endpoint *open(self) except NULL
+cdef class HostEndpoint(Attachment):
     cdef const call_record *called(self) noexcept nogil
     cdef void accuse(
         self, bint of_mismatch, int64_t culprit, int64_t sequence,

@@ -1,37 +1,8 @@
-from collections.abc import Sequence
 from typing import Any
 
-from collalgo._kernels.engine.transport.segment import Segment
-from collalgo._kernels.engine.transport.transport import Transport
-from collalgo.engine.transport.waiting import Waits
+from collalgo._kernels.engine.transport.attachment import Attachment
 
-class HostEndpoint(Transport):
-    segment: Segment
-    lacks_cores: bool
-    members: tuple[int, ...]
-    def __init__(
-        self,
-        segment: Segment,
-        rank: int,
-        size: int,
-        waits: Waits,
-        members: Sequence[int] = (),
-        world_size: int = 0,
-        process: int = 0,
-    ) -> None: ...
-    def allow_fetching(self, process: int) -> None: ...
-    def await_all(self) -> bool: ...
-    def absent(self) -> list[int]: ...
-    @property
-    def closed(self) -> bool: ...
-    @property
-    def forked(self) -> bool: ...
-    def disable_recycled_slots(self) -> None: ...
-    def watch(self, rank: int, descriptor: int) -> None: ...
-    def announce_leaving(self, exit_reason: str, failed: bool) -> None: ...
-    def close(
-        self, exit_reason: str = "its communicator was closed", failed: bool = False
-    ) -> None: ...
+class HostEndpoint(Attachment):
     @property
     def completed(self) -> int: ...
     def entered(self, place: int) -> int: ...

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The endpoint of a rank in the memory of its host: its life, calls, waits and failures.
+"""The endpoint of a rank in the memory of its host: its calls, waits and failures.
 
 The mechanism is C (``failures.h``, ``waiting.h``); this module reports it to Python.
 """
@@ -8,29 +8,20 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 from posix.time cimport clockid_t
 
+from collalgo._kernels.engine.transport.attachment cimport Attachment
 from collalgo._kernels.engine.transport.endpoint cimport (
     differing_rank,
-    endpoint,
-    endpoint_announce,
-    endpoint_await_all,
     endpoint_begin_wait,
-    endpoint_crowd,
     endpoint_enter,
     endpoint_exit,
-    endpoint_fence,
-    endpoint_free,
-    endpoint_yield_core,
-    endpoint_leave,
-    endpoint_new,
-    endpoint_peer_state,
     endpoint_pause,
+    endpoint_peer_state,
     endpoint_resume,
-    endpoint_wears,
+    endpoint_yield_core,
     header,
     is_gone,
     known_failure,
     report,
-    wait_policy,
 )
 from collalgo._kernels.engine.transport.segment cimport (
     CALLS,
@@ -40,10 +31,7 @@ from collalgo._kernels.engine.transport.segment cimport (
     FAILURE_READ,
     FAILURE_TIMEOUT,
     MISSING,
-    RANK_ABSENT,
     RANK_CLOSED,
-    RANK_FAILED,
-    Segment,
     forks,
     rank_header,
     world_failure,
@@ -52,8 +40,6 @@ from collalgo._kernels.engine.transport.transport cimport (
     CALLED,
     CLOSED,
     FORKED,
-    LANE_LIMIT,
-    Transport,
     as_dict,
     call_record,
 )
@@ -68,148 +54,8 @@ FAILURES = {
     FAILURE_ELSEWHERE: "elsewhere", FAILURE_READ: "read",
 }
 
-cdef enum:
-    PATIENCE = 100  # pauses of about 3 microseconds: the length of a short call
-    NAP = 100000    # nanoseconds: engines between hosts must be polled
-
-
-cdef int set_policy(wait_policy *policy, found) except -1:
-    policy.spins, policy.spin_ticks, policy.yields, policy.yields_in_slices = found
-    return 0
-
-
-cdef class HostEndpoint(Transport):
-    """The endpoint of one rank in the segment of its host.
-
-    Parameters
-    ----------
-    segment : Segment
-        The memory of the world.
-    rank, size : int
-        The rank, and the number of ranks of this host.
-    waits : Waits
-        The polls of a wait before it sleeps.
-    members : sequence of int
-        The rank of each member in its world, which may have other hosts.
-    world_size : int
-        The number of ranks of the world.
-    process : int
-        The id of this process, if it may read the memory of those of the other ranks of
-        this host.
-    """
-
-    def __init__(
-        self, Segment segment, int64_t rank, int64_t size, waits, members=(),
-        int64_t world_size=0, int process=0
-    ):
-        self.rank, self.size = rank, size
-        self.lacks_cores = waits.lacks_cores
-        self.members = tuple(members) or tuple(range(size))
-        self.generation = segment.generation
-        self.segment = segment
-        self.end = endpoint_new(
-            segment.base, segment.heap_of(rank), segment.heap_bytes, rank, size,
-            LANE_LIMIT * max(size, world_size), segment.round,
-        )
-        if self.end == NULL:
-            raise MemoryError
-        self.configure(waits, world_size > size)
-        if process:  # which the others use as soon as this rank is there
-            self.allow_fetching(process)
-        endpoint_announce(self.end)
-
-    cdef int configure(self, waits, bint across) except -1:
-        """Set the waits, for a world on one host or across hosts."""
-        set_policy(&self.end.usual, waits.usual)
-        set_policy(&self.end.background, waits.background)
-        of_threads = self.segment.of_threads  # which wait for each other's GIL
-        self.patience = 0 if of_threads else min(self.end.usual.spins, PATIENCE)
-        self.whole = self.end.small_bytes
-        if self.end.usual.spins == 0:
-            endpoint_crowd(self.end)
-        if across:
-            self.end.nap = NAP
-            endpoint_fence(self.end)  # as this rank often goes to sleep
-        for place, member in enumerate(self.members):
-            self.end.names[place] = member
-        return 0
-
-    def __dealloc__(self):
-        endpoint_free(self.end)
-
-    cdef endpoint *open(self) except NULL:
-        if self.end == NULL:
-            raise ValueError("the transport is closed")
-        if self.forked:
-            raise ValueError("the transport belongs to the parent process")
-        return self.end
-
-    @property
-    def closed(self):
-        return self.end == NULL
-
-    @property
-    def forked(self):
-        """Whether this is the child of a process that was forked after opening."""
-        return self.generation != forks
-
-    def await_all(self):
-        """Wait for all ranks of this host to attach; False if some are not here soon."""
-        cdef bint attached
-        cdef endpoint *end = self.open()
-        if self.busy:
-            raise ValueError("the transport is in use")
-        self.busy = True
-        with nogil:
-            attached = endpoint_await_all(end)
-        self.busy = False
-        return attached
-
-    def absent(self):
-        """The ranks of this host that have not attached yet."""
-        cdef int64_t rank
-        self.open()
-        return [
-            rank for rank in range(self.size)
-            if header(self.end, rank).status == RANK_ABSENT
-        ]
-
-    def watch(self, int64_t rank, int descriptor):
-        """Treat a rank as dead once a descriptor, as of a pidfd, becomes readable."""
-        self.open().processes[rank].fd = descriptor
-
-    def allow_fetching(self, int process):
-        """Publish that this process may read the memory of those of the other ranks."""
-        cdef rank_header *me = header(self.open(), self.rank)
-        me.process, me.fetches = process, True
-
-    def disable_recycled_slots(self):
-        """Stage all messages in rings; to be called by all ranks, or by none."""
-        self.open().recycled_count = 0
-
-    def announce_leaving(self, str exit_reason, bint failed):
-        """Tell the others that this rank leaves, and why; a call of another thread fails."""
-        cdef bytes text = exit_reason.encode()[:250].decode(errors="ignore").encode()
-        endpoint_leave(self.open(), RANK_FAILED if failed else RANK_CLOSED, text)
-
-    def close(self, str exit_reason="its communicator was closed", bint failed=False):
-        """Leave the world and tell the others the reason; closing twice does nothing.
-
-        A call of another thread fails, and the memory is then released with the object.
-        """
-        if self.end == NULL:
-            return
-        if not self.forked:
-            self.announce_leaving(exit_reason, failed)
-        if self.busy:
-            return
-        if not self.forked:  # which does not have the memory
-            self.segment.worn = (
-                failed or endpoint_wears(self.end) or self.segment.has_messages
-            )
-        endpoint_free(self.end)
-        self.end = NULL
-        self.segment = None
+cdef class HostEndpoint(Attachment):
+    """The endpoint of one rank in the segment of its host; see :class:`Attachment`."""
 
     @property
     def completed(self):

@@ -255,6 +255,7 @@ cdef class UcxWire(Wire):
 
     cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil:
         cdef void *found = <void *>(request[0] & ~<int64_t>OF_A_SEND)
+        cdef bint is_send = request[0] & OF_A_SEND
         cdef ucx_received received
         cdef signed char status
         if self.worker == NULL:
@@ -263,10 +264,7 @@ cdef class UcxWire(Wire):
         if found == NULL:  # it completed at once
             return ARRIVED
         received.length = 0
-        if request[0] & OF_A_SEND:
-            status = self.check(found)
-        else:
-            status = self.received(found, &received)
+        status = self.check(found) if is_send else self.received(found, &received)
         if status == UCX_IN_PROGRESS:
             if not self.gone[peer]:
                 return UNDER_WAY

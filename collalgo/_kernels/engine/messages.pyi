@@ -1,0 +1,3 @@
+from collalgo._kernels.engine.rows import Rows
+
+class Messages(Rows): ...
