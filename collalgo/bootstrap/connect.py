@@ -12,6 +12,7 @@ from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.join_arguments import JoinArguments
+from collalgo.bootstrap.join_request import LivenessCheck
 from collalgo.bootstrap.membership import Membership, tell_twice
 from collalgo.bootstrap.multi_host import MultiHostRendezvous, begin
 from collalgo.bootstrap.rendezvous import HostRendezvous
@@ -95,10 +96,16 @@ def connect_over(store: ExchangeStore, arguments: JoinArguments) -> Context:
     return connect(exchange, engine, arguments.timeout)
 
 
-def connect(exchange_group: ExchangeGroup, engine: Engine, timeout: float) -> Context:
+def connect(
+    exchange_group: ExchangeGroup,
+    engine: Engine,
+    timeout: float,
+    liveness: LivenessCheck | None = None,
+) -> Context:
     """Connect all processes of a group; on several hosts over a store of rank 0.
 
     Every process that can read the messages of the group learns the secret of the job.
+    On one host ``liveness`` detects the end of one of them, if something can.
     """
     rank, size = exchange_group.rank, exchange_group.size
     identities = exchange_group.allgather(f"{engine.kind} {engine.host()}")
@@ -114,7 +121,7 @@ def connect(exchange_group: ExchangeGroup, engine: Engine, timeout: float) -> Co
     address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": secret_text})
     job = hashlib.sha256(address.secret).hexdigest()
     if not several:
-        return HostRendezvous(job).connect("", rank, range(size), timeout)
+        return HostRendezvous(job, liveness).connect("", rank, range(size), timeout)
     membership = Membership(rank)
     store = Client(*address, timeout, membership.lost)
     membership.begin(store)

@@ -3,13 +3,16 @@
 import hashlib
 import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from collalgo._kernels.engine.transport import survivors
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.bootstrap.differences import difference_on_host
 from collalgo.bootstrap.host_memory import HostMemory
+from collalgo.bootstrap.survivors import HostSurvivors, Survivors, living
 from collalgo.cost.host_profile import HostProfile
 
 if TYPE_CHECKING:  # as only worlds on several hosts need it
@@ -40,6 +43,29 @@ class Rendezvous(Protocol):
         It waits for all of them, unless they ``have_met`` for this in another call.
         """
 
+    def connect_survivors(
+        self,
+        name: str,
+        rank: int,
+        members: Sequence[int],
+        timeout: float,
+        is_gone: Callable[[int], bool],
+    ) -> "Context | None":
+        """Connect those that are left; None on all if one ends before it has come."""
+
+
+class Newcomers(Protocol):
+    """How the ranks of a world meet those that wait to become members."""
+
+    def pending(self) -> int:
+        """The number of processes that wait, and would become members."""
+
+    def has_changed(self) -> bool:
+        """Whether the ranks have to meet again, as far as this one knows."""
+
+    def grow(self, timeout: float | None) -> "Context":
+        """Connect the ranks that are left, and those that wait, as a new world."""
+
 
 class FailureAgreement(Protocol):
     """The agreement of the ranks of a world on several hosts on what has failed."""
@@ -52,6 +78,12 @@ class FailureAgreement(Protocol):
 
     def difference(self) -> dict[str, Any] | None:
         """How the calls of ranks that have left differ from those of this one."""
+
+    def revoke(self, sequence: int) -> None:
+        """Fail the calls of ranks on other hosts, from a number on."""
+
+    def survivors(self) -> Survivors:
+        """The agreement of those that are left on who is gone."""
 
 
 def label_of(job: str, name: str) -> str:
@@ -85,10 +117,13 @@ class Context:
         errors call them.
     one_thread : bool
         Whether the engine between its hosts allows calls from one thread only.
+    newcomers : Newcomers or None
+        How others can join, if they can.
     """
 
     pair: tuple[int, int] | None = None
     one_thread = False
+    newcomers: Newcomers | None = None
 
     def __init__(
         self,
@@ -113,6 +148,8 @@ class Context:
         self.engine = engine
         self._failure_agreement = failure_agreement
         self._has_failed = self._has_left = False
+        self._survivors: Survivors | None = None
+        self._rounds = 0  # of the agreement on who is gone
 
     @property
     def shared(self) -> SharedMemory:
@@ -130,6 +167,39 @@ class Context:
             if self._failure_agreement is None
             else self._failure_agreement.decision(failure)
         )
+
+    def revoke(self, sequence: int = 0) -> None:
+        """Fail the calls of all ranks from a number on; messages fail, too."""
+        self._has_failed = True
+        survivors.revoke(self.shared, self.transport.rank, sequence)
+        if self._failure_agreement is not None:
+            self._failure_agreement.revoke(sequence)
+
+    def shrink(self, timeout: float) -> "Context":
+        """Connect the ranks that are left as a new world; all of them call it."""
+        end = time.monotonic() + timeout
+        self.revoke(survivors.next_call(self.shared))
+        me, size = self.transport.rank, self.transport.size
+        among = self._agreement_of_survivors()
+        while True:
+            number, left = self._rounds + 1, max(end - time.monotonic(), 0.0)
+            members = living(among, number, me, size, left)
+            self._rounds, left = number, max(end - time.monotonic(), 0.0)
+            of_members = members.index(me), members, left, among.is_gone
+            found = self.rendezvous.connect_survivors(f"shrink#{number}", *of_members)
+            if found is not None:
+                found.newcomers = self.newcomers
+                return found
+
+    def _agreement_of_survivors(self) -> Survivors:
+        if self._survivors is None:
+            agreement = self._failure_agreement
+            self._survivors = (
+                HostSurvivors(self.shared)
+                if agreement is None
+                else agreement.survivors()
+            )
+        return self._survivors
 
     def release(self, *, unfinished: bool = False) -> dict[str, Any] | None:
         """Inform the other ranks, and release the memory.

@@ -1,6 +1,7 @@
 """Errors for failures: which rank, what with both values, what to do."""
 
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from collalgo.engine.reduction import DTYPES, RECORDED_OPS
 from collalgo.errors import (
     CollalgoError,
     CollectiveTimeout,
+    CommunicatorRevoked,
     MismatchError,
     PeerFailed,
 )
@@ -41,21 +43,28 @@ def error_of(
         rank, failure = pair[rank], _of_messages(pair, failure)
     if failure["kind"] == "number":
         return _other_number(rank, failure)
+    if failure["kind"] == "revoked":
+        return revoked("call", rank, failure["culprit"])
     about: dict[str, Any] = {
         "rank": rank,
         "sequence": failure["sequence"],
         "collective": _collective(failure["mine"]),
     }
-    if failure["kind"] == "mismatch":
-        return MismatchError(_mismatch(failure), **about, missing=(failure["culprit"],))
-    if failure["kind"] == "read":
-        culprit = failure["culprit"]
-        return PeerFailed(_unreadable(failure), **about, missing=(culprit,))
-    if failure["kind"] == "peer":
-        missing = (failure["culprit"],) if failure["culprit"] >= 0 else ()
-        return PeerFailed(_peer(failure), **about, missing=missing)
-    return CollectiveTimeout(
-        _timeout(failure), **about, missing=tuple(failure["missing"])
+    if failure["kind"] == "timeout":
+        missing = tuple(failure["missing"])
+        return CollectiveTimeout(_timeout(failure), **about, missing=missing)
+    kind, words = _OF_CULPRIT[failure["kind"]]
+    missing = (failure["culprit"],) if failure["culprit"] >= 0 else ()
+    return kind(words(failure), **about, missing=missing)
+
+
+def revoked(call: str, rank: int, culprit: int) -> CommunicatorRevoked:
+    """The error of a call on a communicator that a rank has revoked."""
+    return CommunicatorRevoked(
+        f"{call}: rank {culprit} has revoked or shrunk this communicator; go on with "
+        "comm.shrink(), which all its ranks that are left must call",
+        rank=rank,
+        missing=(culprit,),
     )
 
 
@@ -248,3 +257,11 @@ def _last_call(failure: dict[str, Any], rank: int) -> str:
         return ""
     call = calls[str(rank)]
     return "none at all" if call is None else _call(call)
+
+
+#: The errors for failures of which one rank is the cause, and their words.
+_OF_CULPRIT: dict[str, tuple[type[CollalgoError], Callable[[dict[str, Any]], str]]] = {
+    "mismatch": (MismatchError, _mismatch),
+    "peer": (PeerFailed, _peer),
+    "read": (PeerFailed, _unreadable),
+}

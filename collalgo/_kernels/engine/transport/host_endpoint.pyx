@@ -38,6 +38,7 @@ from collalgo._kernels.engine.transport.segment cimport (
     FAILURE_MISMATCH,
     FAILURE_PEER,
     FAILURE_READ,
+    FAILURE_REVOKED,
     FAILURE_TIMEOUT,
     MISSING,
     RANK_ABSENT,
@@ -65,7 +66,7 @@ cdef extern from * nogil:
 
 FAILURES = {
     FAILURE_MISMATCH: "mismatch", FAILURE_PEER: "peer", FAILURE_TIMEOUT: "timeout",
-    FAILURE_ELSEWHERE: "elsewhere", FAILURE_READ: "read",
+    FAILURE_ELSEWHERE: "elsewhere", FAILURE_READ: "read", FAILURE_REVOKED: "revoked",
 }
 
 cdef enum:

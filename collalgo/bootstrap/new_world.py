@@ -1,0 +1,127 @@
+"""A world on several hosts that comes up: its ranks meet over the store of the job."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from collalgo.bootstrap.membership import PendingJoin
+from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore, StoreError, add
+from collalgo.cost.host_profile import HostProfile, host_profile
+from collalgo.errors import BootstrapError
+
+
+@dataclass
+class NewWorld:
+    """A world that some processes of a job join: the view of one of its ranks.
+
+    Attributes
+    ----------
+    path : str
+        Its name, the same for all its ranks.
+    rank : int
+        This rank.
+    members : sequence of int
+        Its ranks, as errors call them.
+    ranks : tuple of int
+        Their ranks in the job.
+    hosts : tuple of int
+        The number of the host of each.
+    deadline : float
+        The end of the wait, by the monotonic clock.
+    """
+
+    path: str
+    rank: int
+    members: Sequence[int]
+    ranks: tuple[int, ...]
+    hosts: tuple[int, ...]
+    deadline: float
+
+    @property
+    def here(self) -> list[int]:
+        """Its ranks on the host of this one."""
+        mine = self.hosts[self.rank]
+        return [rank for rank, host in enumerate(self.hosts) if host == mine]
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return max(self.deadline - time.monotonic(), 0.01)
+
+
+def assemble(
+    world: NewWorld, joining: PendingJoin, store: KeyValueStore
+) -> tuple[int, HostProfile]:
+    """Wait for all ranks: the number of the world, and the profile of rank 0.
+
+    Whether it comes up, all ranks read from one key, which is set once: by rank 0,
+    or with the reason by the first that gives up.
+    """
+    joining.set(f"here/{world.path}/{world.rank}", b"")
+    try:
+        if world.rank == 0:
+            outcome = _settle(world, store, _announcement(world, joining, store))
+        else:
+            outcome = json.loads(_announced(world, joining))
+    except BootstrapError as error:
+        outcome = _settle(world, store, str(error))
+        if isinstance(outcome, str):
+            raise
+    if isinstance(outcome, str):
+        me = world.members[world.rank]
+        words = f"rank {me} cannot join, as another rank has given up: {outcome}"
+        raise BootstrapError(words, rank=me)
+    number, *settings = outcome
+    return number, HostProfile.of_settings(settings)
+
+
+def _announced(world: NewWorld, joining: PendingJoin) -> bytes:
+    """Wait until rank 0 announces that all ranks have joined."""
+    try:
+        return joining.get(f"world/{world.path}", world.left)
+    except StoreError as error:
+        me = world.members[world.rank]
+        raise BootstrapError(
+            f"rank {me} waited in vain for rank {world.members[0]} and all others "
+            f"to join ({error})",
+            rank=me,
+        ) from None
+
+
+def _announcement(
+    world: NewWorld, joining: PendingJoin, store: KeyValueStore
+) -> list[Any]:
+    """Wait for all ranks, as rank 0: the number of the world, and the profile."""
+    _wait_for_all(world, joining, store)
+    machine, number = host_profile(), add(store, "worlds", 1)
+    return [number, *machine.settings()]
+
+
+def _settle(world: NewWorld, store: KeyValueStore, outcome: Any) -> Any:
+    """Set whether a world comes up, unless another rank has: what is set."""
+    value = json.dumps(outcome).encode()
+    entry = store.compare_set(f"world/{world.path}", value, ABSENT).entry
+    assert entry is not None
+    return json.loads(entry.value)
+
+
+def _wait_for_all(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -> None:
+    prefix = f"here/{world.path}/"
+    try:
+        for other in range(len(world.members)):
+            joining.get(f"{prefix}{other}", world.left)
+    except StoreError:
+        present = store.entries(prefix)
+        missing = tuple(
+            member
+            for rank, member in enumerate(world.members)
+            if f"{prefix}{rank}" not in present
+        )
+        raise BootstrapError(
+            f"rank {world.members[0]} waited in vain for ranks {list(missing)} of "
+            f"{len(world.members)} to join; check that they were started",
+            rank=world.members[0],
+            missing=missing,
+        ) from None
