@@ -13,10 +13,10 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from collalgo.errors import OutputError
 
@@ -33,6 +33,10 @@ LARGEST = 1 << 30
 MOST_LINKS = 40
 
 
+#: A part of the content of a file.
+Piece: TypeAlias = bytes | memoryview
+
+
 class Format(NamedTuple):
     """A format of output files.
 
@@ -43,10 +47,14 @@ class Format(NamedTuple):
     is_ours : callable
         Whether collalgo wrote a file with these bytes, in this format; an exception
         means no.
+    head : int or None
+        The number of bytes at the beginning that are enough to tell; None: all, of
+        files of at most :data:`LARGEST` bytes.
     """
 
     name: str
     is_ours: Callable[[bytes], bool]
+    head: int | None = None
 
 
 def marked(name: str) -> Format:
@@ -79,9 +87,13 @@ def check(path: str | Path, kind: Format, *, force: bool = False) -> None:
 
 
 def write(
-    path: str | Path, content: str | bytes, kind: Format, *, force: bool = False
+    path: str | Path,
+    content: str | bytes | Iterable[Piece],
+    kind: Format,
+    *,
+    force: bool = False,
 ) -> None:
-    """Write a file atomically, or append to a stream.
+    """Write a file atomically, or append to a stream; content may come in pieces.
 
     Raises
     ------
@@ -90,12 +102,13 @@ def write(
     """
     check(path, kind, force=force)
     data = content.encode() if isinstance(content, str) else content
+    pieces = [data] if isinstance(data, bytes) else data
     try:
         target = _target(Path(path))
         if _is_stream(target):
-            _append(target, data)
+            _append(target, b"".join(pieces))
         else:
-            _replace(target, data)
+            _replace(target, pieces)
     except OSError as error:
         raise _cannot_write(path, error) from None
 
@@ -159,7 +172,8 @@ def _check_existing(path: str | Path, target: Path, kind: Format) -> None:
             f"{path} is there and may not be written "
             f"(mode {stat.S_IMODE(status.st_mode):o}); {instead}"
         )
-    if status.st_size > LARGEST or not _recognised(target, kind):
+    too_large = kind.head is None and status.st_size > LARGEST
+    if too_large or not _recognised(target, kind):
         raise OutputError(
             f"{path} is there and is not {kind.name} that collalgo has written "
             f"({status.st_size} bytes); {instead}"
@@ -167,7 +181,8 @@ def _check_existing(path: str | Path, target: Path, kind: Format) -> None:
 
 
 def _recognised(target: Path, kind: Format) -> bool:
-    data = target.read_bytes()
+    with target.open("rb") as file:
+        data = file.read(-1 if kind.head is None else kind.head)
     with suppress(Exception):  # a file of another program may hold anything
         return not data or kind.is_ours(data)
     return False
@@ -185,14 +200,14 @@ def _append(target: Path, data: bytes) -> None:
         stream.write(data)
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(target: Path, pieces: Iterable[Piece]) -> None:
     """Replace a file atomically; the new file keeps the mode of the old one."""
     partial = target.with_name(f".{target.name[:100]}.{os.urandom(4).hex()}.partial")
     try:
         with partial.open("xb") as file:
             if target.exists():
                 os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())  # reports a full disk before the rename
         partial.replace(target)

@@ -175,10 +175,17 @@ class Context:
         if self._failure_agreement is not None:
             self._failure_agreement.revoke(sequence)
 
+    def revoke_next(self) -> None:
+        """Fail the calls of all ranks from the next one of this rank on.
+
+        The others can still complete what this rank has completed.
+        """
+        self.revoke(survivors.next_call(self.shared))
+
     def shrink(self, timeout: float) -> "Context":
         """Connect the ranks that are left as a new world; all of them call it."""
         end = time.monotonic() + timeout
-        self.revoke(survivors.next_call(self.shared))
+        self.revoke_next()
         me, size = self.transport.rank, self.transport.size
         among = self._agreement_of_survivors()
         while True:

@@ -13,7 +13,7 @@ from collalgo.base.console import wide_console
 from collalgo.launch.binding import Binding
 from collalgo.launch.choice import Choice
 from collalgo.launch.environment import DIALECTS, TORCH
-from collalgo.launch.options import START_SECONDS, Launcher, SshOptions
+from collalgo.launch.options import RESTARTS, START_SECONDS, Launcher, SshOptions
 from collalgo.launch.placement import Placement
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -144,6 +144,19 @@ _STARTING = (
         callback=lambda _context, _parameter, name: Binding(name),
         show_default=True,
         help="Bind each rank to its share of the cores, or to a NUMA node.",
+    ),
+    click.option(
+        "--min",
+        "least",
+        type=click.IntRange(1),
+        help="Go on with as few ranks as this, and restart those that die; for "
+        "programs that use collalgo.elastic.",
+    ),
+    click.option(
+        "--max-restarts",
+        "restarts",
+        type=click.IntRange(0),
+        help=f"Restarts of each rank that dies, at most; with --min {RESTARTS}.",
     ),
     click.option(
         "--timestamp", is_flag=True, help="Begin each line of output with the time."

@@ -61,8 +61,8 @@ def error_of(
 def revoked(call: str, rank: int, culprit: int) -> CommunicatorRevoked:
     """The error of a call on a communicator that a rank has revoked."""
     return CommunicatorRevoked(
-        f"{call}: rank {culprit} has revoked or shrunk this communicator; go on with "
-        "comm.shrink(), which all its ranks that are left must call",
+        f"{call}: rank {culprit} has revoked this communicator, or makes another one "
+        "of the ranks that are left (shrink, grow); do so here, too",
         rank=rank,
         missing=(culprit,),
     )

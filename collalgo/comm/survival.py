@@ -95,7 +95,7 @@ class Survival:
                 "wait; start the job by collalgo run --min, or make the communicator "
                 "by elastic.connect"
             )
-        self._runner.context.revoke()
+        self._runner.context.revoke_next()
         return type(self)(newcomers.grow(timeout), self.timeout)  # type: ignore[call-arg]
 
     @property

@@ -117,7 +117,7 @@ def embedded(place: Place) -> StoreRendezvous:
 
     terms = {"job": place.job, **place.settings.terms}  # a store holds one job
     settings = replace(place.settings, terms=terms)
-    return StoreRendezvous(connect, str(place), settings, place.name, hosting.end)
+    return StoreRendezvous(connect, str(place), settings, place.name, hosting)
 
 
 def etcd(place: Place) -> StoreRendezvous:
@@ -172,6 +172,11 @@ class Hosting:
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
                 raise
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process holds the store."""
+        return self._server is not None
 
     def end(self) -> None:
         """Hold the store no more."""

@@ -15,6 +15,13 @@ NOT_FORWARDED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER
                  "SHELL", "LOGNAME", "TERM", "SHLVL", "_")  # fmt: skip
 NOT_FORWARDED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
 
+#: The variable of the name of a job, and those of a job whose ranks may die and come
+#: back: where its members meet, and how many they are, as 2:4.
+JOB, RENDEZVOUS, MEMBERS = "COLLALGO_JOB", "COLLALGO_RENDEZVOUS", "COLLALGO_MEMBERS"
+
+#: The variable of the number of restarts of a rank, as torchrun calls it.
+RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"
+
 #: The variables of a rank, whatever starts it, each with the field of its position:
 #: those of torchrun, and ``LOCAL_SIZE`` and ``CROSS_*``, for which it has none.
 OF_RANK = {
@@ -52,7 +59,7 @@ def of_job(address: str, port: int | str) -> dict[str, str]:
     ``MASTER_ADDR`` and ``MASTER_PORT`` are for other libraries.
     """
     return {
-        "COLLALGO_JOB": os.urandom(16).hex(),
+        JOB: os.urandom(16).hex(),
         "MASTER_ADDR": address,
         "MASTER_PORT": str(port),
         "PYTHONUNBUFFERED": "1",

@@ -164,7 +164,7 @@ class LocalLaunch:
         ):
             try:
                 work = partial(self._run, ranks, sinks, guard)
-                return run_to_end(work, partial(_stop, ranks), sinks)
+                return run_to_end(work, partial(stop, ranks), sinks)
             except OSError as error:
                 report(_start_failure(len(ranks), len(self.specs), error))
                 return 1
@@ -229,16 +229,16 @@ def _supervise(ranks: list[Rank], scope: Scope, sinks: Sinks) -> int:
             failed.append(ended)
     if not failed:
         return 0
-    _stop(ranks, signal.SIGTERM)
+    stop(ranks, signal.SIGTERM)
     first = next((rank for rank in failed if not rank.is_victim()), failed[0])
     if scope is Scope.ONE_HOST and first.is_victim():
         return PEER_FAILED
     alone = scope is Scope.WHOLE_JOB and len(ranks) == 1
     sinks.err.end_line()
-    return _report(first, "" if alone else " (the others were stopped)")
+    return report_failed(first, "" if alone else " (the others were stopped)")
 
 
-def _stop(ranks: list[Rank], number: int) -> None:
+def stop(ranks: list[Rank], number: int) -> None:
     """Send the ranks a signal, then harder ones, and forward the output meanwhile."""
     for harder in (number, signal.SIGTERM, signal.SIGKILL):
         _signal(ranks, harder)
@@ -286,7 +286,7 @@ def _signal(ranks: list[Rank], number: int) -> None:
         _send(ranks, each)
 
 
-def _report(rank: Rank, others: str) -> int:
+def report_failed(rank: Rank, others: str) -> int:
     """Write the failed rank and its traceback to standard error; its exit code."""
     code = rank.returncode
     assert code is not None

@@ -12,6 +12,9 @@ from collalgo.launch.hosts import Host
 #: Seconds that the agents of all hosts have to start.
 START_SECONDS = 30.0
 
+#: Restarts of each rank that dies, at most, where ranks may die.
+RESTARTS = 3
+
 
 class OptionError(ValueError):
     """Options that are invalid, or contradict each other."""
@@ -87,6 +90,11 @@ class LaunchOptions:
         Whether each line of output begins with the time.
     verbose : bool
         Whether the launcher says what it does.
+    least : int or None
+        The number of ranks with which the job goes on, at least; None: all.
+    restarts : int or None
+        Restarts of each rank that dies, at most; None: the default of a job in which
+        ranks may die, or none.
     """
 
     command: Sequence[str]
@@ -103,6 +111,13 @@ class LaunchOptions:
     launcher_words: Sequence[str] = ()
     timestamp: bool = False
     verbose: bool = False
+    least: int | None = None
+    restarts: int | None = None
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether ranks may die and come back."""
+        return self.least is not None or self.restarts is not None
 
     def __post_init__(self) -> None:
         if not 0 < self.start_timeout < float("inf"):

@@ -30,10 +30,15 @@ def launch_plan(options: LaunchOptions) -> tuple[LaunchPlan, Choice]:
     """
     choice = choose(options)
     size = _size(options, choice)
+    _check_elastic(options, size, choice)
     if choice.starter is Starter.HERE:
         from collalgo.launch.local import LocalLaunch
 
         _check_local(options, size)
+        if options.is_elastic:
+            from collalgo.launch.restarting import RestartingLaunch
+
+            return RestartingLaunch.of_elastic_job(options, size), choice
         return LocalLaunch.of_job(options, size), choice
     check_ranks(size)
     if choice.starter is Starter.SSH:
@@ -59,6 +64,17 @@ def _size(options: LaunchOptions, choice: Choice) -> int:
             "the number of ranks is missing; pass -n 4, or hosts with slots"
         )
     return size
+
+
+def _check_elastic(options: LaunchOptions, size: int, choice: Choice) -> None:
+    """Refuse limits of ranks that may die where they mean nothing."""
+    if options.is_elastic and choice.starter is not Starter.HERE:
+        raise OptionError(
+            "--min and --max-restarts are for ranks of this host, but the ranks are "
+            f"started by {choice}"
+        )
+    if options.least is not None and options.least > size:
+        raise OptionError(f"--min {options.least} is more than the {size} ranks")
 
 
 def _check_local(options: LaunchOptions, size: int) -> None:

@@ -1,0 +1,168 @@
+"""Run a training function on members that come and go."""
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from collalgo.comm.communicator import Communicator
+from collalgo.comm.failures import reason_of
+from collalgo.comm.world import init
+from collalgo.elastic.epochs import Epochs, connect
+from collalgo.elastic.launched import meeting_of_launcher
+from collalgo.elastic.state import State
+from collalgo.errors import CollectiveTimeout, PeerFailed, RendezvousClosed
+
+_LOG = logging.getLogger("collalgo")
+
+Result = TypeVar("Result")
+
+#: Why a job is closed that has come to its end.
+FINISHED = "it has come to its end"
+
+
+class MembersChange(BaseException):
+    """The members change at a commit; no ``except Exception`` of a user catches it."""
+
+
+def run(train: Callable[..., Result]) -> Callable[..., Result]:
+    """Call a function again after each change of the members of the job.
+
+    The decorated function is called with a :class:`State`, and its further arguments;
+    it calls ``train(comm, state, ...)`` with the communicator of the present members.
+    At first and after each change all members get the state of the most advanced one.
+    When a member fails, the state goes back to the last commit, and the survivors go
+    on in their processes. Members that wait are taken in at a commit: nothing is rolled
+    back. When ``train`` has returned on all members, so does this.
+
+    Under ``collalgo run --min`` members may die and come back. Otherwise the world of
+    :func:`collalgo.init` goes on with those of its ranks that are left; ``comm=`` is
+    another communicator to begin with.
+
+    Raises
+    ------
+    RendezvousError
+        If there are too few members for too long.
+    SystemExit
+        In a newcomer, if the job has ended before it became a member.
+
+    Examples
+    --------
+    >>> import collalgo
+    >>> import numpy as np
+    >>> from collalgo import elastic
+    >>> @elastic.run
+    ... def train(comm, state):
+    ...     while state.step < 4:
+    ...         if comm.size == 3 and comm.rank == 2 and state.step == 2:
+    ...             return comm.abort("planted")
+    ...         state.total += elastic.sum_shards(comm, 8, lambda k: np.ones(1))
+    ...         state.step += 1
+    ...         state.commit()
+    ...     return float(state.total[0])
+    >>> def on_each_rank(comm):
+    ...     return train(elastic.State(total=np.zeros(1), step=0), comm=comm)
+    >>> collalgo.threads(on_each_rank, 3)[:2]
+    [32.0, 32.0]
+    """
+
+    @wraps(train)
+    def running(
+        state: State, *args: Any, comm: Communicator | None = None, **named: Any
+    ) -> Result:
+        first = _first() if comm is None else comm
+        return _Running(first, state).run(
+            lambda present: train(present, state, *args, **named)
+        )
+
+    return running
+
+
+def _first() -> Communicator:
+    """The communicator to begin with: that of the first epoch, or the world."""
+    meeting = meeting_of_launcher()
+    if meeting is None:
+        return init()
+    try:
+        return connect(meeting)
+    except RendezvousClosed as error:
+        _LOG.info("%s", error)
+        raise SystemExit(0) from None
+
+
+class _Running:
+    """A function that runs on the present members.
+
+    Parameters
+    ----------
+    comm
+        The communicator to begin with.
+    state
+        The state of the job.
+    """
+
+    def __init__(self, comm: Communicator, state: State):
+        self._comm, self._state = comm, state
+        self._newcomers = comm._newcomers
+
+    def run(self, train: Callable[[Communicator], Result]) -> Result:
+        """Call the function until it has returned on all members."""
+        returned: list[Result] = []
+        while True:
+            returned.clear()
+            try:
+                self._state.sync(self._comm)
+                with self._state.after_commit(self._meet_newcomers):
+                    returned.append(train(self._comm))
+                self._comm.barrier()
+            except MembersChange:
+                self._form()
+            except (PeerFailed, CollectiveTimeout) as error:
+                if not self._recover(error) and returned:
+                    return returned[0]
+            except BaseException as error:
+                self._comm.abort(reason_of(error))
+                raise
+            else:
+                self._finish()
+                return returned[0]
+
+    def _meet_newcomers(self) -> None:
+        """At a commit: break off on all members, if one knows of a change."""
+        if self._newcomers is None:
+            return
+        mine = np.array([self._newcomers.has_changed()], np.uint8)
+        if self._comm.allreduce(mine, "max")[0]:
+            raise MembersChange
+
+    def _recover(self, error: PeerFailed | CollectiveTimeout) -> bool:
+        """Roll back, and go on with the members that are left.
+
+        False if they have come to the end, which this one has found failed.
+        """
+        if isinstance(error, CollectiveTimeout) and self._newcomers is None:
+            raise error  # nobody can expel a member that is alive
+        _LOG.warning("%s; back to revision %d", error, self._state.revision)
+        self._state.restore()
+        try:
+            self._form()
+        except RendezvousClosed:
+            return False
+        return True
+
+    def _form(self) -> None:
+        """Form the communicator of the present members."""
+        before = self._comm
+        if self._newcomers is None:
+            self._comm = before.shrink()
+        else:
+            self._comm = before.grow()
+        before.close()
+        _LOG.info("%d members go on as rank %d", self._comm.size, self._comm.rank)
+
+    def _finish(self) -> None:
+        """Leave a job that has come to its end on all members."""
+        if isinstance(self._newcomers, Epochs):
+            self._newcomers.end(FINISHED)

@@ -1,0 +1,175 @@
+"""Ranks of this host that may die: they are started again, and the others go on.
+
+The launcher holds the store at which the ranks meet; see :mod:`collalgo.elastic`.
+"""
+
+import secrets
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from collalgo.bootstrap.store.server import Server
+from collalgo.launch import environment
+from collalgo.launch.child import Deadline, as_completed
+from collalgo.launch.group_guard import GroupGuard
+from collalgo.launch.local import (
+    SETTLE_SECONDS,
+    LocalLaunch,
+    Rank,
+    RankSpec,
+    report_failed,
+    stop,
+)
+from collalgo.launch.messages import report
+from collalgo.launch.options import RESTARTS, LaunchOptions
+from collalgo.launch.output import Sinks
+from collalgo.launch.process import exit_reason
+
+#: Seconds before the first restart of a rank, which double with each further one.
+BACK_OFF = 0.1
+
+#: The address at which the ranks of this host reach the launcher.
+HERE = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class RestartingLaunch(LocalLaunch):
+    """The plan to run a command on ranks of this host that may die and come back.
+
+    Attributes
+    ----------
+    least : int
+        The number of ranks with which the job goes on, at least.
+    restarts : int
+        Restarts of each rank, at most.
+    """
+
+    least: int = 1
+    restarts: int = RESTARTS
+
+    @classmethod
+    def of_elastic_job(cls, options: LaunchOptions, size: int) -> "RestartingLaunch":
+        """The plan of a job of ``size`` ranks, all on this host."""
+        plain = LocalLaunch.of_job(options, size)
+        return cls(
+            plain.command,
+            plain.specs,
+            plain.logs,
+            plain.scope,
+            plain.timestamp,
+            least=size if options.least is None else options.least,
+            restarts=RESTARTS if options.restarts is None else options.restarts,
+        )
+
+    def _run(self, ranks: list[Rank], sinks: Sinks, guard: GroupGuard) -> int:
+        """Start the ranks, into the list, and supervise them."""
+        secret = secrets.token_bytes(32)
+        with closing(Server(secret, HERE)) as server:
+            common = {
+                environment.RENDEZVOUS: f"collalgo://{HERE}:{server.port}",
+                environment.MEMBERS: f"{self.least}:{len(self.specs)}",
+                "COLLALGO_SECRET": secret.hex(),
+            }
+
+            def start(spec: RankSpec, count: int) -> None:
+                counted = {environment.RESTART_COUNT: str(count)}
+                mine = spec._replace(
+                    environment={**spec.environment, **common, **counted}
+                )
+                ranks.append(Rank(mine, self.command, sinks, self._stdin(spec)))
+                guard.add(ranks[-1].process.pid)
+
+            for spec in self.specs:
+                start(spec, 0)
+            return _Supervision(self, ranks, start).run(sinks)
+
+
+@dataclass
+class _Supervision:
+    """The ranks of a job while it runs.
+
+    Attributes
+    ----------
+    plan : RestartingLaunch
+        The plan.
+    ranks : list of Rank
+        All that were started.
+    start : callable
+        Starts a rank, into the list, after so many restarts.
+    """
+
+    plan: RestartingLaunch
+    ranks: list[Rank]
+    start: Callable[[RankSpec, int], None]
+    due: dict[int, float] = field(default_factory=dict)
+    deaths: Counter[int] = field(default_factory=Counter)
+    lost: list[Rank] = field(default_factory=list)
+    has_finished: bool = False
+
+    def run(self, sinks: Sinks) -> int:
+        """Supervise the ranks to the end of the job: its exit code."""
+        while self._living() or self.due:
+            deadline = Deadline(self._seconds_to_restart())
+            for ended in as_completed(self.ranks, deadline):
+                self._end(ended)
+                deadline.at_most(self._seconds_to_restart())
+            if (
+                not self.has_finished
+                and self._living() + len(self.due) < self.plan.least
+            ):
+                return self._give_up(sinks)
+            self._restart()
+        return 0 if self.has_finished else self._give_up(sinks)
+
+    def _are_too_few(self) -> bool:
+        """Whether the job cannot go on."""
+        left = self._living() + len(self.due)
+        return left < self.plan.least and not self.has_finished
+
+    def _living(self) -> int:
+        """The number of ranks that run."""
+        return sum(not rank.ended for rank in self.ranks)
+
+    def _seconds_to_restart(self) -> float:
+        """Seconds to the next restart, or to the next look if ranks are too few."""
+        if self._are_too_few():
+            return SETTLE_SECONDS
+        return min(self.due.values(), default=float("inf")) - time.monotonic()
+
+    def _end(self, rank: Rank) -> None:
+        """React to the end of a rank: start it again in a while, if it has died."""
+        rank.signal(signal.SIGKILL)  # what it has started and left
+        code = rank.returncode
+        assert code is not None
+        if code == 0:
+            self.has_finished = True
+            self.due.clear()
+            return
+        self.lost.append(rank)
+        number = self.deaths[rank.rank] = self.deaths[rank.rank] + 1
+        words = f"rank {rank.rank} {exit_reason(code)}"
+        if self.has_finished:
+            report(f"{words}; the job is coming to its end without it")
+        elif number <= self.plan.restarts:
+            delay = BACK_OFF * 2 ** (number - 1)
+            self.due[rank.rank] = time.monotonic() + delay
+            report(f"{words}; restart {number} of {self.plan.restarts}")
+        else:
+            report(f"{words} after {self.plan.restarts} restarts; it is given up")
+
+    def _restart(self) -> None:
+        """Start the ranks again whose time has come."""
+        for rank, moment in list(self.due.items()):
+            if time.monotonic() >= moment:
+                del self.due[rank]
+                self.start(self.plan.specs[rank], self.deaths[rank])
+
+    def _give_up(self, sinks: Sinks) -> int:
+        """Stop the ranks that are left, and report the last that has died."""
+        stop(self.ranks, signal.SIGTERM)
+        sinks.err.end_line()
+        words = f" (fewer than {self.plan.least} ranks are left)"
+        return report_failed(self.lost[-1], words)
