@@ -4,7 +4,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 from weakref import finalize
 
@@ -112,10 +112,10 @@ def connect(
     same_engine([each.split()[0] for each in identities])
     hosts = _numbered(identities)
     several = len(set(hosts)) > 1
-    invitation = ""
+    invitation, held = "", _held_to_exit()
     if rank == 0:
         secret = secrets.token_bytes(TOKEN)
-        port = _served(secret) if several else 0
+        port = _served(secret, held) if several else 0
         invitation = f"{_own_addresses(identities)}:{port} {secret.hex()}"
     where, _, secret_text = exchange_group.broadcast(invitation).partition(" ")
     address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": secret_text})
@@ -125,14 +125,16 @@ def connect(
     membership = Membership(rank)
     store = Client(*address, timeout, membership.lost)
     membership.begin(store)
-    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout)
-    return rendezvous.connect("", rank, range(size), timeout)
+    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout, held)
+    context = rendezvous.connect("", rank, range(size), timeout)
+    context.end_job = held.close
+    return context
 
 
-def _served(secret: bytes) -> int:
-    """The port of a new store, which is closed as the process ends."""
+def _served(secret: bytes, held: ExitStack) -> int:
+    """The port of a new store."""
     server = Server(secret)
-    _at_exit(server.close)
+    held.callback(server.close)
     return server.port
 
 
@@ -208,7 +210,8 @@ def connect_to_store(
     except BaseException:
         store.close()
         raise
-    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout)
+    held = _held_to_exit()
+    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout, held)
     return rendezvous.connect("", rank, range(size), timeout)
 
 
@@ -225,6 +228,7 @@ def _multi_host(
     hosts: tuple[int, ...],
     engine: Engine,
     timeout: float,
+    held: ExitStack,
 ) -> MultiHostRendezvous:
     """The rendezvous of ranks on several hosts, with an engine between them."""
     try:
@@ -233,8 +237,15 @@ def _multi_host(
     except BaseException:
         store.close()
         raise
-    _at_exit(_end, membership, store, engine)
+    held.callback(_end, membership, store, engine)
     return begin(job, membership, hosts, engine, wire)
+
+
+def _held_to_exit() -> ExitStack:
+    """What a job holds; released as the process ends, or before."""
+    held = ExitStack()
+    _at_exit(held.close)
+    return held
 
 
 def _at_exit(function: Callable[..., None], *args: object) -> None:

@@ -119,11 +119,15 @@ class Context:
         Whether the engine between its hosts allows calls from one thread only.
     newcomers : Newcomers or None
         How others can join, if they can.
+    end_job : callable or None
+        Releases what all worlds of a job on several hosts share: its store and engine.
+        All of them must be closed; without this call it is done as the process ends.
     """
 
     pair: tuple[int, int] | None = None
     one_thread = False
     newcomers: Newcomers | None = None
+    end_job: Callable[[], None] | None = None
 
     def __init__(
         self,

@@ -65,6 +65,7 @@ class Epochs:
     def __init__(self, meeting: Meeting):
         self.meeting = meeting
         self._present: tuple[int, Context] | None = None
+        self._held: list[Context] = []
         self._waits: set[PendingValue] = set()
         self._lock = Lock()
         meeting.watch(self._react)
@@ -89,9 +90,18 @@ class Epochs:
             with suppress(EpochEnded):
                 context = self._connected(member)
                 context.newcomers = self
+                self._release_former()
                 self._present = member.epoch, context
+                self._held.append(context)
                 self._react(self.meeting.change())  # it may have ended meanwhile
                 return context
+
+    def _release_former(self) -> None:
+        """Release what the worlds of former epochs held that are closed."""
+        for context in [each for each in self._held if each.transport.closed]:
+            self._held.remove(context)
+            if context.end_job is not None:
+                context.end_job()
 
     def _connected(self, member: Membership) -> Context:
         """Connect with the other members of an epoch."""
