@@ -23,8 +23,36 @@ assert len(os.listdir("/proc/self/fd")) == descriptors
 """
 
 
+def printed_by(program: str) -> list[str]:
+    """The words that a program prints."""
+    line = [sys.executable, "-c", program]
+    return subprocess.check_output(line, text=True, timeout=60).split()
+
+
 def test_importing_starts_nothing():
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=60)
+
+
+def test_a_job_starts_without_what_only_other_commands_need():
+    program = """
+import sys
+import collalgo.cli.main, collalgo.cli.run, collalgo.launch.local
+print(*{"rich", "yaml", "numpy", "networkx", "asyncio"} & set(sys.modules))
+"""
+    assert printed_by(program) == []
+
+
+def test_a_rank_starts_without_what_only_some_jobs_need():
+    program = """
+import sys
+import numpy
+before = set(sys.modules)
+import collalgo
+collalgo.init()
+rare = {"logging", "tempfile", "shutil", "fractions", "asyncio", "inspect", "yaml"}
+print(*rare & (set(sys.modules) - before))
+"""
+    assert printed_by(program) == []
 
 
 def test_every_public_name_is_documented():

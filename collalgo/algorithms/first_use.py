@@ -8,12 +8,15 @@ other functions.
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from collalgo.base.cache import computing
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import LANES, ScheduleFunction, Step, trace
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.schedule.proof import Proof
+
+if TYPE_CHECKING:  # fractions delay the start of each rank
+    from collalgo.schedule.proof import Proof
 
 #: The largest world for which a user's schedule is proved before it runs.
 PROVED = 64
@@ -56,7 +59,7 @@ def _prove_once(
     _check_proof(proof, size, collective)
 
 
-def _check_proof(proof: Proof, size: int, collective: str) -> None:
+def _check_proof(proof: "Proof", size: int, collective: str) -> None:
     """Check that a schedule has few enough lanes, and gives all ranks the same bits."""
     if proof.lanes > LANES:
         raise AlgorithmNotApplicable(

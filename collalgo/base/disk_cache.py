@@ -9,7 +9,6 @@ written beside its name and renamed.
 """
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -65,7 +64,7 @@ def keep(kind: str, key: str, content: str) -> None:
     with suppress(OSError, RuntimeError):
         path = _path(kind, key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{secrets.token_hex(8)}.partial")
+        partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
         try:
             partial.write_bytes(data)  # not synced: a damaged file counts as missing
             partial.replace(path)

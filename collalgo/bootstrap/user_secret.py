@@ -4,19 +4,14 @@ It becomes part of the name under which the ranks of a host meet, which another 
 could otherwise derive from the variables of the launcher, and occupy.
 """
 
-import logging
 import os
-import secrets
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from collalgo.base import disk_cache
-
-_LOG = logging.getLogger("collalgo")
 
 #: Bytes of the secret.
 SECRET_BYTES = 32
@@ -28,18 +23,26 @@ def user_secret() -> bytes:
     for folder in _folders():
         with suppress(OSError):
             return _kept_in(folder)
-    _LOG.warning(
+    _warn_of_no_folder()
+    return b""
+
+
+def _warn_of_no_folder() -> None:
+    import logging  # here, as few processes need it and all would wait for it
+
+    logging.getLogger("collalgo").warning(
         "no folder is private (%s): another user could occupy the name under which "
         "the ranks of this job meet; set HOME or XDG_CACHE_HOME",
         " and ".join(map(str, _folders())),
     )
-    return b""
 
 
 def _folders() -> Iterator[Path]:
     """Folders for the secret, the preferred one first."""
     with suppress(RuntimeError):  # there is no home
         yield disk_cache.default_folder() / "private"
+    import tempfile  # here, as its compression modules delay the start of each rank
+
     yield Path(tempfile.gettempdir()) / f"collalgo-{os.geteuid()}"
 
 
@@ -68,10 +71,10 @@ def _check_private(status: os.stat_result, path: Path) -> None:
 
 def _write(file: Path) -> None:
     """Make a secret; of several processes that do so at once, the first one does."""
-    partial = file.with_suffix(f".{secrets.token_hex(8)}")
+    partial = file.with_suffix(f".{os.urandom(8).hex()}")
     partial.touch(mode=0o600, exist_ok=False)
     try:
-        partial.write_bytes(secrets.token_bytes(SECRET_BYTES))
+        partial.write_bytes(os.urandom(SECRET_BYTES))
         with suppress(FileExistsError):
             os.link(partial, file)
     finally:

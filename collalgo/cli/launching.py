@@ -1,4 +1,4 @@
-"""The options of commands that start ranks, and what a dry run shows."""
+"""The options of commands that start ranks."""
 
 import shlex
 from collections.abc import Callable
@@ -7,14 +7,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from rich.table import Table
 
-from collalgo.base.console import wide_console
 from collalgo.launch.binding import Binding
-from collalgo.launch.choice import Choice
 from collalgo.launch.environment import DIALECTS, TORCH
 from collalgo.launch.options import RESTARTS, START_SECONDS, Launcher, SshOptions
-from collalgo.launch.placement import Placement
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -175,17 +171,3 @@ def launch_options(command: Command) -> Command:
     """Add the options of a job, named as the fields of ``LaunchOptions``."""
     inner = reaching_options(command)
     return reduce(lambda inner, option: option(inner), reversed(_STARTING), inner)
-
-
-def show_placement(placement: Placement, choice: Choice) -> None:
-    """Print where the ranks of a job would run, and by which commands."""
-    click.echo(f"launcher: {choice}")
-    if placement.ranks:
-        table = Table("rank", "host", "local rank", "cores", "NIC", box=None)
-        for rank in placement.ranks:
-            position = rank.position
-            local = f"{position.local_rank} of {position.local_size}"
-            table.add_row(str(position.rank), rank.host, local, rank.cores, rank.nics)
-        wide_console(120).print(table, highlight=False)
-    for line in placement.commands:
-        click.echo(line)

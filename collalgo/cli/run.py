@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from collalgo.cli.launching import launch_options, show_placement
+from collalgo.cli.launching import launch_options
 from collalgo.errors import BootstrapError, OutputError
 from collalgo.launch.hosts import Host, parse_hosts, read_hostfile
 from collalgo.launch.messages import report
@@ -41,6 +41,9 @@ def run_command(
         options = LaunchOptions(line, hosts=hosts, **given)
         plan, choice = launch_plan(options)
         if dry_run:
+            # Here, as rich takes 30 ms that other jobs need not wait for.
+            from collalgo.cli.placement import show_placement
+
             show_placement(plan.placement(), choice)
             sys.exit(0)
         if options.verbose:

@@ -3,11 +3,12 @@
 import os
 import socket
 import stat
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from collalgo.bootstrap import join as joining, user_secret as secret_of
+from collalgo.bootstrap import join as joining
 from collalgo.bootstrap.identity import identity
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.rendezvous import address_of
@@ -35,7 +36,7 @@ def cache(tmp_path, monkeypatch):
     """A cache folder and a temporary folder of their own; the former."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(secret_of.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
     user_secret.cache_clear()
     yield tmp_path / "cache" / "collalgo"
     user_secret.cache_clear()

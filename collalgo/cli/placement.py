@@ -1,0 +1,22 @@
+"""What a dry run shows."""
+
+import click
+from rich.table import Table
+
+from collalgo.base.console import wide_console
+from collalgo.launch.choice import Choice
+from collalgo.launch.placement import Placement
+
+
+def show_placement(placement: Placement, choice: Choice) -> None:
+    """Print where the ranks of a job would run, and by which commands."""
+    click.echo(f"launcher: {choice}")
+    if placement.ranks:
+        table = Table("rank", "host", "local rank", "cores", "NIC", box=None)
+        for rank in placement.ranks:
+            position = rank.position
+            local = f"{position.local_rank} of {position.local_size}"
+            table.add_row(str(position.rank), rank.host, local, rank.cores, rank.nics)
+        wide_console(120).print(table, highlight=False)
+    for line in placement.commands:
+        click.echo(line)
