@@ -110,32 +110,48 @@ def connect(
     rank, size = exchange_group.rank, exchange_group.size
     identities = exchange_group.allgather(f"{engine.kind} {engine.host()}")
     same_engine([each.split()[0] for each in identities])
-    hosts = _numbered(identities)
+    hosts, held = _numbered(identities), _held_to_exit()
     several = len(set(hosts)) > 1
-    invitation, held = "", _held_to_exit()
-    if rank == 0:
-        secret = secrets.token_bytes(TOKEN)
-        port = _served(secret, held) if several else 0
-        invitation = f"{_own_addresses(identities)}:{port} {secret.hex()}"
+    invitation = "" if rank else _invitation(identities, held, several=several)
     where, _, secret_text = exchange_group.broadcast(invitation).partition(" ")
     address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": secret_text})
     job = hashlib.sha256(address.secret).hexdigest()
     if not several:
         return HostRendezvous(job, liveness).connect("", rank, range(size), timeout)
-    membership = Membership(rank)
-    store = Client(*address, timeout, membership.lost)
-    membership.begin(store)
-    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout, held)
-    context = rendezvous.connect("", rank, range(size), timeout)
+    try:
+        context = _across_hosts(job, address, rank, hosts, engine, timeout, held)
+    except BaseException:
+        held.close()
+        raise
     context.end_job = held.close
     return context
 
 
-def _served(secret: bytes, held: ExitStack) -> int:
-    """The port of a new store."""
-    server = Server(secret)
-    held.callback(server.close)
-    return server.port
+def _across_hosts(
+    job: str,
+    address: StoreAddress,
+    rank: int,
+    hosts: tuple[int, ...],
+    engine: Engine,
+    timeout: float,
+    held: ExitStack,
+) -> Context:
+    """Connect ranks on several hosts over a store at an address."""
+    membership = Membership(rank)
+    store = Client(*address, timeout, membership.lost)
+    membership.begin(store)
+    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout, held)
+    return rendezvous.connect("", rank, range(len(hosts)), timeout)
+
+
+def _invitation(identities: Sequence[str], held: ExitStack, *, several: bool) -> str:
+    """The address and the secret of a new store, for ranks on several hosts."""
+    secret, port = secrets.token_bytes(TOKEN), 0
+    if several:
+        server = Server(secret)
+        held.callback(server.close)
+        port = server.port
+    return f"{_own_addresses(identities)}:{port} {secret.hex()}"
 
 
 def _own_addresses(identities: Sequence[str]) -> str:
@@ -193,8 +209,7 @@ def connect_to_store(
     """
     (rank, size), timeout = arguments.position, arguments.timeout
     engine = without_mpi(arguments.engine, rank)
-    if address is None:
-        address = store_address(os.environ)
+    address = address or store_address(os.environ)
     # The meeting place of a host is named after this, so other users must not guess it.
     job = hashlib.sha256(f"{job} {address.secret.hex()}".encode()).hexdigest()
     store = Client(*address, timeout, membership.lost)
