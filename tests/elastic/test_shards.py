@@ -82,14 +82,6 @@ def test_shorter_arrays_than_members_are_summed():
         assert all(each.tolist() == [5.0] * length for each in found)
 
 
-def test_tensors_are_summed_as_tensors():
-    torch = pytest.importorskip("torch")
-    found = threads(
-        lambda c: sum_shards(c, 4, lambda k: [torch.full((2,), float(k))]), 2
-    )
-    assert all(torch.equal(each[0], torch.tensor([6.0, 6.0])) for each in found)
-
-
 def test_what_cannot_be_summed_is_refused():
     def too_few(comm):
         with pytest.raises(ValueError, match="2 shards are fewer than 3 members"):

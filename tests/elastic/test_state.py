@@ -1,7 +1,6 @@
 """The state of a job: commits, restores, what members give each other, checkpoints."""
 
 import logging
-import sys
 
 import numpy as np
 import pytest
@@ -251,28 +250,3 @@ def test_a_foreign_file_is_not_replaced(tmp_path):
     with pytest.raises(OutputError, match="not a checkpoint that collalgo has written"):
         State(w=1).checkpoint(path)
     assert path.read_text() == "chapter 1"
-
-
-def test_tensors_and_modules_of_torch_are_taken(tmp_path):
-    torch = pytest.importorskip("torch")
-    assert "torch" in sys.modules
-    network = torch.nn.Linear(3, 2)
-    optimizer = torch.optim.Adam(network.parameters())
-    state = State(network=network, optimizer=optimizer, x=torch.ones(2), step=0)
-
-    def train():
-        network(torch.ones(4, 3)).sum().backward()
-        optimizer.step()
-        state.x += 1
-
-    train()
-    state.commit()
-    state.checkpoint(tmp_path / "state")
-    right = [each.detach().clone() for each in network.parameters()]
-    train()
-    state.restore()
-    for _ in range(2):
-        assert all(map(torch.equal, network.parameters(), right))
-        assert state.x.tolist() == [2, 2]
-        train()
-        state.load(tmp_path / "state")
