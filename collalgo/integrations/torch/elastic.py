@@ -78,7 +78,7 @@ def _own_address(endpoint: str) -> str:
         return found
 
 
-class Handler(RendezvousHandler):  # type: ignore[misc]
+class Handler(RendezvousHandler):
     """A rendezvous for torchrun.
 
     Parameters
