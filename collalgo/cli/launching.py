@@ -24,6 +24,22 @@ def _names(_context: object, _parameter: object, text: str | None) -> tuple[str,
     return names
 
 
+def _range(
+    _context: object, _parameter: object, text: str | None
+) -> tuple[int, int] | None:
+    """A number, or a least and a most."""
+    if text is None:
+        return None
+    least, _, most = text.partition(":")
+    try:
+        found = int(least), int(most or least)
+    except ValueError:
+        raise click.BadParameter(f"{text[:30]!r} is no range as 1:4") from None
+    if not 1 <= found[0] <= found[1]:
+        raise click.BadParameter(f"{text[:30]!r}: need 1 <= MIN <= MAX")
+    return found
+
+
 def _words(_context: object, _parameter: object, text: str | None) -> list[str]:
     """The words of a part of a command line."""
     try:
@@ -153,6 +169,31 @@ _STARTING = (
         "restarts",
         type=click.IntRange(0),
         help=f"Restarts of each rank that dies, at most; with --min {RESTARTS}.",
+    ),
+    click.option(
+        "--elastic",
+        is_flag=True,
+        help="Run the ranks of this node of a job whose nodes may come and go; start "
+        "this on each.",
+    ),
+    click.option(
+        "--nodes",
+        metavar="MIN:MAX",
+        callback=_range,
+        help="Nodes of an elastic job, at least and at most.",
+    ),
+    click.option(
+        "--per-node",
+        type=click.IntRange(1),
+        help="Ranks on each of them, 1 by default.",
+    ),
+    click.option(
+        "--rendezvous",
+        metavar="URL",
+        help="Where they meet: etcd://HOST:PORT, or HOST:PORT of one of them.",
+    ),
+    click.option(
+        "--id", "job", default="job", show_default=True, help="Id of an elastic job."
     ),
     click.option(
         "--timestamp", is_flag=True, help="Begin each line of output with the time."

@@ -8,7 +8,7 @@ from collalgo.elastic.epochs import Meeting
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.errors import BootstrapError
-from collalgo.launch.environment import JOB, MEMBERS, RENDEZVOUS
+from collalgo.launch.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS
 
 #: Seconds that the first members wait for those that are still starting.
 LAST_CALL = 10.0
@@ -28,12 +28,12 @@ def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting
     try:
         least, most = map(int, env[MEMBERS].split(":"))
         settings = Settings(least, most, last_call=LAST_CALL)
-        name = f"rank {int(env['RANK'])}"
+        meeting = rendezvous(env[RENDEZVOUS], env[JOB], settings, env[MEMBER])
     except (KeyError, ValueError) as error:
         raise BootstrapError(
-            f"{RENDEZVOUS} is set, but {MEMBERS} (as 2:4) or RANK is not, or is no "
-            f"number ({error}); the launcher must set them"
+            f"{RENDEZVOUS} is set, but {MEMBERS} (as 2:4), {MEMBER} or {JOB} is not, "
+            f"or will not do ({error}); the launcher must set them"
         ) from None
-    meeting = rendezvous(env[RENDEZVOUS], env[JOB], settings, name)
-    assert isinstance(meeting, StoreRendezvous)
+    if not isinstance(meeting, StoreRendezvous):
+        raise BootstrapError(f"{env[RENDEZVOUS]} has no store, which members need")
     return meeting

@@ -16,8 +16,9 @@ NOT_FORWARDED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER
 NOT_FORWARDED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
 
 #: The variable of the name of a job, and those of a job whose ranks may die and come
-#: back: where its members meet, and how many they are, as 2:4.
+#: back: where its members meet, how many they are, as 2:4, and the name of this one.
 JOB, RENDEZVOUS, MEMBERS = "COLLALGO_JOB", "COLLALGO_RENDEZVOUS", "COLLALGO_MEMBERS"
+MEMBER = "COLLALGO_MEMBER"
 
 #: The variable of the number of restarts of a rank, as torchrun calls it.
 RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"

@@ -28,17 +28,18 @@ def launch_plan(options: LaunchOptions) -> tuple[LaunchPlan, Choice]:
     BootstrapError
         If the ranks do not fit on the hosts, or there is no program to start them.
     """
+    _check_nodes(options)
     choice = choose(options)
-    size = _size(options, choice)
+    size = options.per_node or 1 if options.elastic else _size(options, choice)
     _check_elastic(options, size, choice)
     if choice.starter is Starter.HERE:
         from collalgo.launch.local import LocalLaunch
 
         _check_local(options, size)
         if options.is_elastic:
-            from collalgo.launch.restarting import RestartingLaunch
+            from collalgo.launch.restarting import restarting_launch
 
-            return RestartingLaunch.of_elastic_job(options, size), choice
+            return restarting_launch(options, size), choice
         return LocalLaunch.of_job(options, size), choice
     check_ranks(size)
     if choice.starter is Starter.SSH:
@@ -64,6 +65,21 @@ def _size(options: LaunchOptions, choice: Choice) -> int:
             "the number of ranks is missing; pass -n 4, or hosts with slots"
         )
     return size
+
+
+def _check_nodes(options: LaunchOptions) -> None:
+    """Refuse the options of a node where they contradict each other."""
+    given = options.nodes, options.per_node, options.rendezvous
+    if not options.elastic and given != (None, None, None):
+        raise OptionError("--nodes, --per-node and --rendezvous need --elastic")
+    if not options.elastic:
+        return
+    if options.nodes is None or options.rendezvous is None:
+        raise OptionError(
+            "--elastic needs --nodes, as 1:4, and --rendezvous, as etcd://HOST:2379"
+        )
+    if options.size is not None or options.least is not None:
+        raise OptionError("with --elastic pass --per-node and --nodes, not -n or --min")
 
 
 def _check_elastic(options: LaunchOptions, size: int, choice: Choice) -> None:

@@ -3,14 +3,18 @@
 The launcher holds the store at which the ranks meet; see :mod:`collalgo.elastic`.
 """
 
+import os
 import secrets
 import signal
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
+from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment
 from collalgo.launch.child import Deadline, as_completed
@@ -31,6 +35,9 @@ from collalgo.launch.process import exit_reason
 #: Seconds before the first restart of a rank, which double with each further one.
 BACK_OFF = 0.1
 
+#: The variables of a rank's place in a whole job.
+OF_WHOLE_JOB = ("RANK", "WORLD_SIZE", "CROSS_RANK", "CROSS_SIZE")
+
 #: The address at which the ranks of this host reach the launcher.
 HERE = "127.0.0.1"
 
@@ -42,49 +49,94 @@ class RestartingLaunch(LocalLaunch):
     Attributes
     ----------
     least : int
-        The number of ranks with which the job goes on, at least.
+        The number of ranks of this host with which the job goes on, at least.
     restarts : int
         Restarts of each rank, at most.
+    node : dict or None
+        On a node of a larger job the variables that say where its members meet, and how
+        many they are. Otherwise they meet at a store that the launcher holds.
     """
 
     least: int = 1
     restarts: int = RESTARTS
-
-    @classmethod
-    def of_elastic_job(cls, options: LaunchOptions, size: int) -> "RestartingLaunch":
-        """The plan of a job of ``size`` ranks, all on this host."""
-        plain = LocalLaunch.of_job(options, size)
-        return cls(
-            plain.command,
-            plain.specs,
-            plain.logs,
-            plain.scope,
-            plain.timestamp,
-            least=size if options.least is None else options.least,
-            restarts=RESTARTS if options.restarts is None else options.restarts,
-        )
+    node: dict[str, str] | None = None
 
     def _run(self, ranks: list[Rank], sinks: Sinks, guard: GroupGuard) -> int:
         """Start the ranks, into the list, and supervise them."""
-        secret = secrets.token_bytes(32)
-        with closing(Server(secret, HERE)) as server:
-            common = {
-                environment.RENDEZVOUS: f"collalgo://{HERE}:{server.port}",
-                environment.MEMBERS: f"{self.least}:{len(self.specs)}",
-                "COLLALGO_SECRET": secret.hex(),
-            }
+        with ExitStack() as held:
+            common = self._of_node(held) if self.node else self._of_host(held)
 
             def start(spec: RankSpec, count: int) -> None:
                 counted = {environment.RESTART_COUNT: str(count)}
-                mine = spec._replace(
-                    environment={**spec.environment, **common, **counted}
-                )
+                every = {**spec.environment, **common, **counted}
+                mine = spec._replace(environment=every)
                 ranks.append(Rank(mine, self.command, sinks, self._stdin(spec)))
                 guard.add(ranks[-1].process.pid)
 
             for spec in self.specs:
                 start(spec, 0)
             return _Supervision(self, ranks, start).run(sinks)
+
+    def _of_host(self, held: ExitStack) -> dict[str, str]:
+        """The variables of ranks that are all on this host, and their store."""
+        secret = secrets.token_bytes(32)
+        server = held.enter_context(closing(Server(secret, HERE)))
+        return {
+            environment.RENDEZVOUS: f"collalgo://{HERE}:{server.port}",
+            environment.MEMBERS: f"{self.least}:{len(self.specs)}",
+            "COLLALGO_SECRET": secret.hex(),
+        }
+
+    def _of_node(self, held: ExitStack) -> dict[str, str]:
+        """The variables of the ranks of a node, and the store if it is here."""
+        assert self.node is not None
+        where = self.node[environment.RENDEZVOUS]
+        url = urlsplit(where if "://" in where else f"collalgo://{where}")
+        if url.scheme == "collalgo" and url.hostname and url.port:
+            secret = secret_of_job(url.hostname, "this node", where)
+            hosting = Hosting(url.hostname, url.port, secret)
+            hosting.begin()
+            held.callback(hosting.end)
+        return self.node
+
+
+def restarting_launch(options: LaunchOptions, size: int) -> RestartingLaunch:
+    """The plan of a job of ``size`` ranks on this host, or of one of its nodes."""
+    plain = LocalLaunch.of_job(options, size)
+    node = _node(options, size)
+    least = 1 if node else size if options.least is None else options.least
+    here = f"{socket.gethostname()}-{os.getpid()}"
+    specs = [
+        _named(_without_rank(spec), f"{here}.{spec.rank}")
+        if node
+        else _named(spec, f"rank {spec.rank}")
+        for spec in plain.specs
+    ]
+    restarts = RESTARTS if options.restarts is None else options.restarts
+    of_job = plain.command, specs, plain.logs, plain.scope, plain.timestamp
+    return RestartingLaunch(*of_job, least, restarts, node)
+
+
+def _node(options: LaunchOptions, size: int) -> dict[str, str] | None:
+    """The variables of a node of a larger job with ``size`` ranks on each."""
+    if options.nodes is None or options.rendezvous is None:
+        return None
+    return {
+        environment.RENDEZVOUS: options.rendezvous,
+        environment.MEMBERS: ":".join(str(n * size) for n in options.nodes),
+        environment.JOB: options.job,
+    }
+
+
+def _named(spec: RankSpec, name: str) -> RankSpec:
+    """A rank with its name among the members."""
+    return spec._replace(environment={**spec.environment, environment.MEMBER: name})
+
+
+def _without_rank(spec: RankSpec) -> RankSpec:
+    """A rank of a node, whose place in the job only its epoch tells."""
+    own = {n: v for n, v in spec.environment.items() if n not in OF_WHOLE_JOB}
+    return spec._replace(environment=own)
 
 
 @dataclass

@@ -24,6 +24,7 @@ def member(server, hosts, rank, life, deaths, output):
         "WORLD_SIZE": str(len(hosts)),
         "TORCHELASTIC_RESTART_COUNT": str(life),
         "COLLALGO_JOB": "job",
+        "COLLALGO_MEMBER": f"rank {rank}",
         "COLLALGO_RENDEZVOUS": f"collalgo://127.0.0.1:{server.port}",
         "COLLALGO_MEMBERS": f"1:{len(hosts)}",
         "COLLALGO_SECRET": b"secret".hex(),

@@ -3,10 +3,13 @@
 import re
 import subprocess
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
 
+from collalgo.bootstrap.store.server import Server
+from collalgo.bootstrap.user_secret import user_secret
 from collalgo.cli.main import main
 from tests.support.paths import SCRIPTS
 
@@ -18,6 +21,14 @@ def run(options, *words, script=SCRIPT):
         [sys.executable, "-m", "collalgo", "run", *options.split(), script, *words],
         capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
+
+
+def left_over(script):
+    """The processes that still run a script."""
+    listed = subprocess.run(
+        ["pgrep", "-f", script], capture_output=True, text=True, check=False
+    )
+    return listed.stdout.split()
 
 
 def weights(steps):
@@ -59,10 +70,57 @@ def test_a_job_with_too_few_ranks_ends_with_the_error_of_the_last(tmp_path):
     assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
 
 
+NODE = """
+from collalgo import elastic
+
+state = elastic.State(step=0)
+
+@elastic.run
+def train(comm, state):
+    print("members", comm.size, flush=True)
+    while state.step < 3 or comm.size > 1:
+        comm.barrier()
+        state.step += 1
+        state.commit()
+
+train(state)
+"""
+
+
+def test_a_node_goes_on_when_another_is_lost(tmp_path):
+    (tmp_path / "train.py").write_text(NODE)
+    with closing(Server(user_secret(), "127.0.0.1")) as server:
+        where = f"127.0.0.1:{server.port}"
+        line = f"--elastic --nodes 1:2 --rendezvous {where} {tmp_path / 'train.py'}"
+        nodes = [
+            subprocess.Popen(
+                [sys.executable, "-m", "collalgo", "run", *line.split()],
+                stdout=subprocess.PIPE, text=True,
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+        try:
+            for node in nodes:
+                assert node.stdout.readline() == "[0] members 2\n"
+            nodes[0].kill()
+            assert nodes[1].stdout.readline() == "[0] members 1\n"
+            assert nodes[1].wait(60) == 0
+        finally:
+            for node in nodes:
+                node.kill()
+                node.wait()
+                node.stdout.close()
+
+
 @pytest.mark.parallel
 @pytest.mark.parametrize(
     ("words", "error"),
     [
+        ("--elastic --nodes 1:2", "--elastic needs --nodes, as 1:4, and --rendezvous"),
+        ("--elastic --nodes 2:1", "need 1 <= MIN <= MAX"),
+        ("--elastic --nodes some", "'some' is no range as 1:4"),
+        ("--elastic --nodes 2 --rendezvous a:1 -n 2", "pass --per-node and --nodes"),
+        ("--per-node 2 -n 2", "need --elastic"),
         ("-n 2 --min 3", "--min 3 is more than the 2 ranks"),
         ("-n 2 --min 0", "0 is not in the range"),
         ("-H a:2 --min 1", "are for ranks of this host"),
