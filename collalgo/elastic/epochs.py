@@ -8,7 +8,11 @@ from typing import Protocol
 from collalgo.bootstrap.connect import connect as connect_group, without_mpi
 from collalgo.bootstrap.context import JOIN_TIMEOUT, Context
 from collalgo.bootstrap.exchange import StoreExchange
-from collalgo.bootstrap.store.protocol import KeyValueStore, PendingValue
+from collalgo.bootstrap.store.protocol import (
+    KeyValueStore,
+    PendingValue,
+    StoreError,
+)
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
 from collalgo.errors import BootstrapError, RendezvousError
@@ -80,7 +84,8 @@ class Epochs:
 
     def end(self, reason: str) -> None:
         """Let nobody join any more, and leave: the job is over."""
-        self.meeting.close(reason)
+        with suppress(StoreError):  # who holds the store may have left
+            self.meeting.close(reason)
         self.meeting.shutdown()
 
     def grow(self, timeout: float | None) -> Context:

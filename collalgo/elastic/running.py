@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from collalgo.comm.communicator import Communicator
+from collalgo.comm.current import belonging
 from collalgo.comm.failures import reason_of
 from collalgo.comm.world import init
 from collalgo.elastic.epochs import Epochs, connect
@@ -35,7 +36,8 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
     At first and after each change all members get the state of the most advanced one.
     When a member fails, the state goes back to the last commit, and the survivors go
     on in their processes. Members that wait are taken in at a commit: nothing is rolled
-    back. When ``train`` has returned on all members, so does this.
+    back. When ``train`` has returned on all members, so does this. Within it calls that
+    are given no communicator, and :func:`collalgo.init`, use the present one.
 
     Under ``collalgo run --min`` members may die and come back. Otherwise the world of
     :func:`collalgo.init` goes on with those of its ranks that are left; ``comm=`` is
@@ -112,7 +114,8 @@ class _Running:
             returned.clear()
             try:
                 self._state.sync(self._comm)
-                with self._state.after_commit(self._meet_newcomers):
+                after_commit = self._state.after_commit(self._meet_newcomers)
+                with belonging(self._comm), after_commit:
                     returned.append(train(self._comm))
                 self._comm.barrier()
             except MembersChange:

@@ -12,6 +12,7 @@ from threading import Event
 import numpy as np
 import pytest
 
+import collalgo
 from collalgo import CollalgoError, PeerFailed, elastic, threads
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.server import Server
@@ -68,6 +69,7 @@ def test_survivors_train_the_same_weights(size, seed):
                 comm.abort("planted")
                 raise Died
 
+        assert collalgo.init() is comm
         while state.step < STEPS:
             die(0)
             before = state.step
@@ -85,6 +87,7 @@ def test_survivors_train_the_same_weights(size, seed):
             left = train(state, comm.rank, comm=comm)
         except Died:
             return None
+        assert collalgo.init() is comm
         return left, state.weights.tobytes(), state.revision
 
     found = threads(on_each_rank, size, timeout=DEADLINE)
