@@ -36,8 +36,8 @@ for number, rank in enumerate(killed, 1):
     comm.close()
     comm = left
 if comm.size > 1:
-    comm.barrier()
     try:
+        comm.barrier()  # which may be broken off, too
         if comm.rank == 0:
             comm.revoke()
         comm.recv(np.empty(1), (comm.rank + 1) % comm.size)
