@@ -52,6 +52,8 @@ def train(comm: Communicator, state: elastic.State, kills: list[int], epochs: in
 
 def is_victim(epoch: int, kills: list[int]) -> bool:
     """Whether this worker is to be killed now: the last one, once an epoch."""
+    if epoch not in kills:
+        return False
     is_last = int(os.environ["RANK"]) == int(os.environ["WORLD_SIZE"]) - 1
     restarts = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     return is_last and kills[restarts : restarts + 1] == [epoch]

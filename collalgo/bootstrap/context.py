@@ -21,6 +21,9 @@ if TYPE_CHECKING:  # as only worlds on several hosts need it
 #: Seconds that a call waits for the other ranks, by default.
 TIMEOUT = 300.0
 
+#: Seconds that stand for no limit where a wait takes no infinite time.
+LONGEST_SECONDS = 1e8
+
 #: Seconds that a rank waits for the others to connect, by default.
 JOIN_TIMEOUT = 60.0
 
@@ -188,7 +191,7 @@ class Context:
 
     def shrink(self, timeout: float) -> "Context":
         """Connect the ranks that are left as a new world; all of them call it."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + min(timeout, LONGEST_SECONDS)
         self.revoke_next()
         me, size = self.transport.rank, self.transport.size
         among = self._agreement_of_survivors()

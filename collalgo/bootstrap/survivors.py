@@ -16,7 +16,7 @@ from typing import Protocol
 from collalgo._kernels.engine.transport import survivors
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.bootstrap.store.protocol import ABSENT, Change, KeyValueStore
-from collalgo.errors import CollectiveTimeout
+from collalgo.errors import CollectiveTimeout, PeerFailed
 
 #: Seconds of one wait for a decision, after which signals are handled.
 TURN_SECONDS = 0.02
@@ -166,19 +166,31 @@ def living(
     ------
     CollectiveTimeout
         If a rank that is alive does not come in time.
+    PeerFailed
+        If the others have gone on without this rank, which they could not reach.
     """
     end = time.monotonic() + timeout
     among.come(number)
     while (gone := among.decision(number, TURN_SECONDS)) is None:
         if time.monotonic() >= end:
-            missing = among.missing(number)
-            raise CollectiveTimeout(
-                f"shrink: rank {rank} waited {timeout:g} s for ranks {missing}, which "
-                "are alive and have not called it; call shrink there too, or pass a "
-                "longer timeout",
-                rank=rank,
-                collective="shrink",
-                missing=tuple(missing),
-            )
+            raise _too_late(among.missing(number), rank, timeout)
     lost = set(gone)
+    if rank in lost:
+        raise PeerFailed(
+            f"shrink: the others have gone on without rank {rank}, as it could not be "
+            "reached; end this process, and start another one",
+            rank=rank,
+            collective="shrink",
+        )
     return tuple(each for each in range(size) if each not in lost)
+
+
+def _too_late(missing: list[int], rank: int, timeout: float) -> CollectiveTimeout:
+    """The error if ranks that are alive have not come in time."""
+    return CollectiveTimeout(
+        f"shrink: rank {rank} waited {timeout:g} s for ranks {missing}, which are alive "
+        "and have not called it; call shrink there too, or pass a longer timeout",
+        rank=rank,
+        collective="shrink",
+        missing=tuple(missing),
+    )

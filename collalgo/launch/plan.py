@@ -7,6 +7,9 @@ from collalgo.launch.hosts import MAX_SLOTS, assign_ranks, check_ranks
 from collalgo.launch.options import LaunchOptions, OptionError
 from collalgo.launch.placement import Placement
 
+#: Who starts the ranks of a node of an elastic job.
+_OF_NODE = Choice(Starter.HERE, "--elastic is for the ranks of this node")
+
 
 class LaunchPlan(Protocol):
     """A job that is ready to be started."""
@@ -29,7 +32,7 @@ def launch_plan(options: LaunchOptions) -> tuple[LaunchPlan, Choice]:
         If the ranks do not fit on the hosts, or there is no program to start them.
     """
     _check_nodes(options)
-    choice = choose(options)
+    choice = _OF_NODE if options.elastic else choose(options)
     size = options.per_node or 1 if options.elastic else _size(options, choice)
     _check_elastic(options, size, choice)
     if choice.starter is Starter.HERE:
@@ -80,6 +83,8 @@ def _check_nodes(options: LaunchOptions) -> None:
         )
     if options.size is not None or options.least is not None:
         raise OptionError("with --elastic pass --per-node and --nodes, not -n or --min")
+    if options.hosts or options.delegates:
+        raise OptionError("--elastic runs one node; start it on each host instead")
 
 
 def _check_elastic(options: LaunchOptions, size: int, choice: Choice) -> None:

@@ -35,6 +35,9 @@ from collalgo.launch.process import exit_reason
 #: Seconds before the first restart of a rank, which double with each further one.
 BACK_OFF = 0.1
 
+#: Seconds that a launcher which holds the store waits for other nodes to leave.
+DRAIN_SECONDS = 5.0
+
 #: The variables of a rank's place in a whole job.
 OF_WHOLE_JOB = ("RANK", "WORLD_SIZE", "CROSS_RANK", "CROSS_SIZE")
 
@@ -97,6 +100,7 @@ class RestartingLaunch(LocalLaunch):
             hosting = Hosting(url.hostname, url.port, secret)
             hosting.begin()
             held.callback(hosting.end)
+            held.callback(hosting.drain, DRAIN_SECONDS)  # before that
         return self.node
 
 

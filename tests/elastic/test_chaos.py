@@ -22,9 +22,12 @@ def test_any_kills_leave_the_weights_as_they_are(seed):
         for life in range(rng.choice([0, 1, 3]))
     }
     words = ",".join(":".join(map(str, each)) for each in sorted(deaths))
-    done = run(f"-n {RANKS} --min 1 --max-restarts 9", str(STEPS), words, "wait")
+    marker = f"chaos-{os.getpid()}-{seed}"
+    done = run(
+        f"-n {RANKS} --min 1 --max-restarts 9", str(STEPS), words, "wait", marker
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     ends = re.findall(r"(\d) members, process \d+: (\w+)", done.stdout)
     assert ends == [(str(RANKS), weights(STEPS))] * RANKS, done.stderr
     assert set(os.listdir("/dev/shm")) <= memory
-    assert not left_over("script_elastic.py")
+    assert not left_over(marker)

@@ -23,10 +23,10 @@ def run(options, *words, script=SCRIPT):
     )  # fmt: skip
 
 
-def left_over(script):
-    """The processes that still run a script."""
+def left_over(marker):
+    """The processes that have this in their command line."""
     listed = subprocess.run(
-        ["pgrep", "-f", script], capture_output=True, text=True, check=False
+        ["pgrep", "-f", marker], capture_output=True, text=True, check=False
     )
     return listed.stdout.split()
 
@@ -121,6 +121,7 @@ def test_a_node_goes_on_when_another_is_lost(tmp_path):
         ("--elastic --nodes some", "'some' is no range as 1:4"),
         ("--elastic --nodes 2 --rendezvous a:1 -n 2", "pass --per-node and --nodes"),
         ("--per-node 2 -n 2", "need --elastic"),
+        ("--elastic --nodes 2 --rendezvous a:1 -H a:2", "start it on each host"),
         ("-n 2 --min 3", "--min 3 is more than the 2 ranks"),
         ("-n 2 --min 0", "0 is not in the range"),
         ("-H a:2 --min 1", "are for ranks of this host"),

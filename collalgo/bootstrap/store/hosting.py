@@ -2,10 +2,14 @@
 
 import errno
 import os
+import time
 
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import RendezvousError
+
+#: Seconds between two looks whether somebody uses the store.
+DRAIN_PAUSE = 0.05
 
 #: Hosts that only this host can mean.
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -32,6 +36,12 @@ class Hosting:
     def is_held(self) -> bool:
         """Whether this process holds the store."""
         return self._server is not None
+
+    def drain(self, seconds: float) -> None:
+        """Wait until nobody uses the store any more, at most some seconds."""
+        end = time.monotonic() + seconds
+        while self._server and self._server.connected and time.monotonic() < end:
+            time.sleep(DRAIN_PAUSE)
 
     def end(self) -> None:
         """Hold the store no more."""
