@@ -188,8 +188,8 @@ def living(
 def _too_late(missing: list[int], rank: int, timeout: float) -> CollectiveTimeout:
     """The error if ranks that are alive have not come in time."""
     return CollectiveTimeout(
-        f"shrink: rank {rank} waited {timeout:g} s for ranks {missing}, which are alive "
-        "and have not called it; call shrink there too, or pass a longer timeout",
+        f"shrink: rank {rank} waited {timeout:g} s for ranks {missing}, which are "
+        "alive and have not called it; call it there too, or pass a longer timeout",
         rank=rank,
         collective="shrink",
         missing=tuple(missing),

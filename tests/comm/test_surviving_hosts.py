@@ -29,7 +29,7 @@ def environment(rank, hosts, server):
 @pytest.mark.parametrize(
     ("hosts", "deaths"),
     at_leisure(
-        [("001", "2"), ("0012", "0,3"), ("0011", "1,2,3")], {("0012", "0,3")}
+        [("012", "0"), ("0012", "0,3"), ("0011", "1,2,3")], {("012", "0")}
     ),
 )  # fmt: skip
 def test_survivors_of_several_hosts_go_on(hosts, deaths):

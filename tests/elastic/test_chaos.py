@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from tests.conftest import at_leisure
 from tests.launch.test_restarting import left_over, run, weights
 
 STEPS, RANKS = 200, 4
 
 
-@pytest.mark.parametrize("seed", at_leisure(range(20), {0}))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
 def test_any_kills_leave_the_weights_as_they_are(seed):
     rng = random.Random(seed)
     memory = set(os.listdir("/dev/shm"))

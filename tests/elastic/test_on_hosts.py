@@ -36,6 +36,7 @@ def member(server, hosts, rank, life, deaths, output):
         return subprocess.Popen(words, env=env, stdout=file, stderr=file)
 
 
+@pytest.mark.slow
 def test_a_member_dies_and_another_takes_its_place(tmp_path):
     try:
         library()

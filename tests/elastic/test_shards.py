@@ -21,7 +21,7 @@ def in_order_of_the_tree(leaves):
     return leaves[0]
 
 
-@pytest.mark.parametrize("shards", [1, 2, 3, 7, 12, 33, 64, 100])
+@pytest.mark.parametrize("shards", [1, 3, 12, 33, 100])
 def test_the_bits_of_a_sum_do_not_depend_on_the_members(shards):
     rng = np.random.default_rng(shards)
     data = [

@@ -49,7 +49,7 @@ def same(one, other):
 
 
 @given(values)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_a_tree_is_taken_apart_and_put_together(value):
     skeleton, found = tree.flatten(value, "it")
     again = tree.decode(tree.encode(skeleton), "a test")
@@ -60,7 +60,7 @@ def test_a_tree_is_taken_apart_and_put_together(value):
 
 
 @given(st.lists(values, min_size=2, max_size=5))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_what_is_restored_is_what_was_committed_last(history):
     state = State(value=history[0], step=0)
     for step, value in enumerate(history[1:], 1):

@@ -53,6 +53,7 @@ def test_ranks_die_and_come_back_and_the_weights_are_the_same():
     assert sorted(told) == [("1", "1"), ("1", "2"), ("2", "1")], done.stderr
 
 
+@pytest.mark.slow
 def test_a_rank_that_dies_again_and_again_is_given_up():
     done = run("-n 2 --min 1 --max-restarts 1", "400", "1:0:3,1:1:399", "wait")
     assert done.returncode == 0, done.stdout + done.stderr
