@@ -20,11 +20,11 @@ world = comm = collalgo.init(timeout=30)
 killed = [int(rank) for rank in sys.argv[1].split(",")]
 x = np.ones(10_000)
 for number, rank in enumerate(killed, 1):
-    comm.barrier()
-    if world.rank == rank:
-        print(f"killed {time.monotonic()}", flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
     try:
+        comm.barrier()  # in which some may still be
+        if world.rank == rank:
+            print(f"killed {time.monotonic()}", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
         while True:
             comm.allreduce(x, "max")
     except PeerFailed:
