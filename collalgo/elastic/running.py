@@ -88,7 +88,7 @@ def _first() -> Communicator:
     try:
         return connect(meeting)
     except RendezvousClosed as error:
-        _LOG.info("%s", error)
+        _LOG.warning("%s; this process takes no part", error)
         raise SystemExit(0) from None
 
 
