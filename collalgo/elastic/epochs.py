@@ -79,8 +79,14 @@ class Epochs:
         return self.meeting.waiting()
 
     def has_changed(self) -> bool:
-        """Whether the ranks have to meet again, as far as this one knows."""
-        return self.meeting.change() is not None
+        """Whether the ranks have to meet again, as far as this one knows.
+
+        Nobody can join a job that is closed, which goes on to its end.
+        """
+        change = self.meeting.change()
+        if change is None:
+            return False
+        return change.is_failure or (change.waiting > 0 and change.closed is None)
 
     def end(self, reason: str) -> None:
         """Let nobody join any more, and leave: the job is over."""

@@ -47,6 +47,8 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
     ------
     RendezvousError
         If there are too few members for too long.
+    RendezvousClosed
+        If the job was closed, and a member has failed.
     SystemExit
         In a newcomer, if the job has ended before it became a member.
 
@@ -109,26 +111,39 @@ class _Running:
 
     def run(self, train: Callable[[Communicator], Result]) -> Result:
         """Call the function until it has returned on all members."""
-        returned: list[Result] = []
+        try:
+            return self._run(train)
+        except BaseException as error:
+            self._comm.abort(reason_of(error))
+            raise
+
+    def _run(self, train: Callable[[Communicator], Result]) -> Result:
         while True:
-            returned.clear()
+            returned: list[Result] = []
             try:
-                self._state.sync(self._comm)
-                after_commit = self._state.after_commit(self._meet_newcomers)
-                with belonging(self._comm), after_commit:
-                    returned.append(train(self._comm))
-                self._comm.barrier()
+                self._train(train, returned)
             except MembersChange:
                 self._form()
             except (PeerFailed, CollectiveTimeout) as error:
-                if not self._recover(error) and returned:
-                    return returned[0]
-            except BaseException as error:
-                self._comm.abort(reason_of(error))
-                raise
+                try:
+                    self._recover(error)
+                except RendezvousClosed:
+                    if not returned:
+                        raise
+                    return returned[0]  # the others have come to the end, too
             else:
                 self._finish()
                 return returned[0]
+
+    def _train(
+        self, train: Callable[[Communicator], Result], returned: list[Result]
+    ) -> None:
+        """Call the function with the present members, and wait until all return."""
+        self._state.sync(self._comm)
+        after_commit = self._state.after_commit(self._meet_newcomers)
+        with belonging(self._comm), after_commit:
+            returned.append(train(self._comm))
+        self._comm.barrier()
 
     def _meet_newcomers(self) -> None:
         """At a commit: break off on all members, if one knows of a change."""
@@ -138,20 +153,13 @@ class _Running:
         if self._comm.allreduce(mine, "max")[0]:
             raise MembersChange
 
-    def _recover(self, error: PeerFailed | CollectiveTimeout) -> bool:
-        """Roll back, and go on with the members that are left.
-
-        False if they have come to the end, which this one has found failed.
-        """
+    def _recover(self, error: PeerFailed | CollectiveTimeout) -> None:
+        """Roll back, and go on with the members that are left."""
         if isinstance(error, CollectiveTimeout) and self._newcomers is None:
             raise error  # nobody can expel a member that is alive
         _LOG.warning("%s; back to revision %d", error, self._state.revision)
         self._state.restore()
-        try:
-            self._form()
-        except RendezvousClosed:
-            return False
-        return True
+        self._form()
 
     def _form(self) -> None:
         """Form the communicator of the present members."""

@@ -114,18 +114,21 @@ def test_other_errors_are_those_of_the_user():
 @pytest.fixture
 def meet():
     """Meetings of a job, over an embedded store; they end with the test."""
-    server, made = Server(b"key", "127.0.0.1"), []
+    servers, made = [], []
 
     def start(name, least=1, most=3):
         settings = Settings(least, most, last_call=0.2, silence=2.0, join_timeout=20.0)
-        connect = partial(Client, ["127.0.0.1"], server.port, b"key", 2.0)
+        connect = partial(Client, ["127.0.0.1"], servers[-1].port, b"key", 2.0)
         made.append(StoreRendezvous(connect, "job j", settings, name))
         return made[-1]
 
+    start.next = lambda: servers.append(Server(b"key", "127.0.0.1"))
+    start.next()
     yield start
     for each in made:
         each.shutdown()
-    server.close()
+    for each in servers:
+        each.close()
 
 
 def sum_of(comm):
@@ -210,6 +213,36 @@ def test_members_die_and_come_and_the_weights_are_the_same(meet):
         found = [each.result(60) for each in [pool.submit(member, n) for n in range(4)]]
     assert found == [None, *[(train_alone(), STEPS)] * 3]
     assert (seen[2], seen[4], seen[STEPS - 1]) == ({3}, {2}, {3})
+
+
+def test_a_job_that_is_closed_goes_on_to_its_end_but_not_without_a_member(meet):
+    @elastic.run
+    def train(comm, state, meeting, dies):
+        while state.step < STEPS:
+            if comm.rank == 0 and state.step == 2:
+                meeting.close("planted")
+                until(lambda: meeting.change() is not None)
+            if dies and comm.rank == 1 and state.step == 4:
+                raise Died
+            step(comm, state)
+            state.commit()
+        return state.step
+
+    def member(name, dies):
+        meeting = meet(name, least=2, most=2)
+        try:
+            comm = elastic.connect(meeting, DEADLINE)
+            return train(new_state(), meeting, dies, comm=comm)
+        except (Died, RendezvousClosed) as error:
+            meeting.shutdown()
+            return type(error)
+
+    for dies in (False, True):
+        with ThreadPoolExecutor(2) as pool:
+            found = [pool.submit(member, name, dies) for name in "ab"]
+            ends = {each.result(60) for each in found}
+        assert ends == ({RendezvousClosed, Died} if dies else {STEPS})
+        meet.next()
 
 
 def test_who_comes_after_the_end_is_told(meet):
