@@ -1,5 +1,6 @@
 """The communicators of an elastic job: one for each epoch of its rendezvous."""
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
@@ -16,6 +17,9 @@ from collalgo.bootstrap.store.protocol import (
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
 from collalgo.errors import BootstrapError, RendezvousError
+
+#: Seconds in which a lost member is made known, and between two looks for that.
+NOTICE_SECONDS, NOTICE_PAUSE = 10.0, 0.01
 
 
 class Meeting(Rendezvous, Protocol):
@@ -124,9 +128,16 @@ class Epochs:
         try:
             return connect_group(exchange, engine, JOIN_TIMEOUT, self)
         except BootstrapError as error:
-            if isinstance(error, RendezvousError) or not self._has_failed():
+            if isinstance(error, RendezvousError) or not self._fails_soon():
                 raise
             raise EpochEnded(str(error)) from error
+
+    def _fails_soon(self) -> bool:
+        """Whether the epoch has failed; who meets a lost member may be told later."""
+        end = time.monotonic() + NOTICE_SECONDS
+        while not self._has_failed() and time.monotonic() < end:
+            time.sleep(NOTICE_PAUSE)
+        return self._has_failed()
 
     def check(self) -> None:
         """Raise BootstrapError if the epoch has ended."""
