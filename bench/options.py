@@ -7,6 +7,7 @@ import click
 from collalgo.bench.cells import PLACES
 from collalgo.bench.records import CSV, RESULTS
 
+from collalgo.base.input_files import special
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import sizes_between
 from collalgo.cli.options import force_option, parse_size, parse_sizes, writes
@@ -24,6 +25,16 @@ def parse_names(
         if known and name not in known:
             raise click.BadParameter(f"{name!r}: choose from {', '.join(known)}")
     return names
+
+
+def refuse_special(
+    _context: object, _parameter: object, files: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Refuse what is no file before the ranks start, which load the files."""
+    for file in files:
+        if kind := special(file):
+            raise click.BadParameter(f"{file} is {kind}; name a file")
+    return files
 
 
 def parse_border(context: object, parameter: object, text: str | None) -> int | None:
@@ -138,6 +149,7 @@ SWEEP_OPTIONS = [
     ),
     click.option(
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),
+        callback=refuse_special,
         help="Load algorithms: Python with @collalgo.algorithm, or MSCCL XML.",
     ),
     click.option(

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,16 +70,6 @@ class Record(NamedTuple):
     rough: bool = False
     new_size: float | None = None
 
-
-#: The keys that identify a document of a benchmark, or each of its rows.
-SHAPES = (
-    {"environment", "rows"},
-    {"environment", "entries"},
-    {"ranks", "overlap"},
-    {"ranks", "collective"},
-    {"ranks", "alone"},
-    {"ranks", "floats"},
-)
 
 #: The columns without a default, and those of each kind; others are positive numbers.
 REQUIRED = tuple(x for x in Record._fields if x not in Record._field_defaults)
@@ -145,28 +136,19 @@ def record(
     )
 
 
-def _is_found(document: Any) -> bool:
-    """Whether a benchmark wrote a document."""
-    rows = document if isinstance(document, list) else [document]
-    return bool(rows) and all(any(keys <= set(row) for keys in SHAPES) for row in rows)
+FOUND = output_files.Format("a result of a benchmark")
 
+RESULTS = output_files.Format("results of collalgo bench")
 
-FOUND = output_files.of_json("a result of a benchmark", _is_found)
-
-RESULTS = output_files.of_json(
-    "results of collalgo bench",
-    lambda document: document["version"] == VERSION and "results" in document,
-)
-
-CSV = output_files.Format(
-    "a table of collalgo bench",
-    lambda data: data.startswith(b"contestant,collective,ranks,"),
-)
+CSV = output_files.Format("a table of collalgo bench")
 
 
 def keep(file: Path, found: Any, *, force: bool = False) -> None:
-    """Write results to a file."""
-    text = json.dumps(found, indent=1) + "\n"
+    """Write results, a mapping or a list of some, to a file."""
+    first, *others = found if isinstance(found, list) else [found]
+    marked = {"maker": FOUND.mark, **first}
+    document = [marked, *others] if isinstance(found, list) else marked
+    text = json.dumps(document, indent=1) + "\n"
     write_or_refuse(file, text, FOUND, force=force)
 
 
@@ -211,6 +193,7 @@ def as_json(records: Sequence[Record], conditions: dict[str, Any]) -> str:
     """Format the rows, the environment and the command as JSON."""
     document = {
         "version": VERSION,
+        "maker": RESULTS.mark,
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "environment": conditions,
         "results": [row._asdict() for row in records],
@@ -283,10 +266,15 @@ def _is_time(value: Any) -> bool:
 
 
 def as_csv(records: Sequence[Record]) -> str:
-    """Format the rows as CSV, the independent variables first."""
+    """Format the rows as CSV, the independent variables first.
+
+    The last column is for :mod:`collalgo.base.seal`, and empty but in the first row.
+    """
     text = io.StringIO()
     writer = csv.writer(text)
     columns = [name for name in Record._fields if name != "runs"]
-    writer.writerow(columns)
-    writer.writerows([getattr(row, name) for name in columns] for row in records)
+    writer.writerow([*columns, "maker"])
+    makers = chain([CSV.mark], repeat(""))
+    for row, maker in zip(records, makers, strict=False):
+        writer.writerow([*(getattr(row, name) for name in columns), maker])
     return text.getvalue()

@@ -18,7 +18,7 @@ import numpy as np
 
 from collalgo.comm.communicator import Communicator
 from collalgo.errors import CollalgoError, PeerFailed
-from collalgo.launch.spawn import spawn
+from collalgo.launch.run_function import spawn
 
 #: The number of calls before the kill.
 CALLS = 100

@@ -134,11 +134,15 @@ if TYPE_CHECKING:
         RulesError as RulesError,
         ScheduleError as ScheduleError,
         TopologyError as TopologyError,
+        VariableError as VariableError,
     )
     from collalgo.integrations.algorithm_files import (
         load_algorithms as load_algorithms,
     )
-    from collalgo.launch.spawn import spawn as spawn
+    from collalgo.launch.run_function import (
+        run as run,
+        spawn as spawn,
+    )
     from collalgo.launch.threads import threads as threads
     from collalgo.schedule import (
         Group as Group,
@@ -235,9 +239,13 @@ _NAMES = {
         "RulesError",
         "ScheduleError",
         "TopologyError",
+        "VariableError",
     ),
     "collalgo.integrations.algorithm_files": ("load_algorithms",),
-    "collalgo.launch.spawn": ("spawn",),
+    "collalgo.launch.run_function": (
+        "run",
+        "spawn",
+    ),
     "collalgo.launch.threads": ("threads",),
     "collalgo.schedule": (
         "Group",

@@ -101,6 +101,10 @@ class BootstrapError(CollalgoError):
     """The ranks could not find each other."""
 
 
+class VariableError(BootstrapError, ValueError):
+    """An environment variable of the library has a wrong value."""
+
+
 class RendezvousError(BootstrapError):
     """The members of an elastic job could not meet for another epoch."""
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from collalgo import Selection, Topology, select
 from collalgo.algorithms.catalogue import find
-from collalgo.base import output_files, plotting
+from collalgo.base import plotting
 from collalgo.base.plotting import new_figure
 from collalgo.base.units import human, human_time
 from collalgo.cost.messages import Messages, all_messages
@@ -17,7 +17,7 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.overrides import PEERS
-from docs.pages import PAGE
+from docs.pages import write_page
 
 #: The first cells of rows, with the choice and where it is made.
 Cases = Sequence[tuple[list[str], Selection, TopologyPricer]]
@@ -257,5 +257,5 @@ def _idle() -> Iterator[str]:
 
 def write() -> None:
     """Write the page and its picture."""
-    output_files.write(Path(__file__).with_name("folklore.md"), page(), PAGE)
+    write_page(Path(__file__).with_name("folklore.md"), page())
     draw_thousand(PICTURES / "ring_of_1000.png")

@@ -7,10 +7,9 @@ from typing import NamedTuple
 from collalgo import ALGORITHMS, Proof, verify
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.literature import FORMULAS, values_at
-from collalgo.base import output_files
 from collalgo.schedule.collective import COLLECTIVES, Collective
-from docs import folklore, layers, prices, ratios, stubs
-from docs.pages import PAGE
+from docs import folklore, layers, prices, ratios, stubs, words
+from docs.pages import write_page
 
 HEAD = """# The catalogue of algorithms
 
@@ -146,9 +145,10 @@ def _properties(
 
 
 if __name__ == "__main__":
-    output_files.write(Path(__file__).with_name("algorithms.md"), page(), PAGE)
+    write_page(Path(__file__).with_name("algorithms.md"), page())
     folklore.write()
     ratios.write()
     prices.write()
     layers.write()
     stubs.write()
+    words.write()

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import tomllib
 
-from collalgo.base import output_files
-from docs.pages import PAGE
+from docs.pages import write_page
 
 ROOT = Path(__file__).parents[1]
 PICTURE = Path(__file__).with_name("pictures") / "layers.svg"
@@ -62,4 +61,4 @@ def _box(top: int, name: str, text: str) -> list[str]:
 
 def write() -> None:
     """Write the picture."""
-    output_files.write(PICTURE, picture(), PAGE, force=True)
+    write_page(PICTURE, picture())

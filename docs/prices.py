@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from collalgo import Topology, select
-from collalgo.base import output_files
 from collalgo.base.units import human_time
 from collalgo.cost.bounds import BOUNDED
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.selection import Selection
 from collalgo.topology import presets
-from docs.pages import PAGE
+from docs.pages import write_page
 
 HEAD = """# Prices of machines
 
@@ -106,9 +105,6 @@ NBYTES = 8 << 30
 
 HOSTS = (1, 2, 4)
 
-#: A rack of 72 GPUs takes minutes in groups.
-LARGE = "gb200_nvl72"
-
 
 def page() -> str:
     """The content of the page."""
@@ -163,7 +159,7 @@ def _prices() -> Iterator[str]:
 def machines() -> Iterator[tuple[str, dict[str, int]]]:
     """The machines and fabrics of the page, with their parameters."""
     for name in presets.machines():
-        for hosts in HOSTS if name != LARGE else HOSTS[:1]:
+        for hosts in HOSTS:
             yield name, {"hosts": hosts}
     yield from ((name, {}) for name in presets.FABRICS)
 
@@ -175,4 +171,4 @@ def _cell(chosen: Selection) -> str:
 
 def write() -> None:
     """Write the page."""
-    output_files.write(Path(__file__).with_name("prices.md"), page(), PAGE)
+    write_page(Path(__file__).with_name("prices.md"), page())

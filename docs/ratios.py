@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from collalgo import Topology, select
-from collalgo.base import output_files
 from collalgo.base.units import human
 from collalgo.selection.on_topology import TopologyPricer
-from docs.pages import PAGE
+from docs.pages import write_page
 
 HEAD = """# Ratios to the bound
 
@@ -84,4 +83,4 @@ def _cell(ratio: float | None, winner: float) -> str:
 
 def write() -> None:
     """Write the page."""
-    output_files.write(Path(__file__).with_name("ratios.md"), page(), PAGE)
+    write_page(Path(__file__).with_name("ratios.md"), page())

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import collalgo
-from collalgo.base import output_files
 from collalgo.comm.collectives import Collectives
-from docs.pages import GENERATED, PAGE
+from docs.pages import GENERATED, write_page
 
 FUNCTIONS = Path(collalgo.__file__).parent / "comm" / "functions"
 
@@ -82,4 +81,4 @@ def _written(
 
 def write() -> None:
     """Write the stub."""
-    output_files.write(STUB, stub(), PAGE)
+    write_page(STUB, stub())

@@ -26,7 +26,6 @@ LONG_FILES = {
     "collalgo/_kernels/engine/transport/host_endpoint.pyx",
 }
 LONG_FUNCTIONS: dict[str, set[str]] = {
-    "collalgo/comm/failures.py": {"_mismatch"},
     "collalgo/_kernels/comm/call_runner.pyx": {"call"},
     "collalgo/_kernels/comm/point_to_point/mailbox.pyx": {
         "begin_receive",

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import click
 from collalgo.bench.cluster.kernel import down, set_link, up
-from collalgo.bench.cluster.layout import Layout, layout_of
+from collalgo.bench.cluster.layout import layout_of_file
 from collalgo.bench.cluster.running import run
 
 from collalgo.errors import CollalgoError
-from collalgo.topology.model import Topology
 
 file_argument = click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -35,15 +34,11 @@ def main() -> None:
     """
 
 
-def _layout(file: Path) -> Layout:
-    return layout_of(Topology.read(file))
-
-
 @main.command("up")
 @file_argument
 def up_command(file: Path) -> None:
     """Create the cluster of FILE."""
-    layout = _layout(file)
+    layout = layout_of_file(file)
     up(layout)
     click.echo(
         f"{layout.name} is up: {len(layout.hosts)} hosts, {layout.size} ranks, "
@@ -55,7 +50,7 @@ def up_command(file: Path) -> None:
 @file_argument
 def down_command(file: Path) -> None:
     """Remove the cluster of FILE, and kill the processes on it."""
-    down(_layout(file))
+    down(layout_of_file(file))
 
 
 @main.command(
@@ -83,7 +78,7 @@ def run_command(
     if command[0].endswith(".py"):
         command = (sys.executable, *command)
     done = run(
-        _layout(file), command, ranks=ranks or 0, description=file, prefix=prefix
+        layout_of_file(file), command, ranks=ranks or 0, description=file, prefix=prefix
     )
     sys.exit(done.returncode)
 
@@ -93,7 +88,7 @@ def run_command(
 @click.argument("link")
 def cut(file: Path, link: str) -> None:
     """Cut a LINK, named by a NIC (h0/nic0) or by both ends ("leaf0 - spine0")."""
-    set_link(_layout(file), link, working=False)
+    set_link(layout_of_file(file), link, working=False)
 
 
 @main.command()
@@ -101,4 +96,4 @@ def cut(file: Path, link: str) -> None:
 @click.argument("link")
 def mend(file: Path, link: str) -> None:
     """Restore a LINK that was cut."""
-    set_link(_layout(file), link, working=True)
+    set_link(layout_of_file(file), link, working=True)

@@ -1,8 +1,10 @@
 """The layout of a cluster: namespaces, bridges, cables and addresses."""
 
+import hashlib
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import networkx as nx
 
@@ -133,6 +135,22 @@ def layout_of(topology: Topology) -> Layout:
         layout.cables.append(Cable(name, (made[0], made[1]), link.bandwidth * 1e9))
     if any(all(end.namespace for end in cable.ends) for cable in layout.cables):
         layout.routes = _routes(layout)
+    return layout
+
+
+def layout_of_file(file: Path) -> Layout:
+    """The layout of the topology in a file.
+
+    Its name is of this file alone: the clusters of two checkouts may be up at once.
+
+    Raises
+    ------
+    TopologyError
+        If the file cannot be read, or is no cluster.
+    """
+    layout = layout_of(Topology.read(file))
+    place = hashlib.sha256(str(file.resolve()).encode()).hexdigest()
+    layout.name += f"-{place[:8]}"
     return layout
 
 

@@ -23,6 +23,7 @@ from collalgo.bench.timing import race
 
 import collalgo
 from collalgo import Communicator
+from collalgo.base.environment import TOPOLOGY
 from collalgo.base.json_files import read_json
 from collalgo.bootstrap.identity import identity
 from collalgo.cli.options import force_option, parse_sizes, writes
@@ -199,7 +200,7 @@ def main(
         kept = _kept(output)
         others = [row for row in kept if row["collective"] not in collectives]
         found = {
-            "topology": Path(os.environ.get("COLLALGO_TOPOLOGY", "")).name,
+            "topology": Path(TOPOLOGY.given()).name,
             "environment": environment(comm.size),
             "entries": [*others, *(asdict(entry) for entry in entries)],
         }

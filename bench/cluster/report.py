@@ -1,6 +1,5 @@
 """Report the measurements on clusters, as a table and a plot."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from collalgo.base import plotting
+from collalgo.base.json_files import read_json
 from collalgo.base.plotting import PICTURE, new_figure
 from collalgo.cli.options import force_option, writes
 
@@ -55,7 +55,10 @@ def outcomes(files: Sequence[Path]) -> Iterator[Outcome]:
 
 
 def _entries(path: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(path.read_text())["entries"]
+    try:
+        found: list[dict[str, Any]] = read_json(path)["entries"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise click.ClickException(f"{path} holds no results: {error}") from None
     return found
 
 

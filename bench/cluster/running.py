@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from collalgo.bench.cluster.kernel import ClusterError, inside, is_up, namespace
 from collalgo.bench.cluster.layout import NODE, Layout
 
+from collalgo.base.environment import TOPOLOGY
 from collalgo.launch.mpi_command import INTEL, MPICH, mpiexec_at
 
 #: UCX between hosts: TCP, with segments long enough for full speed.
@@ -151,7 +152,7 @@ def run(
         )
     variables = {**os.environ, **UCX, **(environment or {})}
     if description is not None:
-        variables["COLLALGO_TOPOLOGY"] = str(description.resolve())
+        variables[TOPOLOGY.name] = str(description.resolve())
     with agent_of(layout) as agent:
         return subprocess.run(
             command_line(layout, command, agent, bin_, ranks or layout.size),

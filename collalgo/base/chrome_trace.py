@@ -8,18 +8,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from collalgo.base import output_files
-from collalgo.base.output_files import MARK
 
 Event = dict[str, Any]
 
-TRACE = output_files.of_json(
-    "a trace", lambda found: found["otherData"]["maker"] == MARK
-)
+TRACE = output_files.Format("a trace")
 
 
 def document(events: Iterable[Event]) -> dict[str, Any]:
     """The JSON document of some events."""
-    about = {"maker": MARK}
+    about = {"maker": TRACE.mark}
     return {"displayTimeUnit": "ns", "otherData": about, "traceEvents": list(events)}
 
 

@@ -15,8 +15,10 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
-#: The environment variable of the folder, and its value that keeps nothing.
-VARIABLE, OFF = "COLLALGO_CACHE", "off"
+from collalgo.base.environment import CACHE
+
+#: The value of ``COLLALGO_CACHE`` that keeps nothing.
+OFF = "off"
 
 #: The most files of a kind, of which the oldest quarter is deleted beyond that, and
 #: the most bytes of each.
@@ -25,7 +27,7 @@ MOST_FILES, LARGEST = 1024, 1 << 16
 
 def folder() -> Path:
     """The folder of all kept results; the default one if none are kept."""
-    given = os.environ.get(VARIABLE)
+    given = CACHE.given()
     return Path(given) if given and given != OFF else default_folder()
 
 
@@ -45,7 +47,7 @@ def recall(kind: str, key: str) -> str | None:
     key
         All that the result depends on.
     """
-    if os.environ.get(VARIABLE) == OFF:
+    if CACHE.given() == OFF:
         return None
     with suppress(OSError, RuntimeError, ValueError):  # no home, no UTF-8
         data = _read(_path(kind, key))
@@ -59,7 +61,7 @@ def keep(kind: str, key: str, content: str) -> None:
     """Keep the result of a key, if it is small and the folder can be written."""
     data = content.encode()
     data = _seal(key, data) + b"\n" + data
-    if os.environ.get(VARIABLE) == OFF or len(data) > LARGEST:
+    if CACHE.given() == OFF or len(data) > LARGEST:
         return
     with suppress(OSError, RuntimeError):
         path = _path(kind, key)

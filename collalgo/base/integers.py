@@ -72,5 +72,5 @@ def shown(value: Any) -> str:
 
 def _range(least: int, most: int) -> str:
     if most == INT64_MAX:
-        return f"from {least} up" if least > -most else "of 64 bits"
+        return f"from {least} to 2**63 - 1" if least > -most else "of 64 bits"
     return f"from {least} to {most}"

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from collalgo.base.input_files import read_text
+
 #: The most bytes of a file that are parsed.
 LARGEST = 64 << 20
 
@@ -18,17 +20,9 @@ def read_json(path: Path) -> Any:
         read.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise ValueError(f"it has more than {LARGEST} bytes")
-        return json.loads(data.decode())
-    except UnicodeDecodeError as error:
-        reason = f"byte {error.start} is no UTF-8"
+        return json.loads(read_text(path, LARGEST))
     except json.JSONDecodeError as error:
         reason = f"it is no JSON: {error}"
     except RecursionError:
         reason = "its JSON is nested too deeply"
-    except OSError as error:
-        reason = f"it cannot be read: {error.strerror}"
     raise ValueError(reason)

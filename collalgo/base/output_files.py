@@ -2,26 +2,23 @@
 
 A file is written beside its target and renamed, so a full disk or an interrupt leaves
 the existing file unchanged. An existing file is replaced only if it is empty, if
-collalgo wrote it in the same format, or by force.
+collalgo wrote it in the same format and it was not changed since, or by force.
 
-``-`` and names such as ``/dev/stdout`` are streams; output is appended to them. A
-symbolic link stays; its target is replaced.
+``-``, ``/dev/null`` and names such as ``/dev/stdout`` are streams; output is appended
+to them. A symbolic link stays; its target is replaced.
 """
 
 import errno
-import json
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from collalgo.base import seal
+from collalgo.base.input_files import is_open_stream, special
 from collalgo.errors import OutputError
-
-#: The marker in files whose format has no field for their author.
-MARK = "made by collalgo"
 
 #: The name of standard output on a command line.
 STANDARD_OUTPUT = "-"
@@ -44,27 +41,18 @@ class Format(NamedTuple):
     ----------
     name : str
         The format's name in errors, with an article.
-    is_ours : callable
-        Whether collalgo wrote a file with these bytes, in this format; an exception
-        means no.
-    head : int or None
-        The number of bytes at the beginning that are enough to tell; None: all, of
-        files of at most :data:`LARGEST` bytes.
+    magic : bytes
+        What the files begin with, if they hold a checksum of their own and are not
+        sealed, as they may be too large to be read whole.
     """
 
     name: str
-    is_ours: Callable[[bytes], bool]
-    head: int | None = None
+    magic: bytes = b""
 
-
-def marked(name: str) -> Format:
-    """A format whose files contain :data:`MARK`."""
-    return Format(name, lambda data: MARK.encode() in data)
-
-
-def of_json(name: str, is_ours: Callable[[Any], bool]) -> Format:
-    """A JSON format, recognised by its parsed document."""
-    return Format(name, lambda data: is_ours(json.loads(data)))
+    @property
+    def mark(self) -> str:
+        """What a file must contain to be known again; see :mod:`collalgo.base.seal`."""
+        return seal.mark_of(self.name)
 
 
 def check(path: str | Path, kind: Format, *, force: bool = False) -> None:
@@ -73,12 +61,14 @@ def check(path: str | Path, kind: Format, *, force: bool = False) -> None:
     Raises
     ------
     OutputError
-        If another program wrote the file, unless ``force``; or if the file cannot be
-        written.
+        If another program wrote the file or it was changed since, unless ``force``; or
+        if the file cannot be written.
     """
     try:
         target = _target(Path(path))
-        if not _is_stream(target):
+        if _is_stream(target):
+            _check_stream(path, target)
+        else:
             _check_file(path, target, kind, force)
     except OSError as error:
         if isinstance(error, OutputError):
@@ -93,7 +83,9 @@ def write(
     *,
     force: bool = False,
 ) -> None:
-    """Write a file atomically, or append to a stream; content may come in pieces.
+    """Seal and write a file atomically, or append it to a stream.
+
+    The content of a format with a magic may come in pieces.
 
     Raises
     ------
@@ -102,13 +94,14 @@ def write(
     """
     check(path, kind, force=force)
     data = content.encode() if isinstance(content, str) else content
-    pieces = [data] if isinstance(data, bytes) else data
+    if isinstance(data, bytes):
+        data = [data if kind.magic else seal.sealed(data, kind.name)]
     try:
         target = _target(Path(path))
         if _is_stream(target):
-            _append(target, b"".join(pieces))
+            _append(target, b"".join(data))
         else:
-            _replace(target, pieces)
+            _replace(target, data)
     except OSError as error:
         raise _cannot_write(path, error) from None
 
@@ -128,28 +121,26 @@ def _cannot_write(path: str | Path, error: OSError) -> OutputError:
 def _target(path: Path) -> Path:
     """The target of a path after its symbolic links; it need not exist."""
     for _ in range(MOST_LINKS):
-        if _is_named_stream(path) or not path.is_symlink():
+        if _is_stream(path) or not path.is_symlink():
             return path
         path = path.parent / path.readlink()
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
-def _is_named_stream(path: Path) -> bool:
-    """Whether a path names an open stream, perhaps a file that the shell opened."""
-    text = str(path)
-    names = (STANDARD_OUTPUT, "/dev/stdout", "/dev/stderr")
-    return text in names or text.startswith(("/dev/fd/", "/proc/"))
+def _is_stream(path: Path) -> bool:
+    return str(path) in (STANDARD_OUTPUT, os.devnull) or is_open_stream(path)
 
 
-def _is_stream(target: Path) -> bool:
-    is_special = target.exists() and not target.is_file() and not target.is_dir()
-    return _is_named_stream(target) or is_special
+def _check_stream(path: str | Path, target: Path) -> None:
+    if str(target) != STANDARD_OUTPUT and not target.exists():
+        raise OutputError(f"{path} is no open stream; name a file")
 
 
 def _check_file(path: str | Path, target: Path, kind: Format, force: bool) -> None:
     folder = target.parent
-    if target.is_dir():
-        raise OutputError(f"{path} is a folder; name a file in it")
+    if target.exists() and (found := special(target)):
+        inside = " in it" if target.is_dir() else ", or - for standard output"
+        raise OutputError(f"{path} is {found}; name a file{inside}")
     if not folder.is_dir():
         raise OutputError(
             f"cannot write {path}: there is no folder {folder}; make it, or name "
@@ -172,20 +163,25 @@ def _check_existing(path: str | Path, target: Path, kind: Format) -> None:
             f"{path} is there and may not be written "
             f"(mode {stat.S_IMODE(status.st_mode):o}); {instead}"
         )
-    too_large = kind.head is None and status.st_size > LARGEST
-    if too_large or not _recognised(target, kind):
-        raise OutputError(
-            f"{path} is there and is not {kind.name} that collalgo has written "
-            f"({status.st_size} bytes); {instead}"
-        )
+    if reason := _not_ours(target, status.st_size, kind):
+        raise OutputError(f"{path} is there and {reason}; {instead}")
 
 
-def _recognised(target: Path, kind: Format) -> bool:
+def _not_ours(target: Path, nbytes: int, kind: Format) -> str:
+    """Why a file must not be replaced, or nothing if it may."""
+    if kind.magic and _begins_with(target, kind.magic):
+        return ""
+    data = target.read_bytes() if nbytes <= LARGEST else b""
+    if not nbytes or seal.is_unchanged(data, kind.name):
+        return ""
+    if seal.is_marked(data, kind.name):
+        return "was changed since collalgo wrote it"
+    return f"is not {kind.name} that collalgo has written ({nbytes} bytes)"
+
+
+def _begins_with(target: Path, magic: bytes) -> bool:
     with target.open("rb") as file:
-        data = file.read(-1 if kind.head is None else kind.head)
-    with suppress(Exception):  # a file of another program may hold anything
-        return not data or kind.is_ours(data)
-    return False
+        return file.read(len(magic)) == magic
 
 
 def _append(target: Path, data: bytes) -> None:

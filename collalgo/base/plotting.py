@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from collalgo.base import output_files
-from collalgo.base.output_files import MARK
 
-PICTURE = output_files.marked("a picture")
+PICTURE = output_files.Format("a picture")
 
 #: The format of a file whose name has no suffix.
 USUAL = "png"
 
-#: The metadata field for the producing program, by format.
+#: The metadata field for the producing program, by format; it has the mark.
 MAKER = {"png": "Software", "svg": "Creator", "pdf": "Creator", "ps": "Creator",
          "eps": "Creator"}  # fmt: skip
 
@@ -67,7 +66,7 @@ def save(
     """
     check(path, force=force)
     form = _format(Path(path))
-    about = {MAKER[form]: MARK} if form in MAKER else None
+    about = {MAKER[form]: PICTURE.mark} if form in MAKER else None
     drawn = io.BytesIO()
     figure.savefig(drawn, format=form, dpi=dpi or figure.dpi, metadata=about)
     output_files.write(path, drawn.getvalue(), PICTURE, force=force)

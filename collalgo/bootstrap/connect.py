@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 from weakref import finalize
 
+from collalgo.base.environment import SECRET, STORE
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
 from collalgo.bootstrap.interfaces import addresses
@@ -45,7 +46,7 @@ def connect_at(where: str, arguments: JoinArguments) -> Context:
     """Connect all processes that name one address, where rank 0 holds the store."""
     rank, _ = arguments.position
     given = _secret(arguments)
-    address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": given})
+    address = store_address({STORE.name: where, SECRET.name: given})
     job = hashlib.sha256(f"{where} {given}".encode()).hexdigest()
     if rank == 0:
         _serve(address)
@@ -57,7 +58,8 @@ def _secret(arguments: JoinArguments) -> str:
     if arguments.secret is not None:
         given = arguments.secret.encode().hex()
     else:
-        given = os.environ.get("COLLALGO_SECRET", "")
+        SECRET.value()  # which is checked
+        given = SECRET.given()
     if not given:
         rank, _ = arguments.position
         raise BootstrapError(
@@ -113,11 +115,11 @@ def connect(
     hosts, held = _numbered(identities), _held_to_exit()
     several = len(set(hosts)) > 1
     invitation = "" if rank else _invitation(identities, held, several=several)
-    where, _, secret_text = exchange_group.broadcast(invitation).partition(" ")
-    address = store_address({"COLLALGO_STORE": where, "COLLALGO_SECRET": secret_text})
-    job = hashlib.sha256(address.secret).hexdigest()
+    where, _, secret = exchange_group.broadcast(invitation).partition(" ")
+    job = hashlib.sha256(bytes.fromhex(secret)).hexdigest()
     if not several:
         return HostRendezvous(job, liveness).connect("", rank, range(size), timeout)
+    address = store_address({STORE.name: where, SECRET.name: secret})
     try:
         context = _across_hosts(job, address, rank, hosts, engine, timeout, held)
     except BaseException:
@@ -145,13 +147,13 @@ def _across_hosts(
 
 
 def _invitation(identities: Sequence[str], held: ExitStack, *, several: bool) -> str:
-    """The address and the secret of a new store, for ranks on several hosts."""
-    secret, port = secrets.token_bytes(TOKEN), 0
-    if several:
-        server = Server(secret)
-        held.callback(server.close)
-        port = server.port
-    return f"{_own_addresses(identities)}:{port} {secret.hex()}"
+    """The secret of a job, with the address of a new store for several hosts."""
+    secret = secrets.token_bytes(TOKEN)
+    if not several:
+        return f" {secret.hex()}"
+    server = Server(secret)
+    held.callback(server.close)
+    return f"{_own_addresses(identities)}:{server.port} {secret.hex()}"
 
 
 def _own_addresses(identities: Sequence[str]) -> str:
@@ -286,13 +288,12 @@ def store_address(environment: Mapping[str, str]) -> StoreAddress:
     BootstrapError
         If a variable is missing or malformed.
     """
-    where, _, port = environment.get("COLLALGO_STORE", "").rpartition(":")
-    try:
-        secret = bytes.fromhex(environment["COLLALGO_SECRET"])
-        return StoreAddress(where.split(","), int(port), secret)
-    except (KeyError, ValueError):
+    found, secret = STORE.value(environment), SECRET.value(environment)
+    if found is None or secret is None:
         raise BootstrapError(
-            "the store must be HOST:PORT (COLLALGO_STORE; commas between several "
-            "hosts), and the job needs a secret (COLLALGO_SECRET, as hexadecimal "
+            f"a job over a store needs its address, HOST:PORT ({STORE.name}; commas "
+            f"between several hosts), and its secret ({SECRET.name}, as hexadecimal "
             "digits)"
-        ) from None
+        )
+    hosts, port = found
+    return StoreAddress(hosts, port, secret)

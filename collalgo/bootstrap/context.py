@@ -2,17 +2,18 @@
 
 import hashlib
 import math
-import os
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from collalgo._kernels.engine.transport import survivors
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.base import environment
+from collalgo.bootstrap.agreement import FailureAgreement
 from collalgo.bootstrap.differences import difference_on_host
+from collalgo.bootstrap.group_calls import GroupCalls
 from collalgo.bootstrap.host_memory import HostMemory
-from collalgo.bootstrap.survivors import HostSurvivors, Survivors, living
+from collalgo.bootstrap.survivors import HostSurvivors, SurvivorRounds
 from collalgo.cost.host_profile import HostProfile
 
 if TYPE_CHECKING:  # as only worlds on several hosts need it
@@ -21,11 +22,16 @@ if TYPE_CHECKING:  # as only worlds on several hosts need it
 #: Seconds that a call waits for the other ranks, by default.
 TIMEOUT = 300.0
 
-#: Seconds that stand for no limit where a wait takes no infinite time.
-LONGEST_SECONDS = 1e8
-
 #: Seconds that a rank waits for the others to connect, by default.
 JOIN_TIMEOUT = 60.0
+
+
+#: Called while ranks are waited for; raises what ends the wait.
+Check = Callable[[], None]
+
+
+def unchecked() -> None:
+    """Check nothing."""
 
 
 class Rendezvous(Protocol):
@@ -40,10 +46,12 @@ class Rendezvous(Protocol):
         /,
         *,
         have_met: bool = False,
+        check: Check = unchecked,
     ) -> "Context":
         """Connect some ranks, all of which call with the same name.
 
         It waits for all of them, unless they ``have_met`` for this in another call.
+        While it waits it calls ``check`` now and then, which raises what ends the wait.
         """
 
     def connect_survivors(
@@ -70,25 +78,6 @@ class Newcomers(Protocol):
         """Connect the ranks that are left, and those that wait, as a new world."""
 
 
-class FailureAgreement(Protocol):
-    """The agreement of the ranks of a world on several hosts on what has failed."""
-
-    def decision(self, failure: dict[str, Any]) -> dict[str, Any]:
-        """The failure that all ranks agree on, from the one that this rank sees."""
-
-    def leave(self, exit_reason: str, *, in_order: bool) -> None:
-        """Report to the ranks on other hosts that this one has left, and why."""
-
-    def difference(self) -> dict[str, Any] | None:
-        """How the calls of ranks that have left differ from those of this one."""
-
-    def revoke(self, sequence: int) -> None:
-        """Fail the calls of ranks on other hosts, from a number on."""
-
-    def survivors(self) -> Survivors:
-        """The agreement of those that are left on who is gone."""
-
-
 def label_of(job: str, name: str) -> str:
     """A short label for a world of a job, which does not show the name of the job."""
     return f"{hashlib.sha256(job.encode()).hexdigest()[:8]} {name or 'world'}"
@@ -113,6 +102,8 @@ class Context:
         On several hosts: returns their topology, and the device of each rank.
     label : str
         A short label that all ranks of the world give it.
+    group_calls : GroupCalls
+        Compares the calls that make groups of it.
     engine : str or None
         The engine between its hosts; None if it has only one.
     pair : tuple of int or None
@@ -154,9 +145,13 @@ class Context:
         self.label = label
         self.engine = engine
         self._failure_agreement = failure_agreement
+        self.group_calls = (
+            GroupCalls(self.shared, transport.rank)
+            if failure_agreement is None
+            else failure_agreement.group_calls
+        )
         self._has_failed = self._has_left = False
-        self._survivors: Survivors | None = None
-        self._rounds = 0  # of the agreement on who is gone
+        self._survivor_rounds: SurvivorRounds[Context] | None = None
 
     @property
     def shared(self) -> SharedMemory:
@@ -191,29 +186,26 @@ class Context:
 
     def shrink(self, timeout: float) -> "Context":
         """Connect the ranks that are left as a new world; all of them call it."""
-        end = time.monotonic() + min(timeout, LONGEST_SECONDS)
         self.revoke_next()
-        me, size = self.transport.rank, self.transport.size
-        among = self._agreement_of_survivors()
-        while True:
-            number, left = self._rounds + 1, max(end - time.monotonic(), 0.0)
-            members = living(among, number, me, size, left)
-            self._rounds, left = number, max(end - time.monotonic(), 0.0)
-            of_members = members.index(me), members, left, among.is_gone
-            found = self.rendezvous.connect_survivors(f"shrink#{number}", *of_members)
-            if found is not None:
-                found.newcomers = self.newcomers
-                return found
-
-    def _agreement_of_survivors(self) -> Survivors:
-        if self._survivors is None:
+        if self._survivor_rounds is None:
             agreement = self._failure_agreement
-            self._survivors = (
-                HostSurvivors(self.shared)
-                if agreement is None
-                else agreement.survivors()
+            self._survivor_rounds = SurvivorRounds(
+                agreement.survivors() if agreement else HostSurvivors(self.shared),
+                self.transport.rank,
+                self.transport.size,
             )
-        return self._survivors
+        found = self._survivor_rounds.connect(self.rendezvous, timeout)
+        found.newcomers = self.newcomers
+        return found
+
+    def has_other_calls(self) -> bool:
+        """Whether a member of a group that is waited for is known to do something else.
+
+        It is reported, then, as a failure of this world.
+        """
+        agreement = self._failure_agreement
+        ask = None if agreement is None else agreement.ask
+        return self.group_calls.report_difference(ask)
 
     def release(self, *, unfinished: bool = False) -> dict[str, Any] | None:
         """Inform the other ranks, and release the memory.
@@ -246,7 +238,7 @@ class Context:
             if in_order and self.pair is None:
                 found = self._difference()
         self.transport.close(exit_reason, failed)
-        if self._holds_memory:
+        if self._holds_memory and not self.transport.forked:
             self._holds_memory = False
             self.memory.release()
         return found
@@ -290,10 +282,5 @@ def checked_timeout(timeout: float) -> float:
 
 def default_timeout() -> float:
     """The timeout of new communicators: ``COLLALGO_TIMEOUT`` or :data:`TIMEOUT`."""
-    text = os.environ.get("COLLALGO_TIMEOUT") or str(TIMEOUT)
-    try:
-        return seconds(float(text))
-    except ValueError:
-        raise ValueError(
-            f"COLLALGO_TIMEOUT={text!r} is not a number of seconds above 0"
-        ) from None
+    given: float | None = environment.TIMEOUT.value()
+    return seconds(TIMEOUT if given is None else given)

@@ -2,19 +2,46 @@
 
 import os
 
+from collalgo.base.environment import RANK_PROCESS
 from collalgo.bootstrap.ancestors import depth, start_time
 from collalgo.bootstrap.identity import launcher_of
 from collalgo.errors import BootstrapError
 
-#: Rank, size, process id and start time of the rank that this process is, or that has
-#: started it.
-VARIABLE = "COLLALGO_RANK_PROCESS"
+#: The variable with rank, size, process id and start time of the rank that this process
+#: is, or that has started it.
+VARIABLE = RANK_PROCESS.name
 
 
 def mark_rank(rank: int, size: int) -> None:
     """Let the children of this process know that it is a rank."""
     process = os.getpid()
     os.environ[VARIABLE] = f"{rank}/{size}/{process}/{start_time(process)}"
+
+
+def is_child() -> bool:
+    """Whether this process was started or forked by a rank, and is none itself."""
+    return _parent() is not None
+
+
+def advice() -> str:
+    """What a forked process that is no rank can do."""
+    if is_child():
+        return (
+            "leave the calls to the parent, which is a rank, or join another job by "
+            "collalgo.init(store=...)"
+        )
+    return "call collalgo.init() in the child"
+
+
+def _parent() -> tuple[str, str, str] | None:
+    """Rank, size and process of the living rank that has started this process."""
+    parts = RANK_PROCESS.given().split("/")
+    if len(parts) != 4 or not parts[2].isdecimal():
+        return None
+    rank, size, process, started = parts
+    if int(process) == os.getpid() or start_time(int(process)) != started:
+        return None
+    return rank, size, process
 
 
 def refuse_child() -> None:
@@ -28,12 +55,10 @@ def refuse_child() -> None:
         If the parent, or one of its parents, is a rank.
     """
     launcher = launcher_of(os.environ)
-    parts = os.environ.get(VARIABLE, "").split("/")
-    if launcher is None or len(parts) != 4 or not parts[2].isdecimal():
+    parent = _parent()
+    if launcher is None or parent is None:
         return
-    rank, size, process, started = parts
-    if int(process) == os.getpid() or start_time(int(process)) != started:
-        return
+    rank, size, process = parent
     if depth([VARIABLE], os.environ) < launcher.depth(os.environ):
         raise BootstrapError(
             f"this process was started by rank {rank} of {size} (process {process}) "

@@ -9,13 +9,14 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from threading import Event
-from typing import Any, Protocol
+from typing import Any
 
 from collalgo._kernels.engine.transport import survivors
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo.bootstrap.differences import CallsMade, calls_of, differ, difference
-from collalgo.bootstrap.failure_reports import FailureReports
-from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore, StoreError
+from collalgo.bootstrap.failure_reports import FailureReports, Job
+from collalgo.bootstrap.group_calls import GroupCalls
+from collalgo.bootstrap.store.protocol import ABSENT, StoreError
 from collalgo.bootstrap.survivors import StoreSurvivors
 
 #: Seconds that the store has to answer; it may have been lost.
@@ -23,17 +24,6 @@ ANSWER_SECONDS = 1.0
 
 #: Seconds that the others wait for the decision.
 DECISION_SECONDS = 4.0
-
-
-class Job(Protocol):
-    """The processes of a job, as one of them sees them."""
-
-    store: KeyValueStore
-    store_rank: int | None
-    peer_died: bool
-
-    def is_gone(self, rank: int) -> bool:
-        """Whether a process has ended, or cannot be reached."""
 
 
 class FailureAgreement:
@@ -67,6 +57,7 @@ class FailureAgreement:
         self._failure: dict[str, Any] | None = None
         self._is_decided = Event()
         self._store_lost = ""
+        self.group_calls = GroupCalls(transport.shared, transport.rank)
         self._reports = FailureReports(job, name, transport, len(ranks))
 
     # ---- events
@@ -131,21 +122,30 @@ class FailureAgreement:
         with suppress(ValueError):  # closed here
             self._break_off(failure)
 
-    def compare(self, theirs: list[dict[str, Any]]) -> None:
+    def compare(self, question: dict[str, Any]) -> None:
         """React to a rank that has waited for long: compare its calls with those here.
 
         A call that this rank has not reached yet is late, which is no mismatch.
         """
         with suppress(ValueError):  # closed here
-            mine = {
-                call["sequence"]: call for call in self._transport.comparison.calls()
-            }
-            for call in theirs:
-                if differ(call, mine.get(call["sequence"], call)):
-                    both = json.dumps([call, mine[call["sequence"]]]).encode()
-                    self._job.store.post(f"mismatch/{self._name}", both, ABSENT)
-                    return
-            self._transport.comparison.defer(theirs[-1]["sequence"])
+            theirs, rank = question["calls"], question["rank"]
+            if rank == self._transport.rank or self._has_differed(theirs):
+                return
+            last = theirs[-1] if theirs else None
+            if last and question["group"] is None:
+                self._transport.comparison.defer(last["sequence"])
+            if self.group_calls.hear(rank, last, question["group"]):
+                self.ask()
+
+    def _has_differed(self, theirs: list[dict[str, Any]]) -> bool:
+        """Report the first call of another rank that differs from that of this one."""
+        mine = {call["sequence"]: call for call in self._transport.comparison.calls()}
+        for call in theirs:
+            if differ(call, mine.get(call["sequence"], call)):
+                both = json.dumps([call, mine[call["sequence"]]]).encode()
+                self._job.store.post(f"mismatch/{self._name}", both, ABSENT)
+                return True
+        return False
 
     def differ(self, calls: list[dict[str, Any]]) -> None:
         """React to two different calls: fail if this rank has made one of them."""
@@ -176,9 +176,14 @@ class FailureAgreement:
         with suppress(ValueError):  # closed here
             if self._accuse_departed():  # which do not answer
                 return
-            if calls := self._transport.comparison.calls():
-                question = json.dumps(calls).encode()
-                self._job.store.post(f"waiting/{self._name}", question)
+            question = {
+                "rank": self._transport.rank,
+                "calls": self._transport.comparison.calls(),
+                "group": self.group_calls.question(),
+            }
+            if question["calls"] or question["group"]:
+                text = json.dumps(question).encode()
+                self._job.store.post(f"waiting/{self._name}", text)
 
     def leave(self, exit_reason: str, *, in_order: bool = False) -> None:
         """Report to the ranks on other hosts that this one has left, and why."""
@@ -206,8 +211,7 @@ class FailureAgreement:
 
     def difference(self) -> dict[str, Any] | None:
         """How the calls of ranks that have left differ from those of this one."""
-        with suppress(StoreError):  # what was heard of before counts
-            self._read_departed()
+        self._read_departed()
         shared = self._transport.shared
         in_order = shared.failure() is None
         mine = calls_of(shared, shared.rank, is_final=in_order)
@@ -215,9 +219,21 @@ class FailureAgreement:
         return next((each for each in found if each), None)
 
     def _read_departed(self) -> None:
-        """Read the calls of the ranks on other hosts that have left."""
+        """Read the calls of the ranks on other hosts that have left.
+
+        What was heard of before counts if the store does not answer: first the report
+        of this rank is read, for a short time, and once in a job.
+        """
         prefix = f"left/{self._name}:"
-        for key, entry in self._job.store.entries(prefix).items():
+        if self._job.store_is_late:
+            return
+        try:
+            self._job.store.get(f"{prefix}{self._transport.rank}", ANSWER_SECONDS)
+            found = self._job.store.entries(prefix)
+        except StoreError:
+            self._job.store_is_late = True
+            return
+        for key, entry in found.items():
             rank, about = int(key.removeprefix(prefix)), json.loads(entry.value)
             if rank not in self._transport.shared.members:
                 self._departed[rank] = CallsMade(rank, *about["calls"])

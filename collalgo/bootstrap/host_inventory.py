@@ -1,23 +1,38 @@
 """The machines of a job, from what each of its processes detects."""
 
 import json
-import os
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from collalgo.base.environment import TOPOLOGY
 from collalgo.bootstrap.exchange import StoreExchange
 from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.cost.host_profile import host_profile
-from collalgo.errors import BootstrapError
+from collalgo.errors import BootstrapError, TopologyError
 from collalgo.topology import document, ranks
 from collalgo.topology.model import Kind, Topology
 
-#: The environment variable of a file that describes the machines instead.
-VARIABLE = "COLLALGO_TOPOLOGY"
-
 #: Seconds that a process waits for the description of another.
 WAIT_SECONDS = 60.0
+
+
+def described() -> dict[str, Any] | None:
+    """The machines as ``COLLALGO_TOPOLOGY`` describes them, or None.
+
+    Raises
+    ------
+    VariableError
+        If it names no file of a topology.
+    """
+    path: Path | None = TOPOLOGY.value()
+    if path is None:
+        return None
+    try:
+        return document.document(Topology.read(path))
+    except (OSError, TopologyError) as error:
+        raise TOPOLOGY.wrong(f"cannot be used: {error}") from None
 
 
 class PlacedTopology(NamedTuple):
@@ -56,8 +71,7 @@ class HostInventory:
         """Send the other processes what this one detects."""
         self._exchange.contribute(json.dumps(ranks.local_view()))
         if self._rank == 0:
-            path = os.environ.get(VARIABLE)
-            given = document.document(Topology.read(path)) if path else None
+            given = described()
             common = json.dumps([given, 1e-9 / host_profile().copy])
             self._exchange.publish(common)
 
@@ -96,9 +110,9 @@ class HostInventory:
             found = cores.get(host, [])
             if len(found) <= local_rank:
                 raise BootstrapError(
-                    f"{VARIABLE}: host {names.get(host, host)} has {len(found)} cores "
-                    f"but {self._hosts.count(host)} ranks; describe a core for each "
-                    "rank",
+                    f"{TOPOLOGY.name}: host {names.get(host, host)} has {len(found)} "
+                    f"cores but {self._hosts.count(host)} ranks; describe a core for "
+                    "each rank",
                     rank=self._rank,
                 )
             devices.append(found[local_rank])

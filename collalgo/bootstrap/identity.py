@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from collalgo.base.environment import JOB, STORE
 from collalgo.bootstrap.ancestors import depth
 from collalgo.errors import BootstrapError
 
@@ -106,7 +107,7 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
     chosen = launcher_of(env, by_depth=environment is None)
     if chosen is not None:
         return chosen.read(env)
-    if "COLLALGO_STORE" in env or "COLLALGO_JOB" in env:
+    if STORE.name in env or JOB.name in env:
         return _of_run(env)  # which says what is missing
     return Identity(0, 1, "", "none")
 
@@ -130,8 +131,8 @@ def launcher_of(env: Mapping[str, str], *, by_depth: bool = True) -> Launcher | 
 
 
 def _of_run(env: Mapping[str, str]) -> Identity:
-    job = env.get("COLLALGO_JOB") or env["COLLALGO_STORE"]
-    across = Route.STORE if "COLLALGO_STORE" in env else None
+    job = env.get(JOB.name) or env[STORE.name]
+    across = Route.STORE if STORE.name in env else None
     return _by_variables(env, job, RUN, across=across)
 
 
@@ -228,9 +229,9 @@ BY_HAND = Launcher(*TORCH[:2], _of_torchrun)
 
 #: The launchers. Of those that agree the first decides.
 LAUNCHERS = (
-    Launcher(*TORCH[:2], _of_run, "COLLALGO_JOB"),
+    Launcher(*TORCH[:2], _of_run, JOB.name),
     Launcher(*TORCH[:2], _of_torchrun, "TORCHELASTIC_RUN_ID"),
-    Launcher(*TORCH[:2], _of_run, "COLLALGO_STORE", fresh=False),
+    Launcher(*TORCH[:2], _of_run, STORE.name, fresh=False),
     Launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", _of_open_mpi),
     Launcher("PMI_RANK", "PMI_SIZE", _of_mpich),
     # In a shell within an allocation of Slurm there is a job, but no step.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from collalgo.base.environment import SECRET
 from collalgo.base.foreign import package_of
 from collalgo.bootstrap.connect import connect_at, connect_over
 from collalgo.bootstrap.context import Context
@@ -115,7 +116,7 @@ def _by_environment(arguments: JoinArguments) -> Context:
     if torchrun_keeps_a_store(env):
         return connect_over(_store_of_torchrun(arguments.timeout), arguments)
     where = f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
-    if arguments.secret is not None or "COLLALGO_SECRET" in env:
+    if arguments.secret is not None or SECRET.name in env:
         return connect_at(where, arguments)
     if env["MASTER_ADDR"] in LOOPBACK or env.get("LOCAL_WORLD_SIZE") == str(size):
         rendezvous = HostRendezvous(f"env://{where} {user_secret().hex()}")

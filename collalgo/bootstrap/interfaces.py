@@ -1,7 +1,6 @@
 """The addresses of this host, from its interfaces and routes, never from its name."""
 
 import fcntl
-import os
 import socket
 import struct
 from collections.abc import Sequence
@@ -9,10 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from collalgo.base.environment import NICS
 from collalgo.errors import BootstrapError
-
-#: The environment variable of the interfaces between hosts, separated by commas.
-VARIABLE = "COLLALGO_NICS"
 
 #: Where Linux shows its interfaces, and its devices of RDMA.
 NETWORK = Path("/sys/class/net")
@@ -64,7 +61,7 @@ def addresses(*, loopback: bool = False) -> list[str]:
         If ``COLLALGO_NICS`` names an interface that this host does not have.
     """
     ours = [each for each in interfaces() if not each.is_loopback]
-    wanted = [name for name in os.environ.get(VARIABLE, "").split(",") if name]
+    wanted: list[str] | None = NICS.value()
     if wanted:
         ours = selected(ours, wanted, socket.gethostname())
     return [*(each.address for each in ours), *(["127.0.0.1"] if loopback else [])]
@@ -85,7 +82,7 @@ def selected(
         if name not in by_name:
             raise BootstrapError(
                 f"host {host} has no interface {name} that is up and has an address; "
-                f"it has {', '.join(by_name) or 'none'} (--nics, {VARIABLE})"
+                f"it has {', '.join(by_name) or 'none'} (--nics, {NICS.name})"
             )
     return [by_name[name] for name in wanted]
 

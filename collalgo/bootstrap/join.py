@@ -2,6 +2,7 @@
 
 import os
 
+from collalgo.base.environment import JOB
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.identity import Identity, Route, launcher_of
 from collalgo.bootstrap.join_arguments import JoinArguments
@@ -36,7 +37,7 @@ def join(arguments: JoinArguments) -> Context:
 def _with_source(error: BootstrapError) -> BootstrapError:
     """The error, with the variables that rank and size are from."""
     launcher = launcher_of(os.environ)
-    if launcher is None or launcher.mark == "COLLALGO_JOB":  # which starts all ranks
+    if launcher is None or launcher.mark == JOB.name:  # which starts all ranks
         return error
     text = f"{error}; rank and size are from {launcher.words(os.environ)}"
     return BootstrapError(text, rank=error.rank, missing=error.missing)

@@ -44,10 +44,13 @@ class Membership:
     ----------
     peer_died : bool
         Whether a call has failed because a process has ended or its host was lost.
+    store_is_late : bool
+        Whether the store has once not answered in time.
     """
 
     store: KeyValueStore
     peer_died = False
+    store_is_late = False
 
     def __init__(self, rank: int, store_rank: int | None = 0):
         self.rank = rank

@@ -10,7 +10,13 @@ from collalgo._kernels.engine.transport.network import Network
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo._kernels.engine.transport.wire import Wire
-from collalgo.bootstrap.context import JOIN_TIMEOUT, Context, label_of
+from collalgo.bootstrap.context import (
+    JOIN_TIMEOUT,
+    Check,
+    Context,
+    label_of,
+    unchecked,
+)
 from collalgo.bootstrap.host_inventory import HostInventory
 from collalgo.bootstrap.host_memory import HostMemory
 from collalgo.bootstrap.membership import Membership, PendingJoin
@@ -92,6 +98,7 @@ class MultiHostRendezvous:
         timeout: float = JOIN_TIMEOUT,
         *,
         have_met: bool = False,
+        check: Check = unchecked,
     ) -> Context:
         """Connect with the others that call with the same name, as a new world."""
         job = self._job
@@ -99,9 +106,11 @@ class MultiHostRendezvous:
         ranks = tuple(self._ranks[member] for member in members)
         hosts = tuple(job.hosts[each] for each in ranks)
         if (groups := self._on_host(hosts)) is not None:
-            return groups.connect(name, rank, members, timeout, have_met=have_met)
+            return groups.connect(
+                name, rank, members, timeout, have_met=have_met, check=check
+            )
         deadline = time.monotonic() + timeout
-        world = NewWorld(path, rank, members, ranks, hosts, deadline)
+        world = NewWorld(path, rank, members, ranks, hosts, deadline, check)
         joining = job.membership.joining(self._ranks).of(members)
         return self._across(world, joining, label=name)
 

@@ -3,13 +3,24 @@
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from collalgo.bootstrap.context import Check
 from collalgo.bootstrap.membership import PendingJoin
-from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore, StoreError, add
+from collalgo.bootstrap.store.protocol import (
+    ABSENT,
+    Entry,
+    KeyValueStore,
+    StoreError,
+    add,
+)
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.errors import BootstrapError
+
+#: Seconds between two checks of a wait.
+CHECK_SECONDS = 0.25
 
 
 @dataclass
@@ -30,6 +41,8 @@ class NewWorld:
         The number of the host of each.
     deadline : float
         The end of the wait, by the monotonic clock.
+    check : callable
+        Called now and then while it waits; raises what ends the wait.
     """
 
     path: str
@@ -38,6 +51,7 @@ class NewWorld:
     ranks: tuple[int, ...]
     hosts: tuple[int, ...]
     deadline: float
+    check: Check
 
     @property
     def here(self) -> list[int]:
@@ -49,6 +63,19 @@ class NewWorld:
     def left(self) -> float:
         """Seconds until the deadline."""
         return max(self.deadline - time.monotonic(), 0.01)
+
+    def awaited(self, key: str, joining: PendingJoin) -> bytes:
+        """Wait for a key of the store, with a check now and then."""
+        while True:
+            turn = min(self.left, CHECK_SECONDS)
+            ends = time.monotonic() + turn
+            try:
+                return joining.get(key, turn)
+            except BootstrapError as error:
+                self.check()  # first, as who has found a difference may leave
+                now, is_late = time.monotonic(), isinstance(error, StoreError)
+                if not is_late or now < ends or now >= self.deadline:
+                    raise
 
 
 def assemble(
@@ -64,7 +91,7 @@ def assemble(
         if world.rank == 0:
             outcome = _settle(world, store, _announcement(world, joining, store))
         else:
-            outcome = json.loads(_announced(world, joining))
+            outcome = json.loads(_announced(world, joining, store))
     except BootstrapError as error:
         outcome = _settle(world, store, str(error))
         if isinstance(outcome, str):
@@ -77,17 +104,12 @@ def assemble(
     return number, HostProfile.of_settings(settings)
 
 
-def _announced(world: NewWorld, joining: PendingJoin) -> bytes:
+def _announced(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -> bytes:
     """Wait until rank 0 announces that all ranks have joined."""
     try:
-        return joining.get(f"world/{world.path}", world.left)
+        return world.awaited(f"world/{world.path}", joining)
     except StoreError as error:
-        me = world.members[world.rank]
-        raise BootstrapError(
-            f"rank {me} waited in vain for rank {world.members[0]} and all others "
-            f"to join ({error})",
-            rank=me,
-        ) from None
+        raise _in_vain(world, store, f" ({error})") from None
 
 
 def _announcement(
@@ -108,20 +130,28 @@ def _settle(world: NewWorld, store: KeyValueStore, outcome: Any) -> Any:
 
 
 def _wait_for_all(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -> None:
-    prefix = f"here/{world.path}/"
     try:
         for other in range(len(world.members)):
-            joining.get(f"{prefix}{other}", world.left)
+            world.awaited(f"here/{world.path}/{other}", joining)
     except StoreError:
+        raise _in_vain(world, store) from None
+
+
+def _in_vain(world: NewWorld, store: KeyValueStore, why: str = "") -> BootstrapError:
+    """The error of a wait for ranks that have not joined."""
+    prefix = f"here/{world.path}/"
+    present: dict[str, Entry] = {}
+    with suppress(StoreError):
         present = store.entries(prefix)
-        missing = tuple(
-            member
-            for rank, member in enumerate(world.members)
-            if f"{prefix}{rank}" not in present
-        )
-        raise BootstrapError(
-            f"rank {world.members[0]} waited in vain for ranks {list(missing)} of "
-            f"{len(world.members)} to join; check that they were started",
-            rank=world.members[0],
-            missing=missing,
-        ) from None
+    missing = tuple(
+        member
+        for rank, member in enumerate(world.members)
+        if f"{prefix}{rank}" not in present
+    )
+    me, size = world.members[world.rank], len(world.members)
+    return BootstrapError(
+        f"rank {me} waited in vain for ranks {list(missing)} of {size} to join"
+        f"{why}; check that they were started",
+        rank=me,
+        missing=missing,
+    )

@@ -11,7 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
-from collalgo.bootstrap.context import JOIN_TIMEOUT, Context, label_of
+from collalgo.bootstrap.context import (
+    JOIN_TIMEOUT,
+    Check,
+    Context,
+    label_of,
+    unchecked,
+)
 from collalgo.bootstrap.host_memory import (
     HostMemory,
     await_all,
@@ -104,6 +110,7 @@ class GroupRendezvous:
         timeout: float = JOIN_TIMEOUT,
         *,
         have_met: bool = False,
+        check: Check = unchecked,
     ) -> Context:
         """Connect with the others that call with the same name, as a new world."""
         path, deadline = f"{self._name}/{name}", time.monotonic() + timeout
@@ -115,7 +122,7 @@ class GroupRendezvous:
             transport, rendezvous, self._memory, label=label_of(path, name)
         )
         if not have_met:
-            self._await(context, members, deadline, of_members)
+            self._await(context, members, deadline, of_members, check)
         return context
 
     def connect_survivors(
@@ -151,12 +158,18 @@ class GroupRendezvous:
         members: Sequence[int],
         deadline: float,
         liveness: LivenessCheck,
+        check: Check,
     ) -> None:
         """Wait until all members have come, or leave the new world."""
         if self._transport is not None:
             liveness = HostLivenessCheck(self._transport, liveness, members)
+
+        def check_both() -> None:
+            check()  # first, as who has found a difference may leave
+            liveness.check()
+
         try:
-            await_all(context.shared, members, deadline, liveness.check)
+            await_all(context.shared, members, deadline, check_both)
         except BaseException as error:
             withdraw(context.shared)
             context.abort(str(error))

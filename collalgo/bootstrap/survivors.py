@@ -9,14 +9,21 @@ come, nobody connects, and all come to the next round.
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from threading import Condition
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from collalgo._kernels.engine.transport import survivors
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.bootstrap.store.protocol import ABSENT, Change, KeyValueStore
 from collalgo.errors import CollectiveTimeout, PeerFailed
+
+#: A new world, as one of its ranks has it.
+World = TypeVar("World")
+World_co = TypeVar("World_co", covariant=True)
+
+#: Seconds that stand for no limit where a wait takes no infinite time.
+LONGEST_SECONDS = 1e8
 
 #: Seconds of one wait for a decision, after which signals are handled.
 TURN_SECONDS = 0.02
@@ -36,6 +43,20 @@ class Survivors(Protocol):
 
     def is_gone(self, rank: int) -> bool:
         """Whether a rank is known to have left or ended."""
+
+
+class SurvivorRendezvous(Protocol[World_co]):
+    """Connects survivors as a new world."""
+
+    def connect_survivors(
+        self,
+        name: str,
+        rank: int,
+        members: Sequence[int],
+        timeout: float,
+        is_gone: Callable[[int], bool],
+    ) -> World_co | None:
+        """Connect those that are left; None on all if one ends before it has come."""
 
 
 class HostSurvivors:
@@ -194,3 +215,31 @@ def _too_late(missing: list[int], rank: int, timeout: float) -> CollectiveTimeou
         collective="shrink",
         missing=tuple(missing),
     )
+
+
+class SurvivorRounds(Generic[World]):
+    """The rounds in which the survivors of a world agree and connect, on one rank.
+
+    Parameters
+    ----------
+    among
+        Their agreement.
+    rank, size
+        This rank, and the number of ranks of the world.
+    """
+
+    def __init__(self, among: Survivors, rank: int, size: int):
+        self._among, self._rank, self._size = among, rank, size
+        self._rounds = 0
+
+    def connect(self, rendezvous: SurvivorRendezvous[World], timeout: float) -> World:
+        """Connect with the others that are left, as a new world."""
+        end = time.monotonic() + min(timeout, LONGEST_SECONDS)
+        while True:
+            number, left = self._rounds + 1, max(end - time.monotonic(), 0.0)
+            members = living(self._among, number, self._rank, self._size, left)
+            self._rounds, left = number, max(end - time.monotonic(), 0.0)
+            of_members = members.index(self._rank), members, left, self._among.is_gone
+            found = rendezvous.connect_survivors(f"shrink#{number}", *of_members)
+            if found is not None:
+                return found

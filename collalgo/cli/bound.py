@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from collalgo.base.console import patience, wrapped
 from collalgo.base.units import human, human_time
 from collalgo.cli.machine import (
     assume_option,
@@ -14,6 +15,7 @@ from collalgo.cli.machine import (
     root_option,
     sizes_option,
 )
+from collalgo.cli.words import epilog
 from collalgo.cost.bounds import BOUNDED, Bound, bound
 from collalgo.cost.link_model import DEFAULTS
 from collalgo.errors import CollalgoError
@@ -21,7 +23,7 @@ from collalgo.topology.assumed import extremes, kind_of, marked
 from collalgo.topology.model import LinkKind
 
 
-@click.command("bound")
+@click.command("bound", epilog=epilog("bound", "cut", "assumed"))
 @click.argument("collective", type=click.Choice(list(BOUNDED)))
 @click.argument("what")
 @parameters_argument
@@ -56,18 +58,26 @@ def bound_command(
             model = assuming(DEFAULTS, {**assume, **speeds})
             return bound(collective, machine, root, kinds, model)
 
-        found = assuming_speeds({})
-        given = {kind_of(name) for name in assume}
-        spans = extremes({rule.split()[0] for rule in found.assumed} - given)
-        ends = [assuming_speeds({k: v[i] for k, v in spans.items()}) for i in (1, 0)]
+        with patience("computing the bound"):
+            found = assuming_speeds({})
+            given = {kind_of(name) for name in assume}
+            spans = extremes({rule.split()[0] for rule in found.assumed} - given)
+            ends = [assuming_speeds(speeds) for speeds in _fastest_and_slowest(spans)]
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     for nbytes in sizes:
-        click.echo(_words(found, nbytes))
+        click.echo(wrapped(_words(found, nbytes)))
         if spans and found.rests_on(nbytes):
-            click.echo(_range(spans, ends, nbytes))
+            click.echo(wrapped(_range(spans, ends, nbytes)))
     for rule in found.assumed:
-        click.echo(f"assumed: {rule}")
+        click.echo(wrapped(f"assumed: {rule}"))
+
+
+def _fastest_and_slowest(
+    spans: dict[str, tuple[float, float]],
+) -> list[dict[str, float]]:
+    """The greatest and the least speeds of some kinds of links; nothing for none."""
+    return [{kind: span[i] for kind, span in spans.items()} for i in (1, 0) if spans]
 
 
 def _range(

@@ -6,11 +6,16 @@ from typing import Any
 
 import click
 
+from collalgo.base.console import wrapped
+
+#: What click prints before the message of an error.
+ERROR = "Error: "
+
 
 class Group(click.Group):
     """A group whose commands end with 130 at SIGINT, as shells expect.
 
-    Those of click end with 1, as at an error.
+    Those of click end with 1, as at an error. Errors are wrapped at the terminal.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -19,3 +24,7 @@ class Group(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             sys.exit(128 + signal.SIGINT)
+        except click.ClickException as error:
+            whole = wrapped(f"{ERROR}{error.message}", stderr=True)
+            vars(error)["message"] = whole.removeprefix(ERROR)  # declared final
+            raise

@@ -1,11 +1,11 @@
 """The arguments and options of commands on a machine, and how they load it."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
 
+from collalgo.base.input_files import special
 from collalgo.cli.options import parse_sizes
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.uniform_cluster import UniformCluster
@@ -94,7 +94,7 @@ MOST_HOSTS = 256
 
 def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | UniformCluster:
     """Load a file or a named machine; many hosts become a uniform cluster."""
-    if what in presets.machines():
+    if what in presets.machine_names():
         given = named(parameters)
         hosts = given.get("hosts", 1)
         if isinstance(hosts, int) and hosts > MOST_HOSTS:
@@ -116,11 +116,13 @@ def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
 
 
 def _check_file(what: str) -> None:
-    if not Path(what).exists():
+    try:
+        special(what)
+    except OSError:
         raise TopologyError(
             f"there is no file and no machine or fabric {what!r}; "
             f"the names are {', '.join(presets.names())}"
-        )
+        ) from None
 
 
 def named(words: tuple[str, ...]) -> dict[str, Any]:

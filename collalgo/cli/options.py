@@ -83,7 +83,7 @@ force_option = click.option(
     "--force",
     is_flag=True,
     is_eager=True,
-    help="Write over a file that collalgo has not written.",
+    help="Write over a file that collalgo has not written, or that was edited since.",
 )
 
 

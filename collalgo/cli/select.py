@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import click
 from rich.table import Table
 
-from collalgo.base.console import wide_console
+from collalgo.base.console import patience, wide_console, wrapped
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import human, human_time
 from collalgo.cli.machine import (
@@ -19,9 +19,10 @@ from collalgo.cli.machine import (
     load_machine,
 )
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
+from collalgo.cli.words import epilog
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.lower_bound import AS_LOW
-from collalgo.errors import AlgorithmNotApplicable, CollalgoError
+from collalgo.errors import AlgorithmNotApplicable, CollalgoError, TopologyError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.choice import select
 from collalgo.selection.decide import PRICE
@@ -33,11 +34,20 @@ from collalgo.topology.assumed import marked
 
 WIDTH = 150
 
+#: The most ranks on hosts that differ, for which hundreds of prices take minutes.
+MOST_UNEQUAL = 2048
+
+#: The words of the output that the help explains.
+SAID = epilog(
+    "time", "x bound", "bound", "decided by", "along the ring", "narrowest hosts last",
+    "assumed", "roughly", "one_shot, two_shot, ...",
+)  # fmt: skip
+
 #: For each peer its choices by size.
 Others: TypeAlias = dict[str, list[Selection | None]]
 
 
-@click.command("select")
+@click.command("select", epilog=SAID)
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
 @click.argument("words", nargs=-1, metavar="[SIZE] [NAME=VALUE]...")
 @click.option("--size", "range_", help="Bytes: 64K, a list 1M,256M or a range 1K..1G.")
@@ -89,7 +99,7 @@ def select_command(
         link_model = assuming(figures, assume)
         pricer = _pricer(topology, words, link_model) if topology else None
         decide = partial(select, collective, size=ranks, topology=pricer)
-        chosen = [decide(nbytes, **options) for nbytes in sizes]
+        chosen = _choices(decide, sizes, options)
         others = _others(decide, sizes, pricer) if peers else {}
         if picture:
             _draw(chosen, others, picture, force)
@@ -98,9 +108,17 @@ def select_command(
     if as_json:
         _print_json(chosen)
     elif len(chosen) == 1 and not peers:
-        click.echo(chosen[0].explain(None if everything else SHOWN))
+        click.echo(wrapped(chosen[0].explain(None if everything else SHOWN)))
     else:
         _show(chosen, others)
+
+
+def _choices(
+    decide: Callable[..., Selection], sizes: Sequence[int], options: dict[str, Any]
+) -> list[Selection]:
+    """The choice for each size."""
+    with patience("pricing"):
+        return [decide(nbytes, **options) for nbytes in sizes]
 
 
 def _sizes_and_parameters(
@@ -147,7 +165,14 @@ def _pricer(
     topology: str, words: tuple[str, ...], link_model: LinkModel
 ) -> TopologyPricer:
     """The prices on a topology, which are the same for all sizes."""
-    return TopologyPricer(load_machine(topology, words), link_model)
+    pricer = TopologyPricer(load_machine(topology, words), link_model)
+    if pricer.placement.cluster is None and pricer.size > MOST_UNEQUAL:
+        raise TopologyError(
+            f"{pricer.topology.name}: {pricer.size} ranks on hosts that differ are "
+            f"more than the {MOST_UNEQUAL} for which all algorithms are compared; "
+            "price one by collalgo simulate, or take a part of the machine"
+        )
+    return pricer
 
 
 def _draw(
@@ -161,9 +186,10 @@ def _draw(
 def _show(chosen: Sequence[Selection], others: Others) -> None:
     """Print a table of several selections."""
     first = chosen[0]
-    click.echo(f"{first.collective} on {first.size} ranks; prices by {first.basis}")
-    for rule in dict.fromkeys(rule for one in chosen for rule in one.assumptions):
-        click.echo(f"assumed: {rule}")
+    lines = [f"{first.collective} on {first.size} ranks; prices by {first.basis}"]
+    rules = dict.fromkeys(rule for one in chosen for rule in one.assumptions)
+    lines += [f"assumed: {rule}" for rule in rules]
+    click.echo(wrapped("\n".join([*lines, *first.own_obstacles])))
     wide_console(WIDTH).print(_table(chosen, others))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from collalgo.base.chrome_trace import TRACE
+from collalgo.base.console import patience, wrapped
 from collalgo.base.plotting import PICTURE
 from collalgo.cli.machine import (
     assume_option,
@@ -18,6 +19,7 @@ from collalgo.cli.machine import (
     sizes_option,
 )
 from collalgo.cli.options import force_option, load_option, writes
+from collalgo.cli.words import epilog
 from collalgo.cost.exact import exact
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.placement import Placement
@@ -35,7 +37,7 @@ from collalgo.topology.model import Topology
 ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
 
 
-@click.command("simulate")
+@click.command("simulate", epilog=epilog("time", "x bound", "bound", "assumed"))
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
 @click.argument("algorithm")
 @click.argument("what")
@@ -103,12 +105,23 @@ def simulate_command(
                 timeline(schedule, machine, *sizes, **how).write(picture, force=force)
         elif order or picture or exactly or model == "fluid":
             raise _priced_by_one_host(machine)
-        found = [str(simulate(schedule, machine, nbytes, **how)) for nbytes in sizes]
+        found = _prices(schedule, machine, sizes, how)
         if exactly and isinstance(machine, Topology):
             found.append(str(exact(schedule, machine, **where)))
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo("\n".join(found))
+    click.echo(wrapped("\n".join(found)))
+
+
+def _prices(
+    schedule: str | ScheduleFunction,
+    machine: Topology | UniformCluster,
+    sizes: list[int],
+    how: dict[str, Any],
+) -> list[str]:
+    """The price for each size, in words."""
+    with patience("pricing"):
+        return [str(simulate(schedule, machine, nbytes, **how)) for nbytes in sizes]
 
 
 def _schedule(

@@ -6,6 +6,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from collalgo.base.console import patience
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
 from collalgo.cli.machine import (
@@ -180,6 +181,7 @@ def draw(
     from collalgo.topology.draw import draw as draw_picture
 
     try:
-        draw_picture(load(what, parameters), output, host, force=force)
+        with patience("drawing"):
+            draw_picture(load(what, parameters), output, host, force=force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from collalgo.base.console import wide_console
+from collalgo.base.console import wide_console, wrapped
 from collalgo.base.units import human_time
 from collalgo.comm.tracing.analysis import DumpError, Finding, analyze
 from collalgo.comm.tracing.summary import Row, TraceError, summary
@@ -43,7 +43,7 @@ def dump_command(job: int | None) -> None:
         )
     files = dump_ranks(ranks)
     for rank, file in files.items():
-        click.echo(_answer(rank, file))
+        click.echo(wrapped(_answer(rank, file)))
     folder = min({rank.folder for rank in ranks}, key=str)
     click.echo(f"then: collalgo trace analyze {folder}")
     raise SystemExit(int(None in files.values()))
@@ -73,9 +73,9 @@ def analyze_command(folder: Path) -> None:
     except DumpError as error:
         raise click.ClickException(str(error)) from None
     for finding in findings:
-        click.echo(_heading(finding))
+        click.echo(wrapped(_heading(finding)))
         for line in finding.lines:
-            click.echo(f"  {line}")
+            click.echo(wrapped(f"  {line}"))
     if any(finding.culprits for finding in findings):
         raise SystemExit(1)
     raise SystemExit(INCONCLUSIVE * any(each.inconclusive for each in findings))

@@ -4,6 +4,7 @@ import click
 
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.verify import MOST_RANKS
+from collalgo.base.console import wrapped
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.options import collective_option
 
@@ -39,11 +40,11 @@ def verify_command(
     for row in algorithms_named(algorithm, collective):
         for size in sizes or sizes_of(row) or SIZES:
             if isinstance(row, Algorithm) and (obstacle := row.obstacle(size)):
-                click.echo(f"{row.collective} {row.name}: {obstacle}")
+                click.echo(wrapped(f"{row.collective} {row.name}: {obstacle}"))
                 continue
             proof = prove_roots(row, collective, size)
             name = f"{row.name}: " if isinstance(row, Algorithm) else ""
-            click.echo(f"{name}{proof}")
+            click.echo(wrapped(f"{name}{proof}"))
             proved += 1
     if not proved:
         raise click.ClickException("nothing was proved")

@@ -35,6 +35,10 @@ class Intervals:
         insort(self._sorted, (low, high, number))
         self._longest = max(self._longest, high - low)
 
+    def remove(self, low: int, high: int, number: int) -> None:
+        """Forget an interval that was added."""
+        del self._sorted[bisect_left(self._sorted, (low, high, number))]
+
     def across(self, low: int, high: int) -> Iterator[int]:
         """The numbers of the intervals that overlap this one."""
         first = bisect_left(self._sorted, (low - self._longest,))

@@ -34,6 +34,18 @@ def record_of(
     return (compared, collective, dtype, op, call.root, count, name)
 
 
+def blocks_passed(call: Call, rank: int, size: int) -> tuple[int, int]:
+    """The first and the last end of the blocks that a rank passes with counts."""
+    if call.counts is None:
+        return 0, 0
+    if call.collective == "alltoall":
+        return rank * size, (rank + 1) * size
+    if call.collective == "reduce_scatter":
+        return 0, size
+    at_root = call.collective == "scatter" and rank == call.root
+    return (0, size) if at_root else (rank, rank + 1)
+
+
 def _fingerprint(*compared: object) -> int:
     digest = blake2b(repr(compared).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from collalgo.bootstrap.group_calls import GROUP
 from collalgo.engine.reduction import RECORDED_OPS, SPLIT_MEAN
 from collalgo.schedule.collective import COLLECTIVES
 
@@ -14,6 +15,9 @@ COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
 #: for it, in place of an algorithm.
 EXCHANGE = "exchange of "
 
+#: The calls that make groups and are exchanges only.
+GROUP_CALLS = ("split", "dup")
+
 #: The op in the record of a call that has none, and of one with a count for each rank.
 NO_OP, UNEVEN = -1, -2
 
@@ -23,17 +27,26 @@ def call_name(call: Mapping[str, Any]) -> str:
     algorithm = call.get("algorithm") or ""
     if algorithm.startswith(EXCHANGE):
         return str(algorithm.removeprefix(EXCHANGE))
+    if call["collective"] == GROUP:
+        return str(algorithm.partition(" ")[0])
     name = tuple(COLLECTIVES)[int(call["collective"])]
     return f"{name}v" if call["op"] == UNEVEN else name
 
 
+def group_text(call: Mapping[str, Any]) -> str:
+    """The ranks of a call that makes a group, by its record; empty for other calls."""
+    if call["collective"] != GROUP:
+        return ""
+    return str(call["algorithm"].partition(" ")[2])
+
+
 def elements(call: Mapping[str, Any]) -> int:
-    """The elements that a user passed, by the record of the call.
+    """The elements that a user passed on a rank, by the record of the call.
 
     A mean of 64-bit integers is made of two sums for each.
     """
     is_split = call["op"] >= 0 and RECORDED_OPS[call["op"]] == SPLIT_MEAN
-    count = int(call["count"])
+    count = int(call.get("passed", call["count"]))
     return count // 2 if is_split else count
 
 

@@ -12,16 +12,15 @@ from numpy.typing import DTypeLike, NDArray
 
 from collalgo._kernels.comm.call_runner import CommunicatorBase
 from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
-from collalgo.base.integers import INT64_MAX, integer, rank_of, shown
+from collalgo.base.integers import INT64_MAX, integer
 from collalgo.bootstrap.context import Context
-from collalgo.comm.bucket import LIMIT, Bucket
+from collalgo.comm.buckets import Buckets
 from collalgo.comm.collectives import Collectives
-from collalgo.comm.host_groups import HostGroups
+from collalgo.comm.groups import Groups
 from collalgo.comm.point_to_point.calls import Messages
 from collalgo.comm.point_to_point.connection import Connection
 from collalgo.comm.runner import Runner
 from collalgo.comm.survival import Survival
-from collalgo.comm.types import Op
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.engine.heap import Heap
 from collalgo.errors import CollalgoError
@@ -43,7 +42,7 @@ class ClosedMailbox:
         raise AttributeError(call)
 
 
-class Communicator(Collectives, Messages, HostGroups, Survival, CommunicatorBase):
+class Communicator(Collectives, Messages, Buckets, Groups, Survival, CommunicatorBase):
     """A group of ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,
@@ -75,7 +74,6 @@ class Communicator(Collectives, Messages, HostGroups, Survival, CommunicatorBase
         self.hosts = context.hosts
         self.label = context.label
         self.engine = context.engine
-        self._groups: dict[tuple[int, ...], int] = {}
         self._close_mailbox: weakref.finalize[..., Communicator] | None = None
 
     @cached_property
@@ -200,10 +198,6 @@ class Communicator(Collectives, Messages, HostGroups, Survival, CommunicatorBase
             return np.empty(lengths, dtype)
         return np.frombuffer(memoryview(block), dtype).reshape(lengths)
 
-    def bucket(self, op: Op = "sum", limit: int = LIMIT) -> Bucket:
-        """A bucket that joins many small allreduces into few large ones; see there."""
-        return Bucket(self, op, limit)
-
     def select(
         self,
         collective: str,
@@ -229,66 +223,3 @@ class Communicator(Collectives, Messages, HostGroups, Survival, CommunicatorBase
             algorithm=algorithm,
             policy=policy,
         )
-
-    def group(self, ranks: Sequence[int]) -> "Communicator":
-        """Make a communicator of some of the ranks; only these call it.
-
-        Parameters
-        ----------
-        ranks
-            Ranks of this communicator; their order gives the ranks of the new one.
-        """
-        if not isinstance(ranks, Iterable):
-            raise TypeError(f"group: ranks is {shown(ranks)}; pass a sequence of ranks")
-        members = tuple(rank_of(rank, "rank", "group", self.size) for rank in ranks)
-        for place, rank in enumerate(members):
-            if rank in members[:place]:
-                raise ValueError(
-                    f"group: ranks {list(members)} name rank {rank} twice; name each "
-                    "member once"
-                )
-        if self.rank not in members:
-            raise ValueError(
-                f"group: rank {self.rank} is not in the group {list(members)}; "
-                "only its members may call"
-            )
-        return self._connect(members)
-
-    def _connect(
-        self, members: tuple[int, ...], *, have_met: bool = False
-    ) -> "Communicator":
-        """A communicator of some ranks, which need not wait if they have met."""
-        self._runner.check_open("group")
-        number = self._groups[members] = self._groups.get(members, 0) + 1
-        name = f"{'-'.join(map(str, members))}#{number}"
-        rendezvous = self._runner.context.rendezvous
-        context = rendezvous.connect(
-            name, members.index(self.rank), members, have_met=have_met
-        )
-        return Communicator(self._runner.subgroup(context), self.timeout)
-
-    def split(self, color: int | None, key: int = 0) -> "Communicator | None":
-        """Split all ranks by ``color``, each part ordered by ``key``, then by rank.
-
-        Returns
-        -------
-        Communicator or None
-            None where ``color`` is None.
-        """
-        given = 0 if color is None else integer(color, "color", "split", -INT64_MAX)
-        key = integer(key, "key", "split", -INT64_MAX)
-        mine = np.array([color is not None, given, key], np.int64)
-        everyone = self._runner.exchange(mine, "split")
-        ranks = tuple(
-            rank
-            for _, rank in sorted(
-                (row[2], rank)
-                for rank, row in enumerate(everyone.tolist())
-                if row[0] and row[1] == given
-            )
-        )
-        return None if color is None else self._connect(ranks, have_met=True)
-
-    def dup(self) -> "Communicator":
-        """Make a communicator of the same ranks, with calls of its own."""
-        return self._connect(tuple(range(self.size)))

@@ -1,8 +1,6 @@
 """Errors for failures: which rank, what with both values, what to do."""
 
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from collalgo.comm.call_text import (
@@ -12,6 +10,7 @@ from collalgo.comm.call_text import (
     call_name,
     call_text,
     elements,
+    group_text,
 )
 from collalgo.engine.reduction import DTYPES, RECORDED_OPS
 from collalgo.errors import (
@@ -21,9 +20,6 @@ from collalgo.errors import (
     MismatchError,
     PeerFailed,
 )
-
-#: The most characters of an exception that are sent to the other ranks.
-REASON = 150
 
 #: The advice for ranks that make different calls.
 SAME_CALLS = "every rank must make the same calls in the same order"
@@ -47,7 +43,7 @@ def error_of(
         return revoked("call", rank, failure["culprit"])
     about: dict[str, Any] = {
         "rank": rank,
-        "sequence": failure["sequence"],
+        "sequence": failure["mine"]["number"],
         "collective": _collective(failure["mine"]),
     }
     if failure["kind"] == "timeout":
@@ -78,17 +74,6 @@ def in_signal_handler(rank: int, call: str = "a call") -> CollalgoError:
     )
 
 
-def reason_of(error: BaseException) -> str:
-    """An exception in words for the other ranks: its type, message and place."""
-    reason = f"{type(error).__name__}: {error}"
-    places = traceback.extract_tb(error.__traceback__)
-    if not places:
-        return reason
-    last = places[-1]
-    file = Path(last.filename).name
-    return f"{reason[:REASON]} (at {file}:{last.lineno} in {last.name})"
-
-
 def _of_messages(pair: tuple[int, int], failure: dict[str, Any]) -> dict[str, Any]:
     """A failure of the world of a pair, in ranks of the larger world."""
 
@@ -113,38 +98,77 @@ def _collective(call: dict[str, Any]) -> str:
     return call.get("name") or call_name(call)
 
 
+def _with_ranks(call: dict[str, Any]) -> str:
+    """A collective, or a call that makes a group with the ranks of that."""
+    return f"{_collective(call)} {group_text(call)}".rstrip()
+
+
 def _call(call: dict[str, Any]) -> str:
     op = RECORDED_OPS[call["op"]] if call["op"] >= 0 else None
     dtype = DTYPES[call["dtype"]]
-    named = _collective(call), call["sequence"], elements(call)
+    if ranks := group_text(call):
+        return f"{_collective(call)} #{call['number']} ({ranks})"
+    named = _collective(call), call["number"], elements(call)
     return call_text(*named, dtype, op, call["algorithm"])
 
 
 def _mismatch(failure: dict[str, Any]) -> str:
     mine, theirs = failure["mine"], failure["theirs"]
     rank, other = failure["rank"], failure["culprit"]
+    if group_text(mine) and group_text(theirs):
+        return _other_ranks(failure)
     if theirs["sequence"] > mine["sequence"]:  # too many calls ago to be remembered
         return (
             f"{_number(failure)}: rank {rank} is in it but rank {other} has gone on to "
-            f"{_collective(theirs)} #{theirs['sequence']}; {SAME_CALLS}"
+            f"{_collective(theirs)} #{theirs['number']}; {SAME_CALLS}"
         )
     if _collective(mine) != _collective(theirs):
         return _difference(failure, "collective")
     if _exchanges(mine) != _exchanges(theirs):
         return _without_counts(failure)
-    differing = (
-        what for what in COMPARED[1:] if _passed(what, mine) != _passed(what, theirs)
-    )
-    if what := next(differing, ""):
-        return _difference(failure, what)
-    if mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS:
-        return (
-            f"{_number(failure)}: ranks {rank} and {other} passed different counts for "
-            "some rank; every rank must pass the same counts"
-        )
+    differing = (w for w in COMPARED[1:] if _compared(w, mine) != _compared(w, theirs))
+    what = next(differing, "")
+    has_counts = mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS
+    if what in ("count", "") and has_counts:
+        return _other_counts(failure)
+    return _difference(failure, what) if what else _before(failure)
+
+
+def _before(failure: dict[str, Any]) -> str:
+    """The mismatch of calls too long ago."""
+    rank, other = failure["rank"], failure["culprit"]
     return (
         f"{_number(failure)}: ranks {rank} and {other} made different calls before it, "
         f"too many calls ago to be named; {SAME_CALLS}"
+    )
+
+
+def _other_counts(failure: dict[str, Any]) -> str:
+    """The mismatch of calls with a count for each rank."""
+    mine, theirs = (
+        f"{elements(call)} of {call['count']}"
+        if call["op"] == UNEVEN
+        else str(elements(call))
+        for call in (failure["mine"], failure["theirs"])
+    )
+    differ = failure["mine"]["count"] != failure["theirs"]["count"]
+    where = f": {mine} elements and {theirs}" if differ else " for some rank"
+    return (
+        f"{_number(failure)}: ranks {failure['rank']} and {failure['culprit']} passed "
+        f"different counts{where}; every rank must pass the same counts, and rows of "
+        "the same length"
+    )
+
+
+def _other_ranks(failure: dict[str, Any]) -> str:
+    """The mismatch of calls that make groups of other ranks."""
+    mine, theirs = failure["mine"], failure["theirs"]
+    alike = " with others between them, or in another order"
+    return (
+        f"{_number(failure)}: rank {failure['rank']} passed the ranks "
+        f"{group_text(mine)} but rank {failure['culprit']} passed {group_text(theirs)}"
+        f"{alike if group_text(mine) == group_text(theirs) else ''}; "
+        "every member must pass the same ranks in the same order"
     )
 
 
@@ -155,7 +179,7 @@ def _other_number(rank: int, failure: dict[str, Any]) -> CollalgoError:
         f"close: the last call of rank {rank} was {_last_call(failure, rank)} but that "
         f"of rank {other} was {_last_call(failure, other)}; {SAME_CALLS}",
         rank=rank,
-        sequence=failure["sequence"],
+        sequence=failure["mine"] and failure["mine"]["number"],
         collective="close",
         missing=(other,),
     )
@@ -163,7 +187,7 @@ def _other_number(rank: int, failure: dict[str, Any]) -> CollalgoError:
 
 def _number(failure: dict[str, Any]) -> str:
     """The failed call by its collective and number."""
-    return f"{_collective(failure['mine'])} #{failure['sequence']}"
+    return f"{_collective(failure['mine'])} #{failure['mine']['number']}"
 
 
 def _exchanges(call: dict[str, Any]) -> bool:
@@ -185,11 +209,11 @@ def _without_counts(failure: dict[str, Any]) -> str:
 def _difference(failure: dict[str, Any], what: str) -> str:
     """The mismatch of one argument, or of the collective."""
     mine, theirs = failure["mine"], failure["theirs"]
-    rank, other, number = failure["rank"], failure["culprit"], failure["sequence"]
+    rank, other, number = failure["rank"], failure["culprit"], mine["number"]
     if what == "collective":
         return (
-            f"call #{number}: rank {rank} called {_collective(mine)} "
-            f"but rank {other} called {_collective(theirs)}; {SAME_CALLS}"
+            f"call #{number}: rank {rank} called {_with_ranks(mine)} "
+            f"but rank {other} called {_with_ranks(theirs)}; {SAME_CALLS}"
         )
     ours, its = (_value(what, one) for one in (mine, theirs))
     return (
@@ -198,8 +222,9 @@ def _difference(failure: dict[str, Any], what: str) -> str:
     )
 
 
-def _passed(what: str, call: dict[str, Any]) -> Any:
-    return elements(call) if what == "count" else call[what]
+def _compared(what: str, call: dict[str, Any]) -> Any:
+    by_user = what == "count" and call["op"] != UNEVEN
+    return elements(call) if by_user else call[what]
 
 
 def _value(what: str, call: dict[str, Any]) -> str:

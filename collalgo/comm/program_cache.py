@@ -12,8 +12,8 @@ from collalgo._kernels.engine.engine import Program
 from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo.algorithms.first_use import prove_once
 from collalgo.base.cache import make_room, recalled
-from collalgo.comm.call_record import record_of
-from collalgo.comm.call_text import EXCHANGE
+from collalgo.comm.call_record import blocks_passed, record_of
+from collalgo.comm.call_text import EXCHANGE, GROUP_CALLS
 from collalgo.comm.shared_kinds import Kinds, SharedKind, kinds_of
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
@@ -130,17 +130,20 @@ class ProgramCache:
         """The name of the algorithm that a plain call runs."""
         return self._decision(call).name
 
-    def exchange(self, call: Call, nbytes: int, name: str) -> Program:
-        """A program that exchanges ``nbytes`` of each rank among all, before a call.
+    def exchange(
+        self, call: Call, nbytes: int, name: str, *, is_part: bool = False
+    ) -> Program:
+        """A program that exchanges ``nbytes`` of each rank among all, for a call.
 
-        It is compared as that call by an algorithm of that name.
+        It is compared as that call by an algorithm of that name. If it ``is_part`` of
+        the next call, both are one call for the user.
         """
         carrier = Call("allgather", np.dtype(np.uint8), nbytes)
         template = self.get(*carrier).template
         count = call.count if call.counts is None else sum(call.counts)
         counts = call.layout(self.size).counts
         record = record_of(call, name, count, counts)
-        program = Program(template, None, 0, record)
+        program = Program(template, None, 0, record, is_part=is_part)
         program.fill_layout(carrier.layout(self.size))
         return program
 
@@ -154,7 +157,8 @@ class ProgramCache:
     def _exchange_for(self, key: tuple[str, int]) -> Program:
         name, nbytes = key
         call = Call("allgather", np.dtype(np.uint8), nbytes)
-        return self.exchange(call, nbytes, EXCHANGE + name)
+        is_part = name not in GROUP_CALLS
+        return self.exchange(call, nbytes, EXCHANGE + name, is_part=is_part)
 
     def _size_range(
         self,
@@ -210,6 +214,7 @@ class ProgramCache:
             copying,
             call.dtype.itemsize,
             call.shares(size),
+            blocks_passed(call, rank, size),
         )
 
     def _checked(self, call: Call) -> Reduction | None:

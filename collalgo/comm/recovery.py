@@ -13,6 +13,7 @@ from collalgo._kernels.engine.engine import (
 )
 from collalgo._kernels.engine.pinning import pinned
 from collalgo.bootstrap.context import Context
+from collalgo.bootstrap.descent import advice
 from collalgo.comm.failures import error_of, in_signal_handler
 from collalgo.comm.tracing.dump import dump_failure
 from collalgo.engine.arrays import Array, packed
@@ -80,7 +81,7 @@ class Recovery:
         if self.transport.forked:
             raise CommunicatorClosed(
                 f"{caller}: this communicator was made before the process forked, and "
-                "only the parent can use it; call collalgo.init() in the child",
+                f"only the parent can use it; {advice()}",
                 rank=self.transport.rank,
                 collective=caller,
             )

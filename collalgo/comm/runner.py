@@ -126,6 +126,11 @@ class Runner(CollectiveRunner):
         transport = self.context.transport
         return not (transport.closed or transport.forked)
 
+    @property
+    def forked(self) -> bool:
+        """Whether it belongs to the parent of this forked process."""
+        return self.context.transport.forked
+
     def subgroup(self, context: Context) -> Context:
         """The context of some of the ranks, with the host profile of all."""
         context.machine = self.programs.host_profile

@@ -5,15 +5,17 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
+from collalgo.base import environment
 from collalgo.base.hooks import hook
 from collalgo.bootstrap.context import JOIN_TIMEOUT
 from collalgo.bootstrap.descent import mark_rank, refuse_child
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
-from collalgo.comm.failures import reason_of
+from collalgo.comm.reasons import reason_of
 from collalgo.comm.tracing.dump import listen
 from collalgo.engine.transport.engine import asked_for
+from collalgo.schedule.collective import COLLECTIVES
 
 _lock = Lock()
 _world: Communicator | None = None
@@ -67,19 +69,24 @@ def init(
     ------
     BootstrapError
         If the ranks do not find each other, or the engine cannot be used.
+    VariableError
+        If an environment variable of the library has a wrong value.
     """
     global _world  # noqa: PLW0603
     own = current.of_thread.world
-    if isinstance(own, Communicator):
+    if isinstance(own, Communicator) and not own.forked:
         return own
     with _lock:
         if _world is None or _world.closed or _world.forked:
+            environment.check(COLLECTIVES)
             engine = asked_for(engine)
             _install_hooks()
             _world = _joined(
                 JoinArguments(store, rank, size, secret, engine, join_timeout)
             )
-            current.of_process.world = _world
+            current.of_process.world, current.of_thread.world = _world, None
+            if _world.rank == 0:
+                environment.warn_unknown(COLLECTIVES)
         if timeout is not None:
             _world.timeout = timeout
         return _world
@@ -89,14 +96,17 @@ def _joined(arguments: JoinArguments) -> Communicator:
     """Join a new world."""
     from collalgo.bootstrap.join import join
 
-    if arguments.launched is not None:
+    me = arguments.launched
+    if me is not None:
         refuse_child()
+    if (arguments.rank if me is None else me.rank) == 0:
+        environment.TOPOLOGY.value()  # which is checked on one host, too
     world: Communicator = (
         hook("world of MPI")(arguments)
         if arguments.over_mpi
         else Communicator(join(arguments))
     )
-    if arguments.launched is not None and world.size > 1:
+    if me is not None and world.size > 1:
         mark_rank(world.rank, world.size)
     return world
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from collalgo.cost.cuts import GRAIN, SINK, SOURCE, DeviceSet, Network
+from collalgo.cost.cuts import GRAIN, Network
+from collalgo.cost.flows import DeviceSet
 from collalgo.cost.latencies import least_latency
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import Bound
@@ -71,7 +72,7 @@ def _allgather(collective: str, network: Network, _root: str) -> Bound:
     witness. Trees attain the bound (Edmonds; ForestColl).
     """
     narrow = min(network.ranks, key=lambda rank: network.leaving(frozenset([rank])))
-    witness: DeviceSet = frozenset(network.graph) - {narrow}
+    witness: DeviceSet = frozenset(network.capacities) - {narrow}
     while True:
         ratio = network.ratio(witness)
         better = _overfull_set(network, ratio)
@@ -86,12 +87,10 @@ def _allgather(collective: str, network: Network, _root: str) -> Bound:
 def _overfull_set(network: Network, ratio: Fraction) -> DeviceSet | None:
     """A set that cannot send out 1 / ratio GB/s for each of its ranks, or None."""
     # All capacities are multiplied by the numerator, so that they are integers.
-    graph = network.scaled(ratio.numerator)
     each = ratio.denominator * GRAIN
-    for rank in network.ranks:
-        graph.add_edge(SOURCE, rank, capacity=each * network.ranks_in([rank]))
+    sources = {rank: each * network.ranks_in([rank]) for rank in network.ranks}
     for rank in network.flow_ends()[0]:
-        value, side = network.flow(graph, SOURCE, rank)
+        value, side = network.least_cut(sources, {rank: None}, ratio.numerator)
         if value < each * network.size:
             return side
     return None
@@ -100,7 +99,9 @@ def _overfull_set(network: Network, ratio: Fraction) -> DeviceSet | None:
 def _broadcast(collective: str, network: Network, root: str) -> Bound:
     """The least cut between the root and any rank; trees attain it (Edmonds)."""
     tried, all_tried = network.flow_ends(root)
-    cuts = [network.flow(network.graph, root, rank) for rank in tried if rank != root]
+    cuts = [
+        network.least_cut({root: None}, {rank: None}) for rank in tried if rank != root
+    ]
     _, witness = min(cuts, key=lambda cut: cut[0])
     per_byte = 1 / network.leaving(witness)
     return _by_cut(collective, network, per_byte, witness, all_tried)
@@ -117,15 +118,13 @@ def _scan(collective: str, network: Network, root: str) -> Bound:
 def _scatter(collective: str, network: Network, root: str) -> Bound:
     """The cut with the most ranks per incoming bandwidth, with the root outside."""
     others = [rank for rank in network.ranks if rank != root]
-    witness: DeviceSet = frozenset(network.graph) - {root}
+    witness: DeviceSet = frozenset(network.capacities) - {root}
     while True:
         ratio = network.ratio(witness)
-        graph = network.scaled(ratio.numerator)
         each = ratio.denominator * GRAIN
-        for rank in others:
-            graph.add_edge(rank, SINK, capacity=each * network.ranks_in([rank]))
-        value, side = network.flow(graph, root, SINK)
-        better = frozenset(network.graph) - side
+        sinks = {rank: each * network.ranks_in([rank]) for rank in others}
+        value, side = network.least_cut({root: None}, sinks, ratio.numerator)
+        better = frozenset(network.capacities) - side
         if value >= each * (network.size - 1) or network.ratio(better) <= ratio:
             break
         witness = better
@@ -154,7 +153,7 @@ def _alltoall(collective: str, network: Network, _root: str) -> Bound:
             f"a block crosses {mean:.3g} network links on average, which carry "
             f"{float(carried):g} GB/s in total"
         )
-        assumed = network.assumed_across([[device] for device in network.graph])
+        assumed = network.assumed_across([[device] for device in network.capacities])
         return Bound(collective, in_all, tuple(network.ranks), reason, assumed=assumed)
     return _by_cut(collective, network, best, witness)
 
@@ -166,7 +165,7 @@ def _candidate_cuts(network: Network) -> Iterator[DeviceSet]:
     for half in (network.hosts[: len(network.hosts) // 2], network.hosts[::2]):
         yield frozenset[str]().union(*half)
     for level in levels(network.topology):
-        for part in level.parts:
+        for part in network.different(level.parts):
             yield network.around(part)
 
 
@@ -183,7 +182,7 @@ def _allreduce(collective: str, network: Network, root: str) -> Bound:
         count = network.number(parts)
         if count < 2:
             continue
-        out = sum((network.leaving(part) for part in parts), Fraction(0))
+        out = network.leaving(*parts)
         per_byte = 2 * (count - 1) / out
         if per_byte > best.per_byte:
             reason = (

@@ -8,16 +8,18 @@ In a cluster all hosts but two are contracted into one. That preserves all flows
 ranks of the two: a flow through the others can be spread over them evenly.
 """
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from collalgo.base.hostlist import fold
+from collalgo.cost.equitable import EquitablePartition
+from collalgo.cost.flows import DeviceSet, Ends, least_cut
 from collalgo.cost.uniform_cluster import OTHERS, UniformCluster
 from collalgo.errors import TopologyError
 from collalgo.topology.assumed import rules_of
-from collalgo.topology.model import Link, LinkKind, Topology
+from collalgo.topology.model import LinkKind, Topology
 from collalgo.topology.places import ranks_of
 
 if TYPE_CHECKING:
@@ -29,11 +31,6 @@ GRAIN = 1_000_000_000
 #: With more ranks, only some of them are ends of flows: the bound is then valid but may
 #: not be the best.
 EVERY_RANK = 64
-
-#: The ends of a flow from or to several devices.
-SOURCE, SINK = "*source*", "*sink*"
-
-DeviceSet = frozenset[str]
 
 
 class Network:
@@ -50,8 +47,6 @@ class Network:
         machine: Topology | UniformCluster,
         kinds: Iterable[LinkKind] | None = None,
     ):
-        import networkx as nx
-
         topology, self.counts = (
             machine.contracted()
             if isinstance(machine, UniformCluster)
@@ -66,21 +61,17 @@ class Network:
         wanted = set(LinkKind if kinds is None else kinds)
         self.all_links = wanted == set(LinkKind)
         self.links = [link for link in topology.links if link.kind in wanted]
-        self.graph: nx.DiGraph[str] = nx.DiGraph()
-        self.graph.add_nodes_from(self.ranks)
+        #: The capacity to each neighbour of each device, the same both ways.
+        self.capacities: dict[str, dict[str, int]] = {rank: {} for rank in self.ranks}
         self._add_links()
 
     def _add_links(self) -> None:
         for link in self.links:
             capacity = round((link.bandwidth or 0.0) * GRAIN)
-            self._add(link, capacity * self._count(*link.ends))
-
-    def _add(self, link: Link, capacity: int) -> None:
-        for a, b in (link.ends, link.ends[::-1]):
-            if self.graph.has_edge(a, b):
-                self.graph.edges[a, b]["capacity"] += capacity
-            else:
-                self.graph.add_edge(a, b, capacity=capacity)
+            capacity *= self._count(*link.ends)
+            for a, b in (link.ends, link.ends[::-1]):
+                near = self.capacities.setdefault(a, {})
+                near[b] = near.get(b, 0) + capacity
 
     def _count(self, *devices: str) -> int:
         """The number of devices or links that a device or a link represents."""
@@ -99,15 +90,41 @@ class Network:
     def flow_ends(self, root: str | None = None) -> tuple[list[str], bool]:
         """The ranks that are ends of flows, and whether they are sufficient.
 
-        Of uniform hosts two are sufficient, if one of them has the root.
+        Of uniform hosts two are sufficient, if one of them has the root; of a tree one
+        rank of those that are alike, as an automorphism exchanges them.
         """
         if self.counts:
             return [rank for rank in self.ranks if self._count(rank) == 1], True
         count = self.ranks_per_host
         if count and (root is None or root in self.ranks[:count]):
             return self.ranks[: 2 * count], True
-        some = self.ranks[:: -(-len(self.ranks) // EVERY_RANK)]
-        return some, len(some) == len(self.ranks)
+        if len(self.ranks) <= EVERY_RANK:
+            return self.ranks, True
+        alike = self._alike.refined([[root]] if root else [])
+        different = [
+            one for one in map(next, map(iter, alike.sets)) if one in self.rank_set
+        ]
+        if self._is_tree:
+            return different, True
+        spread = self.ranks[:: -(-len(self.ranks) // EVERY_RANK)]
+        return [*dict.fromkeys([*different, *spread])][:EVERY_RANK], False
+
+    @property
+    def _is_tree(self) -> bool:
+        import networkx as nx
+
+        return bool(nx.is_tree(self._graph))
+
+    @cached_property
+    def _graph(self) -> "nx.Graph[str]":
+        """The devices and their neighbours."""
+        import networkx as nx
+
+        graph: nx.Graph[str] = nx.Graph()
+        graph.add_nodes_from(self.capacities)
+        for device, near in self.capacities.items():
+            graph.add_edges_from((device, other) for other in near)
+        return graph
 
     @cached_property
     def ranks_per_host(self) -> int:
@@ -123,24 +140,27 @@ class Network:
         """The number of sets of devices that some sets represent."""
         return sum(self._count(*part) for part in parts)
 
-    def leaving(self, part: DeviceSet) -> Fraction:
-        """The GB/s out of a set of devices.
+    def leaving(self, *parts: DeviceSet) -> Fraction:
+        """The GB/s out of a set of devices, or out of each of several in total.
 
         Raises
         ------
         TopologyError
-            If no link leaves the set, so that no collective is possible.
+            If no link leaves a set, so that no collective is possible.
         """
-        total = sum(
-            data["capacity"]
-            for a in part
-            for _, b, data in self.graph.edges(a, data=True)
-            if b not in part
-        )
-        if not total:
-            raise TopologyError(
-                f"{self.topology.name}: no link leaves {self.describe(part)}"
+        total = 0
+        for part in parts:
+            out = sum(
+                capacity
+                for a in part
+                for b, capacity in self.capacities[a].items()
+                if b not in part
             )
+            if not out:
+                raise TopologyError(
+                    f"{self.topology.name}: no link leaves {self.describe(part)}"
+                )
+            total += out
         return Fraction(total, GRAIN)
 
     def ratio(self, part: DeviceSet) -> Fraction:
@@ -163,8 +183,9 @@ class Network:
         }
         crossed = sum(self._hops(rank, free) for rank in self.ranks)
         carried = sum(
-            data["capacity"]
-            for a, b, data in self.graph.edges(data=True)
+            capacity
+            for a, near in self.capacities.items()
+            for b, capacity in near.items()
             if frozenset((a, b)) not in free
         )
         return crossed, Fraction(carried or 1, GRAIN)
@@ -174,63 +195,45 @@ class Network:
         import networkx as nx
 
         lengths = nx.single_source_dijkstra_path_length(
-            self.graph, rank, weight=lambda a, b, _: frozenset((a, b)) not in free
+            self._graph, rank, weight=lambda a, b, _: frozenset((a, b)) not in free
         )
         return sum(round(lengths[end]) for end in lengths if end in self.rank_set)
 
-    def scaled(self, factor: int) -> "nx.DiGraph[str]":
-        """The graph with all capacities multiplied by a factor."""
-        graph = self.graph.copy()
-        for _, _, data in graph.edges(data=True):
-            data["capacity"] *= factor
-        return graph
-
-    @staticmethod
-    def flow(
-        graph: "nx.DiGraph[str]", source: str, sink: str, **options: Any
-    ) -> tuple[int, DeviceSet]:
-        """The greatest flow, and the source side of a least cut."""
-        import networkx as nx
-        from networkx.algorithms.flow import dinitz
-
-        value, (side, _) = nx.minimum_cut(
-            graph, source, sink, flow_func=dinitz, **options
-        )
-        return int(value), frozenset(side) - {SOURCE}
-
     @cached_property
-    def _separable(self) -> "tuple[nx.DiGraph[str], nx.DiGraph[str], int]":
-        """The graph with a source before and a sink behind each rank.
+    def _alike(self) -> EquitablePartition:
+        """The devices that are alike for flows, ranks apart from others."""
+        return EquitablePartition(self.capacities, [self.ranks])
 
-        Beside it its residual network, which takes longer to build than a flow, and
-        the capacity of these links, which limits no flow.
+    def least_cut(
+        self, sources: Ends, sinks: Ends, factor: int = 1
+    ) -> tuple[int, DeviceSet]:
+        """The greatest flow and a least cut; see :func:`collalgo.cost.flows.least_cut`.
+
+        All capacities are multiplied by the factor.
         """
-        from networkx.algorithms.flow import build_residual_network
+        return least_cut(self._alike, sources, sinks, factor)
 
-        graph = self.graph.copy()
-        plenty = sum(data["capacity"] for _, _, data in graph.edges(data=True)) + 1
-        graph.add_edges_from(((SOURCE, rank) for rank in self.ranks), capacity=plenty)
-        graph.add_edges_from(((rank, SINK) for rank in self.ranks), capacity=plenty)
-        return graph, build_residual_network(graph, "capacity"), plenty
+    def different(self, parts: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+        """Sets of ranks, of many only those that are of other kinds of devices."""
+        if len(parts) <= EVERY_RANK:
+            return list(parts)
+        kinds = {self._alike.kinds_of(part): part for part in reversed(parts)}
+        return list(kinds.values())[-EVERY_RANK:]
 
     def around(self, ranks: Iterable[str]) -> DeviceSet:
         """The side of a least cut that separates some ranks from all others."""
         inside = self.rank_set.intersection(ranks)
-        if inside in (frozenset(), self.rank_set):
+        outside = self.rank_set - inside
+        if not inside or not outside:
             return inside
-        graph, residual, plenty = self._separable
-        for rank in self.ranks:
-            is_inside = rank in inside
-            residual[SOURCE][rank]["capacity"] = plenty if is_inside else 0
-            residual[rank][SINK]["capacity"] = 0 if is_inside else plenty
-        return self.flow(graph, SOURCE, SINK, residual=residual)[1]
+        return self.least_cut(dict.fromkeys(inside), dict.fromkeys(outside))[1]
 
     @cached_property
     def hosts(self) -> list[DeviceSet]:
         """The devices of each host with ranks."""
         inside: dict[str, set[str]] = {}
         for device in self.topology.devices():
-            if device.id in self.graph:
+            if device.id in self.capacities:
                 inside.setdefault(device.host or device.id, set()).add(device.id)
         return [frozenset(part) for part in inside.values() if self.ranks_in(part)]
 

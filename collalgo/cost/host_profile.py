@@ -27,9 +27,7 @@ from collalgo.engine.transport.waiting import cores
 #: The format of files, to be raised when the values change their meaning.
 FORMAT = "machine/7"
 
-KEPT = output_files.of_json(
-    "a file of figures", lambda known: known["format"].startswith("machine/")
-)
+KEPT = output_files.Format("a file of figures")
 
 #: The number of measurements of ``collalgo calibrate``, and of a first use.
 TRIALS, FIRST_TRIALS = 100, 5
@@ -204,7 +202,8 @@ def _keep(profile: HostProfile, trials: int) -> None:
     with suppress(OSError):
         path = profile_file()
         path.parent.mkdir(parents=True, exist_ok=True)
-        output_files.write(path, json.dumps(known, indent=1), KEPT)
+        # Its name is a digest, and what it holds can be measured again.
+        output_files.write(path, json.dumps(known, indent=1), KEPT, force=True)
 
 
 def profile_file() -> Path:

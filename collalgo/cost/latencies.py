@@ -1,5 +1,6 @@
 """Lower bounds of latency, by the distance and by the number of ranks."""
 
+from collections.abc import Iterator
 from functools import cache
 from heapq import heappop, heappush
 from math import comb
@@ -12,6 +13,7 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule.transfers import Reals
 from collalgo.topology.model import Topology
 from collalgo.topology.places import ranks_of
+from collalgo.topology.twins import Twins
 
 #: The most ranks whose latencies are compared, if the hosts are not uniform.
 SAMPLED = 128
@@ -51,11 +53,18 @@ def least_latency(
 
 def _latencies(topology: Topology, link_model: LinkModel) -> Reals:
     """The latency in seconds between any two ranks."""
-    devices = ranks_of(topology)[:SAMPLED]
-    count = len(devices)
-    source, target = np.divmod(np.arange(count * count), count)
-    found, _ = Routes(topology, devices, link_model).link_loads(source, target)
-    return found.reshape(count, count)
+    # Twins are as far from others as each other, and two of each kind are kept.
+    reduced = Twins(topology).reduced
+    devices = ranks_of(reduced)[:SAMPLED]
+    near = reduced.part({*devices, *_relays(reduced)})
+    latency = Routes(near, devices, link_model).latency
+    return np.array([[latency(a, b) for b in devices] for a in devices])
+
+
+def _relays(topology: Topology) -> Iterator[str]:
+    """The devices that paths may lead through: those with several links."""
+    links = topology.graph.degree
+    return (device.id for device in topology.devices() if links[device.id] > 1)
 
 
 def _chains(direct: Reals) -> Reals:

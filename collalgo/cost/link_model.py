@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from collalgo.base.input_files import read_text
 from collalgo.cost.host_profile import HostProfile
 from collalgo.errors import TopologyError
 from collalgo.topology import assumed as assumed_speeds
@@ -132,7 +133,7 @@ class LinkModel:
                     1e6,
                 ),
             )
-        except (OSError, UnicodeDecodeError, ValueError) as error:
+        except ValueError as error:
             raise TopologyError(f"{path}: {error}") from None
 
 
@@ -140,11 +141,7 @@ def _document(path: str | Path, known: Iterable[str]) -> dict[str, Any]:
     """The content of a file, with known keys only."""
     from collalgo.topology.readers.text import yaml_of
 
-    with Path(path).open("rb") as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise TopologyError(f"more than {LARGEST} bytes")
-    (document,) = yaml_of(data.decode())
+    (document,) = yaml_of(read_text(path, LARGEST))
     if not isinstance(document, dict) or document.get("collalgo") != FORMAT:
         raise TopologyError(f"the first line must be collalgo: {FORMAT}")
     if unknown := set(document) - {"collalgo", *known}:

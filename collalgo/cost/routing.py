@@ -21,6 +21,10 @@ from collalgo.topology.link_index import LinkIndex, Search
 from collalgo.topology.model import Kind, Link, LinkKind, Topology
 from collalgo.topology.path_types import PathType, width_of
 from collalgo.topology.paths import Path, paths_in
+from collalgo.topology.twins import Twins
+
+#: The most devices to which all paths from another are sought at once.
+FEW_TARGETS = 512
 
 #: A direction of a link: from its first end to its second if true, else back.
 DirectedLink = tuple[Link, bool]
@@ -105,11 +109,14 @@ class Routes:
         is_assumed = [bool(link.assumed) for link in self._links]
         self.assumed = np.flatnonzero(np.repeat(np.array(is_assumed, bool), 2))
         self._in_network = np.array([*map(in_network, self._links)], float)
-        self._index = LinkIndex(topology)
-        self._targets = frozenset(devices)
+        self._twins = Twins(topology)
+        self._index = LinkIndex(self._twins.reduced)
+        kept = (self._twins.kept(device) for device in devices)
+        self._targets = frozenset(one for some in kept for one in some)
         self._paths: dict[str, dict[str, Path]] = {}
         self._shortest: dict[tuple[object, ...], ShortestPaths] = {}
         self._routes: dict[tuple[str, str], Route] = {}
+        self._only_links: dict[str, int] = {}
 
     def reordered(self, devices: Sequence[str]) -> "Routes":
         """The same routes for ranks on other devices."""
@@ -146,13 +153,42 @@ class Routes:
     def route(self, a: str, b: str) -> Route:
         """The route from a device to another."""
         if (a, b) not in self._routes:
-            self._routes[a, b] = self._find(a, b)
+            like = self._twins.like(a, b)
+            found = self._find(a, b) if like == (a, b) else self.route(*like)
+            self._routes[a, b] = self._between(like, (a, b), found)
         return self._routes[a, b]
+
+    def _between(
+        self, ends: tuple[str, str], others: tuple[str, str], route: Route
+    ) -> Route:
+        """A route with the links of other twins, if any, at its ends."""
+        if ends == others:
+            return route
+        own: dict[int, int] = {}
+        for i, (twin, other) in enumerate(zip(ends, others, strict=True)):
+            if twin != other:
+                own[self._only_link(twin) ^ i] = self._only_link(other) ^ i
+        links = tuple([own.get(number, number) for number in route.directed_links])
+        return route._replace(directed_links=links)
+
+    def _only_link(self, device: str) -> int:
+        """The number of the direction from a device over its only link."""
+        if device not in self._only_links:
+            (link,) = self.topology.links_of(device)
+            self._only_links[device] = self._number_of(link, device)
+        return self._only_links[device]
+
+    def latency(self, a: str, b: str) -> float:
+        """The latency in seconds from a device to another."""
+        return self._latency(self._path(*self._twins.like(a, b)))
+
+    def _latency(self, path: Path) -> float:
+        given = [link.latency for link in path.links if link.latency is not None]
+        return sum(given) if given else self.link_model.latency[path.type]
 
     def _find(self, a: str, b: str) -> Route:
         path = self._path(a, b)
-        given = [link.latency for link in path.links if link.latency is not None]
-        latency = sum(given) if given else self.link_model.latency[path.type]
+        latency = self._latency(path)
         if path.type is PathType.NVB:
             hops = zip(path.devices, path.links, strict=False)
             links = tuple(self._number_of(link, device) for device, link in hops)
@@ -166,11 +202,13 @@ class Routes:
         return 2 * self._number[id(link)] + (link.ends[0] != start)
 
     def _path(self, a: str, b: str) -> Path:
-        if a not in self._paths:
-            self._paths[a] = paths_in(self._index, a, self._targets)
-        if b not in self._paths[a]:
+        known = self._paths.setdefault(a, {})
+        if b not in known:
+            targets = self._targets if len(self._targets) <= FEW_TARGETS else {b}
+            known.update(paths_in(self._index, a, targets))
+        if b not in known:
             raise TopologyError(f"{self.topology.name}: {a} cannot reach {b}")
-        return self._paths[a][b]
+        return known[b]
 
     def _parallel_ways(self, path: Path) -> ShortestPaths:
         """All paths of the type and the number of links of this path.

@@ -64,7 +64,11 @@ class ShortestPaths:
                     reached[hop.other].append(Way(here, hop.link, width))
         self._before.update(reached)
         for device, ways in reached.items():
-            self.distance[device] = self.distance[ways[0].start] + 1
+            start, _, width = ways[0]
+            self.distance[device] = self.distance[start] + 1
+            if len(ways) == 1:
+                self._capacity[device] = min(width, self._capacity[start])
+                continue
             most = [min(way.width, self._capacity[way.start]) for way in ways]
             self._capacity[device] = sum(most)
             if len(set(most)) > 1 or len({way.width for way in ways}) > 1:

@@ -25,6 +25,7 @@ from collalgo.cost.machine import check_root
 from collalgo.cost.machine_parameters import fitted, unfitted
 from collalgo.cost.placement import Placement
 from collalgo.cost.routing import DirectedLink, Routing
+from collalgo.cost.symmetry import check_messages
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
@@ -246,7 +247,10 @@ _Outcome = tuple[
 
 
 def _in_rounds(placement: Placement, job: Job, root: int) -> _Outcome:
-    found = placement.rounds(placement.fold(job.schedule, job.dims, root))
+    folded = placement.fold(job.schedule, job.dims, root)
+    if placement.cluster is None:
+        check_messages(folded)
+    found = placement.rounds(folded)
     steps = tuple((found.latency + job.whole * found.per_byte).tolist())
     bottlenecks = tuple(
         None if number < 0 else found.routes.directed_link(number)

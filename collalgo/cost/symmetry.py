@@ -17,7 +17,11 @@ import numpy as np
 
 from collalgo._kernels.cost.columns import spread
 from collalgo.cost.messages import Messages
+from collalgo.errors import TopologyError
 from collalgo.schedule.transfers import Ints
+
+#: The most messages of different steps that are priced together, of some 200 bytes.
+MOST_MESSAGES = 10_000_000
 
 
 class Symmetry(NamedTuple):
@@ -99,3 +103,16 @@ class Folded(NamedTuple):
         if not any(self.symmetry.turns) and len(ranks) == self.symmetry.size:
             return self.messages
         return self.symmetry.spread(self.messages, ranks)
+
+
+def check_messages(folded: Folded) -> None:
+    """Refuse what would take all memory, as an exchange of all ranks with all."""
+    distinct, _ = folded.messages.distinct_steps()
+    symmetry = folded.symmetry
+    count = len(distinct.step) * symmetry.size // len(symmetry.representatives)
+    if count > MOST_MESSAGES:
+        raise TopologyError(
+            f"{count} messages between {symmetry.size} ranks are more than the "
+            f"{MOST_MESSAGES} that are priced together; choose an algorithm with fewer "
+            "peers, or fewer hosts"
+        )

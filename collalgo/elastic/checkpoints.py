@@ -28,7 +28,7 @@ MOST_HEAD = 1 << 28
 #: A part of a file.
 Piece = output_files.Piece
 
-CHECKPOINT = output_files.Format("a checkpoint", MAGIC.__eq__, head=len(MAGIC))
+CHECKPOINT = output_files.Format("a checkpoint", MAGIC)
 
 
 def write(path: str | Path, snapshot: Snapshot) -> None:

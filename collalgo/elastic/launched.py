@@ -1,14 +1,13 @@
 """Where the members of a job meet that a launcher has started."""
 
-import os
 from collections.abc import Mapping
 
+from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS
 from collalgo.elastic.backends import rendezvous
 from collalgo.elastic.epochs import Meeting
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.errors import BootstrapError
-from collalgo.launch.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS
 
 #: Seconds that the first members wait for those that are still starting.
 LAST_CALL = 10.0
@@ -22,18 +21,19 @@ def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting
     BootstrapError
         If a variable is malformed.
     """
-    env = os.environ if environment is None else environment
-    if RENDEZVOUS not in env:
+    url, members = RENDEZVOUS.given(environment), MEMBERS.value(environment)
+    if not url:
         return None
+    name, job = MEMBER.given(environment), JOB.given(environment)
     try:
-        least, most = map(int, env[MEMBERS].split(":"))
+        least, most = members or (0, 0)
         settings = Settings(least, most, last_call=LAST_CALL)
-        meeting = rendezvous(env[RENDEZVOUS], env[JOB], settings, env[MEMBER])
-    except (KeyError, ValueError) as error:
+        meeting = rendezvous(url, job, settings, name or None)
+    except ValueError as error:
         raise BootstrapError(
-            f"{RENDEZVOUS} is set, but {MEMBERS} (as 2:4), {MEMBER} or {JOB} is not, "
-            f"or will not do ({error}); the launcher must set them"
+            f"{RENDEZVOUS.name} is set, but {MEMBERS.name} (as 2:4), {MEMBER.name} or "
+            f"{JOB.name} will not do ({error}); the launcher must set them"
         ) from None
     if not isinstance(meeting, StoreRendezvous):
-        raise BootstrapError(f"{env[RENDEZVOUS]} has no store, which members need")
+        raise BootstrapError(f"{url} has no store, which members need")
     return meeting

@@ -9,7 +9,7 @@ import numpy as np
 
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging
-from collalgo.comm.failures import reason_of
+from collalgo.comm.reasons import reason_of
 from collalgo.comm.world import init
 from collalgo.elastic.epochs import Epochs, connect
 from collalgo.elastic.launched import meeting_of_launcher

@@ -54,7 +54,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
     def plain(self) -> "Call":
         """The same call with the name of its op, and without mutable arguments."""
         reduces = COLLECTIVES[self.collective].reduces
-        op = op_name(self.op) if reduces else None
+        op = op_name(self.op, self.collective) if reduces else None
         names = self.algorithm
         check_algorithm(names, self.collective)
         algorithm = tuple(names) if isinstance(names, list) else names

@@ -57,13 +57,13 @@ FLOAT8 = (
 DTYPES = (*(name for name in FAMILIES if name != "float8"), *FLOAT8)
 
 
-def op_name(op: Any) -> str:
+def op_name(op: Any, caller: str) -> str:
     """The name in :data:`OPS` of an op of NumPy, mpi4py or torch, or of a string.
 
     Raises
     ------
     ValueError
-        If there is no such op; the message lists all ops.
+        If there is no such op; the message names the caller and lists all ops.
     """
     if op is WIDE_MEAN or op is SPLIT_MEAN:
         return str(op)
@@ -73,10 +73,10 @@ def op_name(op: Any) -> str:
             return name
     if hasattr(op, "shape"):
         raise ValueError(
-            f"op is of type {type(op).__name__}; choose one of {', '.join(OPS)}, and "
-            "pass the target of the result as out="
+            f"{caller}: op is of type {type(op).__name__}; choose one of "
+            f"{', '.join(OPS)}, and pass the target of the result as out="
         )
-    raise ValueError(f"unknown op {op!r}; choose one of {', '.join(OPS)}")
+    raise ValueError(f"{caller}: unknown op {op!r}; choose one of {', '.join(OPS)}")
 
 
 def _words(op: Any) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 from collalgo.algorithms.table import enter
+from collalgo.base.input_files import special
 from collalgo.errors import ScheduleError
 from collalgo.integrations.msccl import algorithm_of
 
@@ -17,8 +18,12 @@ def load(name: str) -> ModuleType:
     ValueError
         If the file does not exist or cannot be run.
     """
-    if not Path(name).is_file():
-        raise ValueError(f"there is no file {name!r}")
+    try:
+        kind = special(name)
+    except OSError as error:
+        raise ValueError(f"there is no file {name!r}: {error.strerror}") from None
+    if kind:
+        raise ValueError(f"{name} is {kind}; name a file")
     spec = importlib.util.spec_from_file_location(Path(name).stem, name)
     if spec is None or spec.loader is None:
         raise ValueError(f"{name!r} is no Python file")

@@ -13,17 +13,20 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from threading import Thread
 from typing import Any
 
 from collalgo._version import __version__
 from collalgo.base.cpu_list import shown
-from collalgo.bootstrap.interfaces import VARIABLE as NICS, Interface
+from collalgo.base.environment import NICS
+from collalgo.bootstrap.interfaces import Interface
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
 from collalgo.launch import binding, environment, network
 from collalgo.launch.local import LocalLaunch, RankSpec, Scope
 from collalgo.launch.signals import FORWARDED
+from collalgo.launch.supervision import OF_COMMAND, Supervision
 
 #: The exit code of an agent that was sent no job.
 NO_JOB = 77
@@ -84,6 +87,8 @@ class AgentJob:
         What each rank is bound to.
     interfaces : list of str
         The interfaces that the engine may use; empty for all.
+    is_function : bool
+        Whether the command runs a function, whose failures go to the store of the job.
     """
 
     command: list[str]
@@ -92,6 +97,7 @@ class AgentJob:
     ranks: dict[int, dict[str, str]]
     binding: str = binding.Binding.NONE.value
     interfaces: list[str] = field(default_factory=list)
+    is_function: bool = False
 
     def encode(self) -> bytes:
         """The request to run it."""
@@ -104,7 +110,7 @@ class AgentJob:
 
     def plan(self) -> LocalLaunch:
         """The launch of the ranks of this host."""
-        nics = self.environment.get(NICS, "")
+        nics = NICS.given(self.environment)
         common = {
             **environment.thread_limit(len(self.ranks)),
             **os.environ,
@@ -116,7 +122,17 @@ class AgentJob:
             RankSpec(int(rank), common | own, bound)
             for (rank, own), bound in zip(self.ranks.items(), cpus, strict=True)
         ]
-        return LocalLaunch(self.command, specs, scope=Scope.ONE_HOST)
+        return LocalLaunch(
+            self.command, specs, scope=Scope.ONE_HOST, supervision=self._supervision()
+        )
+
+    def _supervision(self) -> Supervision:
+        """Failures are shown; those of a function go to the store of the job."""
+        if not self.is_function:
+            return OF_COMMAND
+        from collalgo.launch.function_store import GRACE, tell_store
+
+        return Supervision(GRACE, partial(tell_store, self.environment))
 
 
 def request(name: str, content: dict[str, Any]) -> bytes:

@@ -4,15 +4,17 @@ import selectors
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from collalgo.errors import BootstrapError
 from collalgo.launch.hosts import Host
 from collalgo.launch.network import (
+    Answers,
     Endpoint,
     HostNetwork,
     Listener,
-    neighbours,
     networks,
+    targets,
 )
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.output import Sinks
@@ -148,7 +150,7 @@ class JobNetwork:
     Raises
     ------
     BootstrapError
-        If a host is not reached by its neighbours, or does not reach the launcher.
+        If a host is not reached by others, or does not reach the launcher.
     """
 
     def __init__(self, agents: Sequence[RemoteAgent], options: LaunchOptions):
@@ -168,38 +170,39 @@ class JobNetwork:
         }
 
     def _try_all(self, deadline: float) -> Mapping[RemoteAgent, list[list[str]]]:
-        """What each agent reaches: of the launcher, then of each of its neighbours."""
+        """What each agent reaches: of the launcher, then of each of its targets."""
         points = [agent.greeting.endpoint(agent.host.name) for agent in self._agents]
         self._points: Sequence[Endpoint] = points
         for number, agent in enumerate(self._agents):
-            others = [points[other] for other in neighbours(number, len(points))]
-            targets = [
+            others = [points[other] for other in targets(number, len(points))]
+            hosts = [
                 [each.port, each.word, [one.address for one in each.interfaces]]
                 for each in (self._own, *others)
             ]
-            agent.ask("try", {"hosts": targets})
+            agent.ask("try", {"hosts": hosts})
         return answers(self._agents, deadline)
 
     def _hosts(
         self, tried: Mapping[RemoteAgent, list[list[str]]], nics: Sequence[str]
     ) -> list[HostNetwork]:
         """The networks of the hosts; of one alone, all its interfaces."""
-        reached: list[list[str]] = [[] for _ in self._agents]
+        size = len(self._agents)
+        reached: list[list[list[str]]] = [[] for _ in self._agents]
         for number, agent in enumerate(self._agents):
-            others = neighbours(number, len(self._agents))
-            for other, at in zip(others, tried[agent][1:], strict=True):
-                reached[other] += at
-        if len(self._agents) == 1:
-            reached = [[one.address for one in self._points[0].interfaces]]
-        for agent, at in zip(self._agents, reached, strict=True):
-            if agent.greeting.reached_by in at:  # by the remote shell: the best one
-                at.append(agent.greeting.reached_by)
-        return list(networks(self._points, reached, nics))
+            for other, at in zip(targets(number, size), tried[agent][1:], strict=True):
+                reached[other].append(at)
+        if size == 1:
+            reached = [[[one.address for one in self._points[0].interfaces]]]
+        found = [
+            Answers(Counter(chain(*at)), len(at), agent.greeting.reached_by)
+            for agent, at in zip(self._agents, reached, strict=True)
+        ]
+        return list(networks(self._points, found, nics))
 
     def _launcher(
         self, tried: Mapping[RemoteAgent, list[list[str]]], nics: Sequence[str]
     ) -> list[str]:
-        """The addresses of the launcher, those first that all hosts reach."""
+        """The addresses of the launcher that all hosts reach; if none, some reach."""
         at = [set(tried[agent][0]) for agent in self._agents]
         for agent, found in zip(self._agents, at, strict=True):
             if not found:
@@ -211,7 +214,10 @@ class JobNetwork:
         times = Counter(address for found in at for address in found)
         every = [each for each in self._own.interfaces if times[each.address]]
         chosen = [each for each in every if each.name in nics] or every
-        return sorted((c.address for c in chosen), key=lambda each: -times[each])
+        by_all = [e for e in chosen if times[e.address] == len(self._agents)]
+        return sorted(
+            (each.address for each in by_all or chosen), key=lambda each: -times[each]
+        )
 
 
 def try_hosts(

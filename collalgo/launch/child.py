@@ -108,7 +108,7 @@ def _started(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=partial(_begin, os.getpid(), cpus),  # noqa: PLW1509 (no threads here)
+        preexec_fn=partial(_begin, os.getpid(), cpus),  # noqa: PLW1509 (takes no lock)
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from collalgo.base.cpu_list import shown
-from collalgo.bootstrap.interfaces import VARIABLE as NICS
+from collalgo.base.environment import NICS
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch import output
 from collalgo.launch.batch_command import jsrun_line, srun_line
@@ -17,7 +17,6 @@ from collalgo.launch.binding import Binding, cpus_of_ranks
 from collalgo.launch.child import Child, Deadline, as_completed
 from collalgo.launch.choice import Choice, Starter
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks
-from collalgo.launch.local import run_to_end
 from collalgo.launch.messages import report
 from collalgo.launch.mpi_command import Line, Step, find_mpiexec, mpi_line
 from collalgo.launch.options import LaunchOptions
@@ -25,6 +24,7 @@ from collalgo.launch.placement import Placement, PlannedRank
 from collalgo.launch.process import exit_code
 from collalgo.launch.remote_shell import is_this_host
 from collalgo.launch.signals import signals_forwarded, signals_raise
+from collalgo.launch.supervision import run_to_end
 
 #: The command line of each launcher for a step.
 LINES: Mapping[Starter, Callable[[Step], Line]] = {
@@ -69,7 +69,7 @@ class DelegatedLaunch:
         hosts = assign_ranks(choice.hosts, size) if choice.hosts else {}
         used = [Host(host.name, len(ranks)) for host, ranks in hosts.items()]
         words, variables = LINES[choice.starter](Step(size, used, options))
-        nics = {NICS: ",".join(options.nics)} if options.nics else {}
+        nics = {NICS.name: ",".join(options.nics)} if options.nics else {}
         rank = _rank_words(options, [host.slots for host in used])
         line = [*words, *options.launcher_words, *rank, *options.command]
         return cls(line, variables | nics, hosts, options)

@@ -1,5 +1,6 @@
 """Where the launcher writes the output of all ranks."""
 
+import codecs
 import math
 import os
 import select
@@ -95,3 +96,31 @@ class Destination:
         """End an unfinished line, before a message of the launcher."""
         if self._owner is not None:
             self.write(b"", None, True)
+
+
+class PythonDestination(Destination):
+    """A file of Python, as ``sys.stdout`` of a notebook, which may have no descriptor.
+
+    Parameters
+    ----------
+    file
+        The file; None for none.
+    name
+        Its name in errors.
+    """
+
+    def __init__(self, file: IO[str] | None, name: str):
+        super().__init__(None, name)
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def _write_all(self, data: bytes) -> None:
+        if self._file is None:
+            return
+        text = self._decoder.decode(data)
+        encoding = getattr(self._file, "encoding", None) or "utf-8"
+        self._file.write(text.encode(encoding, "replace").decode(encoding))
+        self._file.flush()
+
+    def _discard(self) -> None:
+        self._file = None

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from collalgo.bootstrap import interfaces
+from collalgo.base.environment import JOB, NICS
 from collalgo.bootstrap.interfaces import rdma_devices
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch.hosts import RankPosition
@@ -14,11 +14,6 @@ from collalgo.launch.hosts import RankPosition
 NOT_FORWARDED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER",
                  "SHELL", "LOGNAME", "TERM", "SHLVL", "_")  # fmt: skip
 NOT_FORWARDED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
-
-#: The variable of the name of a job, and those of a job whose ranks may die and come
-#: back: where its members meet, how many they are, as 2:4, and the name of this one.
-JOB, RENDEZVOUS, MEMBERS = "COLLALGO_JOB", "COLLALGO_RENDEZVOUS", "COLLALGO_MEMBERS"
-MEMBER = "COLLALGO_MEMBER"
 
 #: The variable of the number of restarts of a rank, as torchrun calls it.
 RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"
@@ -45,6 +40,16 @@ TORCH, HOROVOD = "torch", "horovod"
 DIALECTS = {TORCH: OF_RANK, HOROVOD: OF_RANK | OF_HOROVOD}
 
 
+def inherited() -> dict[str, str]:
+    """The variables of this process that ranks of a new job on this host get too.
+
+    Not the store of the job that this process may be a rank of.
+    """
+    return {
+        name: value for name, value in os.environ.items() if name != "COLLALGO_STORE"
+    }
+
+
 def forwarded() -> dict[str, str]:
     """The variables of this process that ranks on other hosts get too."""
     return {
@@ -60,7 +65,7 @@ def of_job(address: str, port: int | str) -> dict[str, str]:
     ``MASTER_ADDR`` and ``MASTER_PORT`` are for other libraries.
     """
     return {
-        JOB: os.urandom(16).hex(),
+        JOB.name: os.urandom(16).hex(),
         "MASTER_ADDR": address,
         "MASTER_PORT": str(port),
         "PYTHONUNBUFFERED": "1",
@@ -94,7 +99,7 @@ def of_nics(nics: str, restricted: Sequence[str] = ()) -> dict[str, str]:
     names = nics.split(",")
     devices = [port for port, name in ports.items() if name in names]
     return {
-        interfaces.VARIABLE: nics,
+        NICS.name: nics,
         "UCX_NET_DEVICES": ",".join([*devices, *names]),
         "NCCL_SOCKET_IFNAME": nics,
         "GLOO_SOCKET_IFNAME": nics,

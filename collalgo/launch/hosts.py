@@ -1,12 +1,15 @@
 """Hosts of a job, and the assignment of its ranks to them."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count as count_up, islice
 from pathlib import Path
+from typing import Any
 
+from collalgo.base.input_files import read_text
 from collalgo.errors import BootstrapError
 
 #: Limit of ranks on one host; more are taken for a typing error.
@@ -81,7 +84,33 @@ def parse_hosts(text: str) -> list[Host]:
     return hosts
 
 
-def read_hostfile(path: str | Path) -> list[Host]:
+def hosts_of(given: str | os.PathLike[str] | Sequence[str]) -> list[Host]:
+    """Hosts as users give them.
+
+    Parameters
+    ----------
+    given
+        ``"a:4,b:4"``, a sequence of ``"a:4"``, or the path of a file of hosts: a
+        ``Path``, or text with a slash.
+
+    Raises
+    ------
+    BootstrapError
+        If a host is invalid, there is none, or the file cannot be read.
+    """
+    if isinstance(given, os.PathLike) or (isinstance(given, str) and "/" in given):
+        return read_hostfile(given)
+    words: Any = [given] if isinstance(given, str) else given
+    is_list = isinstance(words, Sequence) and words
+    if not is_list or not all(isinstance(word, str) for word in words):
+        raise BootstrapError(
+            f"hosts is {_quoted(repr(given))}; pass 'a:4,b:4', a list of 'a:4', or the "
+            "path of a file"
+        )
+    return parse_hosts(",".join(words))
+
+
+def read_hostfile(path: str | os.PathLike[str]) -> list[Host]:
     """The hosts of a file, one a line: ``a slots=4``, ``a:4`` or ``a``.
 
     Raises
@@ -123,17 +152,9 @@ def text_of(path: Path) -> str:
         If it cannot be read, is too large, or is no text.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise BootstrapError(f"{path} has more than {LARGEST} bytes of hosts")
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise BootstrapError(
-            f"{path} is no text of hosts: byte {error.start} is no UTF-8"
-        ) from None
-    except OSError as error:
-        raise BootstrapError(f"{path} cannot be read: {error.strerror}") from None
+        return read_text(path, LARGEST)
+    except ValueError as error:
+        raise BootstrapError(f"{path} holds no hosts: {error}") from None
 
 
 def _quoted(text: str) -> str:

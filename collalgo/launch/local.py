@@ -7,43 +7,35 @@ import shlex
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from collalgo.base.cpu_list import shown
 from collalgo.engine.transport.waiting import cores
-from collalgo.errors import OutputError
 from collalgo.launch import environment, output
 from collalgo.launch.binding import Cpus, cpus_of_ranks
 from collalgo.launch.child import Child, Deadline, as_completed
 from collalgo.launch.group_guard import GroupGuard
 from collalgo.launch.hosts import positions_by_host
-from collalgo.launch.messages import report
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.output import Sinks
 from collalgo.launch.placement import Placement, PlannedRank
 from collalgo.launch.process import catches, exit_code, exit_reason, processes
-from collalgo.launch.signals import (
-    FORWARDED,
-    StopRequested,
-    signals_forwarded,
-    signals_raise,
+from collalgo.launch.signals import FORWARDED, signals_forwarded, signals_raise
+from collalgo.launch.supervision import (
+    OF_COMMAND,
+    PEER_FAILED,
+    STOP_SECONDS,
+    RankFailure,
+    Supervision,
+    run_to_end,
 )
-
-#: Seconds to wait for simultaneous failures of other ranks, to find the first cause.
-SETTLE_SECONDS = 0.3
-
-#: Seconds that a rank has to end after a signal, before a harder one is sent.
-STOP_SECONDS = 5.0
-
-#: The exit code where ranks failed only because those of another host had.
-PEER_FAILED = 76
-
 
 #: Descriptors that the launcher needs: for itself, and for each rank while it starts.
 DESCRIPTORS_OF_ALL, DESCRIPTORS_OF_A_RANK = 16, 3
@@ -54,7 +46,7 @@ class Scope(Enum):
 
     Rank 0 of a whole job reads the standard input of the launcher. A part of a job may
     fail only because of a rank elsewhere: then it reports nothing and its exit code is
-    :data:`PEER_FAILED`.
+    :data:`~collalgo.launch.supervision.PEER_FAILED`.
     """
 
     WHOLE_JOB = "all of them"
@@ -89,6 +81,11 @@ class Rank(Child):
         lines = self.traceback()
         return bool(lines) and lines[-1].startswith("collalgo.errors.PeerFailed")
 
+    def failure(self) -> RankFailure:
+        """How the process has failed."""
+        reason = f"rank {self.rank} {exit_reason(self.returncode or 0)}"
+        return RankFailure(self.rank, reason, self.traceback())
+
 
 @dataclass(frozen=True)
 class LocalLaunch:
@@ -106,6 +103,8 @@ class LocalLaunch:
         Whether they are all ranks of the job.
     timestamp : bool
         Whether each line of output begins with the time.
+    supervision : Supervision
+        What follows the failure of a rank, and where output goes.
     """
 
     command: Sequence[str]
@@ -113,25 +112,35 @@ class LocalLaunch:
     logs: Path | None = None
     scope: Scope = Scope.WHOLE_JOB
     timestamp: bool = False
+    supervision: Supervision = OF_COMMAND
 
     @classmethod
-    def of_job(cls, options: LaunchOptions, size: int) -> "LocalLaunch":
-        """The plan of a job of ``size`` ranks, all on this host."""
+    def of_job(
+        cls,
+        options: LaunchOptions,
+        size: int,
+        supervision: Supervision = OF_COMMAND,
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> "LocalLaunch":
+        """The plan of a job of ``size`` ranks, all on this host.
+
+        ``variables`` are further ones of all ranks.
+        """
         common = {
             **environment.thread_limit(size),
-            **os.environ,
+            **environment.inherited(),
             **environment.of_job("127.0.0.1", environment.free_port()),
+            **variables,
         }
         cpus = cpus_of_ranks(options.binding, size)
         specs = [
-            RankSpec(
-                position.rank,
-                {**common, **environment.of_rank(position, options.dialect)},
-                bound,
-            )
-            for position, bound in zip(positions_by_host([size]), cpus, strict=True)
+            RankSpec(each.rank, common | environment.of_rank(each, options.dialect), at)
+            for each, at in zip(positions_by_host([size]), cpus, strict=True)
         ]
-        return cls(options.command, specs, options.logs, timestamp=options.timestamp)
+        stamp = options.timestamp
+        return cls(
+            options.command, specs, options.logs, Scope.WHOLE_JOB, stamp, supervision
+        )
 
     def placement(self) -> Placement:
         """Where the ranks would run."""
@@ -154,7 +163,9 @@ class LocalLaunch:
 
         When one fails, the others are stopped and its traceback is shown again.
         """
-        sinks = output.sinks(self.logs, timestamp=self.timestamp)
+        sinks = output.sinks(
+            self.logs, timestamp=self.timestamp, by_python=self.supervision.by_python
+        )
         ranks: list[Rank] = []
         stops = self.scope is Scope.WHOLE_JOB
         with (
@@ -166,7 +177,8 @@ class LocalLaunch:
                 work = partial(self._run, ranks, sinks, guard)
                 return run_to_end(work, partial(stop, ranks), sinks)
             except OSError as error:
-                report(_start_failure(len(ranks), len(self.specs), error))
+                reason = _start_failure(len(ranks), len(self.specs), error)
+                self.supervision.tell([RankFailure(len(ranks), reason)], False)
                 return 1
             finally:
                 for one in ranks:
@@ -177,33 +189,32 @@ class LocalLaunch:
         for spec in self.specs:
             ranks.append(Rank(spec, self.command, sinks, self._stdin(spec)))
             guard.add(ranks[-1].process.pid)
-        return _supervise(ranks, self.scope, sinks)
+        return self._supervise(ranks, sinks)
+
+    def _supervise(self, ranks: list[Rank], sinks: Sinks) -> int:
+        """Forward the output until all ranks have ended, or one has failed."""
+        failed: list[Rank] = []
+        deadline = Deadline()
+        for ended in as_completed(ranks, deadline):
+            if ended.returncode:
+                deadline.at_most(self.supervision.settle)
+                failed.append(ended)
+        if not failed:
+            return 0
+        stop(ranks, signal.SIGTERM)
+        failed.sort(key=Rank.is_victim)  # the causes first
+        is_part = self.scope is Scope.ONE_HOST
+        if is_part and failed[0].is_victim():
+            return PEER_FAILED
+        sinks.err.end_line()
+        others = is_part or len(ranks) > 1
+        self.supervision.tell([each.failure() for each in failed], others)
+        return exit_code(failed[0].returncode or 0)
 
     def _stdin(self, spec: RankSpec) -> int | None:
         """Standard input of a rank: that of the launcher (None), or none."""
         inherits = spec.rank == 0 and self.scope is Scope.WHOLE_JOB
         return None if inherits else subprocess.DEVNULL
-
-
-def run_to_end(
-    work: Callable[[], int], stop: Callable[[int], None], sinks: Sinks
-) -> int:
-    """Run the processes of a job: the exit code of ``work``, or of what ends it.
-
-    ``stop`` is called with the number of the signal that asked to stop.
-    """
-    try:
-        return work()
-    except StopRequested as request:
-        sinks.hurry(STOP_SECONDS)
-        with suppress(StopRequested):  # a second request: end them at once
-            stop(request.number)
-        return 128 + request.number
-    except BrokenPipeError:  # the reader of our output has ended
-        return 128 + signal.SIGPIPE
-    except OutputError as error:
-        report(str(error))
-        return 1
 
 
 def _start_failure(started: int, size: int, error: OSError) -> str:
@@ -217,25 +228,6 @@ def _start_failure(started: int, size: int, error: OSError) -> str:
         limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
         words += f"; the limit of processes is {limit}: ulimit -u"
     return words
-
-
-def _supervise(ranks: list[Rank], scope: Scope, sinks: Sinks) -> int:
-    """Forward the output until all ranks have ended, or one has failed."""
-    failed: list[Rank] = []
-    deadline = Deadline()
-    for ended in as_completed(ranks, deadline):
-        if ended.returncode:
-            deadline.at_most(SETTLE_SECONDS)
-            failed.append(ended)
-    if not failed:
-        return 0
-    stop(ranks, signal.SIGTERM)
-    first = next((rank for rank in failed if not rank.is_victim()), failed[0])
-    if scope is Scope.ONE_HOST and first.is_victim():
-        return PEER_FAILED
-    alone = scope is Scope.WHOLE_JOB and len(ranks) == 1
-    sinks.err.end_line()
-    return report_failed(first, "" if alone else " (the others were stopped)")
 
 
 def stop(ranks: list[Rank], number: int) -> None:
@@ -284,13 +276,3 @@ def _signal(ranks: list[Rank], number: int) -> None:
     """
     for each in (signal.SIGSTOP, number, signal.SIGCONT):
         _send(ranks, each)
-
-
-def report_failed(rank: Rank, others: str) -> int:
-    """Write the failed rank and its traceback to standard error; its exit code."""
-    code = rank.returncode
-    assert code is not None
-    lines = [f"rank {rank.rank} {exit_reason(code)}{others}"]
-    lines += [f"  {line}" for line in rank.traceback()]
-    report("\n".join(lines))
-    return exit_code(code)

@@ -1,8 +1,10 @@
 """Which addresses the hosts of a job reach each other by: it is tried, not guessed.
 
 Each agent listens while the job starts and tells who connects a random word. Agents
-connect to all addresses of their neighbours, and compare the word: the bridge of
-containers on this host has the address of that on every other one.
+connect to all addresses of some other hosts, and compare the word: the bridge of
+containers on this host has the address of that on every other one. An address that
+some hosts reach and others do not, as that of a cable between two, comes after those
+that every host reaches.
 """
 
 import secrets
@@ -10,19 +12,17 @@ import selectors
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Thread
+from typing import NamedTuple
 
 from collalgo.bootstrap.interfaces import Interface, interfaces, selected
 from collalgo.errors import BootstrapError
 
 #: Seconds in which an address has to answer.
 ANSWER_SECONDS = 3.0
-
-#: The neighbours of a host that try its addresses: those so far after it.
-DISTANCES = (1, -1)
 
 #: Characters of the word that a listener tells.
 WORD = 32
@@ -128,10 +128,15 @@ def _close(attempt: object) -> None:
     attempt.close()
 
 
-def neighbours(number: int, count: int) -> list[int]:
-    """The hosts that one of ``count`` hosts tries; none if it is alone."""
-    found = ((number + distance) % count for distance in DISTANCES)
-    return [other for other in dict.fromkeys(found) if other != number]
+def targets(number: int, count: int) -> list[int]:
+    """The hosts that one of ``count`` hosts tries; none if it is alone.
+
+    Both neighbours, a host far away, as hosts of one rack may reach each other in ways
+    that others have not, and the first host, whose address all are given.
+    """
+    found = (number + 1, number - 1, number + count // 2, 0)
+    others = dict.fromkeys(each % count for each in found)
+    return [other for other in others if other != number]
 
 
 @dataclass(frozen=True)
@@ -143,23 +148,32 @@ class HostNetwork:
     host : str
         Its name.
     working : sequence of Interface
-        They, the best one first.
+        Those that every host reaches that has tried, the best one first; if there are
+        none, those that some reach.
+    partial : mapping
+        How many of how many hosts reach an interface that some do not, in words.
     unreached : sequence of Interface
-        The others, without loopback.
+        Those that none reaches, without loopback.
     isolated : sequence of Interface
-        Those of the others that cannot lead to other hosts: bridges, and those whose
-        address other hosts have, too.
+        Those of them that cannot lead to other hosts: bridges, and those whose address
+        other hosts have, too.
     """
 
     host: str
     working: Sequence[Interface]
+    partial: Mapping[Interface, str] = field(default_factory=dict)
     unreached: Sequence[Interface] = ()
     isolated: Sequence[Interface] = ()
 
     def __str__(self) -> str:
-        words = [f"{each.name} {each.address}" for each in self.working]
+        words = [self._words(each) for each in self.working]
+        words += [self._words(e) for e in self.partial if e not in self.working]
         words += [f"not {each.name} {each.address}" for each in self.unreached]
         return ", ".join(words) or "none"
+
+    def _words(self, each: Interface) -> str:
+        some = f" ({self.partial[each]})" if each in self.partial else ""
+        return f"{each.name} {each.address}{some}"
 
     @property
     def restricted(self) -> list[str]:
@@ -167,13 +181,35 @@ class HostNetwork:
         if not self.isolated:
             return []
         isolated = {each.name for each in self.isolated}
-        others = {each.name for each in (*self.working, *self.unreached)} - isolated
-        return sorted(others)
+        others = {e.name for e in (*self.working, *self.partial, *self.unreached)}
+        return sorted(others - isolated)
+
+
+class Answers(NamedTuple):
+    """At which addresses a host was reached.
+
+    Attributes
+    ----------
+    times : Counter
+        How many hosts reached it at each address.
+    tries : int
+        The number of hosts that have tried.
+    by_shell : str
+        The address that the remote shell has connected to, if it is known.
+    """
+
+    times: Counter[str]
+    tries: int
+    by_shell: str = ""
+
+    def order(self, interface: Interface) -> tuple[int, bool]:
+        """Sorts interfaces: those first that most hosts reach, then the shell's."""
+        return -self.times[interface.address], interface.address != self.by_shell
 
 
 def networks(
     endpoints: Sequence[Endpoint],
-    answers: Sequence[Sequence[str]],
+    answers: Sequence[Answers],
     nics: Sequence[str] = (),
 ) -> Iterator[HostNetwork]:
     """The networks of all hosts, from the addresses at which each was reached.
@@ -183,7 +219,7 @@ def networks(
     endpoints
         Of the hosts.
     answers
-        The addresses at which each was reached, once for each host that has tried.
+        Where each was reached.
     nics
         The interfaces that the user wants; none: those that work.
 
@@ -194,31 +230,54 @@ def networks(
     """
     known = Counter(one.address for each in endpoints for one in each.interfaces)
     for endpoint, answer in zip(endpoints, answers, strict=True):
-        times = Counter(answer)
-        working = _working(endpoint, times, nics)
+        times, tries = answer.times, answer.tries
+        partial = {
+            e: f"by {times[e.address]} of {tries} hosts"
+            for e in endpoint.outward
+            if 0 < times[e.address] < tries
+        }
         bad = [e for e in endpoint.outward if not times[e.address]]
         isolated = [
             e for e in bad if e.name in endpoint.bridges or known[e.address] > 1
         ]
-        yield HostNetwork(endpoint.host, working, bad, isolated)
+        working = _wanted(endpoint, answer, nics) if nics else _best(endpoint, answer)
+        yield HostNetwork(endpoint.host, working, partial, bad, isolated)
 
 
-def _working(
-    endpoint: Endpoint, times: Counter[str], nics: Sequence[str]
+def _wanted(
+    endpoint: Endpoint, answer: Answers, nics: Sequence[str]
 ) -> list[Interface]:
-    """The interfaces by which a host was reached, the most often reached one first."""
-    outward = endpoint.outward
-    wanted = selected(outward, nics, endpoint.host) if nics else outward
-    failed = [each for each in wanted if not times[each.address]]
-    if not nics:  # loopback leads to another host only if it is another name of this
-        wanted = [e for e in wanted if times[e.address]] or [
-            e for e in endpoint.interfaces if times[e.address]
-        ]
-    if not wanted or (nics and failed):
-        tried = ", ".join(f"{each.name} {each.address}" for each in failed)
-        raise BootstrapError(
-            f"host {endpoint.host} is not reached by other hosts of the job at "
-            f"{tried or 'any address'}; check its firewall and routes, or name other "
-            "interfaces: --nics eth0"
-        )
-    return wanted if nics else sorted(wanted, key=lambda e: -times[e.address])
+    """The interfaces that the user wants, by all of which a host has to be reached."""
+    wanted = selected(endpoint.outward, nics, endpoint.host)
+    failed = [each for each in wanted if answer.times[each.address] < answer.tries]
+    if failed:
+        raise _not_reached(endpoint, failed, answer)
+    return wanted
+
+
+def _best(endpoint: Endpoint, answer: Answers) -> list[Interface]:
+    """The interfaces by which a host was reached by all others, or else by some.
+
+    Loopback leads to another host only if it is another name of this one.
+    """
+    outward = sorted(endpoint.outward, key=answer.order)
+    local = [each for each in endpoint.interfaces if each.is_loopback]
+    for least in (max(answer.tries, 1), 1):
+        for each in (outward, local):
+            if found := [e for e in each if answer.times[e.address] >= least]:
+                return found
+    raise _not_reached(endpoint, endpoint.outward, answer)
+
+
+def _not_reached(
+    endpoint: Endpoint, failed: Sequence[Interface], answer: Answers
+) -> BootstrapError:
+    tried = ", ".join(
+        f"{e.name} {e.address} (by {answer.times[e.address]} of {answer.tries} hosts)"
+        for e in failed
+    )
+    return BootstrapError(
+        f"host {endpoint.host} is not reached by all other hosts of the job at "
+        f"{tried or 'any address'}; check its firewall and routes, or name other "
+        "interfaces: --nics eth0"
+    )

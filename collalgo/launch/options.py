@@ -90,6 +90,8 @@ class LaunchOptions:
         Whether each line of output begins with the time.
     verbose : bool
         Whether the launcher says what it does.
+    is_function : bool
+        Whether the command runs a function, whose failures go to the store of the job.
     least : int or None
         The number of ranks with which the job goes on, at least; None: all.
     restarts : int or None
@@ -121,6 +123,7 @@ class LaunchOptions:
     launcher_words: Sequence[str] = ()
     timestamp: bool = False
     verbose: bool = False
+    is_function: bool = False
     least: int | None = None
     restarts: int | None = None
     elastic: bool = False

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from collalgo.launch.destination import Destination
+from collalgo.launch.destination import Destination, PythonDestination
 from collalgo.launch.log_files import PARTIAL_BYTES, Log, LogFiles
 from collalgo.launch.signals import stop_delayed
 
@@ -80,10 +80,20 @@ def _open_standard_files() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
-def sinks(folder: Path | None = None, *, timestamp: bool = False) -> Sinks:
+def sinks(
+    folder: Path | None = None, *, timestamp: bool = False, by_python: bool = False
+) -> Sinks:
     """The terminal, and with a folder, files of each rank in it.
 
-    With ``timestamp`` each line on the terminal begins with the time on this host.
+    Parameters
+    ----------
+    folder
+        The folder.
+    timestamp
+        Whether each line on the terminal begins with the time on this host.
+    by_python
+        Whether output goes through ``sys.stdout`` and ``sys.stderr``, instead of their
+        descriptors.
 
     Raises
     ------
@@ -92,7 +102,9 @@ def sinks(folder: Path | None = None, *, timestamp: bool = False) -> Sinks:
     """
     _open_standard_files()
     out, err = (
-        Destination(None if stream is None else stream.buffer, name)
+        PythonDestination(stream, name)
+        if by_python
+        else Destination(None if stream is None else stream.buffer, name)
         for stream, name in (
             (sys.stdout, "standard output"),
             (sys.stderr, "standard error"),

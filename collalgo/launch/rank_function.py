@@ -1,13 +1,12 @@
 """A function that runs on each rank of a job, and the failures of ranks."""
 
 import traceback
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
-from collalgo.bootstrap.context import Context
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging
-from collalgo.comm.failures import reason_of
+from collalgo.comm.reasons import reason_of
 from collalgo.errors import PeerFailed
 
 #: Limit of the ranks that are started here, more than any host has room for.
@@ -35,29 +34,16 @@ def failure_of(rank: int, error: BaseException) -> Failure:
     return Failure(rank, error, traceback.format_exc())
 
 
-class WorldRendezvous(Protocol):
-    """Connects all ranks of a job as a world."""
-
-    def connect(self, name: str, rank: int, members: Sequence[int], /) -> Context:
-        """Connect as a rank; the name is empty."""
-
-
-class RankFunction(NamedTuple):
-    """The function of a job, its number of ranks and the timeout of its calls."""
-
-    function: Callable[[Communicator], object]
-    size: int
-    timeout: float | None
-
-    def run(self, rendezvous: WorldRendezvous, rank: int) -> object:
-        """Connect as ``rank`` and call the function; its result."""
-        context = rendezvous.connect("", rank, range(self.size))
-        with Communicator(context, self.timeout) as comm, belonging(comm):
-            try:
-                return self.function(comm)
-            except BaseException as error:
-                comm.abort(reason_of(error))
-                raise
+def run_as_rank(
+    comm: Communicator, function: Callable[[Communicator], object]
+) -> object:
+    """Call a function with the communicator of its rank, and close that: the result."""
+    with comm, belonging(comm):
+        try:
+            return function(comm)
+        except BaseException as error:
+            comm.abort(reason_of(error))
+            raise
 
 
 def raise_first(failures: list[Failure]) -> None:

@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from collalgo.base.environment import DUMP, JOB
 from collalgo.bootstrap.identity import Launcher, launcher_of
-from collalgo.comm.tracing.dump import DEFAULT_FOLDER, FOLDER
+from collalgo.comm.tracing.dump import DEFAULT_FOLDER
 from collalgo.errors import BootstrapError
 from collalgo.launch.process import catches, processes
 
@@ -96,8 +97,8 @@ def _rank_of(process: int, parent: int) -> RankProcess | None:
     launcher = _launcher(known)
     if launcher is None:
         return None
-    dumps = working / (known.get(FOLDER) or DEFAULT_FOLDER)
-    job = known.get("COLLALGO_JOB") or str(parent)
+    dumps = working / (known.get(DUMP.name) or DEFAULT_FOLDER)
+    job = known.get(JOB.name) or str(parent)
     return RankProcess(process, launcher.numbers(known)[0], job, dumps)
 
 

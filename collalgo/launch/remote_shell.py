@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from collalgo.base.environment import RSH
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.errors import BootstrapError
 from collalgo.launch.options import SshOptions
@@ -20,7 +21,7 @@ SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 #: Variables that name another remote shell, the first one first: ours, and those of
 #: Open MPI 4 and 5, which clusters without ssh set (as to kubexec.sh on Kubernetes).
 VARIABLES = (
-    "COLLALGO_RSH",
+    RSH.name,
     "OMPI_MCA_plm_rsh_agent",
     "PRTE_MCA_plm_ssh_agent",
 )

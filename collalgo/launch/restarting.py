@@ -14,23 +14,22 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment
 from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.group_guard import GroupGuard
 from collalgo.launch.local import (
-    SETTLE_SECONDS,
     LocalLaunch,
     Rank,
     RankSpec,
-    report_failed,
     stop,
 )
 from collalgo.launch.messages import report
 from collalgo.launch.options import RESTARTS, LaunchOptions
 from collalgo.launch.output import Sinks
-from collalgo.launch.process import exit_reason
+from collalgo.launch.process import exit_code, exit_reason
 
 #: Seconds before the first restart of a rank, which double with each further one.
 BACK_OFF = 0.1
@@ -85,15 +84,15 @@ class RestartingLaunch(LocalLaunch):
         secret = secrets.token_bytes(32)
         server = held.enter_context(closing(Server(secret, HERE)))
         return {
-            environment.RENDEZVOUS: f"collalgo://{HERE}:{server.port}",
-            environment.MEMBERS: f"{self.least}:{len(self.specs)}",
-            "COLLALGO_SECRET": secret.hex(),
+            RENDEZVOUS.name: f"collalgo://{HERE}:{server.port}",
+            MEMBERS.name: f"{self.least}:{len(self.specs)}",
+            SECRET.name: secret.hex(),
         }
 
     def _of_node(self, held: ExitStack) -> dict[str, str]:
         """The variables of the ranks of a node, and the store if it is here."""
         assert self.node is not None
-        where = self.node[environment.RENDEZVOUS]
+        where = self.node[RENDEZVOUS.name]
         url = urlsplit(where if "://" in where else f"collalgo://{where}")
         if url.scheme == "collalgo" and url.hostname and url.port:
             secret = secret_of_job(url.hostname, "this node", where)
@@ -117,8 +116,8 @@ def restarting_launch(options: LaunchOptions, size: int) -> RestartingLaunch:
         for spec in plain.specs
     ]
     restarts = RESTARTS if options.restarts is None else options.restarts
-    of_job = plain.command, specs, plain.logs, plain.scope, plain.timestamp
-    return RestartingLaunch(*of_job, least, restarts, node)
+    how = plain.logs, plain.scope, plain.timestamp, plain.supervision
+    return RestartingLaunch(plain.command, specs, *how, least, restarts, node)
 
 
 def _node(options: LaunchOptions, size: int) -> dict[str, str] | None:
@@ -126,15 +125,15 @@ def _node(options: LaunchOptions, size: int) -> dict[str, str] | None:
     if options.nodes is None or options.rendezvous is None:
         return None
     return {
-        environment.RENDEZVOUS: options.rendezvous,
-        environment.MEMBERS: ":".join(str(n * size) for n in options.nodes),
-        environment.JOB: options.job,
+        RENDEZVOUS.name: options.rendezvous,
+        MEMBERS.name: ":".join(str(n * size) for n in options.nodes),
+        JOB.name: options.job,
     }
 
 
 def _named(spec: RankSpec, name: str) -> RankSpec:
     """A rank with its name among the members."""
-    return spec._replace(environment={**spec.environment, environment.MEMBER: name})
+    return spec._replace(environment={**spec.environment, MEMBER.name: name})
 
 
 def _without_rank(spec: RankSpec) -> RankSpec:
@@ -192,7 +191,7 @@ class _Supervision:
     def _seconds_to_restart(self) -> float:
         """Seconds to the next restart, or to the next look if ranks are too few."""
         if self._are_too_few():
-            return SETTLE_SECONDS
+            return self.plan.supervision.settle
         return min(self.due.values(), default=float("inf")) - time.monotonic()
 
     def _end(self, rank: Rank) -> None:
@@ -227,5 +226,7 @@ class _Supervision:
         """Stop the ranks that are left, and report the last that has died."""
         stop(self.ranks, signal.SIGTERM)
         sinks.err.end_line()
-        words = f" (fewer than {self.plan.least} ranks are left)"
-        return report_failed(self.lost[-1], words)
+        last = self.lost[-1]
+        report(f"fewer than {self.plan.least} ranks are left")
+        self.plan.supervision.tell([last.failure()], False)
+        return exit_code(last.returncode or 0)

@@ -3,6 +3,7 @@
 import os
 import selectors
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -79,9 +80,17 @@ class _Wakeup:
     reader: int | None = None
 
 
+def _takes_signals() -> bool:
+    """Whether this thread can handle signals: Python leaves them to the main one."""
+    return threading.current_thread() is threading.main_thread()
+
+
 @contextmanager
 def _select_woken() -> Iterator[None]:
     """Let signals end a select: also those that come just before it begins."""
+    if not _takes_signals():
+        yield
+        return
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     former = _Wakeup.reader, signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     _Wakeup.reader = reader
@@ -139,13 +148,15 @@ def signals_forwarded(send: Callable[[int], None], *, stops: bool) -> Iterator[N
 
 @contextmanager
 def _handled(handlers: Mapping[int, Handler]) -> Iterator[None]:
-    """Handle signals, but those that are ignored."""
+    """Handle signals, but those that are ignored, or handled by code in C."""
     before = {number: signal.getsignal(number) for number in handlers}
-    for number, handler in handlers.items():
-        if before[number] is not signal.SIG_IGN:
-            signal.signal(number, handler)
+    ours = [n for n, former in before.items() if former not in (signal.SIG_IGN, None)]
+    if not _takes_signals():
+        ours = []
+    for number in ours:
+        signal.signal(number, handlers[number])
     try:
         yield
     finally:
-        for number, former in before.items():
-            signal.signal(number, former)
+        for number in ours:
+            signal.signal(number, before[number])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from collalgo.bootstrap.interfaces import VARIABLE as NICS
+from collalgo.base.environment import HOST, NICS, SECRET, STORE
 from collalgo.bootstrap.store.server import Server
 from collalgo.errors import BootstrapError
 from collalgo.launch import environment, output
@@ -17,18 +17,20 @@ from collalgo.launch.agent import AgentJob
 from collalgo.launch.agents import JobNetwork, start_agents
 from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.hosts import Host, RankPosition
-from collalgo.launch.local import (
-    PEER_FAILED,
-    SETTLE_SECONDS,
-    STOP_SECONDS,
-    run_to_end,
-)
 from collalgo.launch.messages import report
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.placement import Placement, PlannedRank
 from collalgo.launch.process import exit_code
 from collalgo.launch.remote_agent import RemoteAgent, answers
 from collalgo.launch.signals import signals_forwarded, signals_raise
+from collalgo.launch.supervision import (
+    OF_COMMAND,
+    PEER_FAILED,
+    STOP_SECONDS,
+    RankFailure,
+    Supervision,
+    run_to_end,
+)
 
 
 @dataclass(frozen=True)
@@ -74,17 +76,24 @@ class Job:
     ----------
     server : Server
         The store of the job.
-    secret : bytes
-        Its secret.
+    variables : dict
+        The address of the store on this host, and its secret.
     """
 
-    def __init__(self, plan: SshLaunch):
+    def __init__(self, plan: SshLaunch, supervision: Supervision = OF_COMMAND):
         self._options, self._positions = plan.options, plan.positions
+        self._supervision = supervision
         self._sinks = output.sinks(
-            self._options.logs, timestamp=self._options.timestamp
+            self._options.logs,
+            timestamp=self._options.timestamp,
+            by_python=supervision.by_python,
         )
-        self.secret = secrets.token_bytes(32)
-        self.server = Server(self.secret)
+        secret = secrets.token_bytes(32)
+        self.server = Server(secret)
+        self.variables = {
+            STORE.name: f"127.0.0.1:{self.server.port}",
+            SECRET.name: secret.hex(),
+        }
         self._agents: list[RemoteAgent] = []
 
     def __enter__(self) -> "Job":
@@ -102,14 +111,15 @@ class Job:
             try:
                 return run_to_end(work, lambda _number: _stop(agents), self._sinks)
             except OSError as error:
-                report(f"host {len(agents)} cannot be reached: {error}")
+                reason = f"host {len(agents)} cannot be reached: {error}"
+                self._supervision.tell([RankFailure(0, reason)], False)
                 return 1
 
     def launch(self) -> int:
         """Start the agents and their ranks, and supervise them."""
         network = self._start_agents()
         self._start_ranks(network)
-        return _supervise(self._agents)
+        return self._supervise()
 
     def _start_agents(self) -> JobNetwork:
         """Start the agents, and let them try the network between them."""
@@ -137,10 +147,11 @@ class Job:
             job = AgentJob(
                 list(self._options.command),
                 str(Path.cwd()),
-                {**common, "COLLALGO_HOST": agent.host.name},
+                {**common, HOST.name: agent.host.name},
                 ranks,
                 self._options.binding.value,
                 network.of_host[agent.host].restricted,
+                self._options.is_function,
             )
             agent.send(job)
 
@@ -148,14 +159,40 @@ class Job:
         """The variables of all ranks."""
         first = self._agents[0]
         master = network.of_host[first.host].working[0].address
-        nics = {NICS: ",".join(self._options.nics)} if self._options.nics else {}
+        nics = {NICS.name: ",".join(self._options.nics)} if self._options.nics else {}
         return {
             **environment.forwarded(),
             **environment.of_job(master, first.greeting.free_port),
-            "COLLALGO_STORE": f"{','.join(network.launcher)}:{self.server.port}",
-            "COLLALGO_SECRET": self.secret.hex(),
+            **self.variables,
+            STORE.name: f"{','.join(network.launcher)}:{self.server.port}",
             **nics,
         }
+
+    def _supervise(self) -> int:
+        """Forward the output until all agents have ended, or one has failed."""
+        agents = self._agents
+        failed: list[RemoteAgent] = []
+        deadline = Deadline()
+        for ended in as_completed(agents, deadline):
+            if ended.returncode:
+                deadline.at_most(self._supervision.settle + 1.0)
+                failed.append(ended)
+        if not failed:
+            return 0
+        _stop(agents)
+        failed.sort(key=lambda agent: agent.returncode == PEER_FAILED)
+        self._tell_loss(failed[0])
+        return exit_code(failed[0].returncode or 0)
+
+    def _tell_loss(self, first: RemoteAgent) -> None:
+        """Say what has failed, if the ranks of the host cannot have said it."""
+        code = first.returncode or 0
+        if code in (255, PEER_FAILED) or code < 0:
+            line = shlex.join(first.command)
+            reason = f"host {first.host.name} is lost: {line} ended with {code}"
+            ranks = self._positions[first.host]
+            lost = [RankFailure(each.rank, reason) for each in ranks]
+            self._supervision.tell(lost, False)
 
     def find_placement(self, found: list[Placement]) -> int:
         """Add the placement of the ranks to a list."""
@@ -190,32 +227,6 @@ def _send(agents: Sequence[RemoteAgent], number: int) -> None:
     """Send a signal to all ranks; SIGSTOP is not for their agents."""
     for agent in agents:
         agent.send_signal(signal.SIGTSTP if number == signal.SIGSTOP else number)
-
-
-def _supervise(agents: list[RemoteAgent]) -> int:
-    """Forward the output until all agents have ended, or one has failed."""
-    failed: list[RemoteAgent] = []
-    deadline = Deadline()
-    for ended in as_completed(agents, deadline):
-        if ended.returncode:
-            deadline.at_most(SETTLE_SECONDS + 1.0)
-            failed.append(ended)
-    if not failed:
-        return 0
-    _stop(agents)
-    first = next((a for a in failed if a.returncode != PEER_FAILED), failed[0])
-    assert first.returncode is not None
-    _report(first, first.returncode)
-    return exit_code(first.returncode)
-
-
-def _report(first: RemoteAgent, code: int) -> None:
-    """Say what has failed, if the ranks of the host cannot have said it."""
-    if code in (255, PEER_FAILED) or code < 0:
-        report(
-            f"host {first.host.name} is lost: {shlex.join(first.command)} ended with "
-            f"{code}"
-        )
 
 
 def _stop(agents: list[RemoteAgent]) -> None:

@@ -10,9 +10,9 @@ from collalgo.comm.communicator import Communicator
 from collalgo.launch.rank_function import (
     MAX_RANKS,
     Failure,
-    RankFunction,
     failure_of,
     raise_first,
+    run_as_rank,
 )
 
 Result = TypeVar("Result")
@@ -46,13 +46,13 @@ def threads(
     """
     size = integer(size, "size", "threads", 1, MAX_RANKS)
     rendezvous = ThreadRendezvous()
-    job = RankFunction(fn, size, timeout)
     results: list[Any] = [None] * size
     failures: list[Failure] = []
 
     def run(rank: int) -> None:
         try:
-            results[rank] = job.run(rendezvous, rank)
+            context = rendezvous.connect("", rank, range(size))
+            results[rank] = run_as_rank(Communicator(context, timeout), fn)
         except BaseException as error:
             failures.append(failure_of(rank, error))
 

@@ -6,7 +6,6 @@ from xml.etree import ElementTree as ET
 from rich.table import Table
 
 from collalgo.base import output_files
-from collalgo.base.output_files import MARK
 from collalgo.schedule.chunk import Chunks
 from collalgo.schedule.replay import Replay
 from collalgo.schedule.steps import Kind, Step, Transfer
@@ -14,7 +13,7 @@ from collalgo.schedule.steps import Kind, Step, Transfer
 #: The signs of the verbs in a table.
 SIGNS = {Kind.SEND: "→", Kind.RECV: "←", Kind.RECV_REDUCE: "⊕"}
 
-DRAWING = output_files.marked("a drawing")
+DRAWING = output_files.Format("a drawing")
 
 COPIED, REDUCED = "#2166ac", "#b2182b"
 COLUMN, ROW, MARGIN = 90, 44, 60
@@ -61,7 +60,7 @@ def svg(schedules: Sequence[Sequence[Step]], title: str) -> str:
         _text(root, 16, MARGIN + ROW * step + ROW / 2, str(step))
     for message in range(len(replay.out)):
         _arrow(root, replay, message)
-    root.append(ET.Comment(f" {MARK} "))
+    root.append(ET.Comment(f" {DRAWING.mark} "))
     return ET.tostring(root, encoding="unicode") + "\n"
 
 

@@ -1,19 +1,17 @@
 """Decisions that override the price: of the environment, of rules, of a peer."""
 
-import os
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from collalgo.base.environment import RULES, algorithm
+from collalgo.errors import RulesError
 from collalgo.selection.policies import nccl
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.rules import Rules, of_peer
 
 #: The peers whose default decisions are known.
 PEERS = ("openmpi", "mpich", "nccl", "gloo")
-
-#: The environment variable that names a file of rules.
-FILE = "COLLALGO_RULES"
 
 
 class Override(NamedTuple):
@@ -50,11 +48,11 @@ def of_environment(collective: str, size: int) -> BySize:
     ``COLLALGO_ALLREDUCE=ring`` names the algorithm of a collective, ``COLLALGO_RULES``
     a file of :mod:`collalgo.selection.rules`. All ranks need the same.
     """
-    variable = f"COLLALGO_{collective.upper()}"
-    if algorithm := os.environ.get(variable):
-        return ((0, Override.of_name(algorithm, f"the environment ({variable})")),)
-    if path := os.environ.get(FILE):
-        rules = _rules(path, _changed(path))
+    variable = algorithm(collective)
+    if name := variable.given():
+        return ((0, Override.of_name(name, f"the environment ({variable.name})")),)
+    if path := RULES.given():
+        rules = _rules_of_environment(path)
         return _of_rules(rules, collective, size, f"the file {path}")
     return NOTHING
 
@@ -65,6 +63,14 @@ def _of_rules(rules: Rules, collective: str, size: int, decider: str) -> BySize:
         (least, Override.of_name(name, decider) if name else None)
         for least, name in rules.by_size(collective, size)
     )
+
+
+def _rules_of_environment(path: str) -> Rules:
+    """The rules of the file that the environment names."""
+    try:
+        return _rules(path, _changed(path))
+    except (OSError, RulesError) as error:
+        raise RulesError(str(RULES.wrong(f"cannot be used: {error}"))) from None
 
 
 def _changed(path: str) -> float:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from collalgo.algorithms.catalogue import named
+from collalgo.base.input_files import read_text
 from collalgo.base.yaml_documents import line_of
 from collalgo.errors import CollalgoError, RulesError
 from collalgo.schedule.collective import COLLECTIVES
@@ -92,16 +93,12 @@ class Rules:
         Raises
         ------
         RulesError
-            If it holds no rules, is too large, or has an unknown name.
+            If it cannot be read, holds no rules, is too large, or has an unknown name.
         """
         try:
-            with Path(path).open("rb") as file:
-                data = file.read(LARGEST + 1)
-            text = data.decode()
-        except (OSError, UnicodeDecodeError) as error:
+            text = read_text(path, LARGEST)
+        except ValueError as error:
             raise RulesError(f"{path}: {error}") from None
-        if len(data) > LARGEST:
-            raise RulesError(f"{path}: more than {LARGEST} bytes")
         return cls.of_text(text, str(path))
 
     @classmethod

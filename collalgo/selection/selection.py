@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from collalgo.algorithms.catalogue import Algorithm
-from collalgo.algorithms.table import is_users, shortened
+from collalgo.algorithms.table import candidates as rows_of, is_users, shortened
 from collalgo.base.units import human, human_time
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.selection.prices import Priced
@@ -221,6 +221,7 @@ class Selection:
 
             lines.append(compared(self.seconds, self.bound, self.nbytes))
         lines += [f"assumed: {rule}" for rule in self.assumptions]
+        lines += self.own_obstacles
         return "\n".join([*lines, *self._prices(most), *self._obstacles()])
 
     def _prices(self, most: int | None) -> Iterator[str]:
@@ -234,11 +235,22 @@ class Selection:
         if hidden := len(able) - len(shown):
             yield f"  and {hidden} more, up to {human_time(able[-1].seconds)}"
 
+    @property
+    def own_obstacles(self) -> list[str]:
+        """The algorithms of the user that cannot run, each with its obstacle."""
+        if not any(row.unproved for row in rows_of(self.collective)):
+            return []  # no prices are needed to know that
+        return [
+            f"your {one.algorithm}: {one.obstacle}"
+            for one in self.candidates
+            if one.obstacle is not None and is_users(one.row)
+        ]
+
     def _obstacles(self) -> Iterator[str]:
-        """The candidates that cannot run, by their obstacles."""
+        """The other candidates that cannot run, by their obstacles."""
         unable: dict[str, list[str]] = {}
         for candidate in self.candidates:
-            if candidate.obstacle is not None:
+            if candidate.obstacle is not None and not is_users(candidate.row):
                 unable.setdefault(candidate.obstacle, []).append(candidate.algorithm)
         for why, names in unable.items():
             yield f"  {', '.join(names)}: {why}"

@@ -73,6 +73,10 @@ def text_of(path: Path, default: str = "") -> str:
     return default
 
 
+#: The links between a NIC and its virtual functions, in the folders of both.
+FUNCTIONS = ("virtfn", "physfn")
+
+
 class Sysfs:
     """The state of reading one sysfs."""
 
@@ -126,12 +130,15 @@ class Sysfs:
         return ",".join(map(str, mine)) or None
 
     def _devices(self) -> list[tuple[list[str], Kind, Path]]:
-        """GPUs, NICs and NVSwitches, each with the addresses from its root port."""
+        """GPUs, NICs and NVSwitches, each with the addresses from its root port.
+
+        The virtual functions of a NIC (SR-IOV) share its port, and are no others.
+        """
         found = []
         for entry in sorted((self.root / "bus/pci/devices").glob("*")):
             path = entry.resolve()
             kind = _role(text_of(path / "class"), text_of(path / "vendor"), path)
-            if kind is not None:
+            if kind is not None and not (path / "physfn").exists():
                 chain = [part for part in path.parts if ADDRESS.match(part)]
                 found.append((chain, kind, path))
         return found
@@ -148,8 +155,7 @@ class Sysfs:
             if len(below[bridge]) > 1:  # a switch, not a port with one device behind it
                 folder = path.parents[len(chain) - 2 - i]
                 parent = self._bridge(bridge, folder, parent)
-        folders = ("net/*", "*/net/*", "infiniband/*")  # virtio has one in between
-        names = [p.name for glob in folders for p in sorted(path.glob(glob))]
+        names = _interfaces(path)
         id = self.topology.add(
             f"{self.host}/{kind.value}{len(self.topology.devices(kind))}",
             kind,
@@ -224,6 +230,19 @@ class Sysfs:
                 speed=self._port_speed([entry.name]),
             )
             self.topology.link(id, self.cpus[min(self.cpus)], LinkKind.PCIE)
+
+
+def _interfaces(path: Path) -> list[str]:
+    """The interfaces of a device, and then of its virtual functions."""
+    functions = sorted(path.glob("virtfn*"), key=lambda each: (len(each.name), each))
+    return [
+        found.name
+        for folder in (path, *functions)
+        for glob in ("net/*", "*/net/*", "infiniband/*")  # virtio has one in between
+        for found in sorted(folder.glob(glob))
+        if (above := found.parent.parent) == folder
+        or not above.name.startswith(FUNCTIONS)
+    ]
 
 
 def _role(pci_class: str, vendor: str, path: Path) -> Kind | None:

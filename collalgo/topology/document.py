@@ -31,8 +31,10 @@ from collalgo.topology.values import name, number
 
 VERSION = "topology/1"
 
-_TOP = {"collalgo", "name", "about", "source", "sources", "parameters", "devices",
-        "links", "warnings"}  # fmt: skip
+TOPOLOGY = output_files.Format("a topology")
+
+_TOP = {"collalgo", "maker", "name", "about", "source", "sources", "parameters",
+        "devices", "links", "warnings"}  # fmt: skip
 _OF_LINK = {"ends", "kind", "count", "bandwidth", "latency", "assumed"}
 
 
@@ -195,32 +197,15 @@ def _entry(link: Link) -> dict[str, Any]:
 
 def text(topology: Topology, form: str = "yaml") -> str:
     """Convert a topology to text, ``yaml`` or ``json``."""
-    return _text(document(topology), form)
-
-
-def _text(found: dict[str, Any], form: str) -> str:
     import yaml
 
+    found = {"collalgo": VERSION, "maker": TOPOLOGY.mark, **document(topology)}
     if form == "json":
         return json.dumps(found, indent=1) + "\n"
     shown: str = yaml.safe_dump(
         found, sort_keys=False, default_flow_style=None, width=100
     )
     return shown
-
-
-def _is_ours(data: bytes) -> bool:
-    """Whether a file is to the letter what is written here, and not by hand."""
-    import yaml
-
-    if b"collalgo" not in data:
-        return False
-    form = "json" if data.startswith(b"{") else "yaml"
-    found = json.loads(data) if form == "json" else yaml.safe_load(data)
-    return found["collalgo"] == VERSION and _text(found, form) == data.decode()
-
-
-TOPOLOGY = output_files.Format("a topology", _is_ours)
 
 
 def write(topology: Topology, path: Any, *, force: bool = False) -> None:

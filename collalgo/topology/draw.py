@@ -1,6 +1,7 @@
 """A picture of a topology, laid out in layers by networkx and drawn by matplotlib."""
 
 import math
+from collections import Counter
 from typing import Any
 
 import networkx as nx
@@ -41,6 +42,9 @@ LINES = {
 
 Graph = Any
 
+#: The most devices of a picture; more are too small to be told apart.
+MOST_DRAWN = 1000
+
 
 def draw(
     topology: Topology, path: Any, host: str | None = None, *, force: bool = False
@@ -62,7 +66,7 @@ def draw(
     Raises
     ------
     TopologyError
-        If there is no such host, or nothing to draw.
+        If there is no such host, nothing to draw, or too much.
     ImportError
         Without matplotlib; it comes with ``pip install 'collalgo[plot]'``.
     """
@@ -97,6 +101,11 @@ def _inches(graph: Graph) -> float:
 
 def _layered(graph: Graph) -> dict[str, Any]:
     """Position nodes by layer, top down, every layer as wide as the widest."""
+    if len(graph) > MOST_DRAWN:
+        raise TopologyError(
+            f"{len(graph)} devices are too many for a picture, at most {MOST_DRAWN}; "
+            "draw one host, or show the tree"
+        )
     layers: dict[int, list[str]] = {}
     for node, layer in graph.nodes(data="layer"):
         layers.setdefault(layer, []).append(node)
@@ -136,27 +145,29 @@ def _machine(topology: Topology, host: str) -> tuple[Graph, dict[str, Any]]:
 
 def _tree_order(topology: Topology, ids: list[str]) -> list[str]:
     """Devices in depth-first order from the CPUs, so that siblings are adjacent."""
-    order: list[str] = []
+    order: dict[str, None] = {}
+    wanted = set(ids)
 
     def visit(id: str) -> None:
-        order.append(id)
+        order[id] = None
         for link in topology.links_of(id):
             other = link.other(id)
             kinds = {topology.device(end).kind for end in link.ends}
             down = link.kind is LinkKind.PCIE or kinds == {Kind.CPU, Kind.GPU}
-            if down and other in ids and other not in order:
+            if down and other in wanted and other not in order:
                 visit(other)
 
-    for id in (*(d.id for d in topology.devices(Kind.CPU) if d.id in ids), *ids):
+    for id in (*(d.id for d in topology.devices(Kind.CPU) if d.id in wanted), *ids):
         if id not in order:
             visit(id)
-    return order
+    return list(order)
 
 
 def _network(topology: Topology) -> tuple[Graph, dict[str, Any]]:
     """The graph of hosts, as one box each, below the levels of switches."""
     graph: nx.MultiGraph[str] = nx.MultiGraph()
     distance = distance_from_hosts(topology)
+    counts = Counter((device.host, device.kind) for device in topology.devices())
     box: dict[str, str] = {}
     for device in topology.devices():
         own = device.kind in (Kind.SWITCH, Kind.NVSWITCH) and not device.host
@@ -166,50 +177,58 @@ def _network(topology: Topology) -> tuple[Graph, dict[str, Any]]:
             continue
         kind = device.kind if own or not device.host else Kind.HOST
         layer = -distance.get(device.id, 1) if own else 0
-        label = node if kind is not Kind.HOST else _summary(topology, node)
+        label = node if kind is not Kind.HOST else _summary(node, counts)
         graph.add_node(node, kind=kind, layer=layer, label=label)
     for link in topology.links:
         a, b = (box[end] for end in link.ends)
-        if a != b:
-            graph.add_edge(a, b, link=link)
+        if a != b:  # links of one kind between two boxes are one line
+            graph.add_edge(a, b, key=link.kind, link=link)
     return graph, _layered(graph)
 
 
-def _summary(topology: Topology, host: str) -> str:
-    counts = [
-        f"{len(found)} {kind.value.upper()}"
+def _summary(host: str, counts: Counter[tuple[str, Kind]]) -> str:
+    shown = [
+        f"{counts[host, kind]} {kind.value.upper()}"
         for kind in (Kind.GPU, Kind.NIC)
-        if (found := topology.devices(kind, host=host))
+        if counts[host, kind]
     ]
-    return "\n".join([host, *counts])
+    return "\n".join([host, *shown])
 
 
 def _lines(axes: Any, graph: Graph, positions: dict[str, Any]) -> None:
+    """Draw a line between rows, and within a row an arc."""
     many = graph.number_of_edges() > 150
+    straight, styles = [], []
     for a, b, link in graph.edges(data="link"):
         (x0, y0), (x1, y1) = positions[a], positions[b]
-        axes.annotate(
-            "",
-            (x1, y1),
-            (x0, y0),
-            arrowprops={
-                "arrowstyle": "-",
-                "color": LINES[link.kind],
-                "lw": 0.6 if many else 0.8 + 0.9 * min(link.count, 4),
-                "alpha": 0.5 if many else 0.85,
-                "connectionstyle": _style(x0, y0, x1, y1),
-                "shrinkA": 8,
-                "shrinkB": 8,
-            },
-        )
+        width = 0.6 if many else 0.8 + 0.9 * min(link.count, 4)
+        if abs(y0 - y1) >= 1e-6:
+            straight.append([(x0, y0), (x1, y1)])
+            styles.append((LINES[link.kind], width))
+            continue
+        # Further ends have flatter arcs.
+        bend = math.copysign(0.2 / math.sqrt(abs(x0 - x1)), x0 - x1)
+        arc = {"arrowstyle": "-", "shrinkA": 8, "shrinkB": 8}
+        arc |= {"lw": width, "color": LINES[link.kind]}
+        arc |= {"alpha": _opacity(many), "connectionstyle": f"arc3,rad={bend}"}
+        axes.annotate("", (x1, y1), (x0, y0), arrowprops=arc)
+    if straight:  # one object, as thousands take seconds
+        _draw_straight(axes, straight, styles, _opacity(many))
 
 
-def _style(x0: float, y0: float, x1: float, y1: float) -> str:
-    """A line between rows, or within a row an arc that is flatter with distance."""
-    if abs(y0 - y1) >= 1e-6:
-        return "arc3,rad=0"
-    bend = 0.2 / math.sqrt(abs(x0 - x1))
-    return f"arc3,rad={-bend if x0 < x1 else bend}"
+def _opacity(many: bool) -> float:
+    return 0.5 if many else 0.85
+
+
+def _draw_straight(
+    axes: Any, lines: list[Any], styles: list[tuple[str, float]], opacity: float
+) -> None:
+    from matplotlib.collections import LineCollection
+
+    colours, widths = zip(*styles, strict=True)
+    axes.add_collection(
+        LineCollection(lines, colors=colours, linewidths=widths, alpha=opacity)
+    )
 
 
 def _boxes(axes: Any, graph: Graph, positions: dict[str, Any]) -> None:

@@ -269,8 +269,8 @@ class Topology:
         Raises
         ------
         TopologyError
-            If the format is unknown, the file is invalid or too large, or there is no
-            such parameter.
+            If the file cannot be read or is too large, the format is unknown, the
+            content is invalid, or there is no such parameter.
         """
         topology: Topology = hook("Topology.read")(path, **parameters)
         return topology

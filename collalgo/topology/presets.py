@@ -13,6 +13,7 @@ from collalgo.topology.fabrics import Cable
 from collalgo.topology.leaf_spine import leaf_spine
 from collalgo.topology.model import LARGEST, Kind, LinkKind, Topology
 from collalgo.topology.places import place
+from collalgo.topology.tiles import tiled_torus
 from collalgo.topology.values import number
 
 #: The speeds that a link can have, in GB/s, and the longest latency, in seconds.
@@ -22,6 +23,7 @@ LEAST_SPEED, MOST_SPEED, MOST_LATENCY = 1e-6, 1e9, 10.0
 FABRICS: dict[str, tuple[Callable[..., Topology], dict[str, Any]]] = {
     "torus": (fabrics.torus, {"dims": (4, 4)}),
     "mesh": (fabrics.mesh, {"dims": (4, 4)}),
+    "tiled_torus": (tiled_torus, {"dims": (8, 4), "tile": (4, 2), "nvlink": 25.0}),
     "tpu": (fabrics.tpu, {"dims": (4, 4, 4)}),
     "hypercube": (fabrics.hypercube, {"dimensions": 3}),
     "fully_connected": (fabrics.fully_connected, {"hosts": 8}),
@@ -45,17 +47,21 @@ JOINING: dict[str, type] = {
 
 def names() -> list[str]:
     """The names that :func:`load` accepts."""
-    return [*machines(), *FABRICS]
+    return [*machine_names(), *FABRICS]
 
 
 @cache
+def machine_names() -> tuple[str, ...]:
+    """The names of the machines; no file is read."""
+    files = resources.files("collalgo.topologies").iterdir()
+    return tuple(
+        sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml"))
+    )
+
+
 def machines() -> dict[str, str]:
     """The names of the machines, each with its description."""
-    files = resources.files("collalgo.topologies").iterdir()
-    stems = sorted(
-        f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")
-    )
-    return {stem: str(_document(stem)["about"]) for stem in stems}
+    return {name: str(_document(name)["about"]) for name in machine_names()}
 
 
 @cache
@@ -63,7 +69,9 @@ def _document(name: str) -> dict[str, Any]:
     import yaml
 
     file = resources.files("collalgo.topologies") / f"{name}.yaml"
-    document: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    text = file.read_text(encoding="utf-8")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
+    document: dict[str, Any] = yaml.load(text, Loader=loader)
     return document
 
 
@@ -97,7 +105,7 @@ def load(name: str, **parameters: Any) -> Topology:
     """
     if name in FABRICS:
         return _fabric(name, parameters)
-    if name not in machines():
+    if name not in machine_names():
         raise TopologyError(
             f"there is no topology {name!r}; choose one of {', '.join(names())}"
         )
@@ -132,6 +140,8 @@ def _fabric(name: str, parameters: dict[str, Any]) -> Topology:
     latency = values.pop("latency")
     if latency is not None:
         latency = number(latency, f"{name}: latency in seconds", 0.0, MOST_LATENCY)
+    if "nvlink" in values:
+        values["nvlink"] = _speed(name, "nvlink", values["nvlink"])
     cable = Cable(_speed(name, "bandwidth", values.pop("bandwidth")), latency)
     return function(**values, cable=cable)
 

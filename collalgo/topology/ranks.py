@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from collalgo.base.cpu_list import cores_of
+from collalgo.base.environment import HOST
 from collalgo.errors import TopologyError
 from collalgo.topology.detect import detect, text_of
 from collalgo.topology.document import build, document
@@ -17,7 +18,7 @@ NIC_SPEED = 1.25
 
 def host_name() -> str:
     """The name of this host; ``COLLALGO_HOST`` overrides it."""
-    return os.environ.get("COLLALGO_HOST") or socket.gethostname()
+    return HOST.given() or socket.gethostname()
 
 
 def identity() -> str:

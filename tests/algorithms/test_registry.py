@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import collalgo
 from collalgo import ALGORITHMS, AlgorithmNotApplicable, ScheduleError, threads, verify
 from collalgo.algorithms import k_nomial, ring
 from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.table import parse
+from collalgo.cli.main import main
 
 pytestmark = pytest.mark.parallel
 
@@ -57,6 +59,11 @@ def test_a_wrong_one_is_neither_chosen_nor_run():
     chosen = collalgo.select("allreduce", 8, size=3)
     (found,) = (c for c in chosen.candidates if c.algorithm == "mine")
     assert "is wrong: allreduce of 3 ranks: rank 0 ends" in found.obstacle
+    lines = chosen.explain().splitlines()
+    assert lines[2].startswith("your mine: is wrong: ")
+    assert "mine" not in "".join(lines[3:])
+    words = ["select", "allreduce", "-n", "3", "--size", "8,16"]
+    assert "\nyour mine: is wrong: " in CliRunner().invoke(main, words).output
 
     def on_each_rank(comm):
         with pytest.raises(ScheduleError, match="instead of"):

@@ -3,37 +3,42 @@
 import errno
 import json
 import os
+import re
+import socket
 import stat
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from collalgo.bench.cli import main as bench
 from collalgo.bench.cluster.race import main as race
 from collalgo.bench.cluster.report import main as report
 from collalgo.bench.heap import main as heap
+from collalgo.bench.records import keep
 from collalgo.bench.tune import tune
 
 import collalgo
 from collalgo import OutputError, Topology
 from collalgo.base import plotting as pictures
-from collalgo.base.output_files import MARK, check, marked, write
+from collalgo.base.input_files import read_bytes, read_text
+from collalgo.base.output_files import Format, check, write
+from collalgo.base.seal import is_unchanged, sealed
 from collalgo.cli.main import main
 from collalgo.cost.timeline import timeline
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.parallel
 
-KIND = marked("a note")
+KIND = Format("a note")
 THESIS = b"years of work"
 COUNTS = (0, 1, 2, 3, 5, 7, 8, 12, 16, 17, 33)
 
 
 def ours(count):
-    return MARK.encode() + b"x" * count
+    return sealed(KIND.mark.encode() + b"x" * count, KIND.name)
 
 
 def names(folder):
@@ -136,18 +141,61 @@ def test_folders_and_what_is_not_there_are_refused(tmp_path):
         check(tmp_path / ("x" * 300), KIND)
 
 
-def test_a_pipe_is_written_into(tmp_path):
-    pipe = tmp_path / "pipe"
+@pytest.fixture
+def special(tmp_path):
+    """A path of each kind that is no regular file."""
+    pipe, socket_ = tmp_path / "pipe", tmp_path / "socket"
     os.mkfifo(pipe)
-    found = []
-    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
-    reader.start()
-    write(pipe, ours(70_000), KIND)
-    reader.join()
-    assert found == [ours(70_000)]
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(socket_))
+        yield {
+            "a named pipe": pipe,
+            "a socket": socket_,
+            "a device": Path("/dev/zero"),
+            "a folder": tmp_path,
+        }
+
+
+@pytest.mark.parametrize("kind", ["a named pipe", "a socket", "a device", "a folder"])
+def test_what_is_no_file_is_refused_at_once_by_writers_and_readers(kind, special):
+    path = special[kind]
+    before = path.stat().st_mode
+    for force in (False, True):
+        with pytest.raises(OutputError, match=f"is {kind}; name a file"):
+            write(path, ours(1), KIND, force=force)
+    with pytest.raises(ValueError, match=f"it is {kind}; name a file"):
+        read_bytes(path, 10)
+    assert path.stat().st_mode == before
+
+
+def test_open_streams_are_written_and_read(tmp_path):
+    reading, writing = os.pipe()
+    try:
+        write(f"/dev/fd/{writing}", ours(70), KIND)
+        os.close(writing)
+        assert read_bytes(f"/dev/fd/{reading}", 1000) == ours(70)
+        with pytest.raises(OutputError, match="is no open stream"):
+            check("/dev/fd/100000", KIND)
+    finally:
+        os.close(reading)
     write("/dev/null", ours(1), KIND)
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_files_are_read_up_to_a_size(tmp_path):
+    path = tmp_path / "file"
+    for count in COUNTS:
+        path.write_bytes(b"x" * count)
+        assert read_bytes(path, count) == b"x" * count
+        path.write_bytes(b"x" * (count + 1))
+        with pytest.raises(ValueError, match=f"it has more than {count} bytes"):
+            read_bytes(path, count)
+    path.write_bytes(b"ab\xff")
+    with pytest.raises(ValueError, match="byte 2 is no UTF-8"):
+        read_text(path, 10)
+    for name in ("none", "x" * 300):
+        with pytest.raises(ValueError, match="it cannot be read: "):
+            read_bytes(tmp_path / name, 10)
 
 
 @pytest.mark.parametrize("target", ["-", "/dev/stdout", "/dev/fd/1", "link"])
@@ -159,7 +207,7 @@ def test_standard_output_is_appended_to(target, into, tmp_path):
     script = (
         "import os, sys\nfrom collalgo.base.output_files import *\n"
         "print('before', flush=True)\n"
-        f"write({target!r}, MARK, marked('a note'))\n"
+        f"write({target!r}, 'note', Format('a note'))\n"
         "os.write(1, b' after')\n"
     )
     command = [sys.executable, "-c", script]
@@ -171,7 +219,7 @@ def test_standard_output_is_appended_to(target, into, tmp_path):
         with file.open("ab") as out:
             subprocess.run(command, stdout=out, check=True)
         text = file.read_bytes()
-    wanted = f"before\n{MARK} after".encode()
+    wanted = b"before\nnote after"
     assert text == (b"earlier\n" if into == "file" else b"") + wanted
 
 
@@ -268,20 +316,53 @@ def test_results_go_to_standard_output_and_tables_elsewhere():
     assert "wrong elements: 0 OK" in done.stderr
 
 
-def test_a_topology_that_was_edited_by_hand_stays(tmp_path):
-    machine = Topology.load("dgx1v")
-    for form in ("yaml", "json"):
-        path = tmp_path / f"mine.{form}"
-        machine.write(path)
-        machine.write(path)
-        written = path.read_text()
-        for edited in (f"{written}\n", f"# mine\n{written}"):
-            path.write_text(edited)
-            with pytest.raises(OutputError, match="is not a topology"):
-                machine.write(path)
-            assert path.read_text() == edited
-    machine.write(path, force=True)
-    assert path.read_text() == written
+#: Two edits of a file: a value, and something at its end.
+EDITS = {
+    "a digit": lambda data: re.sub(rb"[1-8](?![0-9a-f]{8})", b"9", data, count=1),
+    "the end": lambda data: data + b"\n",
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("name", QUICK)
+def test_what_was_changed_by_hand_stays_unless_by_force(name, edit, tmp_path):
+    command, arguments, file = COMMANDS[name]
+    path = tmp_path / file
+    assert CliRunner().invoke(command, [*arguments, str(path)]).exit_code == 0
+    edited = EDITS[edit](path.read_bytes())
+    path.write_bytes(edited)
+    done = CliRunner().invoke(command, [*arguments, str(path)])
+    assert done.exit_code == 1
+    assert "is there and was changed since collalgo wrote it" in done.output
+    assert path.read_bytes() == edited
+    done = CliRunner().invoke(command, [*arguments, str(path), "--force"])
+    assert done.exit_code == 0, done.output
+    assert path.read_bytes() != edited
+
+
+@pytest.mark.parametrize("head", [b"", b"\0\xff", b"made by collalgo ", b"a note "])
+def test_any_other_byte_breaks_the_seal(head):
+    whole = sealed(head + KIND.mark.encode() + b"1234567", KIND.name)
+    assert is_unchanged(whole, KIND.name)
+    assert sealed(whole, KIND.name) == whole
+    assert not is_unchanged(whole, "a picture")
+    for place in range(len(whole)):
+        other = bytes([whole[place] ^ 1])
+        assert not is_unchanged(whole[:place] + other + whole[place + 1 :], KIND.name)
+    for changed in (whole[:-1], whole + b"\n", b"\n" + whole, b"", KIND.mark.encode()):
+        assert not is_unchanged(changed, KIND.name)
+
+
+def test_results_of_benchmarks_are_known_again(tmp_path):
+    for found in ({"ranks": 2}, [{"ranks": 2}, {"ranks": 3}]):
+        path = tmp_path / f"{len(found)}.json"
+        for _ in range(2):
+            keep(path, found)
+        rows = json.loads(path.read_text())
+        assert [*rows][-1:] == [*found][-1:]
+        path.write_text(path.read_text().replace("2", "4"))
+        with pytest.raises(click.ClickException, match="was changed since"):
+            keep(path, found)
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf", "eps", "PNG", ""])

@@ -158,7 +158,7 @@ def test_results_survive_a_file(tmp_path):
     assert of_json(path) == rows
     assert json.loads(path.read_text())["environment"] == {"cores": 2}
     header, *lines = csv.reader(io.StringIO(as_csv(rows)))
-    assert header == [name for name in Record._fields if name != "runs"]
+    assert header == [*(name for name in Record._fields if name != "runs"), "maker"]
     assert [line[0] for line in lines] == ["collalgo", "mpi"]
 
 

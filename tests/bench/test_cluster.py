@@ -16,7 +16,7 @@ from collalgo.bench.cluster.kernel import (
     processes,
     up,
 )
-from collalgo.bench.cluster.layout import Layout, layout_of
+from collalgo.bench.cluster.layout import Layout, layout_of, layout_of_file
 from collalgo.bench.cluster.report import (
     errors,
     main as report_command,
@@ -36,6 +36,14 @@ def test_every_file_is_a_cluster_of_4_hosts_or_a_torus_of_9():
     for name in NAMES:
         hosts, ranks = (9, 1) if name == "torus" else (4, 2)
         assert layout(name).slots == {f"h{i}": ranks for i in range(hosts)}
+
+
+def test_clusters_of_two_files_have_different_names(tmp_path):
+    copy = tmp_path / "star.yaml"
+    copy.write_text((FILES / "star.yaml").read_text())
+    names = {layout_of_file(copy).name, layout("star").name, layout("star").name}
+    assert len(names) == 2
+    assert all(name.startswith("star-") for name in names)
 
 
 def test_nics_of_a_switch_are_in_one_network():

@@ -136,3 +136,26 @@ def test_lists_are_written_in_the_usual_ways(dims):
 
 def test_the_list_of_fabrics_shows_what_may_be_typed():
     assert "dims=4x4" in CliRunner().invoke(main, ["topo", "list"]).output
+
+
+def test_a_machine_that_is_too_large_is_refused_with_what_to_do(tmp_path):
+    path = tmp_path / "topology.conf"
+    leaves = "".join(
+        f"SwitchName=leaf{i} Nodes=n[{100 * i}-{100 * i + 90 + i % 3}]\n"
+        for i in range(23)
+    )
+    path.write_text(f"SwitchName=root Switches=leaf[0-22]\n{leaves}")
+    for words, reason in (
+        (("bound", "allreduce", path), ""),
+        (("bound", "alltoall", path), ""),
+        (("simulate", "allreduce", "ring", path), ""),
+        (
+            ("simulate", "allreduce", "two_shot", path),
+            "that are priced together; choose",
+        ),
+        ((*SELECT, "1M", "--topology", path), "more than the 2048 for which all"),
+        (("topo", "draw", path, "-o", "/dev/null"), "at most 1000; draw one host"),
+    ):
+        done = CliRunner().invoke(main, [str(word) for word in words])
+        assert done.exit_code == bool(reason), done.output
+        assert reason in done.output

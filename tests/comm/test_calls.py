@@ -172,7 +172,7 @@ def test_with_out_only_the_root_of_a_scatter_needs_an_array():
 def test_counts_of_a_scatterv_that_do_not_fit_are_told_to_every_rank():
     def on_each_rank(comm):
         rows = 2 if comm.rank == 0 else 5
-        with pytest.raises(ValueError, match="none negative"):
+        with pytest.raises(ValueError, match=r"the root, rank 0, passed 2 rows .* 10"):
             comm.scatterv(np.zeros(rows))
 
     threads(on_each_rank, RANKS)

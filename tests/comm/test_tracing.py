@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import collalgo
-from collalgo.base.output_files import MARK
+from collalgo.base.chrome_trace import TRACE
 from collalgo.cli.main import main
 from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.analysis import DumpError, analyze
@@ -287,7 +287,7 @@ GOOD = {
 
 
 def trace_of(events):
-    return json.dumps({"otherData": {"maker": MARK}, "traceEvents": events})
+    return json.dumps({"otherData": {"maker": TRACE.mark}, "traceEvents": events})
 
 
 @pytest.mark.parametrize(

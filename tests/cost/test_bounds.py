@@ -94,7 +94,7 @@ def networks(draw):
 
 
 def cuts(network):
-    nodes = list(network.graph)
+    nodes = list(network.capacities)
     for size in range(1, len(nodes)):
         for part in combinations(nodes, size):
             inside = network.ranks_in(part)

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collalgo import CommunicatorClosed, spawn, threads
+from collalgo import Communicator, CommunicatorClosed, spawn, threads
 from collalgo._kernels.engine.transport.segment import Segment, segment_size
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.comm.current import runner_of
 from collalgo.engine.heap import PAGE, Heap
-from collalgo.launch.rank_function import RankFunction
+from collalgo.launch.rank_function import run_as_rank
 from tests.support.oracle import same
 
 pytestmark = pytest.mark.parallel
@@ -89,24 +89,15 @@ def test_too_large_an_array_is_an_ordinary_one(monkeypatch):
     assert threads(run, 3) == [3, 3, 3]
 
 
-class LimitedRendezvous:
-    """Rank 1 has no addresses for heaps, nor for the memory of all groups."""
-
-    def __init__(self, job):
-        self.job = job
-
-    def connect(self, name, rank, members):
-        if rank == 1:
-            pages = int(Path("/proc/self/statm").read_text().split()[0])
-            limit = pages * resource.getpagesize() + (1 << 30)
-            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        return HostRendezvous(self.job).connect(name, rank, members)
-
-
 def in_limits(function, size, job, results):
-    """Run a function on this rank."""
+    """Run a function; rank 1 has no addresses for heaps, nor the memory of groups."""
     rank, results = results
-    results.send(RankFunction(function, size, 60).run(LimitedRendezvous(job), rank))
+    if rank == 1:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + (1 << 30)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    context = HostRendezvous(job).connect("", rank, range(size))
+    results.send(run_as_rank(Communicator(context, 60), function))
 
 
 def limited(comm):

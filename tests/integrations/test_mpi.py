@@ -84,7 +84,8 @@ def run(name, size, script, tmp_path):
 @pytest.mark.parametrize(
     ("name", "size"),
     at_leisure(
-        product(ENVIRONMENTS, [1, 2, 4]), {("mpich", 1), ("mpich", 4), ("openmpi", 2)}
+        product(ENVIRONMENTS, [1, 2, 4]),
+        {("mpich", 1), ("mpich", 4), ("openmpi", 2), ("intelmpi", 2)},
     ),
 )
 def test_a_communicator_comes_up_under_mpiexec(name, size, tmp_path):
@@ -122,6 +123,7 @@ def meets(name, script, tmp_path, options=(), **environment):
         ("mpich", WITHOUT + WHO, "", r"2 by UCX [\d.]+;"),
         ("openmpi", WHO, "", r"2 by MPI \(Open MPI [\d.]+\);"),
         ("openmpi", WHO, "ucx", r"2 by UCX [\d.]+;"),
+        ("intelmpi", WHO, "", r"2 by MPI \(Intel MPI [\d.]+\);"),
     ],
 )
 def test_the_engine_is_the_one_asked_for_and_is_named(

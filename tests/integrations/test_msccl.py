@@ -482,7 +482,10 @@ def test_a_file_is_proved_drawn_and_exported_by_commands(tmp_path):
     assert "twice" in found.output
     found = run(main, ["algorithms", "export", "ring"])
     assert "choose one algorithm, by -c: allreduce ring" in found.output
-    assert "none.xml: No such file" in run(main, ["verify", "none.xml"]).output
+    assert (
+        "none.xml: it cannot be read: No such file"
+        in run(main, ["verify", "none.xml"]).output
+    )
     path.write_text("no XML")
     assert f"{path}: invalid XML" in run(main, ["verify", str(path)]).output
 

@@ -23,7 +23,7 @@ BIN = ROOT / ".venv-torch" / "bin"
 SCRIPT = SCRIPTS / "script_under_torch.py"
 COLLECTIVES = (
     "every_collective", "swaps", "every_op", "objects_and_messages", "groups",
-    "functional", "sparse_tensors",
+    "functional", "sparse_tensors", "lazy_views",
 )  # fmt: skip
 FRAMEWORK = (
     "data_parallel", "sparse_gradients", "zero_redundancy", "fully_sharded",

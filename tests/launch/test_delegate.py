@@ -18,7 +18,7 @@ from collalgo.launch.mpi_command import INTEL, MPICH, OPEN_MPI, TREE_HOSTS, reco
 from collalgo.launch.options import Launcher, LaunchOptions, SshOptions
 from collalgo.launch.plan import launch_plan
 from tests.launch.test_plan import BATCH
-from tests.support.mpiexec import ENVIRONMENTS
+from tests.support.mpiexec import ENVIRONMENTS, python_of
 
 pytestmark = pytest.mark.parallel
 
@@ -311,11 +311,9 @@ def test_the_variables_have_both_names_on_request():
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", ["mpich", "openmpi"])
+@pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_real_mpis_start_ranks_with_all_options(name, tmp_path):
-    python = ENVIRONMENTS[name] / "bin" / "python"
-    if not python.exists():
-        pytest.skip(f"{name} is not installed; make test installs it")
+    python = python_of(name)
     script = "echo $RANK $LOCAL_SIZE $CROSS_SIZE $HOROVOD_RANK"
     done = subprocess.run(
         [python, "-m", "collalgo", "run", "--mpi", "-n", "2", "--env", "horovod",

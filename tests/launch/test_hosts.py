@@ -13,6 +13,7 @@ from collalgo.launch.hosts import (
     Host,
     RankPosition,
     assign_ranks,
+    hosts_of,
     parse_hosts,
     read_hostfile,
 )
@@ -30,6 +31,9 @@ def test_hosts_are_read_from_a_line_or_a_file(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("# mine\na slots=4\nuser@b.example:2 # a comment\n\nc\n")
     assert read_hostfile(path) == hosts
+    for hosts_given in ("a:4,user@b.example:2,c", ["a:4", "user@b.example:2", "c"],
+                  ("a:4", "user@b.example:2,c"), path, str(path)):  # fmt: skip
+        assert hosts_of(hosts_given) == hosts
 
 
 @pytest.mark.parametrize("text", ["a:0", "a:x", "a:-1", "-oProxyCommand=x:1", "a b:1",
@@ -74,7 +78,7 @@ def test_a_file_that_is_no_list_of_hosts_is_refused(data, words, tmp_path):
 
 
 def test_a_file_of_hosts_that_cannot_be_read_is_refused(tmp_path):
-    with pytest.raises(BootstrapError, match="cannot be read: Is a directory"):
+    with pytest.raises(BootstrapError, match="it is a folder; name a file"):
         read_hostfile(tmp_path)
 
 

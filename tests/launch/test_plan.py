@@ -48,6 +48,12 @@ def test_without_hosts_the_ranks_run_here():
         assert "HOROVOD_RANK" not in spec.environment
 
 
+def test_ranks_inside_a_rank_do_not_connect_to_its_store(monkeypatch):
+    monkeypatch.setenv("COLLALGO_STORE", "127.0.0.1:1")
+    for spec in planned(["true"], 2).specs:
+        assert "COLLALGO_STORE" not in spec.environment
+
+
 @pytest.mark.parametrize("size", [MAX_SLOTS + 1, 2_000_000])
 def test_more_ranks_than_a_host_takes_are_refused(size):
     with pytest.raises(

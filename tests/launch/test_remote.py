@@ -91,7 +91,12 @@ def test_every_algorithm_is_right_by_ucx(layout):
 @pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_groups_and_messages_are_as_by_mpi():
-    assert "told" not in all_do("groups,messages,swarm,early,long_blocks", "2+1").stdout
+    assert (
+        "told"
+        not in all_do(
+            "groups,messages,negotiated,swarm,early,long_blocks", "2+1"
+        ).stdout
+    )
 
 
 @pytest.mark.usefixtures("rsh")

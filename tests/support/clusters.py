@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from collalgo.bench.cluster.kernel import namespace
-from collalgo.bench.cluster.layout import layout_of
+from collalgo.bench.cluster.layout import layout_of_file
 
-from collalgo import Topology
 from tests.support.paths import ROOT
 
 FILES = ROOT / "bench" / "cluster" / "files"
@@ -24,7 +23,7 @@ needs_root = pytest.mark.skipif(
 
 def layout(name):
     """A cluster by the name of its file."""
-    return layout_of(Topology.read(FILES / f"{name}.yaml"))
+    return layout_of_file(FILES / f"{name}.yaml")
 
 
 def ranks_in(plan, *hosts):

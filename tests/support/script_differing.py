@@ -199,3 +199,36 @@ def _closes_in_turn(comm, part, name, call):
                 told = str(error)
     anyone = comm.allreduce(np.array([bool(told)]), "max")[0]
     assert bool(name) == bool(anyone), (name, told)
+
+
+def groups_differ(comm):
+    """Calls that make groups differ from those of other ranks, on any host."""
+    last, everyone = comm.size - 1, list(range(comm.size))
+    cases = {
+        "order": lambda c: c.group(everyone[:: -1 if c.rank == last else 1]),
+        "dup": lambda c: c.dup() if c.rank == last else c.split(0),
+        "reduce": lambda c: (
+            c.allreduce(np.ones(2)) if c.rank == last else c.group(everyone)
+        ),
+        "late": lambda c: (
+            (time.sleep(1.5), c.barrier()) if c.rank == 0 else c.group(everyone)
+        ),
+        "local": lambda c: c.cross if c.rank == last else c.local,
+    }
+    for name, call in cases.items():
+        part = comm.dup()
+        part.barrier()
+        if name == "local" and set(part.hosts) != {0, 1}:
+            print(f"told {comm.rank} {name}: not here.", flush=True)
+            continue
+        begun = time.monotonic()
+        try:
+            call(part)
+            if name == "local":
+                part.barrier()
+            raise AssertionError(f"{name}: nothing was found")
+        except MismatchError as error:
+            print(f"told {comm.rank} {name}: {error}.", flush=True)
+        assert time.monotonic() - begun < 8, f"{name}: too late"
+        comm.barrier()
+        part.close()

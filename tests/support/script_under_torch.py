@@ -657,6 +657,8 @@ def what_cannot_be():
             "to_dense",
         ),
         (lambda: dist.all_reduce(torch.ones(3), dist.ReduceOp.BAND), TypeError, "band"),
+        (lambda: dist.all_reduce(torch.ones(3, device="meta")), TypeError, "meta"),
+        (lambda: dist.broadcast(quantized(torch.ones(3)), 0), TypeError, "quint8"),
     ):
         try:
             wrong()
@@ -667,13 +669,69 @@ def what_cannot_be():
     dist.all_reduce(values(rank))
     from collalgo import MismatchError
 
+    part = dist.new_group(range(dist.get_world_size()))
     try:
-        dist.all_reduce(torch.ones(3 + rank))
-        dist.barrier()
+        dist.all_reduce(torch.ones(3 + rank), group=part)
+        dist.barrier(part)
     except MismatchError as error:
         assert "elements" in str(error)
     else:
         raise AssertionError("counts that differ")
+    try:
+        if rank:
+            dist.all_reduce(torch.ones(3))
+        else:
+            dist.new_group(range(dist.get_world_size()))
+    except MismatchError as error:
+        assert "rank 0 called group [0, 1" in str(error), error
+        assert "called allreduce" in str(error), error
+    else:
+        raise AssertionError("a group beside another call")
+
+
+def quantized(tensor):
+    return torch.quantize_per_tensor(tensor, 0.1, 0, torch.quint8)
+
+
+def lazy_views():
+    """Of a negative view, the memory holds the other sign."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+
+    def view(base):
+        found = (1j * torch.arange(6.0) * base).conj().imag
+        assert found.is_neg()
+        return found
+
+    everyone = sum(-torch.arange(6.0) * (i + 1) for i in range(size))
+    for async_op in (False, True):
+        found = view(rank + 1)
+        work = dist.all_reduce(found, async_op=async_op)
+        if async_op:
+            work.wait()
+        equal(found, everyone)
+    found = view(rank + 1)
+    dist.reduce(found, 1)
+    equal(found, everyone if rank == 1 else view(rank + 1))
+    found = view(rank + 1)
+    dist.broadcast(found, 1)
+    equal(found, view(2))
+    rows = [view(0) for _ in range(size)]
+    dist.all_gather(rows, view(rank + 1))
+    for i, row in enumerate(rows):
+        equal(row, view(i + 1))
+    found = view(0)[: 6 // size * size]
+    dist.all_to_all_single(found, view(1)[: len(found)])
+    if rank < 2:
+        found = view(rank + 1)
+        if rank:
+            dist.recv(found, 0)
+        else:
+            dist.send(found, 1)
+        equal(found, view(1))
+    base = torch.full((3,), 1 + 2j)
+    world = dist.group.WORLD
+    world.allreduce([base.conj()]).wait()
+    equal(base, torch.full((3,), size * (1 + 2j)))
 
 
 def results_are_in_place():

@@ -75,6 +75,22 @@ def test_a_tree_of_pcie_is_read_from_sysfs(sysfs):
     assert next(machine.links_of("box/gpu1")).bandwidth is None
 
 
+def test_the_virtual_functions_of_a_nic_are_known_as_one_port(sysfs):
+    bridge = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0"
+    physical = sysfs / "devices" / bridge / "0000:04:00.0"
+    for number, end in ((2, "00.2"), (10, "01.2")):
+        address = f"{bridge}/0000:04:{end}"
+        pci(sysfs, address, "0x020000", "0x15b3", nets=(f"eth9v{number}",))
+        function = sysfs / "devices" / address
+        (function / "physfn").symlink_to(physical)
+        (physical / f"virtfn{number}").symlink_to(function)
+    machine = detect(sysfs, "box")
+    (nic,) = machine.devices("nic")
+    assert nic.name == "eth9 eth9v2 eth9v10"
+    assert nic.attributes["speed"] == 12.5
+    assert best_path(machine, "box/gpu0", "box/nic0").type.name == "PIX"
+
+
 @needs_files
 def test_a_real_sysfs_is_read(tmp_path):
     archive = FOLDER / "hwloc_linux_sysfs/fakepcilocalities.tar.bz2"

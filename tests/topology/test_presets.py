@@ -1,6 +1,7 @@
 """Named machines and fabrics."""
 
 import math
+from itertools import pairwise
 
 import networkx as nx
 import pytest
@@ -121,6 +122,51 @@ def test_chips_of_a_tpu_are_a_torus_and_hosts_have_four(dims, hosts):
     assert cables == {sum(2 if n > 2 else n - 1 for n in dims)}
     with pytest.raises(TopologyError, match="must be two or three"):
         Topology.load("tpu", dims=(3, 4))
+
+
+def joined_by(machine, a, b):
+    """The kinds of links on the way between two neighbours, of which GPUs are ends."""
+    graph = machine.graph
+    inner = [n for n in graph if n in (a, b) or machine.device(n).kind is Kind.NIC]
+    path = nx.shortest_path(nx.Graph(graph.subgraph(inner)), a, b)
+    return [
+        next(link for link in machine.links_of(x) if link.other(x) == y).kind.value
+        for x, y in pairwise(path)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dims", "tile", "hosts", "nics"),
+    [((8, 4), (4, 2), 4, 48), ((4, 4), (2, 2), 4, 32), ((6, 3), (3, 1), 6, 48),
+     ((4, 4, 2), (2, 2, 1), 8, 96), ((6,), (2,), 3, 6), ((4, 4), (4, 4), 1, 0)],
+)  # fmt: skip
+def test_both_axes_of_a_tiled_torus_mix_nvlinks_and_nics(dims, tile, hosts, nics):
+    machine = Topology.load("tiled_torus", dims=dims, tile=tile)
+    gpus = [gpu.id for gpu in machine.devices("gpu")]
+    assert (len(gpus), len(machine.hosts)) == (math.prod(dims), hosts)
+    assert len(machine.devices("nic")) == nics
+    for host in machine.hosts:
+        assert len(machine.devices("gpu", host=host)) == math.prod(tile)
+    for axis, length in enumerate(dims):
+        stride, kinds = math.prod(dims[:axis]), set()
+        for i, gpu in enumerate(gpus):
+            if i // stride % length + 1 < length:
+                kinds.add(tuple(joined_by(machine, gpu, gpus[i + stride])))
+        by_nics = {("pcie", "network", "pcie")} if length > tile[axis] else set()
+        by_nvlink = {("nvlink",)} if tile[axis] > 1 else set()
+        assert kinds == by_nics | by_nvlink
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [({"tile": (3, 2)}, "tile must have an axis for each of dims, which it divides"),
+     ({"tile": (4,)}, "tile must have an axis"), ({"tile": (0, 2)}, "tile must have"),
+     ({"dims": (1 << 12, 1 << 12)}, "dims must have 1 to"), ({"nvlink": 0}, "nvlink"),
+     ({"dims": (0, 4)}, "dims must have"), ({"tile": 4}, "must be integers")],
+)  # fmt: skip
+def test_a_tiled_torus_that_cannot_be_is_refused(given, reason):
+    with pytest.raises(TopologyError, match=reason):
+        Topology.load("tiled_torus", **given)
 
 
 @pytest.mark.parametrize("k", [2, 4, 6, 8])

@@ -95,3 +95,14 @@ def test_rows_in_another_order_are_the_same_matrix():
     header, *rows = SMI.splitlines()
     turned = "\n".join([header, *reversed(rows)])
     assert parse(turned, "x").devices() == parse(SMI, "x").devices()
+
+
+def test_virtual_functions_in_lspci_are_no_ports_beside_their_nic():
+    above = "00:01.0"
+    physical = f"{above}/04:00.0 Ethernet controller: Intel Ethernet Controller X710\n"
+    virtual = "".join(
+        f"{above}/04:02.{number} Ethernet controller: Intel Ethernet Virtual Function\n"
+        for number in range(3)
+    )
+    for text, count in ((physical + virtual, 1), (physical, 1), (virtual, 3)):
+        assert len(parse(text, "x").devices("nic")) == count

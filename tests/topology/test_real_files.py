@@ -128,6 +128,12 @@ def test_links_of_an_mi250x_are_counted():
     assert isomorphic(machine, Topology.load("mi250x"), "gpu", bandwidth=False)
 
 
+def test_virtual_functions_of_nics_are_known_as_their_ports():
+    machine = read("hwloc_xml/hwloc_16intel64-manyVFs.xml")
+    names = [nic.name.split()[0] for nic in machine.devices("nic")]
+    assert names == ["eth0", "eth1", "eth4", "eth5", "eth6", "eth7"]
+
+
 @pytest.mark.parametrize(
     ("name", "gpus"),
     [

@@ -68,6 +68,11 @@ cdef class Queue:
     cdef void release_held(self) noexcept nogil:
         """Stop holding calls; the caller does not hold the mutex."""
 
+    @property
+    def idle(self):
+        """Whether all calls have ended."""
+        return not (self.waiting or self.running)
+
     # ---- the calls
 
     cdef int append(self, Task task) except -1:

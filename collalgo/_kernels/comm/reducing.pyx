@@ -35,7 +35,7 @@ cdef class Reducing(Rooted):
     cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "allreduce")
         cdef cnp.ndarray target = like_it(out, source, "allreduce")
-        if is_integer_mean(op, source):
+        if is_integer_mean(op, source, "allreduce"):
             check_result(target, "allreduce")
             mean, wide = self.widened(source)
             self.allreduce(wide, mean.op, None, algorithm, reproducible, timeout)
@@ -52,7 +52,7 @@ cdef class Reducing(Rooted):
         cdef int64_t number = self.root_of(root, "reduce")
         if self.rank == number:
             target = like_it(out, source, "reduce")
-        if is_integer_mean(op, source):
+        if is_integer_mean(op, source, "reduce"):
             if target is not None:
                 check_result(target, "reduce")
             mean, wide = self.widened(source)
@@ -75,7 +75,7 @@ cdef class Reducing(Rooted):
         cdef cnp.ndarray source = array_of(buf, "reduce_scatter"), target
         cdef int64_t rows = length_of(source, "reduce_scatter"), mine, start
         elements = None
-        if is_integer_mean(op, source):
+        if is_integer_mean(op, source, "reduce_scatter"):
             mean, wide = self.widened(source)
             wide = self.reduce_scatter(
                 wide, mean.op, counts, None, algorithm, reproducible, timeout
@@ -154,8 +154,8 @@ cdef check_result(cnp.ndarray target, str caller):
     check_apart(target, "the array of the result", caller)
 
 
-cdef inline bint is_integer_mean(op, cnp.ndarray source):
+cdef inline bint is_integer_mean(op, cnp.ndarray source, str caller):
     """Whether a call asks for the mean of integers, whose sum may exceed their dtype."""
     if not cnp.PyArray_ISINTEGER(source) or (type(op) is str and op == "sum"):
         return False
-    return not is_elsewhere(source) and op_name(op) == "avg"
+    return not is_elsewhere(source) and op_name(op, caller) == "avg"

@@ -49,10 +49,10 @@ cdef class Rooted(Sharing):
         cdef cnp.ndarray source = array_of(buf, "gatherv")
         cdef int64_t number = self.root_of(root, "gatherv")
         cdef list rows = self.lengths(source, counts, "gatherv", timeout)
+        elements = elements_of(rows, source, "gatherv")
         result = target = None
         if self.rank == number:
             result, target = self.joined(source, rows, out, "gatherv")
-        elements = elements_of(rows, source, "gatherv")
         self.call(
             "gather", source, target, timeout, algorithm, source, None, number, -1,
             elements, False, "gatherv",
@@ -96,9 +96,7 @@ cdef class Rooted(Sharing):
         rows = length_of(source, "scatterv")
         if counts is None:
             lengths = self.gather_rows(rows, "scatterv", timeout)
-            total = lengths[number]
-            lengths[number] = 2 * total - sum(lengths)
-            counts = lengths
+            counts = shares_of(lengths, number)
         counts = check_counts(counts, self.size, "scatterv")
         wanted = sum(counts) if at_root else counts[self.rank]
         if rows != wanted:
@@ -133,6 +131,18 @@ cdef class Rooted(Sharing):
         else:
             target[...] = mine
         return out
+
+
+cdef list shares_of(list lengths, int64_t root):
+    """The rows of each rank, of which the root keeps what the others leave."""
+    total, others = lengths[root], sum(lengths) - lengths[root]
+    if others > total:
+        raise ValueError(
+            f"scatterv: the root, rank {root}, passed {total} rows but the arrays of the "
+            f"other ranks have {others} in all, and no rank passed counts; pass counts "
+            "on every rank, or at the root an array with all rows"
+        )
+    return [*lengths[:root], total - others, *lengths[root + 1 :]]
 
 
 cdef bint takes_row(out, cnp.ndarray source):

@@ -46,8 +46,8 @@ cdef class Sharing(CallRunner):
     cdef object allgatherv(self, buf, counts, out, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "allgatherv")
         cdef list rows = self.lengths(source, counts, "allgatherv", timeout)
-        result, target = self.joined(source, rows, out, "allgatherv")
         elements = elements_of(rows, source, "allgatherv")
+        result, target = self.joined(source, rows, out, "allgatherv")
         self.call(
             "allgather", source, target, timeout, algorithm, source, None, 0, -1,
             elements, False, "allgatherv",

@@ -14,6 +14,9 @@ cdef int measure(
     buffer_length *length, int64_t count, tuple counts, int64_t shares, int64_t blocks,
     int64_t *starts
 ) except -1
+cdef int64_t elements_of_blocks(
+    const buffer_length *length, const int64_t *ends
+) noexcept nogil
 cdef int64_t fingerprint_of(
     int64_t fingerprint, const buffer_length *length, int64_t blocks
 ) noexcept nogil

@@ -58,6 +58,17 @@ cdef int measure(
     return 0
 
 
+cdef int64_t elements_of_blocks(
+    const buffer_length *length, const int64_t *ends
+) noexcept nogil:
+    """The elements of the blocks from a first to an end; all of a length without any."""
+    if ends[1] == 0:
+        return length.called
+    if length.starts == NULL:
+        return length.each * (ends[1] - ends[0])
+    return length.starts[ends[1]] - length.starts[ends[0]]
+
+
 cdef inline int64_t mixed(int64_t fingerprint, int64_t number) noexcept nogil:
     """A fingerprint with a further number: no two numbers give the same."""
     cdef uint64_t bits = <uint64_t>fingerprint ^ <uint64_t>number

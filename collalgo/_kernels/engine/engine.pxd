@@ -34,7 +34,7 @@ cdef class Program(Steps):
     cdef void *target
     cdef object pins
     cdef call_record record
-
+    cdef int64_t[2] passed  # the first and the end of these blocks, if there are counts
     cdef int fill_counts(self, const buffer_length *length, tuple counts) except -1
     cdef bint has_length(self, const buffer_length *length) noexcept nogil
     cpdef int run(

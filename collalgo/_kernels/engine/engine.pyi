@@ -26,6 +26,8 @@ class Program(Steps):
         copying: Copying = ...,
         itemsize: int = 1,
         shares: int = 0,
+        passed: tuple[int, int] = (0, 0),
+        is_part: bool = False,
     ) -> None: ...
     algorithm: str
     counts: tuple[int, ...] | None

@@ -10,6 +10,7 @@ from libc.string cimport memcmp, memcpy, strncpy
 from collalgo._kernels.engine.buffer_length cimport (
     NONE,
     buffer_length,
+    elements_of_blocks,
     fingerprint_of,
     measure,
 )
@@ -64,10 +65,12 @@ cdef class Program(Steps):
     record : tuple
         Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
         If the count is None, it is that of the length.
-    itemsize : int
-        The bytes of an element.
-    shares : int
-        The number of equal blocks of what a rank passes; 0 if borders are free.
+    itemsize, shares : int
+        The bytes of an element, and the equal blocks of what a rank passes, 0 if borders
+        are free.
+    passed, is_part : tuple of int, bool
+        First and end of the blocks that this rank passes, if there are counts; whether
+        the library runs it as a part of the next call.
 
     Attributes
     ----------
@@ -77,7 +80,8 @@ cdef class Program(Steps):
 
     def __init__(
         self, template, Reduction reduction, int64_t divisor, tuple record,
-        copying=Copying(), int64_t itemsize=1, int64_t shares=0
+        copying=Copying(), int64_t itemsize=1, int64_t shares=0, passed=(0, 0),
+        bint is_part=False
     ):
         Steps.__init__(self, template, reduction, divisor, copying)
         (
@@ -85,8 +89,9 @@ cdef class Program(Steps):
             self.record.op, self.record.root, count, self.algorithm
         ) = record
         self.counts_elements = count is None
-        self.record.count = 0 if count is None else count
-        self.itemsize, self.shares = itemsize, shares
+        self.record.count = self.record.passed = 0 if count is None else count
+        self.itemsize, self.shares, self.record.number = itemsize, shares, not is_part
+        self.passed[0], self.passed[1] = passed
         self.called = NONE
         name = self.algorithm.encode()
         strncpy(self.record.algorithm, <bytes>name, NAME_BYTES - 1)
@@ -102,6 +107,7 @@ cdef class Program(Steps):
         self.record.fingerprint = fingerprint_of(self.fingerprint, length, self.blocks)
         if self.counts_elements:
             self.record.count = length.called
+            self.record.passed = elements_of_blocks(length, self.passed)
         return 0
 
     cdef int fill_counts(self, const buffer_length *length, tuple counts) except -1:
@@ -139,15 +145,10 @@ cdef class Program(Steps):
         self, Transport transport, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double timeout
     ) except -100:
-        """Run the plan once; a negative timeout means no timeout.
+        """Run the plan once: one of the RUN_ values; a negative timeout means none.
 
         The GIL is released, in a short call only if it has to wait: releasing and taking
         it takes as long as a message.
-
-        Returns
-        -------
-        int
-            One of the RUN_ values.
         """
         cdef int status
         if transport.busy:
@@ -282,7 +283,7 @@ cdef class Program(Steps):
     def call(self):
         """The arguments that the ranks compare, as numbers, and the algorithm."""
         found = as_dict(&self.record)
-        del found["sequence"], found["fingerprint"]  # of each single call
+        del found["sequence"], found["fingerprint"], found["number"], found["passed"]
         return {**found, "algorithm": self.algorithm}  # which is cut in the record
 
     def position(self):

@@ -1,6 +1,5 @@
 """A client of the embedded store."""
 
-import os
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, TimeoutError as TooLate
@@ -9,7 +8,7 @@ from functools import partial
 from socket import SHUT_RDWR, SHUT_WR
 from time import monotonic
 
-from collalgo.bootstrap.store.connection import Connection, close_inherited, reach
+from collalgo.bootstrap.store.connection import Connection, reach
 from collalgo.bootstrap.store.lease import Lease
 from collalgo.bootstrap.store.protocol import (
     ANSWER_SECONDS,
@@ -69,9 +68,6 @@ class Client:
         self._leases: weakref.WeakSet[Lease] = weakref.WeakSet()
         socket, session = reach(addresses, port, secret, timeout)
         self._connection = Connection(socket, session, lost)
-        # A child must not keep the connection open when this process ends.
-        ours = weakref.ref(socket)
-        os.register_at_fork(after_in_child=lambda: close_inherited(ours()))
 
     def set(
         self,

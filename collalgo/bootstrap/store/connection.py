@@ -1,6 +1,7 @@
 """The connection of a client with the embedded store: requests, answers, changes."""
 
 import logging
+import os
 import socket
 import time
 from collections import defaultdict
@@ -8,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Lock, Thread
+from weakref import WeakSet
 
 from collalgo.bootstrap.store.liveness import keep_alive
 from collalgo.bootstrap.store.protocol import Change, StoreError, Watcher
@@ -33,6 +35,9 @@ LOST = "the connection with the store is lost: "
 
 Answer = Future[list[bytes]]
 
+#: The sockets of this process.
+_OPEN: WeakSet[socket.socket] = WeakSet()
+
 
 class Connection:
     """An authenticated connection, read by a thread of its own.
@@ -52,6 +57,7 @@ class Connection:
         lost: Callable[[str], None],
     ):
         self._socket, self._session, self._lost = connection, session, lost
+        _OPEN.add(connection)
         self._lock = Lock()
         self._answers: dict[bytes, Answer] = {}
         self._parts: defaultdict[bytes, list[bytes]] = defaultdict(list)
@@ -157,10 +163,13 @@ class Connection:
                 _LOG.exception("a watcher of the key %s failed", change.key)
 
 
-def close_inherited(connection: socket.socket | None) -> None:
-    """Close a socket in a child process that has inherited it."""
-    if connection is not None:
+def _close_inherited() -> None:
+    """Close the sockets in a child, which must not keep them open for this process."""
+    for connection in list(_OPEN):
         connection.close()
+
+
+os.register_at_fork(after_in_child=_close_inherited)
 
 
 def exactly(connection: socket.socket, nbytes: int) -> bytes:

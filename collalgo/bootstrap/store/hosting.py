@@ -1,12 +1,12 @@
 """The embedded store of a job, held by a process on the host that its address names."""
 
 import errno
-import os
 import time
 
+from collalgo.base.environment import SECRET
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
-from collalgo.errors import RendezvousError
+from collalgo.errors import RendezvousError, VariableError
 
 #: Seconds between two looks whether somebody uses the store.
 DRAIN_PAUSE = 0.05
@@ -69,11 +69,9 @@ def secret_of_job(host: str, who: str, place: str, given: bytes | None = None) -
     if given is not None:
         return given
     try:
-        found = bytes.fromhex(os.environ.get("COLLALGO_SECRET", ""))
-    except ValueError:
-        raise RendezvousError(
-            "COLLALGO_SECRET has not only hexadecimal digits"
-        ) from None
+        found: bytes | None = SECRET.value()
+    except VariableError as error:
+        raise RendezvousError(str(error)) from None
     if found or host in LOOPBACK:
         return found or user_secret()
     raise RendezvousError(

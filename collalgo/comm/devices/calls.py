@@ -124,7 +124,7 @@ class DeviceCalls(DeviceContext):
         """Gather facts of all ranks; compared as the first call."""
         here = self.programs
         lengths = np.empty((self.size, 1), np.int64)
-        announce = here.exchange(call, lengths.itemsize, ON_DEVICES)
+        announce = here.exchange(call, lengths.itemsize, ON_DEVICES, is_part=True)
         own = np.array([[len(mine)]])
         self.runner.run_now(announce, own, lengths, waiting, caller)
         counts = tuple(lengths[:, 0].tolist())

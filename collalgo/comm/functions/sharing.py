@@ -59,7 +59,8 @@ def allgather(
     Parameters
     ----------
     buf
-        An array of the same dtype and shape on every rank.
+        An array of the same dtype and number of elements on every rank. Shapes are not
+        compared: with another one of as many elements, the rows are of the shape here.
     comm
         The communicator.
     out

@@ -7,20 +7,20 @@ import signal
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
-from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo._kernels.comm.recorder import Recorder
 from collalgo.base import output_files
+from collalgo.base.environment import DUMP as DUMP_FOLDER
+from collalgo.bootstrap import descent
 from collalgo.comm.call_text import call_name, elements
 from collalgo.comm.tracing.notes import CallNote, note_on
 from collalgo.engine.reduction import DTYPES, RECORDED_OPS
-
-#: The variable for the folder of dumps; if it is set, every failure writes a dump.
-FOLDER = "COLLALGO_DUMP"
+from collalgo.errors import CollalgoError
 
 #: The folder of dumps without it, in the working directory.
 DEFAULT_FOLDER = "collalgo-dump"
@@ -28,12 +28,26 @@ DEFAULT_FOLDER = "collalgo-dump"
 #: The format and version of a dump.
 VERSION = "collalgo dump 1"
 
-DUMP = output_files.of_json("a dump", lambda found: found["format"] == VERSION)
-
-_open: "weakref.WeakSet[CallRunner]" = weakref.WeakSet()
+DUMP = output_files.Format("a dump")
 
 
-def remember(runner: CallRunner) -> None:
+class Remembered(Protocol):
+    """A communicator whose calls are dumped."""
+
+    rank: int
+    size: int
+    label: str
+    recorder: Recorder
+
+    @property
+    def forked(self) -> bool:
+        """Whether it belongs to the parent of this process."""
+
+
+_open: "weakref.WeakSet[Remembered]" = weakref.WeakSet()
+
+
+def remember(runner: Remembered) -> None:
     """Include the calls of a communicator in the dumps of this process."""
     _open.add(runner)
 
@@ -60,15 +74,16 @@ def dump(folder: str | Path | None = None) -> Path:
     ------
     OutputError
         If it cannot be written.
+    CollalgoError
+        In a forked process that has no communicator of its own.
     """
-    target = Path(folder or os.environ.get(FOLDER) or DEFAULT_FOLDER)
+    comms = _own()
+    target = Path(folder or DUMP_FOLDER.given() or DEFAULT_FOLDER)
     target.mkdir(parents=True, exist_ok=True)
-    comms = sorted(_open, key=lambda comm: comm.label)
-    worlds = [comm.rank for comm in comms if comm.label.endswith(" world")]
-    rank = os.environ.get("RANK") or (str(worlds[0]) if len(worlds) == 1 else "s")
-    path = target / f"rank{rank}-{os.getpid()}.json"
+    path = target / f"rank{_rank(comms)}-{os.getpid()}.json"
     document = {
         "format": VERSION,
+        "maker": DUMP.mark,
         "host": os.uname().nodename,
         "process": os.getpid(),
         "time": time.monotonic_ns(),
@@ -78,7 +93,27 @@ def dump(folder: str | Path | None = None) -> Path:
     return path
 
 
-def _document(comm: CallRunner) -> dict[str, Any]:
+def _own() -> list[Remembered]:
+    """The communicators of this process, not those of its parent."""
+    own = sorted(
+        (comm for comm in _open if not comm.forked), key=lambda comm: comm.label
+    )
+    if _open and not own:
+        raise CollalgoError(
+            "dump: this process was forked from one whose calls they are, and has made "
+            "none itself; dump the parent"
+        )
+    return own
+
+
+def _rank(comms: Sequence[Remembered]) -> str:
+    """The rank in the name of a file: the launcher's, unless that is of the parent."""
+    worlds = [comm.rank for comm in comms if comm.label.endswith(" world")]
+    of_launcher = "" if descent.is_child() else os.environ.get("RANK")
+    return of_launcher or (str(worlds[0]) if len(worlds) == 1 else "s")
+
+
+def _document(comm: Remembered) -> dict[str, Any]:
     return {
         "name": comm.label,
         "rank": comm.rank,
@@ -110,19 +145,23 @@ def _named(record: dict[str, Any], note: CallNote | None) -> dict[str, Any]:
 
 def dump_failure() -> None:
     """Write a dump after a failure, if ``COLLALGO_DUMP`` is set."""
-    if os.environ.get(FOLDER):
-        with contextlib.suppress(OSError):  # the failure itself matters more
+    if DUMP_FOLDER.given():
+        # The failure itself matters more.
+        with contextlib.suppress(OSError, CollalgoError):
             dump()
 
 
 def listen() -> None:
     """Write a dump on SIGUSR1, unless the program handles it."""
-    unused = signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
-    if unused and threading.current_thread() is threading.main_thread():
+    handler = signal.getsignal(signal.SIGUSR1)
+    inherited = isinstance(handler, partial) and handler.func is _on_signal
+    if (
+        inherited or handler == signal.SIG_DFL
+    ) and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGUSR1, partial(_on_signal, os.getpid()))
 
 
 def _on_signal(listening: int, _number: int, _frame: FrameType | None) -> None:
     if os.getpid() == listening:  # not a forked child, whose calls they are not
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, CollalgoError):
             dump()

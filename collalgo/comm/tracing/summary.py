@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from collalgo.base.json_files import read_json
-from collalgo.base.output_files import MARK
+from collalgo.base.seal import MAKER
 
 
 class TraceError(ValueError):
@@ -64,7 +64,7 @@ def summary(path: Path) -> list[Row]:
 
 def _calls(document: Any) -> dict[int, list[Span]]:
     """The spans of each call by its number."""
-    if document["otherData"]["maker"] != MARK:
+    if MAKER not in document["otherData"]["maker"]:
         raise ValueError("another program has made it")
     calls: dict[int, list[Span]] = defaultdict(list)
     for event in document["traceEvents"]:

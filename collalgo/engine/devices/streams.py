@@ -1,12 +1,12 @@
 """Programs on streams: operation by operation, or as a single kernel."""
 
-import os
 from itertools import chain
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from collalgo._kernels.engine.devices.sources import MOST
+from collalgo.base import environment
 from collalgo.engine.call import Call
 from collalgo.engine.devices.interpreted import fits, interpreted
 from collalgo.engine.devices.operations import (
@@ -23,24 +23,14 @@ from collalgo.engine.reduction import dtype_name
 
 P = TypeVar("P", DeviceProgram, GroupedProgram)
 
-#: The largest buffer of a call that runs as one kernel, in bytes, and the environment
-#: variable that overrides it.
-ONE_KERNEL, VARIABLE = 1 << 22, "COLLALGO_ONE_KERNEL"
+#: The largest buffer of a call that runs as one kernel, in bytes, by default.
+ONE_KERNEL = 1 << 22
 
 
 def one_kernel() -> int:
-    """The user's :data:`VARIABLE`, or :data:`ONE_KERNEL`.
-
-    Raises
-    ------
-    ValueError
-        If the variable is not a number of bytes.
-    """
-    text = os.environ.get(VARIABLE) or str(ONE_KERNEL)
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{VARIABLE}={text!r} is no number of bytes") from None
+    """The largest buffer of a call that runs as one kernel, as the user wants it."""
+    given: int | None = environment.ONE_KERNEL.value()
+    return ONE_KERNEL if given is None else given
 
 
 class _Put(Generic[P]):
@@ -108,7 +98,7 @@ class Streamed(_Put[DeviceProgram]):
         combines = (o for o in program.operations if isinstance(o, Combine))
         most = max((len(combine.sources) for combine in combines), default=0)
         self._whole = fits(size) and most <= MOST and 0 < self._nbytes <= one_kernel()
-        self._insisted = bool(os.environ.get(VARIABLE))
+        self._insisted = bool(environment.ONE_KERNEL.given())
         self._tables: dict[int, Table] = {}
 
     def prepare(self, runtime: Runtime) -> None:

@@ -1,19 +1,16 @@
 """Engines between hosts: the interface, and the choice by name."""
 
-import os
 from typing import Any, Protocol
 
 from collalgo._kernels.engine.transport.wire import Wire
+from collalgo.base import environment
 from collalgo.errors import BootstrapError
 
 #: The names of the engines.
-KINDS = ("mpi", "ucx")
+KINDS = environment.ENGINES
 
 #: What the title of an engine adds if it could send arrays on CUDA devices itself.
 CUDA_AWARE = ", CUDA-aware (arrays on devices are staged through the host all the same)"
-
-#: The environment variable with the name of the engine to use.
-VARIABLE = "COLLALGO_ENGINE"
 
 
 class Engine(Protocol):
@@ -55,7 +52,7 @@ def asked_for(engine: str | None) -> str | None:
     BootstrapError
         If there is no engine of that name.
     """
-    kind = engine or os.environ.get(VARIABLE) or None
+    kind: str | None = engine or environment.ENGINE.value()
     if kind is not None and kind not in KINDS:
         raise BootstrapError(
             f"there is no engine {kind!r}; choose one of {', '.join(KINDS)}"

@@ -10,15 +10,18 @@ from typing import Any
 
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo._kernels.engine.transport.ucx import FUNCTIONS, UcxWire
+from collalgo.base import environment
 from collalgo.base.libraries import addresses_of
+from collalgo.engine.transport.engine import CUDA_AWARE
 from collalgo.errors import BootstrapError
 from collalgo.topology.ranks import identity
 
-#: The environment variable with the path of the library to try first.
-VARIABLE = "COLLALGO_UCX"
-
 #: The worlds that 32 bits of a tag can distinguish.
 WORLDS = 2**31 // LANES
+
+#: The bit of ``ucp_context_attr_t`` that asks for its types of memory, and that of CUDA
+#: (``UCS_MEMORY_TYPE_CUDA``) among these.
+FIELD_MEMORY_TYPES, CUDA_MEMORY = 1 << 2, 1 << 1
 
 #: What a rank that cannot use UCX publishes instead of the address of its worker.
 MISSING = b""
@@ -95,8 +98,12 @@ class Ucx:
         return WORLDS
 
     def title(self) -> str:
-        """Its name and version."""
-        return f"UCX {version(self._functions)}"
+        """Its name and version, and whether it takes memory of CUDA devices."""
+        title = f"UCX {version(self._functions)}"
+        if self._wire is None:
+            return title
+        kinds = memory_types(self._functions, self._wire.context_address())
+        return title + (CUDA_AWARE if kinds & CUDA_MEMORY else "")
 
     def end(self, *, peer_died: bool) -> None:
         """Flush pending sends, and destroy the worker."""
@@ -132,6 +139,26 @@ def version(functions: dict[str, int]) -> str:
     return ".".join(str(number.value) for number in numbers)
 
 
+class ContextAttributes(ctypes.Structure):
+    """``ucp_context_attr_t``, as far as it is asked for."""
+
+    _fields_ = (
+        ("field_mask", ctypes.c_uint64),
+        ("request_size", ctypes.c_size_t),
+        ("thread_mode", ctypes.c_int),
+        ("memory_types", ctypes.c_uint64),
+    )
+
+
+def memory_types(functions: dict[str, int], context: int) -> int:
+    """The types of memory that a context of UCX can send, a bit each; 0 if unknown."""
+    found = ContextAttributes(field_mask=FIELD_MEMORY_TYPES)
+    types = ctypes.c_void_p, ctypes.POINTER(ContextAttributes)
+    ask = ctypes.CFUNCTYPE(ctypes.c_int8, *types)(functions["ucp_context_query"])
+    status = ask(context, ctypes.byref(found))
+    return 0 if status else int(found.memory_types)
+
+
 def library() -> tuple[str, dict[str, int]]:
     """The path of the first UCX library found, and the addresses of its functions.
 
@@ -140,19 +167,22 @@ def library() -> tuple[str, dict[str, int]]:
     OSError
         If none is found.
     """
+    source = f"{environment.UCX.name}=" if environment.UCX.given() else ""
     problem: OSError = FileNotFoundError("no libucp.so.0")
     for path in _libraries():
         try:
             found = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
             return path, addresses_of(found, FUNCTIONS)
         except (OSError, AttributeError) as error:
-            problem = OSError(f"{path}: {error}")
+            problem = OSError(f"{source}{path}: {error}")
     raise problem
 
 
 def _libraries() -> list[str]:
     """Candidate libraries: of the environment, of the PyPI package, of the system."""
-    found = [os.environ[VARIABLE]] if os.environ.get(VARIABLE) else []
+    if given := environment.UCX.given():  # which no other replaces in silence
+        return [given]
+    found = []
     with suppress(ImportError, ValueError):
         spec = importlib.util.find_spec("libucx")
         folders = (spec and spec.submodule_search_locations) or ()

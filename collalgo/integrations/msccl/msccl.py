@@ -11,13 +11,13 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from collalgo.base import output_files
-from collalgo.base.output_files import MARK
+from collalgo.base.input_files import read_text
 from collalgo.errors import ScheduleError, TopologyError
 from collalgo.integrations.msccl.cells import NAMES, Cell, Cells
 from collalgo.integrations.msccl.program import KINDS, Block, Instruction, Program
 from collalgo.topology.readers.text import integer, xml
 
-MSCCL = output_files.marked("an algorithm of MSCCL")
+MSCCL = output_files.Format("an algorithm of MSCCL")
 
 #: The most bytes, GPUs, channels and chunks of a file.
 LARGEST, GPUS, CHANNELS, CHUNKS = 1 << 26, 1024, 64, 1 << 16
@@ -47,14 +47,12 @@ def read(path: str | Path) -> Program:
     Raises
     ------
     ScheduleError
-        If the file is too large, is not MSCCL XML, or its collective is not supported.
+        If the file cannot be read or is too large, is not MSCCL XML, or its collective
+        is not supported.
     """
     try:
-        with Path(path).open("rb") as file:
-            return parse(file.read(LARGEST + 1).decode(), Path(path).stem)
-    except OSError as error:
-        raise ScheduleError(f"{path}: {error.strerror}") from None
-    except (UnicodeDecodeError, ScheduleError) as error:
+        return parse(read_text(path, LARGEST), Path(path).stem)
+    except (ValueError, ScheduleError) as error:
         raise ScheduleError(f"{path}: {error}") from None
 
 
@@ -168,7 +166,7 @@ def text_of(program: Program, protocol: str = "Simple") -> str:
         for place, block in enumerate(blocks):
             _add_block(gpu, place, block, awaited)
     indent(algo)
-    return f"{tostring(algo, encoding='unicode')}\n<!-- {MARK} -->\n"
+    return f"{tostring(algo, encoding='unicode')}\n<!-- {MSCCL.mark} -->\n"
 
 
 def _algorithm(program: Program, protocol: str) -> dict[str, Any]:

@@ -43,12 +43,12 @@ class GroupCalls(dist.ProcessGroup):
         out: Operand | None = None,
     ) -> GroupWork:
         """Make a call; in the background for ``async_op`` and coalesced calls."""
-        named: dict[str, Any] = {"timeout": seconds_of(opts.timeout)}
-        if out is not None:
-            named["out"] = array_of(out.tensor)
+        named: dict[str, Any] = {} if out is None else {"out": array_of(out.tensor)}
+        named["timeout"] = seconds_of(opts.timeout)
         if source is not None:
             args = (array_of(source.tensor), *args)
-        pack, unpack, finish, gpu = _copies(source, out)
+        written = source if call == "broadcast" else out
+        pack, unpack, finish, gpu = _copies(source, written)
         make, works = getattr(self.comm, call), []
         in_background = opts.asyncOp or self._coalesced is not None
         if in_background and source is not None and gpu is None:

@@ -36,7 +36,7 @@ from collalgo.integrations.torch.overloads import (
     SCATTER,
 )
 from collalgo.integrations.torch.sparse import reduce_sparse
-from collalgo.integrations.torch.tensors import Operand, joined, split_counts
+from collalgo.integrations.torch.tensors import Operand, in_place, joined, split_counts
 from collalgo.integrations.torch.work import GroupWork, seconds_of
 
 
@@ -91,18 +91,18 @@ class CollalgoGroup(GroupCalls):
         if tensor.is_sparse:
             reduce_sparse(tensor, opts.reduceOp, self.comm, seconds_of(opts.timeout))
             return self._noted(GroupWork([], [tensor]))
-        mine = Operand(tensor)
+        mine = in_place(tensor)
         source, op = reduction_of(mine, opts.reduceOp)
-        out = None if source is mine else mine
-        if of_ddp and source is mine:
+        out = None if source is mine and mine.unpack is None else mine
+        if of_ddp and out is None:
             source = Operand(in_heap(tensor, self.comm.heap))
         return self._make("allreduce", opts, [tensor], source, op, out=out)
 
     def reduce(self, *args: Any, **named: Any) -> GroupWork:
         tensor, opts = REDUCE(args, named)
-        mine = Operand(tensor)
+        mine = in_place(tensor)
         source, op = reduction_of(mine, opts.reduceOp)
-        out = None if source is mine else mine
+        out = None if source is mine and mine.unpack is None else mine
         return self._make("reduce", opts, [tensor], source, op, opts.rootRank, out=out)
 
     def reduce_scatter(self, *args: Any, **named: Any) -> GroupWork:
@@ -137,7 +137,7 @@ class CollalgoGroup(GroupCalls):
 
     def broadcast(self, *args: Any, **named: Any) -> GroupWork:
         tensor, opts = BROADCAST(args, named)
-        return self._make("broadcast", opts, [tensor], Operand(tensor), opts.rootRank)
+        return self._make("broadcast", opts, [tensor], in_place(tensor), opts.rootRank)
 
     def allgather(self, *args: Any, **named: Any) -> GroupWork:
         outputs, tensor, opts = ALLGATHER(args, named)

@@ -44,7 +44,7 @@ def array_of(tensor: Tensor) -> Any:
         return _on_memory_of(tensor.view(word)).view(getattr(ml_dtypes, name))
     try:
         return _on_memory_of(tensor)
-    except (TypeError, RuntimeError) as error:
+    except (TypeError, RuntimeError, BufferError) as error:
         raise TypeError(
             f"collalgo: a tensor of {tensor.dtype} on {tensor.device} cannot be "
             f"communicated ({error}); pass a dense tensor in host memory or on a "
@@ -79,8 +79,13 @@ def is_plain(tensor: Tensor) -> bool:
         type(tensor) in PLAIN
         and tensor.is_cpu
         and tensor.layout == torch.strided
-        and not (tensor.is_conj() or tensor.is_neg())
+        and not is_lazy(tensor)
     )
+
+
+def is_lazy(tensor: Tensor) -> bool:
+    """Whether the memory of a tensor holds its conjugate or negative: a lazy view."""
+    return bool(tensor.is_neg() or tensor.is_conj())
 
 
 def _on_memory_of(tensor: Tensor) -> NDArray[Any]:
@@ -162,6 +167,14 @@ class Operand(NamedTuple):
     unpack: Copy | None = None
 
 
+def in_place(tensor: Tensor) -> Operand:
+    """A tensor as the operand of a call in place; a copy if it is a lazy view."""
+    if not is_lazy(tensor):
+        return Operand(tensor)
+    inside, copy = [tensor.detach()], [tensor.new_empty(tensor.shape)]
+    return Operand(copy[0], partial(_copy, copy, inside), partial(_copy, inside, copy))
+
+
 def joined(tensors: Sequence[Tensor], rows: int = 0) -> Operand:
     """Tensors one behind the other: in place if they are adjacent, else in a copy.
 
@@ -220,7 +233,8 @@ def row_of(tensors: Sequence[Tensor]) -> Tensor | None:
     """
     first, end = tensors[0], tensors[0].data_ptr()
     if len(tensors) == 1:
-        return flat(first) if first.is_contiguous() else None
+        whole = first.is_contiguous() and not is_lazy(first)
+        return flat(first) if whole else None
     memory, adjacent = first.untyped_storage().data_ptr(), True
     for tensor in tensors:
         _check_alike(first, tensor)
@@ -228,6 +242,7 @@ def row_of(tensors: Sequence[Tensor]) -> Tensor | None:
             adjacent
             and tensor.data_ptr() == end
             and tensor.is_contiguous()
+            and not is_lazy(tensor)
             and tensor.untyped_storage().data_ptr() == memory
         )
         end += tensor.numel() * tensor.element_size()

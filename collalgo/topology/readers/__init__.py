@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from collalgo.base.input_files import read_bytes
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
 from collalgo.topology.plausible import review
@@ -69,16 +70,14 @@ def read(path: Any, **parameters: Any) -> Topology:
     Raises
     ------
     TopologyError
-        If the format is unknown, the file is invalid or too large, or there is no such
-        parameter.
-    OSError
-        If the file cannot be opened.
+        If the file cannot be read or is too large, the format is unknown, the content
+        is invalid, or there is no such parameter.
     """
     path = Path(path)
-    with path.open("rb") as file:
-        data = file.read(LARGEST_FILE + 1)
-    if len(data) > LARGEST_FILE:
-        raise TopologyError(f"{path}: more than {LARGEST_FILE >> 20} MiB")
+    try:
+        data = read_bytes(path, LARGEST_FILE)
+    except ValueError as error:
+        raise TopologyError(f"{path}: {error}") from None
     joining = {name: parameters.pop(name) for name in JOINING if name in parameters}
     machine = parse(data.decode("utf-8", errors="replace"), path.name, parameters)
     return several(machine, **joining)

@@ -6,6 +6,7 @@ bridges above them. A bridge with a single device below it is a port, not a swit
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from collalgo.topology.model import Kind, LinkKind, Topology
@@ -117,7 +118,12 @@ class Reader:
         if role is not None:
             self._device(element, role, parent)
             return
-        kept = [child for child in element.findall("object") if holds_devices(child)]
+        children = element.findall("object")
+        kept = [
+            child
+            for child in children
+            if holds_devices(child) and not is_virtual(child, children)
+        ]
         is_host_bridge = element.get("bridge_type", "").startswith("0-")
         if len(kept) > 1 and not is_host_bridge:
             switch = self.topology.add(self._next(Kind.PCI), Kind.PCI, host="host0")
@@ -152,6 +158,38 @@ class Reader:
 def holds_devices(element: Any) -> bool:
     """Whether an object is or contains a GPU, a NIC or an NVSwitch."""
     return any(role_of(child) is not None for child in element.iter("object"))
+
+
+def is_virtual(element: Any, siblings: Sequence[Any]) -> bool:
+    """Whether a NIC is a virtual function (SR-IOV) of another one on its bus.
+
+    hwloc does not say so: the identifier of the device differs, and either it has no
+    interface of its own or its name says it.
+    """
+    if role_of(element) is not Kind.NIC:
+        return False
+    named = any(
+        "virtual function" in info.get("value", "").lower()
+        for info in element.findall("info")
+    )
+    if not named and element.find("object") is not None:
+        return False
+    return any(
+        each.find("object") is not None
+        and _identifier(each) != _identifier(element)
+        and _bus(each) == _bus(element)
+        for each in siblings
+        if role_of(each) is Kind.NIC
+    )
+
+
+def _identifier(element: Any) -> str:
+    """Vendor and device."""
+    return " ".join(element.get("pci_type", "").split()[1:2])
+
+
+def _bus(element: Any) -> str:
+    return str(element.get("pci_busid", "")).rpartition(":")[0]
 
 
 def role_of(element: Any) -> Kind | None:

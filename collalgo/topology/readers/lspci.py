@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from collalgo.topology.model import Kind, LinkKind, Topology
 
@@ -21,6 +22,9 @@ ROLES = {
     "Network controller": Kind.NIC,
     "Fabric controller": Kind.NIC,
 }
+#: A device: the bridges above it and its address, its kind, its name.
+Found = tuple[list[str], Kind, str]
+
 CONSOLES = re.compile(r"Matrox|ASPEED|ES1000", re.IGNORECASE)
 
 
@@ -33,11 +37,12 @@ def recognises(text: str) -> bool:
 
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology: a tree of bridges below one CPU."""
-    paths = []
+    paths: list[Found] = []
     for line in text.splitlines():
         found = LINE.match(line.strip())
         if found and found[2].strip() in ROLES and not CONSOLES.search(found[3]):
             paths.append((found[1].lower().split("/"), ROLES[found[2]], found[3]))
+    paths = [each for each in paths if not _is_virtual(each, paths)]
     below: dict[str, set[str]] = {}
     for path, _, _ in paths:
         for i in range(len(path) - 1):
@@ -47,6 +52,21 @@ def parse(text: str, topology: Topology) -> None:
         tree.add(path, kind, name)
     if paths:
         topology.warn("lspci gives neither link speeds nor NUMA nodes")
+
+
+def _is_virtual(one: Found, others: Sequence[Found]) -> bool:
+    """Whether a NIC is a virtual function (SR-IOV) of another one, as its name says."""
+    path, kind, name = one
+    return (
+        kind is Kind.NIC
+        and "virtual function" in name.lower()
+        and any(
+            each is Kind.NIC
+            and above[:-1] == path[:-1]
+            and "virtual function" not in other.lower()
+            for above, each, other in others
+        )
+    )
 
 
 class Tree:

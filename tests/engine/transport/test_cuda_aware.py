@@ -1,10 +1,13 @@
-"""How MPI libraries say whether they send arrays on CUDA devices themselves."""
+"""How MPI and UCX say whether they send arrays on CUDA devices themselves."""
 
+import ctypes
 from types import SimpleNamespace
 
 import pytest
 
+from collalgo.engine.transport.engine import CUDA_AWARE
 from collalgo.engine.transport.mpi import is_cuda_aware
+from collalgo.engine.transport.ucx import ContextAttributes, Ucx
 
 pytestmark = pytest.mark.parallel
 
@@ -29,3 +32,32 @@ def test_an_mpi_is_asked_in_its_own_way(value):
 def test_an_mpi_that_cannot_be_asked_or_fails_is_not_aware():
     assert not is_cuda_aware(SimpleNamespace())
     assert not is_cuda_aware(mpich(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("status", "types", "aware"),
+    [(0, 0b1, False), (0, 0b11, True), (0, 0b1101, False), (-1, 0b11, False)],
+)
+def test_ucx_is_asked_for_its_types_of_memory(status, types, aware):
+    def query(context, attributes):
+        assert (context, attributes[0].field_mask) == (0x1234, 4)
+        attributes[0].memory_types = types
+        return status
+
+    def version(major, minor, patch):
+        major[0], minor[0], patch[0] = 1, 22, 0
+
+    numbers = [ctypes.POINTER(ctypes.c_uint)] * 3
+    about = ctypes.c_void_p, ctypes.POINTER(ContextAttributes)
+    functions = {
+        "ucp_get_version": ctypes.CFUNCTYPE(None, *numbers)(version),
+        "ucp_context_query": ctypes.CFUNCTYPE(ctypes.c_int8, *about)(query),
+    }
+    ucx = Ucx()
+    ucx.__dict__["_functions"] = {
+        name: ctypes.cast(function, ctypes.c_void_p).value
+        for name, function in functions.items()
+    }
+    assert ucx.title() == "UCX 1.22.0"
+    ucx._wire = SimpleNamespace(context_address=lambda: 0x1234)
+    assert ucx.title() == "UCX 1.22.0" + CUDA_AWARE * aware

@@ -93,8 +93,8 @@ static inline int32_t floor_of_double(double a, double b) {
 #define ANY_ORDER _Pragma("GCC ivdep")
 #endif
 
-/* Elements summed at once: small enough for the accumulators to stay in L1. */
-#define BLOCK 512
+/* Bytes combined at once: few enough for the accumulators to stay in L1. */
+#define BLOCK_BYTES 4096
 
 #define GLUE_(a, b) a##_##b
 #define GLUE(a, b) GLUE_(a, b)

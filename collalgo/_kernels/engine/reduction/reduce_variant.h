@@ -8,6 +8,7 @@
                                  const float8_tables *tables) {                       \
         type *dst = (type *)dst_;                                                     \
         const type *const *in = (const type *const *)inputs;                          \
+        enum { BLOCK = BLOCK_BYTES / sizeof(wide) };                                  \
         wide total[BLOCK];                                                            \
         (void)tables, (void)divisor;                                                  \
         if (n == 1) {                                                                 \
@@ -113,12 +114,12 @@
     }
 
 /* A sum that is divided by a number of inputs, or not. */
-#define SUM_OR_MEAN(name)                                                             \
+#define SUM_OR_MEAN(name, total)                                                      \
     static void IN_VARIANT(name##_sum)(void *dst, const void *const *inputs, int64_t n,\
                                        int64_t count, int64_t divisor,                \
                                        const float8_tables *tables) {                 \
         if (divisor) IN_VARIANT(name##_mean)(dst, inputs, n, count, divisor, tables); \
-        else IN_VARIANT(name##_total)(dst, inputs, n, count, divisor, tables);        \
+        else IN_VARIANT(total)(dst, inputs, n, count, divisor, tables);               \
     }
 
 #define LOGICAL(name, type, wide, LOAD, STORE)                                        \
@@ -130,16 +131,31 @@
     LOGICAL(name, type, wide, LOAD, STORE)                                            \
     KERNEL(name##_total, type, wide, LOAD, STORE, ADD, VALUE)                         \
     KERNEL(name##_mean, type, wide, LOAD, STORE, ADD, DIVIDE)                         \
-    SUM_OR_MEAN(name)                                                                 \
+    SUM_OR_MEAN(name, name##_total)                                                   \
     KERNEL(name##_prod, type, wide, LOAD, STORE, MULTIPLY, VALUE)                     \
     KERNEL(name##_min, type, wide, LOAD, STORE, MINIMUM, VALUE)                       \
     KERNEL(name##_max, type, wide, LOAD, STORE, MAXIMUM, VALUE)
 
-#define INTEGER(name, type, DIVIDE)                                                   \
-    ARITHMETIC(name, type, type, VALUE, VALUE, DIVIDE)                                \
-    KERNEL(name##_band, type, type, VALUE, VALUE, BITWISE_AND, VALUE)                 \
-    KERNEL(name##_bor, type, type, VALUE, VALUE, BITWISE_OR, VALUE)                   \
-    KERNEL(name##_bxor, type, type, VALUE, VALUE, BITWISE_XOR, VALUE)
+/* Bits do not depend on what they mean: integers of all sizes share the kernels of bytes,
+ * and signed integers those of unsigned ones, where the result is the same. */
+#define BITWISE(name, OPERATION)                                                      \
+    KERNEL(bytes_##name, uint8_t, uint8_t, VALUE, VALUE, OPERATION, VALUE)            \
+    BITWISE_OF(name, 16)                                                              \
+    BITWISE_OF(name, 32)                                                              \
+    BITWISE_OF(name, 64)
+
+#define BITWISE_OF(name, bits)                                                        \
+    static void IN_VARIANT(uint##bits##_##name)(                                      \
+        void *dst, const void *const *inputs, int64_t n, int64_t count,               \
+        int64_t divisor, const float8_tables *tables) {                               \
+        IN_VARIANT(bytes_##name)(dst, inputs, n, count * (bits / 8), divisor, tables);\
+    }
+
+#define SIGNED(name, type, DIVIDE)                                                    \
+    KERNEL(name##_mean, type, type, VALUE, VALUE, ADD, DIVIDE)                        \
+    KERNEL(name##_min, type, type, VALUE, VALUE, MINIMUM, VALUE)                      \
+    KERNEL(name##_max, type, type, VALUE, VALUE, MAXIMUM, VALUE)                      \
+    SUM_OR_MEAN(name, u##name##_total)
 
 #define DECODE_FLOAT8(x) (tables->decode[x])
 #define ENCODE_FLOAT8(x) float8_from_float((x), tables)
@@ -171,18 +187,21 @@
     }
 
 LOGICAL(boolean, uint8_t, uint8_t, VALUE, VALUE)
-INTEGER(int8, int8_t, FLOOR_FLOAT)
-INTEGER(int16, int16_t, FLOOR_FLOAT)
-INTEGER(int32, int32_t, FLOOR_DOUBLE)
-INTEGER(int64, int64_t, FLOOR)
-INTEGER(uint8, uint8_t, FLOOR_FLOAT)
-INTEGER(uint16, uint16_t, FLOOR_FLOAT)
-INTEGER(uint32, uint32_t, UNSIGNED_DOUBLE)
-INTEGER(uint64, uint64_t, UNSIGNED)
+ARITHMETIC(uint8, uint8_t, uint8_t, VALUE, VALUE, FLOOR_FLOAT)
+ARITHMETIC(uint16, uint16_t, uint16_t, VALUE, VALUE, FLOOR_FLOAT)
+ARITHMETIC(uint32, uint32_t, uint32_t, VALUE, VALUE, UNSIGNED_DOUBLE)
+ARITHMETIC(uint64, uint64_t, uint64_t, VALUE, VALUE, UNSIGNED)
+BITWISE(band, BITWISE_AND)
+BITWISE(bor, BITWISE_OR)
+BITWISE(bxor, BITWISE_XOR)
+SIGNED(int8, int8_t, FLOOR_FLOAT)
+SIGNED(int16, int16_t, FLOOR_FLOAT)
+SIGNED(int32, int32_t, FLOOR_DOUBLE)
+SIGNED(int64, int64_t, FLOOR)
 #ifdef LANES
 HALF_KERNEL(float16_total, ADD, VALUE)
 HALF_KERNEL(float16_mean, ADD, QUOTIENT)
-SUM_OR_MEAN(float16)
+SUM_OR_MEAN(float16, float16_total)
 HALF_KERNEL(float16_prod, MULTIPLY, VALUE)
 HALF_KERNEL(float16_min, MINIMUM, VALUE)
 HALF_KERNEL(float16_max, MAXIMUM, VALUE)
@@ -205,9 +224,14 @@ COMPLEX(complex128, float64, double)
     [OP_MIN] = IN_VARIANT(name##_min), [OP_MAX] = IN_VARIANT(name##_max),             \
     [OP_LAND] = IN_VARIANT(name##_land), [OP_LOR] = IN_VARIANT(name##_lor),           \
     [OP_LXOR] = IN_VARIANT(name##_lxor)
-#define INTEGER_ROW(name)                                                             \
-    ARITHMETIC_ROW(name), [OP_BAND] = IN_VARIANT(name##_band),                        \
-    [OP_BOR] = IN_VARIANT(name##_bor), [OP_BXOR] = IN_VARIANT(name##_bxor)
+#define BITWISE_ROW(bits)                                                             \
+    [OP_BAND] = IN_VARIANT(bits##_band), [OP_BOR] = IN_VARIANT(bits##_bor),           \
+    [OP_BXOR] = IN_VARIANT(bits##_bxor)
+#define SIGNED_ROW(name)                                                              \
+    [OP_SUM] = IN_VARIANT(name##_sum), [OP_PROD] = IN_VARIANT(u##name##_prod),        \
+    [OP_MIN] = IN_VARIANT(name##_min), [OP_MAX] = IN_VARIANT(name##_max),             \
+    [OP_LAND] = IN_VARIANT(u##name##_land), [OP_LOR] = IN_VARIANT(u##name##_lor),     \
+    [OP_LXOR] = IN_VARIANT(u##name##_lxor)
 #define COMPLEX_ROW(name)                                                             \
     [OP_SUM] = IN_VARIANT(name##_sum), [OP_PROD] = IN_VARIANT(name##_prod)
 /* For booleans a sum is "or" and a product is "and", as in NumPy. */
@@ -220,14 +244,14 @@ COMPLEX(complex128, float64, double)
 
 static const reduce_fn IN_VARIANT(table)[DTYPE_FAMILIES][OPS] = {
     [DTYPE_BOOL] = {BOOLEAN_ROW(boolean)},
-    [DTYPE_INT8] = {INTEGER_ROW(int8)},
-    [DTYPE_INT16] = {INTEGER_ROW(int16)},
-    [DTYPE_INT32] = {INTEGER_ROW(int32)},
-    [DTYPE_INT64] = {INTEGER_ROW(int64)},
-    [DTYPE_UINT8] = {INTEGER_ROW(uint8)},
-    [DTYPE_UINT16] = {INTEGER_ROW(uint16)},
-    [DTYPE_UINT32] = {INTEGER_ROW(uint32)},
-    [DTYPE_UINT64] = {INTEGER_ROW(uint64)},
+    [DTYPE_INT8] = {SIGNED_ROW(int8), BITWISE_ROW(bytes)},
+    [DTYPE_INT16] = {SIGNED_ROW(int16), BITWISE_ROW(uint16)},
+    [DTYPE_INT32] = {SIGNED_ROW(int32), BITWISE_ROW(uint32)},
+    [DTYPE_INT64] = {SIGNED_ROW(int64), BITWISE_ROW(uint64)},
+    [DTYPE_UINT8] = {ARITHMETIC_ROW(uint8), BITWISE_ROW(bytes)},
+    [DTYPE_UINT16] = {ARITHMETIC_ROW(uint16), BITWISE_ROW(uint16)},
+    [DTYPE_UINT32] = {ARITHMETIC_ROW(uint32), BITWISE_ROW(uint32)},
+    [DTYPE_UINT64] = {ARITHMETIC_ROW(uint64), BITWISE_ROW(uint64)},
     [DTYPE_FLOAT16] = {ARITHMETIC_ROW(float16)},
     [DTYPE_BFLOAT16] = {ARITHMETIC_ROW(bfloat16)},
     [DTYPE_FLOAT32] = {ARITHMETIC_ROW(float32)},
@@ -242,11 +266,14 @@ static const reduce_fn IN_VARIANT(table)[DTYPE_FAMILIES][OPS] = {
 #undef SUM_OR_MEAN
 #undef ARITHMETIC
 #undef LOGICAL
-#undef INTEGER
+#undef BITWISE
+#undef BITWISE_OF
+#undef SIGNED
 #undef COMPLEX
 #undef ARITHMETIC_ROW
 #undef BOOLEAN_ROW
-#undef INTEGER_ROW
+#undef BITWISE_ROW
+#undef SIGNED_ROW
 #undef COMPLEX_ROW
 #undef DECODE_FLOAT8
 #undef ENCODE_FLOAT8

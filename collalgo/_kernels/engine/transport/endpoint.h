@@ -114,7 +114,7 @@ struct endpoint {
     int64_t all_fence; /* and whether all ranks are known to do so */
     uint32_t bell_seen;
     struct pollfd *processes; /* readable once the process of a rank has ended */
-    int64_t sequence, fingerprint;
+    int64_t sequence, fingerprint, number; /* of calls as the user counts them */
     double timeout, waiting_since, checked, signals;
 };
 

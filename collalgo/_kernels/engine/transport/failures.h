@@ -168,6 +168,8 @@ static int endpoint_enter(endpoint *e, const call_record *call, double timeout) 
     memcpy(&record->fingerprint, &call->fingerprint,
            sizeof *call - offsetof(call_record, fingerprint));
     record->fingerprint = e->fingerprint;
+    e->number += call->number;
+    record->number = e->number + !call->number;
     STORE(&record->sequence, sequence);
     e->timeout = timeout;
     e->waiting_since = 0;

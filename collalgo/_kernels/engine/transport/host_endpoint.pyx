@@ -204,9 +204,10 @@ cdef class HostEndpoint(Transport):
             self.announce_leaving(exit_reason, failed)
         if self.busy:
             return
-        self.segment.worn = (
-            failed or endpoint_wears(self.end) or self.segment.has_messages
-        )
+        if not self.forked:  # which does not have the memory
+            self.segment.worn = (
+                failed or endpoint_wears(self.end) or self.segment.has_messages
+            )
         endpoint_free(self.end)
         self.end = NULL
         self.segment = None

@@ -220,6 +220,7 @@ static void reset_headers(char *block, int64_t size) {
         uint64_t calls = one->entered < CALLS ? one->entered + 1 : CALLS;
         memset(one, 0, offsetof(rank_header, calls) + calls * sizeof(call_record));
         one->exit_reason[0] = 0;
+        one->joining.sequence = 0;
     }
 }
 

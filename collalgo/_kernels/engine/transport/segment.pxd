@@ -13,7 +13,6 @@ cdef extern from "<poll.h>" nogil:
 
 cdef extern from "segment.h" nogil:
     enum: MISSING
-    enum: RANKS
     enum: FAILURE_MISMATCH
     enum: FAILURE_PEER
     enum: FAILURE_TIMEOUT
@@ -24,6 +23,7 @@ cdef extern from "segment.h" nogil:
     enum: RANK_CLOSED
     enum: RANK_FAILED
     enum: CALLS
+    enum: HOST_RANKS "RANKS"
     ctypedef struct world_failure:
         uint32_t kind
         int64_t rank, culprit, sequence, missing_ranks
@@ -41,6 +41,8 @@ cdef extern from "segment.h" nogil:
         call_record calls[CALLS]
         char exit_reason[1]
         uint64_t gone[1]
+        call_record joining
+        uint64_t members[1]
     int64_t segment_bytes(int64_t size)
 
 

@@ -38,6 +38,9 @@ cdef void count_fork() noexcept nogil:
 
 pthread_atfork(NULL, NULL, count_fork)
 
+#: The largest number of ranks on one host.
+RANKS = HOST_RANKS
+
 
 cdef int lay_out(pool_layout *pool, int64_t size) except -1:
     """Lay out the memory of a number of ranks."""

@@ -46,9 +46,13 @@ typedef struct {
     int64_t nbytes, done, whole, is_result, past_caches, is_written;
 } message_part;
 
-/* The arguments of a call, which the ranks of a communicator compare. */
+/* The arguments of a call, which the ranks of a communicator compare by its fingerprint, in its
+ * sequence. The user counts fewer calls: in a program, `number` is 0 if it is a part of the
+ * next call, else 1; in a record it is the number of the call, from 1. `passed` is the number of
+ * elements that this rank passes, `count` that which all pass or, with a count for each, the
+ * sum. */
 typedef struct {
-    int64_t sequence, fingerprint, collective, dtype, op, root, count;
+    int64_t sequence, fingerprint, collective, dtype, op, root, count, number, passed;
     char algorithm[NAME_BYTES];
 } call_record;
 

@@ -27,6 +27,7 @@ cdef extern from "transport.h":
     enum: LEFT
     ctypedef struct call_record:
         int64_t sequence, fingerprint, collective, dtype, op, root, count
+        int64_t number, passed
         char algorithm[NAME_BYTES]
     ctypedef struct segment_state:
         const char *data

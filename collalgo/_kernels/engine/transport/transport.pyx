@@ -33,7 +33,8 @@ cdef dict as_dict(const call_record *call):
     return {
         "sequence": call.sequence, "fingerprint": call.fingerprint,
         "collective": call.collective, "dtype": call.dtype, "op": call.op,
-        "root": call.root, "count": call.count,
+        "root": call.root, "count": call.count, "number": call.number,
+        "passed": call.passed,
         "algorithm": (<bytes><const char *>call.algorithm).decode(errors="replace"),
     }
 
@@ -48,6 +49,7 @@ cdef call_record as_record(dict call):
         call["collective"], call["dtype"], call["op"]
     )
     record.root, record.count = call["root"], call["count"]
+    record.number, record.passed = call["number"], call["passed"]
     strncpy(record.algorithm, algorithm, NAME_BYTES - 1)
     return record
 

@@ -21,7 +21,7 @@ FUNCTIONS = (
     "ucp_ep_create", "ucp_tag_send_nbx", "ucp_tag_send_sync_nbx", "ucp_tag_recv_nbx",
     "ucp_request_check_status", "ucp_tag_recv_request_test", "ucp_request_cancel",
     "ucp_request_free", "ucp_ep_close_nbx", "ucs_log_push_handler",
-    "ucs_log_pop_handler",
+    "ucs_log_pop_handler", "ucp_context_query",
 )
 
 cdef enum:
@@ -126,6 +126,10 @@ cdef class UcxWire(Wire):
             "create a worker",
         )
         return 0
+
+    def context_address(self):
+        """Where the context is, for queries."""
+        return <uintptr_t>self.context
 
     def address(self):
         """The address of this process: some hundred bytes."""

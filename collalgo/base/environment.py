@@ -1,0 +1,279 @@
+"""The environment variables of the library: one table, with their values and meanings.
+
+A variable that is empty counts as not set.
+"""
+
+import math
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+from warnings import warn
+
+from collalgo.errors import VariableError
+
+#: The begin of all names.
+PREFIX = "COLLALGO_"
+
+
+def text(value: str) -> str:
+    """Any text."""
+    return value
+
+
+def seconds(value: str) -> float:
+    """Seconds above 0; ``inf`` for no limit."""
+    try:
+        found = float(value)
+    except ValueError:
+        found = math.nan
+    if not found > 0:
+        raise ValueError("is not a number of seconds above 0, or inf")
+    return found
+
+
+def nbytes(value: str) -> int:
+    """A number of bytes from 0."""
+    try:
+        found = int(value)
+    except ValueError:
+        found = -1
+    if found < 0:
+        raise ValueError("is not a number of bytes from 0")
+    return found
+
+
+def hexadecimal(value: str) -> bytes:
+    """Bytes in hexadecimal digits."""
+    try:
+        return bytes.fromhex(value)
+    except ValueError:
+        raise ValueError("has not only hexadecimal digits, two for each byte") from None
+
+
+def address(value: str) -> tuple[list[str], int]:
+    """Hosts, with commas between several, and a port: ``HOST:PORT``."""
+    hosts, _, port = value.rpartition(":")
+    if not hosts or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise ValueError("must be HOST:PORT, with commas between several hosts")
+    return hosts.split(","), int(port)
+
+
+def span(value: str) -> tuple[int, int]:
+    """A least and a most: ``2:4``."""
+    least, _, most = value.partition(":")
+    if not (least.isdecimal() and most.isdecimal()):
+        raise ValueError("is no range as 2:4")
+    return int(least), int(most)
+
+
+def names(value: str) -> list[str]:
+    """Names, with commas between them."""
+    return [name for name in value.split(",") if name]
+
+
+def command(value: str) -> tuple[str, ...]:
+    """A command, as for a shell."""
+    try:
+        return tuple(shlex.split(value))
+    except ValueError as error:
+        raise ValueError(f"is no command ({error})") from None
+
+
+def file(value: str) -> Path:
+    """A file that exists."""
+    path = Path(value)
+    if not path.is_file():
+        raise ValueError("is no file" if path.exists() else "does not exist")
+    return path
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """One of some words."""
+
+    def choice(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"is unknown; choose one of {', '.join(choices)}")
+        return value
+
+    choice.__doc__ = " or ".join(f"``{each}``" for each in choices)
+    return choice
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An environment variable.
+
+    Attributes
+    ----------
+    name : str
+        Its name, without the prefix in the table.
+    summary : str
+        What it says, for the documentation.
+    parse : callable
+        Its value from the text; ValueError says what is wrong with it.
+    default : str
+        What counts where it is not set, for the documentation.
+    internal : bool
+        Whether the library sets it for its processes, not the user.
+    of_first_rank : bool
+        Whether only rank 0 reads it, and gives all others its value.
+    """
+
+    name: str
+    summary: str
+    parse: Callable[[str], Any] = text
+    default: str = ""
+    internal: bool = False
+    of_first_rank: bool = False
+
+    def given(self, environment: Mapping[str, str] | None = None) -> str:
+        """Its text; empty if it is not set."""
+        return (os.environ if environment is None else environment).get(self.name, "")
+
+    def value(self, environment: Mapping[str, str] | None = None) -> Any:
+        """Its value; None if it is not set.
+
+        Raises
+        ------
+        VariableError
+            If it has no such value.
+        """
+        given = self.given(environment)
+        if not given:
+            return None
+        try:
+            return self.parse(given)
+        except ValueError as error:
+            raise self.wrong(str(error), given) from None
+
+    def wrong(self, why: str, given: str | None = None) -> VariableError:
+        """The error that its value is wrong."""
+        shown = self.given() if given is None else given
+        if self.parse is hexadecimal:  # a secret
+            shown = f"({len(shown)} characters)"
+        return VariableError(f"the environment variable {self.name}={shown} {why}")
+
+
+TIMEOUT = Variable(
+    f"{PREFIX}TIMEOUT", "Seconds that calls wait for other ranks", seconds, "300"
+)
+ENGINES = ("mpi", "ucx")
+ENGINE = Variable(
+    f"{PREFIX}ENGINE", "The engine between hosts, without a fallback", one_of(*ENGINES),
+    "MPI under an mpiexec, else UCX",
+)  # fmt: skip
+UCX = Variable(
+    f"{PREFIX}UCX", "The library `libucp.so.0` to use", text,
+    "that of the package libucx, or of the system",
+)  # fmt: skip
+NICS = Variable(
+    f"{PREFIX}NICS", "The interfaces between hosts, as `eth0,ib0`", names, "all"
+)
+TOPOLOGY = Variable(
+    f"{PREFIX}TOPOLOGY", "A file that describes the hosts, with a core for each rank",
+    file, "what is detected", of_first_rank=True,
+)  # fmt: skip
+RULES = Variable(
+    f"{PREFIX}RULES", "A file of rules for the choice of algorithms", file,
+    "the price decides",
+)  # fmt: skip
+HOST = Variable(
+    f"{PREFIX}HOST",
+    "The host name of this process; splits one machine into several hosts",
+    default="that of the system",
+)
+SECRET = Variable(
+    f"{PREFIX}SECRET", "The shared secret of the job, as hexadecimal digits",
+    hexadecimal, "none; on one host that of the user",
+)  # fmt: skip
+DUMP = Variable(
+    f"{PREFIX}DUMP", "The folder of dumps, which are then written on every failure",
+    default="`collalgo-dump`, on SIGUSR1 only",
+)  # fmt: skip
+CACHE = Variable(
+    f"{PREFIX}CACHE", "The folder of results that take long; `off` keeps none",
+    default="`~/.cache/collalgo`",
+)  # fmt: skip
+ONE_KERNEL = Variable(
+    f"{PREFIX}ONE_KERNEL",
+    "The largest buffer of a call on a device that runs as one kernel, in bytes; "
+    "0 for none",
+    nbytes, "4194304",
+)  # fmt: skip
+RSH = Variable(
+    f"{PREFIX}RSH", "The command that runs another on a host, in place of ssh", command,
+    "`ssh`",
+)  # fmt: skip
+STORE = Variable(
+    f"{PREFIX}STORE", "The address of the store of the job, from the launcher", address,
+    internal=True,
+)  # fmt: skip
+JOB = Variable(f"{PREFIX}JOB", "The job, from the launcher", internal=True)
+RENDEZVOUS = Variable(
+    f"{PREFIX}RENDEZVOUS", "Where the members of an elastic job meet", internal=True
+)
+MEMBERS = Variable(
+    f"{PREFIX}MEMBERS", "The number of its members, as 2:4", span, internal=True
+)
+MEMBER = Variable(f"{PREFIX}MEMBER", "The name of this one", internal=True)
+RANK_PROCESS = Variable(
+    f"{PREFIX}RANK_PROCESS", "The rank that has started this process", internal=True
+)
+
+#: All of them but those that :func:`algorithm` gives.
+VARIABLES = (
+    TIMEOUT, ENGINE, UCX, NICS, TOPOLOGY, RULES, HOST, SECRET, DUMP, CACHE, ONE_KERNEL,
+    RSH, STORE, JOB, RENDEZVOUS, MEMBERS, MEMBER, RANK_PROCESS,
+)  # fmt: skip
+
+
+def algorithm(collective: str) -> Variable:
+    """The variable that names the algorithm of a collective."""
+    return Variable(
+        f"{PREFIX}{collective.upper()}", f"The algorithm of {collective}",
+        default="the price decides",
+    )  # fmt: skip
+
+
+def check(collectives: Iterable[str]) -> None:
+    """Check all variables that are set, but those of the first rank only.
+
+    Parameters
+    ----------
+    collectives
+        The names of the collectives, each of which has a variable.
+
+    Raises
+    ------
+    VariableError
+        If one has a wrong value.
+    """
+    for variable in known(collectives):
+        if not variable.of_first_rank:
+            variable.value()
+
+
+def warn_unknown(collectives: Iterable[str]) -> None:
+    """Warn of variables of our prefix that have no meaning, once each."""
+    expected = [variable.name for variable in known(collectives)]
+    for name in sorted(os.environ):
+        if name.startswith(PREFIX) and name not in expected and name not in _warned:
+            _warned.add(name)
+            words = [each.removeprefix(PREFIX) for each in expected]
+            near = get_close_matches(name.removeprefix(PREFIX), words, 1)
+            advice = f"did you mean {PREFIX}{near[0]}?" if near else "unset it"
+            message = f"the environment variable {name} has no meaning; {advice}"
+            warn(message, RuntimeWarning, stacklevel=3)
+
+
+_warned: set[str] = set()
+
+
+def known(collectives: Iterable[str]) -> Iterator[Variable]:
+    """All variables, with those for the algorithms of some collectives."""
+    yield from VARIABLES
+    yield from map(algorithm, collectives)

@@ -1,0 +1,179 @@
+"""A bucket to which each rank adds its arrays in an order of its own."""
+
+import math
+import time
+from types import TracebackType
+from typing import Any
+
+from collalgo.bootstrap.context import checked_timeout
+from collalgo.comm.negotiator import Negotiator, OwnCommunicator, Pending
+from collalgo.comm.reasons import reason_of
+from collalgo.comm.types import Op
+from collalgo.engine.arrays import Array, as_array, check_apart, check_writeable
+from collalgo.engine.devices.arrays import Shadow
+from collalgo.errors import CollalgoError, CollectiveTimeout
+
+#: Seconds by which a rank waits longer than rank 0, which can say who is late.
+MARGIN = 5.0
+
+#: The most characters of a name.
+MOST_CHARACTERS = 1024
+
+
+class NegotiatedCall:
+    """An allreduce of a negotiated bucket, with the methods of a :class:`Work`."""
+
+    def __init__(self, bucket: "NegotiatedBucket", buf: Any, pending: Pending):
+        self._bucket, self._buf, self._pending = bucket, buf, pending
+
+    def done(self) -> bool:
+        """Whether the call has ended."""
+        return self._pending.batch is not None and self._pending.batch.done
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """Wait until all ranks have added the array, and for the result."""
+        if timeout is not None:
+            checked_timeout(timeout)
+        begin = time.monotonic()
+        self._bucket.await_begin(self._pending, timeout)
+        assert self._pending.batch is not None
+        left = None if timeout is None else timeout - (time.monotonic() - begin)
+        self._pending.batch.finish(None if left is None else max(left, 0.0))
+        return self._buf
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The same as :meth:`wait`."""
+        return self.wait(timeout)
+
+
+class NegotiatedBucket:
+    """Collects named arrays that ranks add in any order; see ``Communicator.bucket``.
+
+    Parameters
+    ----------
+    comm
+        A communicator of the bucket alone, so that its calls are in one order on all
+        ranks whatever else these do; it is closed with the bucket.
+    op
+        See :func:`collalgo.allreduce`.
+    limit
+        Bytes in one call; a larger array has a call of its own.
+    stall_seconds
+        Seconds after which ranks that others wait for are reported.
+    """
+
+    def __init__(self, comm: OwnCommunicator, op: Op, limit: int, stall_seconds: float):
+        self._comm = comm
+        self._negotiator = Negotiator(comm, op, limit, stall_seconds)
+        self._added: list[NegotiatedCall] = []
+        self._open = True
+
+    @property
+    def _longest(self) -> float | None:
+        """Seconds of the longest wait for rank 0; None for no limit."""
+        longest = self._comm.timeout + MARGIN
+        return None if math.isinf(longest) else longest
+
+    def allreduce(self, buf: Any, name: str) -> NegotiatedCall:
+        """Reduce an array in place as soon as all ranks have added one of this name.
+
+        Parameters
+        ----------
+        buf
+            The array, in the memory of the host.
+        name
+            The same for the arrays of all ranks that are reduced together; it may be
+            used again once the result is there.
+
+        Raises
+        ------
+        ValueError
+            If the name is in use, or the array shares memory with one that waits.
+        """
+        if not self._open:
+            raise CollalgoError("allreduce: this bucket is closed; make a new one")
+        pending = self._negotiator.add(_checked(buf, name), name)
+        self._added.append(NegotiatedCall(self, buf, pending))
+        return self._added[-1]
+
+    def await_begin(self, pending: Pending, timeout: float | None) -> None:
+        """Wait until the call of an array has begun.
+
+        Raises
+        ------
+        TimeoutError
+            If it has not after ``timeout`` seconds.
+        CollalgoError
+            If it never will.
+        """
+        begun = pending.begun.wait(self._longest if timeout is None else timeout)
+        if pending.batch is None:
+            self._negotiator.check()
+        if not begun and timeout is not None:
+            raise TimeoutError(f"allreduce: not begun by all ranks in {timeout:g} s")
+        if not begun:
+            raise CollectiveTimeout(
+                "allreduce: rank 0, which coordinates the bucket, has not answered "
+                f"within {self._longest:g} s",
+                rank=self._comm.rank,
+                missing=(0,),
+            )
+
+    def wait(self) -> None:
+        """Wait until all arrays that this rank has added are reduced."""
+        while self._added:
+            self._added.pop(0).wait()
+
+    def close(self) -> None:
+        """Wait for all arrays, and until all ranks close the bucket.
+
+        Raises
+        ------
+        CollalgoError
+            If another rank waits for an array that this one has not added.
+        """
+        if self._open:
+            try:
+                self.wait()
+            finally:
+                self._leave("")
+            self._negotiator.check()
+
+    def _leave(self, reason: str) -> None:
+        """Tell rank 0 that no arrays follow, and wait for all ranks to say so."""
+        self._open = False
+        self._negotiator.leave(reason)
+        self._negotiator.thread.join(self._longest)
+        self._comm.close()
+
+    def __enter__(self) -> "NegotiatedBucket":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        place: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        elif self._open:
+            self._leave(reason_of(error))
+
+
+def _checked(buf: Any, name: object) -> Array:
+    """The array of a call."""
+    if not isinstance(name, str) or not 0 < len(name) <= MOST_CHARACTERS:
+        raise ValueError(
+            f"allreduce: name is {name!r:.60}; pass text of 1 to {MOST_CHARACTERS} "
+            "characters, the same on all ranks"
+        )
+    array = as_array(buf, "allreduce")
+    if isinstance(array, Shadow):
+        raise TypeError(
+            "allreduce: a bucket that negotiates takes arrays of the host only; use "
+            "comm.bucket() for those of devices"
+        )
+    check_writeable(array, "buf", "allreduce")
+    check_apart(array, "buf", "allreduce")
+    return array

@@ -1,0 +1,111 @@
+"""What a process forked from a rank may do: nothing of its parent's, all of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from functools import partial
+
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo import CommunicatorClosed, spawn
+from collalgo.comm.tracing.analysis import analyze
+
+pytestmark = pytest.mark.parallel
+
+
+def in_a_child(duty):
+    """Do something in a forked child, and check that it succeeds."""
+    if not (child := os.fork()):
+        try:
+            duty()
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code == 0, code
+
+
+def of_a_spawned_rank(comm, folder):
+    comm.allreduce(np.ones(3))
+
+    def duty():
+        for call in (lambda: comm.allreduce(np.ones(3)), comm.dup, collalgo.barrier):
+            with pytest.raises(CommunicatorClosed, match=r"call collalgo\.init\(\) in"):
+                call()
+        with pytest.raises(collalgo.CollalgoError, match="dump: this process was fork"):
+            collalgo.dump(folder / "dumps")
+        comm.close()
+        own = collalgo.init()
+        assert collalgo.allreduce(np.ones(1))[0] == own.size == 1
+        dumped = json.loads(collalgo.dump(folder / "child").read_text())
+        assert [each["name"] for each in dumped["communicators"]] == [own.label]
+
+    if comm.rank == 1:
+        in_a_child(duty)
+    comm.allreduce(np.ones(3))
+    collalgo.dump(folder / "dumps")
+
+
+def test_a_child_of_a_spawned_rank_does_not_pass_for_it(tmp_path):
+    spawn(partial(of_a_spawned_rank, folder=tmp_path), 2, timeout=60)
+    assert len(list((tmp_path / "dumps").iterdir())) == 2
+    for finding in analyze(tmp_path / "dumps"):
+        assert finding.culprits == ()
+        assert not finding.inconclusive
+
+
+OF_A_LAUNCHER = """
+import collalgo, numpy as np, os, signal, sys
+world = collalgo.init()
+world.barrier()
+if not os.fork():
+    os.kill(os.getpid(), signal.SIGUSR1)
+    for call in (world.barrier, world.dup, collalgo.init, collalgo.dump):
+        try:
+            call()
+        except collalgo.CollalgoError as error:
+            print(f"told: {error}", flush=True)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+world.barrier()
+"""
+
+
+def test_a_child_of_a_rank_of_a_launcher_leaves_the_calls_to_it(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "collalgo", "run", "-n", "2", sys.executable, "-c",
+         OF_A_LAUNCHER],
+        env={**os.environ, "COLLALGO_DUMP": str(tmp_path / "dumps")},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("leave the calls to the parent") == 4, done.stdout
+    assert done.stdout.count("was started by rank") == 2
+    assert done.stdout.count("dump: this process was forked") == 2
+    assert not (tmp_path / "dumps").exists()
+
+
+def test_a_child_of_a_process_that_is_alone_has_a_world_of_its_own(tmp_path):
+    with collalgo.init() as world:
+
+        def duty():
+            with pytest.raises(CommunicatorClosed, match=r"call collalgo\.init\(\) in"):
+                world.allreduce(np.ones(1))
+            own = collalgo.init()
+            assert own is not world
+            assert own.allreduce(np.ones(1))[0] == 1
+            found = json.loads(collalgo.dump(tmp_path).read_text())
+            assert len(found["communicators"]) == 1
+            os.environ["COLLALGO_DUMP"] = str(tmp_path / "by signal")
+            os.kill(os.getpid(), signal.SIGUSR1)
+            assert list((tmp_path / "by signal").iterdir())
+
+        in_a_child(duty)
+        world.allreduce(np.ones(1))

@@ -1,0 +1,316 @@
+"""Functions that ``run`` and ``spawn`` call on new processes, and what these return.
+
+Those that run on several hosts are on names of this machine.
+"""
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import types
+from functools import partial
+
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo import BootstrapError, CollalgoError, PeerFailed, run, spawn
+from collalgo.bootstrap.store.protocol import VALUE_BYTES
+from collalgo.bootstrap.store.server import Server
+from collalgo.launch import function_store
+from collalgo.launch.function_call import (
+    Call,
+    decode_outcome,
+    encode_failure,
+    encode_result,
+)
+from collalgo.launch.function_store import opened, tell_store
+from collalgo.launch.rank_function import Failure
+from collalgo.launch.supervision import RankFailure
+
+pytestmark = pytest.mark.parallel
+
+
+def rank_times(comm, factor=1):
+    return comm.rank * factor
+
+
+class Doubler:
+    def __call__(self, comm):
+        return comm.rank * 2
+
+
+def closure():
+    def inner(comm):
+        return comm.rank
+
+    return inner
+
+
+def of_a_prompt():
+    """A function as one that is typed at a prompt, where there is no file to import."""
+    main = types.ModuleType("__main__")
+    exec("def typed(comm): return comm.size", main.__dict__)
+    return main
+
+
+@pytest.fixture
+def no_cloudpickle(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+
+
+# ---- pickles
+
+
+@pytest.mark.usefixtures("no_cloudpickle")
+@pytest.mark.parametrize("fn", [lambda comm: comm.rank, closure(), partial(closure())])
+def test_what_a_new_process_cannot_import_is_refused_at_once(fn):
+    for caller, start in (("spawn", spawn), ("run", partial(run, hosts="a:1,b:1"))):
+        with pytest.raises(CollalgoError, match=r"a new process cannot import") as e:
+            start(fn, 2) if start is spawn else start(fn)
+        assert str(e.value).startswith(f"{caller}: ")
+        assert "pip install 'collalgo[cloudpickle]'" in str(e.value)
+        assert "collalgo.threads(fn, size)" in str(e.value)
+        assert "\n" not in str(e.value)
+
+
+@pytest.mark.usefixtures("no_cloudpickle")
+def test_a_function_typed_at_a_prompt_is_refused_at_once(monkeypatch):
+    main = of_a_prompt()
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    with pytest.raises(CollalgoError, match=r"import typed .*its module is no file"):
+        spawn(main.typed, 2)
+
+
+def test_what_cannot_be_imported_goes_by_value(monkeypatch):
+    pytest.importorskip("cloudpickle")
+    main = of_a_prompt()
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    message = Call(main.typed, (closure(),), 3.0).encode("run")
+    monkeypatch.undo()
+    call = Call.decode(message)
+    comm = types.SimpleNamespace(rank=5, size=7)
+    assert (call.function(comm), call.args[0](comm), call.timeout) == (7, 5, 3.0)
+
+
+def test_the_main_module_is_imported_again_only_if_the_call_names_it(monkeypatch):
+    def needs(function):
+        return b"init_main_from" in Call(function, (), None).encode("run")
+
+    main = of_a_prompt()
+    main.__file__ = __file__
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert needs(main.typed)
+    assert not needs(rank_times)
+    pytest.importorskip("cloudpickle")
+    exec("nameless = lambda comm: comm.rank", main.__dict__)
+    assert not needs(main.nameless)
+    main.__file__ = "<stdin>"
+    assert not needs(main.typed)
+
+
+def test_a_call_is_refused_while_a_rank_imports_the_main_module():
+    from collalgo.launch.function_call import _Importing
+
+    with (
+        _Importing.of_main(),
+        pytest.raises(CollalgoError, match="if __name__ == '__main__'"),
+    ):
+        spawn(rank_times, 2)
+
+
+def test_what_does_not_survive_pickling_arrives_as_text():
+    class Local(Exception):
+        pass
+
+    _, failure = decode_outcome(
+        encode_failure(Failure(3, Local("a reason"), "place")), 3
+    )
+    assert type(failure.error) is CollalgoError
+    assert (str(failure.error), failure.error.rank, failure.text) == (
+        "a reason",
+        3,
+        "place",
+    )
+    result, failure = decode_outcome(b"no pickle", 4)
+    assert result is None
+    assert "what rank 4 has returned cannot be unpickled" in str(failure.error)
+
+
+def test_results_are_pickled_by_value_only_if_they_need_it(monkeypatch):
+    pytest.importorskip("cloudpickle")
+    found, failure = decode_outcome(encode_result(closure()), 0)
+    assert (found(types.SimpleNamespace(rank=2)), failure) == (2, None)
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    assert decode_outcome(encode_result([1, "two"]), 0) == ([1, "two"], None)
+    with pytest.raises((AttributeError, TypeError), match=r"inner"):
+        encode_result(closure())
+
+
+# ---- the store
+
+
+@pytest.fixture
+def variables():
+    server = Server(b"secret" * 5, "127.0.0.1")
+    yield {
+        "COLLALGO_STORE": f"127.0.0.1:{server.port}",
+        "COLLALGO_SECRET": (b"secret" * 5).hex(),
+    }
+    server.close()
+
+
+def test_messages_of_every_length_arrive_whole(variables):
+    lengths = [0, 1, VALUE_BYTES - 1, VALUE_BYTES, VALUE_BYTES + 1, 3 * VALUE_BYTES]
+    dice = np.random.default_rng(1)
+    with opened(variables) as store, opened(variables) as other:
+        for rank, length in enumerate(lengths):
+            store.put_outcome(rank, dice.bytes(length))
+        dice = np.random.default_rng(1)
+        for (_, rank), found in sorted(other.outcomes().items()):
+            assert found == dice.bytes(lengths[rank])
+        store.put_call(b"call")
+        assert other.call() == b"call"
+
+
+def test_what_is_too_long_is_refused_by_sender_and_receiver(variables, monkeypatch):
+    with opened(variables) as store:
+        store.put_outcome(1, bytes(100))
+        monkeypatch.setattr(function_store, "MOST_BYTES", 99)
+        with pytest.raises(CollalgoError, match=r"result of rank 2 takes 100 .* 99;"):
+            store.put_outcome(2, bytes(100))
+        with pytest.raises(CollalgoError, match="has 100 bytes, more than"):
+            store.outcomes()
+
+
+def test_failures_are_found_in_the_order_in_which_they_were_told(variables):
+    told = [RankFailure(rank, f"rank {rank} ended", ["a", "b"]) for rank in (12, 3, 7)]
+    tell_store(variables, told, True)
+    with opened(variables) as store:
+        found = [RankFailure(*each) for _, each in sorted(store.failures().items())]
+    assert found == [RankFailure(t.rank, t.reason, ["a", "b"]) for t in told]
+
+
+# ---- ranks
+
+
+def test_functions_of_a_file_run_with_arguments_bound_or_as_objects():
+    assert spawn(partial(rank_times, factor=3), 2) == [0, 3]
+    assert run(Doubler(), size=1) == [0]
+
+
+def of_each(comm, length, host_of):
+    """A long result, and what the rank knows of its job."""
+    collalgo.allreduce(np.ones(3))
+    print("hello from", comm.rank)
+    place = os.environ["COLLALGO_HOST"], os.environ["CROSS_RANK"]
+    return np.full(length, comm.rank), comm.hosts, host_of(place)
+
+
+@pytest.mark.usefixtures("rsh")
+def test_results_of_several_hosts_come_in_the_order_of_ranks(tmp_path):
+    """Also from a thread of a notebook, whose output is no file of the system."""
+    pytest.importorskip("cloudpickle")
+    file, length = tmp_path / "hosts", VALUE_BYTES // 4
+    file.write_text("a slots=2\nb slots=1\n")
+    written, found = io.StringIO(), []
+
+    def work():
+        given = (length, lambda place: "@".join(place))
+        found.extend(run(of_each, given, str(file), timeout=60))
+
+    with contextlib.redirect_stdout(written):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert [place for *_, place in found] == ["a@0", "a@0", "b@1"]
+    for rank, (array, hosts, _) in enumerate(found):
+        assert (array == rank).all()
+        assert (array.size, hosts) == (length, (0, 0, 1))
+    lines = written.getvalue().splitlines()
+    assert sorted(lines) == [f"[{rank}] hello from {rank}" for rank in range(3)]
+
+
+def fails_on_rank_1(comm, how):
+    if comm.rank == 1:
+        how()
+    comm.barrier()
+    comm.barrier()
+
+
+def raise_planted():
+    raise KeyError("planted")
+
+
+@pytest.mark.usefixtures("rsh")
+def test_the_exception_of_another_host_is_raised_with_its_traceback(capsys):
+    with pytest.raises(KeyError, match="planted") as caught:
+        run(fails_on_rank_1, [raise_planted], ["a:1", "b:1"], timeout=60)
+    assert "raised on rank 1" in str(caught.value.__cause__)
+    assert 'raise KeyError("planted")' in str(caught.value.__cause__)
+    assert "ended with exit code" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("rsh")
+def test_a_process_that_ends_on_another_host_is_named():
+    with pytest.raises(
+        CollalgoError, match=r"^rank 1 ended with exit code 3"
+    ) as caught:
+        run(fails_on_rank_1, [partial(os._exit, 3)], "a:1,b:1", timeout=60)
+    assert type(caught.value) is not PeerFailed
+    assert (caught.value.rank, caught.value.missing) == (1, (1,))
+
+
+def kill_agent():
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+
+
+@pytest.mark.usefixtures("rsh")
+def test_a_host_that_is_lost_is_named_with_its_ranks():
+    with pytest.raises(CollalgoError, match=r"^host b is lost: .* ended with -9") as e:
+        run(fails_on_rank_1, [kill_agent], "a:1,b:1", timeout=60)
+    assert e.value.missing == (1,)
+
+
+@pytest.mark.usefixtures("rsh")
+def test_a_host_that_cannot_be_reached_is_an_error():
+    with pytest.raises(BootstrapError, match="host nowhere cannot be used"):
+        run(rank_times, hosts="a:1,nowhere:1")
+    with pytest.raises(BootstrapError, match="hosts is 5; pass 'a:4,b:4'"):
+        run(rank_times, hosts=5)
+    with pytest.raises(BootstrapError, match=r"hosts is \[\]; pass"):
+        run(rank_times, hosts=[])
+
+
+STOPPED = """
+import collalgo, os, signal, time
+def sleep(comm):
+    comm.barrier()
+    if comm.rank == 0:
+        os.kill(int(os.environ["CALLER"]), signal.SIGINT)
+    time.sleep(60)
+if __name__ == "__main__":
+    os.environ["CALLER"] = str(os.getpid())
+    try:
+        collalgo.spawn(sleep, 1)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def test_an_interrupt_ends_the_ranks_and_is_raised(tmp_path):
+    script = tmp_path / "stopped.py"
+    script.write_text(STOPPED)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=30,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    left = subprocess.run(["pgrep", "-f", str(script)], check=False)
+    assert left.returncode == 1
