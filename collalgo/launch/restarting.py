@@ -226,7 +226,7 @@ class _Supervision:
         """Stop the ranks that are left, and report the last that has died."""
         stop(self.ranks, signal.SIGTERM)
         sinks.err.end_line()
-        last = self.lost[-1]
-        report(f"fewer than {self.plan.least} ranks are left")
-        self.plan.supervision.tell([last.failure()], False)
-        return exit_code(last.returncode or 0)
+        last = self.lost[-1].failure()
+        words = f"{last.reason} (fewer than {self.plan.least} ranks are left)"
+        self.plan.supervision.tell([last._replace(reason=words)], False)
+        return exit_code(self.lost[-1].returncode or 0)
