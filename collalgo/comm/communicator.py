@@ -42,7 +42,7 @@ class ClosedMailbox:
         raise AttributeError(call)
 
 
-class Communicator(Collectives, Messages, Buckets, Groups, Survival, CommunicatorBase):
+class Communicator(Collectives, Messages, Groups, Buckets, Survival, CommunicatorBase):
     """A group of ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,
